@@ -1,5 +1,5 @@
-"""Build steps of the wheel: the folders that lie beside the package, the compatibility matrix and what the pages of
-rules cite as one JSON file each, and GPU code for machines without NVRTC.
+"""Build steps of the wheel: the folders that lie beside the package, the compatibility matrix and what pages of rules
+cite and show as JSON, and GPU code for machines without NVRTC.
 
 A wheel that is built in the ordinary way holds no GPU code: envcheck then compiles its kernels with the NVRTC that it
 finds. A release holds code too. Build it in an environment with two NVRTC wheels, the older one for GPUs up to 7.2:
@@ -44,7 +44,7 @@ class WheelSteps(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)
         try:
             matrix = compiled_matrix(Path(self.root), Path(self.scratch.name))
-            cited = sources_of_pages(Path(self.root), Path(self.scratch.name))
+            pages = compiled_pages(Path(self.root), Path(self.scratch.name))
             prepared = prepared_code(Path(self.scratch.name))
         finally:
             sys.path.remove(self.root)
@@ -52,7 +52,7 @@ class WheelSteps(BuildHookInterface[Any]):
             self.tell(prepared.lacking)
         folders = {str(Path(self.root, name)): f"envcheck/{name}" for name in FOLDERS}
         build_data["shared_data"][str(Path(self.root, MAN_PAGE))] = "share/man/man1/envcheck.1"
-        build_data["force_include"].update({**folders, **matrix, **cited, **prepared.files})
+        build_data["force_include"].update({**folders, **matrix, **pages, **prepared.files})
 
     def tell(self, lacking: list[str]) -> None:
         """Say what prepared code the wheel lacks; end the build where it must not."""
@@ -76,13 +76,17 @@ def compiled_matrix(root: Path, scratch: Path) -> dict[str, str]:
     return {str(file): f"envcheck/matrix/{COMPILED}"}
 
 
-def sources_of_pages(root: Path, scratch: Path) -> dict[str, str]:
-    """What the pages of all rules cite, as file -> place in the wheel."""
-    from envcheck.rules.documentation import FOLDER, SOURCES, write_sources  # noqa: PLC0415 - not installed yet
+def compiled_pages(root: Path, scratch: Path) -> dict[str, str]:
+    """What the pages of all rules cite, and the error lines that lead to them, as file -> place in the wheel."""
+    from envcheck.rules.documentation import (  # noqa: PLC0415 - not installed yet
+        FOLDER,
+        LINES,
+        SOURCES,
+        write_compiled_pages,
+    )
 
-    file = scratch / SOURCES
-    write_sources(root / FOLDER, file)
-    return {str(file): f"envcheck/{FOLDER}/{SOURCES}"}
+    write_compiled_pages(root / FOLDER, root / "matrix", scratch)
+    return {str(scratch / file): f"envcheck/{FOLDER}/{file}" for file in (SOURCES, LINES)}
 
 
 class Prepared(NamedTuple):

@@ -36,7 +36,7 @@ from envcheck.compat.load import load_matrix  # noqa: E402
 from envcheck.compat.matrix import Matrix  # noqa: E402
 from envcheck.compat.tables import Row  # noqa: E402
 from envcheck.report.answers.rule import rule_markdown  # noqa: E402
-from envcheck.report.markdown import code, prose  # noqa: E402
+from envcheck.report.markup.markdown import code, prose  # noqa: E402
 from envcheck.rules.catalog import all_rules  # noqa: E402
 
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"
@@ -195,7 +195,7 @@ def write_sources(place: Path) -> None:
     tables.mkdir()
     rule_names = sorted(rule.name for rule in all_rules())
     for rule in all_rules():
-        (rules / f"{rule.name}.md").write_text(rule_markdown(rule), encoding="utf-8")
+        (rules / f"{rule.name}.md").write_text(rule_markdown(rule, _linked), encoding="utf-8")
     matrix = load_matrix()
     for table, field in FIELDS.items():
         (tables / f"{table}.md").write_text(table_page(matrix, table, getattr(matrix, field)), encoding="utf-8")
@@ -211,6 +211,11 @@ def write_sources(place: Path) -> None:
         for title, entries in lists.items()
     ]
     (place / "index.md").write_text("\n\n".join([f"# envcheck {__version__}", *trees]) + "\n", encoding="utf-8")
+
+
+def _linked(rule: str) -> str:
+    """A link from the page of one rule to that of another."""
+    return f"[`{rule}`]({rule}.md)"
 
 
 def _with_files_outside(page: Path, place: Path) -> str:

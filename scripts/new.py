@@ -8,9 +8,10 @@
     python scripts/new.py format NAME
     python scripts/new.py reader NAME               # NAME is what the framework's users import
 
-Of a rule or error it writes the page too, and of an error rows in place of a module. What it writes passes lint, types
-and tests as it stands. Replace its example with your subject, and delete the comments that guide you; CONTRIBUTING.md
-has worked examples of a row, a rule and a probe.
+Of a rule or error it writes the page too (then run "python -m tests.rules.page_examples", which adds its example), and
+of an error rows in place of a module. What it writes passes lint, types and tests as it stands. Replace its example
+with your subject, and delete the comments that guide you; CONTRIBUTING.md has worked examples of a row, a rule and a
+probe.
 """
 
 from __future__ import annotations

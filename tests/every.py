@@ -1,4 +1,4 @@
-"""One test for many cases, where a test per case would cost more than it checks."""
+"""A test for each of many cases, or one for all, where a test per case would cost more than it checks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 
 
-def every(cases: Iterable[Any] | Callable[[], Iterable[Any]]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+def cases(names: str, *rows: Any, **options: Any) -> pytest.MarkDecorator:
+    """A test for each row, as pytest parametrizes: ``@cases("text, expected", ("a", 1), ("b", 2))``."""
+    return pytest.mark.parametrize(names, rows, **options)
+
+
+def every(*rows: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Try a test with each case; one message names every case that fails and why.
 
     A case is the test's only argument, or a tuple of all its arguments. Without a case the test fails.
-    A function that returns the cases is called by the test alone: each worker collects all modules, one runs the test.
+    A single argument holds all cases, or is a function that returns them: it is called by the test alone, since each
+    worker collects all modules, and one runs the test.
     """
-    given = cases if callable(cases) else list(cases)
+    found: Iterable[Any] | Callable[[], Iterable[Any]] = rows[0] if len(rows) == 1 else rows
+    given = found if callable(found) else list(found)
 
     def decorate(test: Callable[..., None]) -> Callable[[], None]:
         names = list(inspect.signature(test).parameters)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from envcheck.compat.compiling import COMPILED, compile_folder, write_compiled
-from envcheck.rules.documentation import FOLDER, SOURCES, write_sources
+from envcheck.rules.documentation import FOLDER, write_compiled_pages
 
 ROOT = Path(__file__).parents[1]
 INSTALLED = ROOT / ".pytest_cache" / "installed"
@@ -40,5 +40,9 @@ def renew() -> None:
     new.replace(package / copied)
     write_compiled(compile_folder(ROOT / "matrix"), new)
     new.replace(rows / COMPILED)
-    write_sources(ROOT / FOLDER, new)
-    new.replace(pages / SOURCES)
+    new_pages = INSTALLED / f"pages-{os.getpid()}"
+    new_pages.mkdir(exist_ok=True)
+    write_compiled_pages(ROOT / FOLDER, ROOT / "matrix", new_pages)
+    for file in new_pages.iterdir():
+        file.replace(pages / file.name)
+    new_pages.rmdir()

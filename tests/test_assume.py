@@ -29,7 +29,7 @@ from envcheck.snapshot import (
     VariablePath,
     Variables,
 )
-from tests.every import every
+from tests.every import cases, every
 
 HERE = Snapshot(
     platform=Platform(source="file", os="linux", machine="x86_64", distribution="ubuntu"),
@@ -70,8 +70,7 @@ def test_what_a_framework_reads_of_the_variables_comes_along_to_the_assumed_mach
     here = msgspec.structs.replace(HERE, variables=Variables(source="process", values=values, paths=paths))
     kept = assume(here, parse_components("gpu==H100"), {"XLA_FLAGS"}).variables
     assert kept is not None
-    assert kept.values == {"XLA_FLAGS": "--xla_dump_to=/dumps"}
-    assert kept.paths == paths[:1]
+    assert (kept.values, kept.paths) == ({"XLA_FLAGS": "--xla_dump_to=/dumps"}, paths[:1])
 
 
 def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
@@ -85,8 +84,7 @@ def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
     assert [(gpu.name, gpu.source, gpu.label) for gpu in snapshot.gpus.items] == [("H100", "assumed", "assumed-0")]
     assert snapshot.platform is not None
     assert snapshot.platform.source_of("os") == "assumed"
-    assert snapshot.platform.distribution == "ubuntu"
-    assert snapshot.environments == HERE.environments
+    assert (snapshot.platform.distribution, snapshot.environments) == ("ubuntu", HERE.environments)
 
 
 def test_the_runners_containers_say_nothing_of_the_assumed_machine() -> None:
@@ -135,17 +133,11 @@ def test_software_can_be_assumed_where_there_is_none() -> None:
     assert (environment.judged, environment.python) == (True, "3.13")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("driver>=550", "give an exact version"),
-        ("gpus==many", "a number of GPUs"),
-        ("gpus==99999", "a number of GPUs"),
-        ("os==beos", "linux, windows or macos"),
-        ("kernel-module==free", "open or proprietary"),
-        ("cuda==12.4", "assume gpu"),
-    ],
-)
+@cases("text, words",
+    ("driver>=550", "give an exact version"), ("gpus==many", "a number of GPUs"), ("gpus==99999", "a number of GPUs"),
+    ("os==beos", "linux, windows or macos"), ("kernel-module==free", "open or proprietary"),
+    ("cuda==12.4", "assume gpu"),
+)  # fmt: skip
 def test_what_cannot_be_assumed_is_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         assumed(text)
@@ -162,19 +154,17 @@ def verdict_of(text: str) -> Report:
 
 
 @every(
-    [
-        ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"),
-        ("gpu==H100,driver==580", "pass"),
-        ("gpu==H100,driver==1.2.3", "fail"),
-        ("gpu==NoSuchGPU9999,driver==580", "unknown"),
-        ("gpu==H100,driver==NoSuchRelease", "unknown"),
-        ("gpu==H100", "unknown"),
-        ("driver==580", "unknown"),
-        ("driver==1.2.3", "unknown"),
-        ("gpus==8", "unknown"),
-        ("gpu==NoSuchGPU9999,driver==580,torch==2.5.1+cu124", "unknown"),
-        ("gpu==H100,driver==580,torch==2.5.1+cu124", "pass"),
-    ]
+    ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"),
+    ("gpu==H100,driver==580", "pass"),
+    ("gpu==H100,driver==1.2.3", "fail"),
+    ("gpu==NoSuchGPU9999,driver==580", "unknown"),
+    ("gpu==H100,driver==NoSuchRelease", "unknown"),
+    ("gpu==H100", "unknown"),
+    ("driver==580", "unknown"),
+    ("driver==1.2.3", "unknown"),
+    ("gpus==8", "unknown"),
+    ("gpu==NoSuchGPU9999,driver==580,torch==2.5.1+cu124", "unknown"),
+    ("gpu==H100,driver==580,torch==2.5.1+cu124", "pass"),
 )
 def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict: str) -> None:
     report = verdict_of(text)
@@ -185,8 +175,7 @@ def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict
 
 
 def test_the_page_says_which_statement_is_not_known() -> None:
-    page = render(verdict_of("gpu==NoSuchGPU9999,driver==1.2.3"), "text")
-    assert "this GPU is not in the matrix" in page
+    assert "this GPU is not in the matrix" in render(verdict_of("gpu==NoSuchGPU9999,driver==1.2.3"), "text")
 
 
 def test_nothing_that_was_not_looked_at_reads_ok() -> None:
@@ -198,22 +187,19 @@ def test_nothing_that_was_not_looked_at_reads_ok() -> None:
     assert "There is a GPU" not in render(judge(looked_in_vain, Request()), "text")
 
 
-@pytest.mark.parametrize("word", ["gppu", "gpuss", "drivr", "drivers", "diver", "machin", "kernel-modul"])
+@cases("word", "gppu", "gpuss", "drivr", "drivers", "diver", "machin", "kernel-modul")
 def test_a_misspelt_word_for_the_machine_is_no_package(word: str) -> None:
     with pytest.raises(UsageError, match="did you mean"):
         assume(Snapshot(), parse_components(f"{word}==1"))
 
 
-@pytest.mark.parametrize("name", ["torch", "triton", "cupy-cuda12x", "gpytorch", "pynvml", "numpy", "ros", "mpi4py"])
+@cases("name", "torch", "triton", "cupy-cuda12x", "gpytorch", "pynvml", "numpy", "ros", "mpi4py")
 def test_a_package_may_be_assumed(name: str) -> None:
     assume(Snapshot(), parse_components(f"{name}==1"))
 
 
-@pytest.mark.parametrize("beside", ["", ",driver==580.95.05", ",torch==2.5.1+cu124"])
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [("H1000", ": did you mean 'h100"), ("sm_93", ""), ("Zzyzx Turbo 9", ""), ("RTX 5909", ": did you")],
-)
+@cases("beside", "", ",driver==580.95.05", ",torch==2.5.1+cu124")
+@cases("name, near", ("H1000", ": did you mean 'h100"), ("sm_93", ""), ("Zzyzx Turbo 9", ""), ("RTX 5909", ": did you"))
 def test_a_gpu_that_the_matrix_does_not_know_is_named(name: str, near: str, beside: str) -> None:
     report = verdict_of(f"gpu=={name}{beside}")
     assert (report.verdict, report.exit_code) == ("unknown", 3)
@@ -222,16 +208,12 @@ def test_a_gpu_that_the_matrix_does_not_know_is_named(name: str, near: str, besi
     assert "is not in the matrix" in report.headline
 
 
-@pytest.mark.parametrize("name", ["H100", "sm_90", "sm_90a", "NVIDIA H200", "RTX 5090"])
+@cases("name", "H100", "sm_90", "sm_90a", "NVIDIA H200", "RTX 5090")
 def test_a_gpu_that_the_matrix_knows_is_no_finding(name: str) -> None:
     assert not [check for check in verdict_of(f"gpu=={name}").checks if check.rule == ASSUMPTION]
 
 
-MACHINES = (
-    "gpu==H100,driver==550.54.14",
-    "gpu==RTX 5090,driver==570.86.10",
-    "gpu==V100,driver==470.82.01",
-)
+MACHINES = ("gpu==H100,driver==550.54.14", "gpu==RTX 5090,driver==570.86.10", "gpu==V100,driver==470.82.01")
 STATED = (
     *("onnxruntime-gpu==1.28.0", "tensorflow==2.19.0", "jax==0.4.30", "vllm==0.6.0", "cupy-cuda12x==13.3.0"),
     *("cupy-cuda11x==13.3.0", "paddlepaddle-gpu==2.6.1", "nvidia-cudnn-cu12==9.1.0.70", "torch==2.7.0", "foo==1.0"),

@@ -1,18 +1,25 @@
-"""What a report on measurements concludes: verdict, headline, exit status; also when it was interrupted."""
+"""What a report on measurements concludes, and figures kept for later comparison."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from envcheck.checks import Report
 from envcheck.collect.bench_plan import Bench
+from envcheck.errors import UsageError
 from envcheck.events import Interrupted, Judged, OnEvent
 from envcheck.pipeline import session
-from envcheck.pipeline.session import Request
+from envcheck.pipeline.session import Request, judge
+from envcheck.redact import redact
+from envcheck.report.saved import baseline
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+from tests.every import cases, every
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong
 
@@ -31,33 +38,28 @@ def concluded(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] =
 
 def test_all_as_expected() -> None:
     report = concluded(gemm(), memory_copy(verification=right()), to_gpu())
-    assert (report.verdict, report.exit_code) == ("pass", 0)
-    assert report.headline == "1 GPU measured, all figures as expected"
+    assert (report.verdict, report.exit_code, report.headline) == ("pass", 0, "1 GPU measured, all figures as expected")
 
 
 def test_two_gpus() -> None:
-    report = concluded(gemm(), gemm(gpu=h200(1).uuid), gpus=2)
-    assert report.headline == "2 GPUs measured, all figures as expected"
+    assert concluded(gemm(), gemm(gpu=h200(1).uuid), gpus=2).headline == "2 GPUs measured, all figures as expected"
 
 
 def test_what_was_not_judged_is_counted() -> None:
     report = concluded(gemm(), memory_copy(), but(to_gpu(), conditions=None))
-    assert report.verdict == "pass"
-    assert report.headline == "1 GPU measured, 2 figures as expected, 1 not judged"
+    assert (report.verdict, report.headline) == ("pass", "1 GPU measured, 2 figures as expected, 1 not judged")
 
 
-@pytest.mark.parametrize(
-    ("figures", "verdict", "code"),
-    [
-        ([gemm(value=300e12)], "fail", 1),
-        ([gemm(value=650e12), memory_copy()], "warn", 0),
-        ([gemm(verification=wrong())], "fail", 1),
-        ([gemm(conditions=BUSY, verification=right())], "unknown", 3),
-        ([memory_copy(5.5e12), gemm()], "unknown", 3),
-        ([figure("l2-read", 9e12, method="kernel", verification=right())], "unknown", 3),
-        ([but(gemm(), value=None, samples=(), verification=None, missing="no cuBLASLt was found")], "unknown", 3),
-        ([], "unknown", 3),
-    ],
+@cases(
+    "figures, verdict, code",
+    ([gemm(value=300e12)], "fail", 1),
+    ([gemm(value=650e12), memory_copy()], "warn", 0),
+    ([gemm(verification=wrong())], "fail", 1),
+    ([gemm(conditions=BUSY, verification=right())], "unknown", 3),
+    ([memory_copy(5.5e12), gemm()], "unknown", 3),
+    ([figure("l2-read", 9e12, method="kernel", verification=right())], "unknown", 3),
+    ([but(gemm(), value=None, samples=(), verification=None, missing="no cuBLASLt was found")], "unknown", 3),
+    ([], "unknown", 3),
 )
 def test_verdicts(figures: list[Measurement], verdict: str, code: int) -> None:
     report = concluded(*figures)
@@ -65,8 +67,7 @@ def test_verdicts(figures: list[Measurement], verdict: str, code: int) -> None:
 
 
 def test_nothing_judged_is_never_a_pass_even_where_results_are_right() -> None:
-    report = concluded(gemm(conditions=BUSY, verification=right()))
-    assert "another program used the GPU" in report.headline
+    assert "another program used the GPU" in concluded(gemm(conditions=BUSY, verification=right())).headline
 
 
 def test_without_any_figure_the_headline_says_why() -> None:
@@ -98,8 +99,7 @@ def test_an_interrupted_run_is_judged_and_says_so(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(session, "gather_here", interrupted((memory_copy(),)))
     told: list[object] = []
     report = session.check(MEASURES, told.append)
-    assert report.exit_code == 130
-    assert report.verdict == "unknown"
+    assert (report.exit_code, report.verdict) == (130, "unknown")
     assert "interrupted while gemm bf16" in report.headline
     assert [check.status for check in report.checks if check.rule == "slow-gpu-memory"] == ["pass"]
     assert isinstance(told[0], Interrupted)
@@ -130,3 +130,90 @@ def test_measurements_beside_the_whole_check() -> None:
     assert "measured" not in plain.headline
     slow = session.judge(but(found, measurements=(gemm(value=300e12),)), Request(bench=Bench()))
     assert (slow.verdict, slow.primary) == ("fail", "slow-gemm")
+
+
+# --- Figures kept for later comparison ------------------------------------------------------------------------------
+
+
+def reported(*figures: Measurement) -> Report:
+    return judge(machine(h200(sm_count=132), measurements=figures), Request())
+
+
+def read(path: Path) -> tuple[Measurement, ...]:
+    return baseline.read(path.read_bytes(), str(path)).measurements
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    figures = (memory_copy(), gemm(), to_gpu())
+    baseline.save(reported(*figures), str(tmp_path / "base.json"))
+    assert read(tmp_path / "base.json") == tuple(but(each, conditions=None, verification=None) for each in figures)
+    assert list(tmp_path.iterdir()) == [tmp_path / "base.json"]
+
+
+def test_it_says_when_and_where_it_was_written(tmp_path: Path) -> None:
+    report = reported(gemm())
+    baseline.save(report, str(tmp_path / "base.json"))
+    document = json.loads((tmp_path / "base.json").read_text())
+    assert (document["baseline_version"], document["created"]) == ("1.0", report.created)
+    assert document["tool"] == report.tool.version
+
+
+@cases(
+    "left_out",
+    but(gemm(), value=None, samples=(), missing="no cuBLASLt was found"),
+    gemm(verification=wrong()),
+    gemm(conditions=conditions(utilisation_before=90.0)),
+    gemm(conditions=conditions(memory_before=100 << 30)),
+)
+def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path: Path) -> None:
+    baseline.save(reported(left_out, memory_copy()), str(tmp_path / "base.json"))
+    assert [each.name for each in read(tmp_path / "base.json")] == ["device-memory-copy"]
+    with pytest.raises(UsageError, match="no figure to compare with later"):
+        baseline.save(reported(left_out), str(tmp_path / "other.json"))
+    assert not (tmp_path / "other.json").exists()
+
+
+@every(
+    "",
+    "{}",
+    "[]",
+    "null",
+    "{" * 100000,
+    '{"measurements": []}',
+    '{"measurements": [{"value": 1.0}]}',
+    '{"measurements": [{"source": "bench", "name": "gemm", "value": "fast"}]}',
+    '{"baseline_version": "2.0", "measurements": [{"source": "bench", "name": "gemm"}]}',
+    "\x00\xff",
+)
+def test_bad_files_are_refused_by_name(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^old\.json is not a baseline"):
+        baseline.read(text.encode("utf-8", "surrogateescape"), "old.json")
+
+
+def test_a_report_is_a_baseline_with_the_same_figures(tmp_path: Path) -> None:
+    report = reported(memory_copy(), gemm(), gemm("fp8", verification=wrong()))
+    baseline.save(report, str(tmp_path / "base.json"))
+    found = baseline.read(msgspec.json.encode(report), "report.json")
+    assert found == baseline.read((tmp_path / "base.json").read_bytes(), "base.json")
+    assert [(each.name, each.precision) for each in found.measurements] == [
+        ("device-memory-copy", None),
+        ("gemm", "bf16"),
+    ]
+
+
+def test_a_report_that_compares_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="old is not a baseline: it holds no figure"):
+        baseline.read(msgspec.json.encode(reported()), "old")
+    with pytest.raises(UsageError, match="old is redacted, so its GPUs cannot be recognized"):
+        baseline.read(msgspec.json.encode(redact(reported(gemm()))), "old")
+    with pytest.raises(UsageError, match=r"old is not a baseline: the saved report has schema 99\.0"):
+        baseline.read(b'{"schema_version": "99.0"}', "old")
+
+
+def test_of_many_runs_the_newest_count() -> None:
+    runs = [
+        baseline.Baseline(created=f"2026-{number:02}-01T00:00:00Z", measurements=(memory_copy(number * 1e12),))
+        for number in (12, 3, *range(4, 12), 1, 2, *range(13, 20))
+    ]
+    kept = baseline.newest(runs)
+    assert [each.value for each in kept] == [number * 1e12 for number in range(4, 20)]

@@ -35,6 +35,7 @@ from envcheck.snapshot import (
     Toolkit,
     Variables,
 )
+from tests.every import cases
 from tests.report.examples import EXAMPLES, HOME, VENV, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying
 from tests.test_machines import report_on
@@ -168,8 +169,7 @@ def test_the_judged_environments_are_matched_wherever_they_lie() -> None:
 
 
 def about_torch(key: str, status: Any) -> Check:
-    subject = Subject(kind="framework", key=f"{key}:torch", environment=key)
-    return check("driver-too-old", status, subject=subject)
+    return check("driver-too-old", status, subject=Subject(kind="framework", key=f"{key}:torch", environment=key))
 
 
 def test_toolkits_libraries_and_variables() -> None:
@@ -222,16 +222,14 @@ def measured(*figures: Measurement, gpus: tuple[Gpu, ...] | None = None) -> Repo
     return on(gpus or (plain(0),), measurements=figures)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "ratio"),
-    [
-        (figure(4e12), figure(3.9e12), None),
-        (figure(4e12), figure(3.7e12), 0.925),
-        (figure(3.7e12), figure(4e12), 1.081),
-        (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3.7e12), None),
-        (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3e12), 0.75),
-        (figure(0.0), figure(4e12), None),
-    ],
+@cases(
+    "before, after, ratio",
+    (figure(4e12), figure(3.9e12), None),
+    (figure(4e12), figure(3.7e12), 0.925),
+    (figure(3.7e12), figure(4e12), 1.081),
+    (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3.7e12), None),
+    (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3e12), 0.75),
+    (figure(0.0), figure(4e12), None),
 )
 def test_figures_beyond_their_spread(before: Measurement, after: Measurement, ratio: float | None) -> None:
     found = changes(measured(before), measured(after))
@@ -402,7 +400,7 @@ def test_json_fits_its_schema_and_reads_back(first: str, second: str) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), pairs())
-@pytest.mark.parametrize("width", [40, 80])
+@cases("width", 40, 80)
 def test_the_page_holds_its_width(first: str, second: str, width: int) -> None:
     found = diff([(first, EXAMPLES[first]()), (second, EXAMPLES[second]())])
     page = as_text(found, Options(width=width, home=HOME))

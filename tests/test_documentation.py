@@ -24,6 +24,7 @@ from envcheck.rules.catalog import all_rules
 from scripts import documentation
 from scripts.documentation import MAN_PAGE, man_page
 from tests.cli.calling import envcheck
+from tests.every import cases
 
 TEXT = MAN_PAGE.read_text(encoding="utf-8")
 CONSTRAINTS = (Path(__file__).parents[1] / "constraints.txt").read_text()
@@ -70,8 +71,7 @@ def test_the_site_has_a_page_for_each_rule_and_loads_nothing(tmp_path: Path) -> 
     script = Path(documentation.__file__)
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, env={**os.environ, "PYTHONWARNINGS": ""})
     for rule in all_rules():
-        text = (tmp_path / rule_place(rule.name)).read_text()
-        assert "<h1><code" in text, rule.name
+        assert "<h1><code" in (tmp_path / rule_place(rule.name)).read_text(), rule.name
     for table in FIELDS:
         assert (tmp_path / "matrix" / f"{table}.html").is_file()
     assert "--plan" in (tmp_path / "commands.html").read_text()
@@ -120,7 +120,7 @@ def test_no_link_between_pages_is_dead(sources: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs"])
+@cases("name", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs")
 def test_no_link_of_the_checkout_is_dead(name: str) -> None:
     place = documentation.ROOT / name
     files = sorted(place.rglob("*.md")) if place.is_dir() else [place]
@@ -132,16 +132,14 @@ def test_no_link_of_the_checkout_is_dead(name: str) -> None:
 HOSTED = "https://docs.example.org/envcheck"
 
 
-@pytest.mark.parametrize(
-    ("variable", "configured", "urls", "base"),
-    [
-        ("", "", ["Documentation, https://docs.example.org/envcheck/"], f"{HOSTED}/"),
-        ("", "", ["Source, https://example.org"], None),
-        ("", "", ["Documentation, javascript:alert(1)"], None),
-        ("", "", [], None),
-        ("", "http://intern/envcheck", ["Documentation, https://docs.example.org/envcheck"], "http://intern/envcheck/"),
-        (HOSTED, "http://intern/envcheck", [], f"{HOSTED}/"),
-    ],
+@cases(
+    "variable, configured, urls, base",
+    ("", "", ["Documentation, https://docs.example.org/envcheck/"], f"{HOSTED}/"),
+    ("", "", ["Source, https://example.org"], None),
+    ("", "", ["Documentation, javascript:alert(1)"], None),
+    ("", "", [], None),
+    ("", "http://intern/envcheck", ["Documentation, https://docs.example.org/envcheck"], "http://intern/envcheck/"),
+    (HOSTED, "http://intern/envcheck", [], f"{HOSTED}/"),
 )
 def test_the_documentation_has_one_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, configured: str, urls: list[str], base: str | None
@@ -158,7 +156,7 @@ def test_the_documentation_has_one_address(
     assert f"{base or ''}rules/gpu-lost.html" in address_line("gpu-lost", base)
 
 
-@pytest.mark.parametrize("address", ["docs.example.org", "javascript:alert(1)", "https://x y", "https://x\x1b[31m"])
+@cases("address", "docs.example.org", "javascript:alert(1)", "https://x y", "https://x\x1b[31m")
 def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
     with pytest.raises(UsageError, match="ENVCHECK_DOCS_URL: write an address"):
         documentation_address({"ENVCHECK_DOCS_URL": address}, str(tmp_path))
@@ -176,5 +174,4 @@ def test_envcheck_rule_names_the_address(tmp_path: Path) -> None:
     assert "rules/gpu-lost.html (ENVCHECK_DOCS_URL" in envcheck("rule", "gpu-lost", cwd=tmp_path).out
     (tmp_path / "envcheck.toml").write_text(f'documentation = "{HOSTED}"\n')
     assert f"This page: {HOSTED}/rules/gpu-lost.html\n" in envcheck("rule", "gpu-lost", cwd=tmp_path).out
-    shown = json.loads(envcheck("config", "--json", cwd=tmp_path).out)["values"]["documentation"]
-    assert shown["value"] == HOSTED
+    assert json.loads(envcheck("config", "--json", cwd=tmp_path).out)["values"]["documentation"]["value"] == HOSTED

@@ -20,6 +20,7 @@ from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, exit_status, render
 from envcheck.report.saved.read import read_report
 from envcheck.snapshot import Environment, Listing, ProbeRun, Snapshot
+from tests.every import cases
 from tests.test_machines import FOLDER, load
 
 MACHINES = sorted(path.relative_to(FOLDER).as_posix()[:-5] for path in FOLDER.rglob("*.json"))
@@ -82,7 +83,7 @@ def test_no_machine_passes_where_a_probe_died(name: str) -> None:
                 assert "missing" in report.headline or "not" in report.headline, f"{told}: {report.headline}"
 
 
-@pytest.mark.parametrize("name", ["h100-tried-and-measured", "h200-tensorflow", "h200-tensorrt"])
+@cases("name", "h100-tried-and-measured", "h200-tensorflow", "h200-tensorrt")
 def test_no_trial_or_measurement_that_died_is_a_pass(name: str) -> None:
     snapshot = recorded(name)
     for number, run in enumerate(snapshot.runs):
@@ -128,7 +129,7 @@ def test_what_nobody_looked_at_is_no_pass(name: str) -> None:
             assert f"Not looked at: {unseen[0]}" in render(report, form, Options()), form
 
 
-@pytest.mark.parametrize("name", ["h200", "h200x4"])
+@cases("name", "h200", "h200x4")
 def test_a_list_of_packages_that_is_cut_short_is_no_pass(name: str) -> None:
     snapshot = recorded(name)
     assert snapshot.judged_environment is not None
@@ -181,14 +182,12 @@ def test_grounds_name_what_was_read_and_judged() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("grounds", "verdict"),
-    [
-        ((), "pass"),
-        ((Ground(what="GPUs", status="absent"),), "pass"),
-        ((Ground(what="GPUs", status="judged"), Ground(what="driver", status="not-read")), "pass"),
-        ((Ground(what="GPUs", status="judged"), Ground(what="driver", status="not-judged")), "warn"),
-    ],
+@cases(
+    "grounds, verdict",
+    ((), "pass"),
+    ((Ground(what="GPUs", status="absent"),), "pass"),
+    ((Ground(what="GPUs", status="judged"), Ground(what="driver", status="not-read")), "pass"),
+    ((Ground(what="GPUs", status="judged"), Ground(what="driver", status="not-judged")), "warn"),
 )
 def test_a_report_that_passes_without_its_grounds_cannot_be_built(grounds: tuple[Ground, ...], verdict: str) -> None:
     report = judge(recorded("h200"), Request())

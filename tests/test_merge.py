@@ -1,7 +1,27 @@
+"""What several sources say, put together: facts, what a framework would load, and what a process held."""
+
 from __future__ import annotations
 
-from envcheck.snapshot import Driver, Gpu, Listing, Memory, ProbeRun, Snapshot, Variables
+from typing import Any
+
+from envcheck.enrich.loads import SOURCE, join_loads, observed_loads, version_of
+from envcheck.snapshot import (
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Library,
+    Listing,
+    Load,
+    Loaded,
+    Memory,
+    ProbeRun,
+    Snapshot,
+    Trial,
+    Variables,
+)
 from envcheck.snapshot.merge import merge
+from tests.every import cases
 
 
 def gpus(*items: Gpu, complete: bool = False) -> Snapshot:
@@ -53,14 +73,12 @@ def test_the_first_source_decides_and_the_other_is_kept_as_evidence() -> None:
 
 def test_a_moving_quantity_is_no_disagreement() -> None:
     one = gpus(Gpu(pci_bus_id="0000:01:00.0", memory=Memory(total=10, used=1)))
-    two = gpus(Gpu(pci_bus_id="0000:01:00.0", memory=Memory(total=10, used=2)))
-    assert merge([one, two]).disagreements == ()
+    assert merge([one, gpus(Gpu(pci_bus_id="0000:01:00.0", memory=Memory(total=10, used=2)))]).disagreements == ()
 
 
 def test_nobody_looked_stays_apart_from_looked_and_absent() -> None:
     assert merge([Snapshot()]).gpus is None
-    merged = merge([Snapshot(), gpus(complete=True)])
-    assert merged.gpus == Listing(items=(), complete=True)
+    assert merge([Snapshot(), gpus(complete=True)]).gpus == Listing(items=(), complete=True)
     assert merge([gpus(), gpus()]).gpus == Listing(items=(), complete=False)
 
 
@@ -85,3 +103,139 @@ def test_merging_is_idempotent() -> None:
         Gpu(source="nvml", pci_bus_id="0000:01:00.0", name="NVIDIA H200", memory=Memory(total=10)), complete=True
     )
     assert merge([part, part]) == merge([part])
+
+
+# --- What a framework would load meets the copies on disk -----------------------------------------------------------
+
+VENV = "/venv"
+CUDNN = "/venv/nvidia/cudnn/lib/libcudnn.so.9"
+
+
+def copy(path: str = CUDNN, **fields: Any) -> Library:
+    known = {"family": "cudnn", "soname": "libcudnn.so.9", "environment": VENV, "source": f"elf {path}"}
+    return Library(path=path, **{**known, **fields})
+
+
+def joined(load: Load, *copies: Library) -> Load:
+    framework = Framework(name="torch", loads=(load,), source="test")
+    environment = Environment(key=VENV, frameworks=Listing(items=(framework,), complete=True), source="test")
+    snapshot = Snapshot(environments=Listing(items=(environment,)), libraries=Listing(items=copies))
+    result = join_loads(snapshot)
+    assert join_loads(result) == result
+    assert result.environments is not None
+    frameworks = result.environments.items[0].frameworks
+    assert frameworks is not None
+    assert frameworks.items[0].loads is not None
+    return frameworks.items[0].loads[0]
+
+
+def asked(path: str | None = CUDNN, **fields: Any) -> Load:
+    return Load(name="libcudnn.so.9", needed_by="/venv/torch/lib/libtorch_cuda.so", path=path, source="elf x", **fields)
+
+
+def test_owner_and_version_come_from_the_copy_at_that_path() -> None:
+    owner, read = "nvidia-cudnn-cu12==9.1.0.70", {"owner": "wheel metadata", "declared": "wheel metadata"}
+    load = joined(asked(), copy(owner=owner, declared="9.1.0.70", on_disk="9.1.0", read=read))
+    assert (load.owner, load.version) == (owner, "9.1.0.70")
+    assert load.source_of("owner") == "wheel metadata"
+
+
+def test_the_longer_form_of_the_version_in_the_file_s_name() -> None:
+    load = joined(asked(version="9.1.0"), copy(owner="libcudnn9 9.1.0.70-1", declared="9.1.0.70", on_disk="9.1.0"))
+    assert load.version == "9.1.0.70"
+
+
+def test_what_is_known_stays() -> None:
+    load = asked(owner="somebody", version="8.9.2")
+    assert joined(load, copy(owner="other", on_disk="9.1.0")) == load
+
+
+def test_a_path_that_is_not_in_the_inventory_stays_without_owner() -> None:
+    load = asked("/elsewhere/libcudnn.so.9")
+    assert joined(load, copy(owner="other", on_disk="9.1.0")) == load
+
+
+def test_copies_of_a_library_that_is_not_found_are_named_nearest_first() -> None:
+    system = copy("/a/libcudnn.so.9.5.1", names=("/a/libcudnn.so.9",), soname=None, environment=None)
+    stub = copy("/a/stubs/libcudnn.so.9", stub=True)
+    other = copy("/a/libcudnn.so.8", soname="libcudnn.so.8")
+    assert joined(asked(None), system, stub, other, copy()).unfound == (CUDNN, "/a/libcudnn.so.9.5.1")
+    assert joined(asked(None, unfound=("/known",)), copy()).unfound == ("/known",)
+
+
+def test_without_an_inventory_nothing_changes() -> None:
+    snapshot = Snapshot(environments=Listing(items=(Environment(key=VENV, source="test"),)))
+    assert join_loads(snapshot) is snapshot
+
+
+@cases(
+    "fields, version",
+    ({"declared": "9.1.0.70", "on_disk": "9.1.0"}, "9.1.0.70"),
+    ({"declared": "9.1.0.70", "on_disk": "9.10.2"}, "9.10.2"),
+    ({"declared": "9.1.0.70", "on_disk": "9.1.0", "loaded": "9.10.2"}, "9.10.2"),
+    ({"declared": "9.1.0.70"}, "9.1.0.70"),
+    ({"declared": "9.1.0.70", "altered": True}, None),
+    ({"on_disk": "9.1.0"}, "9.1.0"),
+    ({}, None),
+)
+def test_the_file_outranks_what_its_package_says(fields: dict[str, Any], version: str | None) -> None:
+    assert version_of(copy(**fields)) == version
+
+
+# --- What a process held stands in for what the search over files did not find --------------------------------------
+
+CUDNN_OBSERVED = "/opt/cudnn/libcudnn.so.9.1.0"
+
+
+def snapshot(*frameworks: Framework) -> Snapshot:
+    environment = Environment(key="/env", judged=True, frameworks=Listing(items=frameworks, complete=True))
+    return Snapshot(environments=Listing(items=(environment,), complete=True))
+
+
+def load(name: str = "libcudnn.so.9", path: str | None = None) -> Load:
+    unfound = () if path else ("/elsewhere/libcudnn.so.9",)
+    return Load(source="elf", name=name, needed_by="/x", path=path, unfound=unfound)
+
+
+def trial(*paths: str) -> Trial:
+    return Trial(imported=True, libraries=tuple(Loaded(path=path, family="cudnn", version="9.1.0") for path in paths))
+
+
+def loads_of(found: Snapshot, name: str = "torch") -> tuple[Load, ...]:
+    assert found.environments
+    (environment,) = found.environments.items
+    assert environment.frameworks
+    (framework,) = [item for item in environment.frameworks.items if item.name == name]
+    return framework.loads or ()
+
+
+def test_a_library_that_was_not_found_and_was_loaded() -> None:
+    (found,) = loads_of(observed_loads(snapshot(Framework(name="torch", loads=(load(),), trial=trial(CUDNN_OBSERVED)))))
+    assert (found.path, found.version, found.unfound) == (CUDNN_OBSERVED, "9.1.0", ())
+    assert found.source_of("path") == SOURCE
+
+
+def test_what_was_predicted_stays() -> None:
+    given = snapshot(Framework(name="torch", loads=(load(path="/wheel/libcudnn.so.9"),), trial=trial(CUDNN_OBSERVED)))
+    assert observed_loads(given) is given
+
+
+def test_another_major_is_another_library() -> None:
+    for held in ("/opt/libcudnn.so.8", "/opt/libcudnn.so.90", "/opt/libcudnn_ops.so.9"):
+        given = snapshot(Framework(name="torch", loads=(load(),), trial=trial(held)))
+        assert observed_loads(given) is given
+
+
+def test_a_plugin_is_loaded_by_its_framework_and_others_are_not() -> None:
+    jax = Framework(name="jax", trial=trial(CUDNN_OBSERVED))
+    plugin = Framework(name="jax-cuda12-plugin", extends="jax", loads=(load(),))
+    other = Framework(name="torch", loads=(load(),))
+    found = observed_loads(snapshot(jax, plugin, other))
+    assert loads_of(found, "jax-cuda12-plugin")[0].path == CUDNN_OBSERVED
+    assert loads_of(found, "torch")[0].path is None
+
+
+def test_without_trials_nothing_changes() -> None:
+    given = snapshot(Framework(name="torch", loads=(load(),)))
+    assert observed_loads(given) is given
+    assert observed_loads(Snapshot()) == Snapshot()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[1]
 ACROSS_LINES = re.compile(r"\^(?:\\s|\[[^\]]*(?:\\s|\\n)[^\]]*\])(?:[*+]|\{\d+,\})")
@@ -23,7 +23,7 @@ def patterns(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, called.replace(r"\\", "\\")
 
 
-@pytest.mark.parametrize("folder", ["probes", "envcheck"])
+@cases("folder", "probes", "envcheck")
 def test_no_line_begins_with_what_crosses_lines(folder: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {pattern}"

@@ -28,7 +28,7 @@ from envcheck.snapshot import (
     Variables,
 )
 from envcheck.text.encode import encode
-from tests.every import every
+from tests.every import cases, every
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying
 from tests.test_machines import CONSTRUCTED, RECORDED, report_on
@@ -53,22 +53,20 @@ def seen_after(text: str, *homes: str, **snapshot: object) -> str:
 
 
 @every(
-    [
-        ("/home/ada/p/.venv", "/home/user/p/.venv"),
-        ("file /home/ada/x: gone", "file /home/user/x: gone"),
-        ("/export/home/ada/x and /home/bob/y", "/export/home/user/x and /home/user2/y"),
-        ("/home/users/ada/x", "/home/users/user/x"),
-        ("/u/home/a/ada/x", "/u/home/u/user/x"),
-        ("/Users/Ada L/p/x", "/Users/user/p/x"),
-        (r"C:\Users\Ada\p", r"C:\Users\user\p"),
-        ("/scratch/ada/run", "/scratch/user/run"),
-        ("/mnt/c/Users/ada/run", "/mnt/c/Users/user/run"),
-        ("/home/ada/x, /lustre/team/ada/run", "/home/user/x, /lustre/team/user/run"),
-        ("/home/ada/x ada@node3", "/home/user/x user@node3"),
-        ("/home/torch/lib/python3/site-packages/torch", "/home/user/lib/python3/site-packages/torch"),
-        ("/root/x", "/root/x"),
-        ("/opt/torch/.venv /usr/lib/x", "/opt/torch/.venv /usr/lib/x"),
-    ]
+    ("/home/ada/p/.venv", "/home/user/p/.venv"),
+    ("file /home/ada/x: gone", "file /home/user/x: gone"),
+    ("/export/home/ada/x and /home/bob/y", "/export/home/user/x and /home/user2/y"),
+    ("/home/users/ada/x", "/home/users/user/x"),
+    ("/u/home/a/ada/x", "/u/home/u/user/x"),
+    ("/Users/Ada L/p/x", "/Users/user/p/x"),
+    (r"C:\Users\Ada\p", r"C:\Users\user\p"),
+    ("/scratch/ada/run", "/scratch/user/run"),
+    ("/mnt/c/Users/ada/run", "/mnt/c/Users/user/run"),
+    ("/home/ada/x, /lustre/team/ada/run", "/home/user/x, /lustre/team/user/run"),
+    ("/home/ada/x ada@node3", "/home/user/x user@node3"),
+    ("/home/torch/lib/python3/site-packages/torch", "/home/user/lib/python3/site-packages/torch"),
+    ("/root/x", "/root/x"),
+    ("/opt/torch/.venv /usr/lib/x", "/opt/torch/.venv /usr/lib/x"),
 )
 def test_users_go_by_the_place_of_their_homes(text: str, shown: str) -> None:
     assert seen_after(text) == shown
@@ -86,16 +84,14 @@ def test_the_judged_environments_owner_is_the_first_user() -> None:
 
 
 @every(
-    [
-        (f"lost {UUID}", "lost GPU-redacted-93ff020b"),
-        ("CUDA_VISIBLE_DEVICES=GPU-5818afbd", "CUDA_VISIBLE_DEVICES=GPU-redacted-93ff020b"),
-        (MIG, "MIG-redacted-"),
-        ("serial 1652826071615", "serial serial-93ff020b"),
-        ("0000:1b:00.0 fell off the bus", "0000:1b:00.0 fell off the bus"),
-        ("node17.corp.example: Xid", "host: Xid"),
-        ("on node17, at 12:00", "on host, at 12:00"),
-        ("node170", "node170"),
-    ]
+    (f"lost {UUID}", "lost GPU-redacted-93ff020b"),
+    ("CUDA_VISIBLE_DEVICES=GPU-5818afbd", "CUDA_VISIBLE_DEVICES=GPU-redacted-93ff020b"),
+    (MIG, "MIG-redacted-"),
+    ("serial 1652826071615", "serial serial-93ff020b"),
+    ("0000:1b:00.0 fell off the bus", "0000:1b:00.0 fell off the bus"),
+    ("node17.corp.example: Xid", "host: Xid"),
+    ("on node17, at 12:00", "on host, at 12:00"),
+    ("node170", "node170"),
 )
 def test_gpus_and_hosts_go_and_bus_ids_stay(text: str, shown: str) -> None:
     found = Gpu(uuid=UUID, serial="1652826071615", pci_bus_id="0000:1b:00.0", index=0)
@@ -112,19 +108,17 @@ def test_a_host_that_is_a_common_word_goes_where_it_is_the_host_alone() -> None:
 
 
 @every(
-    [
-        ("connect to 10.1.2.3:29500 failed", "connect to ip-1:29500 failed"),
-        ("http://192.168.7.9/x", "http://ip-1/x"),
-        ("peer 172.16.0.4", "peer ip-1"),
-        ("fe80::1a2b:3c4d", "ip-1"),
-        ("2001:db8:0:0:1:2:3:4", "ip-1"),
-        ("link aa:bb:cc:dd:ee:ff", "link ip-1"),
-        ("127.0.0.1:80", "127.0.0.1:80"),
-        ("nvidia-curand-cu12==10.3.5.147", "nvidia-curand-cu12==10.3.5.147"),
-        ("libcurand.so.10.3.5.147", "libcurand.so.10.3.5.147"),
-        ("cuDNN 9.1.0.70 is here", "cuDNN 9.1.0.70 is here"),
-        ("c10::Error at::native 12:30:01", "c10::Error at::native 12:30:01"),
-    ]
+    ("connect to 10.1.2.3:29500 failed", "connect to ip-1:29500 failed"),
+    ("http://192.168.7.9/x", "http://ip-1/x"),
+    ("peer 172.16.0.4", "peer ip-1"),
+    ("fe80::1a2b:3c4d", "ip-1"),
+    ("2001:db8:0:0:1:2:3:4", "ip-1"),
+    ("link aa:bb:cc:dd:ee:ff", "link ip-1"),
+    ("127.0.0.1:80", "127.0.0.1:80"),
+    ("nvidia-curand-cu12==10.3.5.147", "nvidia-curand-cu12==10.3.5.147"),
+    ("libcurand.so.10.3.5.147", "libcurand.so.10.3.5.147"),
+    ("cuDNN 9.1.0.70 is here", "cuDNN 9.1.0.70 is here"),
+    ("c10::Error at::native 12:30:01", "c10::Error at::native 12:30:01"),
 )
 def test_addresses_go_and_versions_stay(text: str, shown: str) -> None:
     assert seen_after(text) == shown
@@ -159,10 +153,7 @@ SECRET_TEXTS = (
     ("ghp_abcdefghijklmnopqrstuv in a line", "*** in a line"),
     ("eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij", "***"),
     ("TOKENIZERS_PARALLELISM=false", "TOKENIZERS_PARALLELISM=false"),
-    (
-        "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
-        "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
-    ),
+    ("keyboard = x, monkey: y, https://docs.nvidia.com/a@b", "keyboard = x, monkey: y, https://docs.nvidia.com/a@b"),
     ("https://docs.nvidia.com/cuda/", "https://docs.nvidia.com/cuda/"),
 )
 
@@ -172,14 +163,12 @@ def test_secrets_in_texts(text: str, shown: str) -> None:
     assert masked(text) == shown
 
 
-@pytest.mark.parametrize(
-    "name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "API_KEY", "DB_PASSWORD", "MY_PASSWD", "PGPW_PW"]
-)
+@cases("name", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "API_KEY", "DB_PASSWORD", "MY_PASSWD", "PGPW_PW")
 def test_variables_with_telling_names(name: str) -> None:
     assert masked_value(name, "x") == "***"
 
 
-@pytest.mark.parametrize("name", ["PATH", "NCCL_IB_PKEY", "TOKENIZERS_PARALLELISM", "KEYBOARD", "CUDA_VISIBLE_DEVICES"])
+@cases("name", "PATH", "NCCL_IB_PKEY", "TOKENIZERS_PARALLELISM", "KEYBOARD", "CUDA_VISIBLE_DEVICES")
 def test_variables_that_tell_nothing(name: str) -> None:
     assert masked_value(name, "0") == "0"
 
@@ -283,8 +272,7 @@ def test_ids_stay_joined() -> None:
 
 @every(ATTACKS)
 def test_hostile_texts_can_be_redacted(attack: str) -> None:
-    hidden = redact(carrying(EXAMPLES["driver-too-old"](), attack), ["/data/" + attack.replace("/", "")])
-    json.loads(encode(hidden))
+    json.loads(encode(redact(carrying(EXAMPLES["driver-too-old"](), attack), ["/data/" + attack.replace("/", "")])))
 
 
 @settings(max_examples=60)
@@ -295,7 +283,7 @@ def test_any_host_user_and_text(text: str, name: str) -> None:
     assert redact(once) == once
 
 
-@every(["x", "TOKEN", "key", "/home/", "://", "1.", "a:", "/Users/a ", "GPU-"])
+@every("x", "TOKEN", "key", "/home/", "://", "1.", "a:", "/Users/a ", "GPU-")
 def test_long_texts_cost_no_more_than_their_length(part: str) -> None:
     """Seconds would mean that a pattern runs over the text again and again."""
     text = part * (100_000 // len(part))

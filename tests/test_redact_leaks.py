@@ -12,6 +12,7 @@ from envcheck.redact import redact
 from envcheck.report import FORMATS, Options, render
 from envcheck.report.saved.read import read_report
 from envcheck.snapshot import ObservedError, Variables
+from tests.every import cases
 from tests.test_machines import report_on
 
 USER, HOST, ADDRESS = "zedkayova", "gpu-prod-42", "10.77.31.9"
@@ -82,7 +83,7 @@ def telling() -> Report:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("asked", [None, True])
+@cases("asked", None, True)
 def test_nothing_leaks(form: str, asked: bool | None) -> None:  # noqa: FBT001
     page = render(telling(), form, Options(verbose=True, redact=asked))
     hidden = (*SECRETS, *NAMES) if asked or FORMATS[form].shared else SECRETS

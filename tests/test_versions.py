@@ -1,9 +1,18 @@
+"""Versions and components as people write them, and numbers longer than Python converts."""
+
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envcheck.components import Bound, parse_components
+from envcheck.errors import UsageError
+from envcheck.importers import read_text
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
 from envcheck.versions import (
     CodeTarget,
     ComputeCapability,
@@ -13,24 +22,19 @@ from envcheck.versions import (
     DriverRelease,
     PtxVersion,
 )
-from tests.every import every
+from tests.every import cases, every
+from tests.plans.reading import plan
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("550.54.14", (550, 54, 14)),
-        ("580.159.04", (580, 159, 4)),
-        ("470.82", (470, 82, 0)),
-        ("535", (535, 0, 0)),
-        (" 418.39 \n", (418, 39, 0)),
-    ],
-)
+@cases("text, expected",
+    ("550.54.14", (550, 54, 14)), ("580.159.04", (580, 159, 4)), ("470.82", (470, 82, 0)), ("535", (535, 0, 0)),
+    (" 418.39 \n", (418, 39, 0)),
+)  # fmt: skip
 def test_driver_release(text: str, expected: tuple[int, int, int]) -> None:
     assert DriverRelease.parse(text) == expected
 
 
-@every([None, "", "N/A", "550.54.14.1", "550-54", "v550", "550.", "9" * 40, "5\u0665\u0660.54"])
+@every(None, "", "N/A", "550.54.14.1", "550-54", "v550", "550.", "9" * 40, "5\u0665\u0660.54")
 def test_what_is_no_driver_release(text: str | None) -> None:
     assert DriverRelease.parse(text) is None
 
@@ -64,7 +68,7 @@ def test_cudnn_is_decoded_by_the_scheme_of_its_major() -> None:
     assert CudnnVersion.parse("9.1.0.70") == (9, 1, 0)
 
 
-@pytest.mark.parametrize("text", ["9.0", "sm_90", "sm90", "compute_90", "90", "sm_90a"])
+@cases("text", "9.0", "sm_90", "sm90", "compute_90", "90", "sm_90a")
 def test_compute_capability(text: str) -> None:
     assert ComputeCapability.parse(text) == (9, 0)
 
@@ -96,19 +100,75 @@ def test_no_text_breaks_a_parser(text: str) -> None:
         assert parsed is None or str(parsed)
 
 
-@pytest.mark.parametrize(
-    ("text", "cuda", "cudnn", "cpu"),
-    [
-        ("py3.12_cuda12.4_cudnn9.1.0_0", "12.4", "9.1.0", False),
-        ("py3.7_cuda10.2.89_cudnn7.6.5_0", "10.2", "7.6.5", False),
-        ("cuda129_generic_py311h1", "12.9", None, False),
-        ("cuda_126_py310", "12.6", None, False),
-        ("cpu_generic_py311h0", None, None, True),
-        ("py3.8_cpu_0", None, None, True),
-        ("cpuonly", None, None, False),
-        ("", None, None, False),
-    ],
+@cases(
+    "text, cuda, cudnn, cpu",
+    ("py3.12_cuda12.4_cudnn9.1.0_0", "12.4", "9.1.0", False),
+    ("py3.7_cuda10.2.89_cudnn7.6.5_0", "10.2", "7.6.5", False),
+    ("cuda129_generic_py311h1", "12.9", None, False),
+    ("cuda_126_py310", "12.6", None, False),
+    ("cpu_generic_py311h0", None, None, True),
+    ("py3.8_cpu_0", None, None, True),
+    ("cpuonly", None, None, False),
+    ("", None, None, False),
 )
 def test_build_strings_of_conda(text: str, cuda: str | None, cudnn: str | None, *, cpu: bool) -> None:
     build = CondaBuild.parse(text)
     assert (str(build.cuda) if build.cuda else None, build.cudnn, build.cpu) == (cuda, cudnn, cpu)
+
+
+def read(text: str) -> list[tuple[str, list[str]]]:
+    return [(component.name, [str(bound) for bound in component.bounds]) for component in parse_components(text)]
+
+
+@cases(
+    "text, expected",
+    ("torch==2.5.1+cu124", [("torch", ["==2.5.1+cu124"])]),
+    ("gpu==H100,driver==550.54.14,os==linux", [("gpu", ["==H100"]), ("driver", ["==550.54.14"]), ("os", ["==linux"])]),
+    ('gpu=="RTX 5090"', [("gpu", ["==RTX 5090"])]),
+    ("gpu==RTX 5090 , gpus >= 8", [("gpu", ["==RTX 5090"]), ("gpus", [">=8"])]),
+    ("torch>=2.4,<2.6,driver>=550", [("torch", [">=2.4", "<2.6"]), ("driver", [">=550"])]),
+    ("torch==1,", [("torch", ["==1"])]),
+    ("Nvidia_CuDNN.cu12!=9.1", [("nvidia-cudnn-cu12", ["!=9.1"])]),
+)
+def test_reads(text: str, expected: list[tuple[str, list[str]]]) -> None:
+    assert read(text) == expected
+
+
+@every("", "  ", "torch", "==2", "torch==", 'torch==2 3"', "torch=2", ",torch==1", "a==1,,b==2", "8gpus==1")
+def test_refuses_in_one_sentence(text: str) -> None:
+    with pytest.raises(UsageError, match="write NAME==VERSION"):
+        parse_components(text)
+
+
+def test_exact_is_only_for_a_single_equality() -> None:
+    assert parse_components("torch==2.5")[0].exact == "2.5"
+    assert parse_components("torch>=2.5")[0].exact is None
+    assert parse_components("torch==2.5,!=2.6")[0].exact is None
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        components = parse_components(text)
+    except UsageError:
+        return
+    assert components
+    assert all(isinstance(bound, Bound) and bound.value for component in components for bound in component.bounds)
+
+
+# --- Numbers in pasted text and in plans ----------------------------------------------------------------------------
+
+LONG = "9" * 5000
+LOCK = (
+    'version = 1\n[[package]]\nname = "torch"\nversion = "{}"\nsource = {{ registry = "https://x.example/simple" }}\n'
+)
+
+
+def test_a_version_of_cudnn_that_is_no_number() -> None:
+    text = "Loaded runtime CuDNN library: 8.0.5 but source was compiled with: \u00b2.  CuDNN library needs to match\n"
+    assert judge(read_text(text), Request()).verdict in ("fail", "unknown")
+
+
+def test_a_version_in_a_lock_file(tmp_path: Path) -> None:
+    (found,) = plan(tmp_path, uv__lock=LOCK.format(LONG)).planned or ()
+    assert (found.name, found.problem) == ("", "a version cannot be read")

@@ -78,6 +78,8 @@ MOST_BYTES = 8 << 20
 
 GENERATED = "generated"
 """The table that says which rows of a TOML file ``envcheck matrix refresh`` regenerates; no knowledge."""
+EXAMPLES = ("examples", "examples_beside")
+"""The lines that an ``[[error]]`` names, alone or beside another, by which tests prove it; no knowledge."""
 
 
 def compile_folder(folder: Path) -> dict[str, Any]:
@@ -158,7 +160,11 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
             raise MatrixError(f"{path.name}: [{table}] must be written [[{table}]]")
         for number, row in enumerate(rows, start=1):
             place = f"{path.name}: [[{table}]] number {number}"
-            document[FIELDS[table]].append(_row(row, place, path.stem, sources))
+            entry = _row(row, place, path.stem, sources)
+            if table == "error":
+                for key in EXAMPLES:
+                    entry.pop(key, None)
+            document[FIELDS[table]].append(entry)
 
 
 def _add_projects(document: dict[str, Any], path: Path, data: bytes) -> None:

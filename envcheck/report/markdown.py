@@ -1,18 +1,17 @@
 """The report for an issue or a chat, in GitHub's Markdown: what matters on top, the rest folded away.
 
-Every text from the machine is cleaned, cut and escaped: it can make no heading, link, image, table cell or mention, and
-cannot leave the prose, code span or block that it stands in.
+Every text from the machine is cleaned, cut and escaped: it can make no heading, link, image, table cell or mention.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from envcheck.checks import STATUSES, Report, Status
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.html import is_page
+from envcheck.report.markup.markdown import block, code, fence, link, prose
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
 from envcheck.report.page.head import evidence_text
 from envcheck.report.page.layout import ACTIONS, WHO, in_order, steps
@@ -22,8 +21,6 @@ from envcheck.report.page.stack import stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
 from envcheck.rules.facts.ignored import ignored
-from envcheck.text.clean import clean, shell_line
-from envcheck.text.wrap import clip
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",
@@ -190,50 +187,3 @@ def _footer(report: Report) -> str:
         "names and identifiers are replaced" if is_redacted(report) else "",
     ]
     return f"<sub>{'; '.join(part for part in parts if part)}</sub>"
-
-
-_LONGEST = 240
-_SPECIAL = re.compile(r"([\\`*_\[\]|~$!])")
-_REFERENCE = re.compile(r"([@#])(?=\w)|(?<=\w)(:)(?=//)|(?i:(?<=\bgh)(-)(?=\d)|(?<=\bwww)(\.))")
-"""Where a forge would make a mention, a reference or a link of plain words."""
-
-
-def prose(text: str, most: int = _LONGEST) -> str:
-    """``text`` as running text that is nothing but text."""
-    shown = _short(text, most).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _REFERENCE.sub(lambda match: f"{match[0]}<!-- -->", _SPECIAL.sub(r"\\\1", shown))
-
-
-def link(title: str, address: str) -> str:
-    """A link to an address that ``is_page``; what looks like an entity in it stays as it is."""
-    return f"[{prose(title)}](<{address.replace('&', '&amp;')}>)"
-
-
-def code(text: str, most: int = _LONGEST) -> str:
-    """``text`` as a code span, which may stand in a cell of a table."""
-    shown = _short(text, most).replace("|", "\N{BROKEN BAR}")
-    ticks = "`" * (_longest_run(shown) + 1)
-    gap = " " if shown.startswith(("`", " ")) or shown.endswith(("`", " ")) else ""
-    return f"{ticks}{gap}{shown}{gap}{ticks}" if shown.strip() else "``` ```"
-
-
-def block(text: str, most: int = _LONGEST) -> str:
-    """``text`` as a line of a block fenced by three backticks."""
-    return _short(text, most).replace("```", "'''")
-
-
-def fence(command: Sequence[str], longest: int) -> str:
-    """``command`` as a block to copy; a command is shown whole or not at all."""
-    line = shell_line(command)
-    if len(line) > longest:
-        return f"(a command of {len(line):,} characters; the report has it whole)"
-    ticks = "`" * max(3, _longest_run(line) + 1)
-    return f"{ticks}sh\n{line}\n{ticks}"
-
-
-def _short(text: str, most: int) -> str:
-    return clip(clean(text.strip()[: 4 * most]), most)
-
-
-def _longest_run(text: str) -> int:
-    return max((len(run) for run in re.findall("`+", text)), default=0)

@@ -26,7 +26,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.tables import ErrorRow, Os
 from envcheck.enrich.complete import driver_os
-from envcheck.rules.documentation import as_text, page_of, sources_of
+from envcheck.rules.documentation import page_of, sources_of, title_and_sections
 from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot, items_in
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
@@ -234,7 +234,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def __call__(self, function: Callable[[S, Facts], Outcome | None]) -> Rule:
         """The rule that the function judges for, by its name and title (``python -OO`` drops the docstring)."""
         name = function.__name__.replace("_", "-")
-        title = (function.__doc__ or as_text(page_of(name))).partition("\n")[0].rstrip(".")
+        title = (function.__doc__ or title_and_sections(page_of(name))[0]).rstrip(".")
         return msgspec.structs.replace(self, name=name, title=title, function=function)
 
     def remedies(self, facts: Facts) -> tuple[Fix, ...]:
@@ -263,11 +263,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def says(self) -> tuple[ErrorRow, ...]:
         """The rows of the matrix with the error lines, codes and kernel events that name this problem."""
         return tuple(row for row in load_matrix().errors if row.problem == self.name)
-
-    @property
-    def documentation(self) -> str:
-        """What ``envcheck rule NAME`` prints, without a line break at the end: its page, read now."""
-        return as_text(page_of(self.name))
 
     @property
     def sources(self) -> tuple[Source, ...]:

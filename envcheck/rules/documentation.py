@@ -1,28 +1,31 @@
 """The pages of rules: ``docs/rules/NAME.md``, beside the code in a checkout and inside the package in a wheel.
 
 A page is read when it is shown. A check opens none: the addresses that its findings cite are in ``sources.json``, which
-the build of the wheel makes of all pages. A checkout has no such file and reads the pages of its findings.
+the build of the wheel makes of all pages, as it makes ``lines.json`` of the examples in ``matrix/errors.toml``. A
+checkout has neither and reads the pages and the rows.
 
-The build runs this module with the standard library alone.
+The build runs this module with the standard library alone (and tomli on Python 3.10).
 """
 
 from __future__ import annotations
 
 import json
 import re
-import textwrap
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from envcheck.bundle import folder
 
 FOLDER = "docs/rules"
 SOURCES = "sources.json"
-_WIDEST = 100
-"""Columns of a page."""
+LINES = "lines.json"
+ERRORS = "errors.toml"
+RELATED = "Related rules"
 _HEADING = re.compile(r"^## (.+)\n\n", re.MULTILINE)
 _LINK = re.compile(r"^- \[(?P<title>.+)\]\((?P<address>https://\S+)\)$", re.MULTILINE)
+_RULE_LINK = re.compile(r"^- \[`(?P<name>[a-z-]+)`\]\((?P=name)\.md\)$", re.MULTILINE)
 
 
 def page_of(name: str) -> str:
@@ -32,20 +35,11 @@ def page_of(name: str) -> str:
     return ""
 
 
-def as_text(page: str) -> str:
-    """A page as a terminal shows it: title, and indented below each heading what stands there."""
+def title_and_sections(page: str) -> tuple[str, dict[str, str]]:
+    """The first sentence of a page, and the text below each heading."""
     title, *sections = _HEADING.split(page.partition("\n\n")[2])
-    parts = [title.strip()]
-    for heading, body in zip(sections[::2], sections[1::2], strict=True):
-        text = "\n".join(map(_source_lines, cited(body))) if heading == "Sources" else body.strip("\n")
-        parts.append(f"{heading}\n{textwrap.indent(text, '    ')}")
-    return "\n\n".join(parts)
-
-
-def _source_lines(source: tuple[str, str]) -> str:
-    title, address = source
-    one = f"{title}: {address}"
-    return one if len(one) + 4 <= _WIDEST else f"{title}:\n  {address}"
+    bodies = (body.strip("\n") for body in sections[1::2])
+    return title.strip(), dict(zip(sections[::2], bodies, strict=True))
 
 
 def cited(page: str) -> list[tuple[str, str]]:
@@ -55,19 +49,47 @@ def cited(page: str) -> list[tuple[str, str]]:
 
 def sources_of(name: str) -> list[tuple[str, str]]:
     """Title and address of what a rule's page cites."""
-    compiled = _compiled_sources()
+    compiled = _compiled(SOURCES)
     return cited(page_of(name)) if compiled is None else compiled.get(name, [])
 
 
+def named_on(page: str) -> list[str]:
+    """The rules that a page names as related."""
+    return [found["name"] for found in _RULE_LINK.finditer(page.partition(f"## {RELATED}\n")[2])]
+
+
+def lines_of(name: str) -> list[str]:
+    """Error lines that name the problem, one of each kind, those of the row that is tried first in front."""
+    compiled = _compiled(LINES)
+    return (_lines_here() if compiled is None else compiled).get(name, [])
+
+
 @cache
-def _compiled_sources() -> dict[str, list[tuple[str, str]]] | None:
+def _compiled(file: str) -> dict[str, list[Any]] | None:
     with suppress(FileNotFoundError):
-        found: dict[str, list[tuple[str, str]]] = json.loads((folder(FOLDER) / SOURCES).read_bytes())
+        found: dict[str, list[Any]] = json.loads((folder(FOLDER) / file).read_bytes())
         return found
     return None
 
 
-def write_sources(pages: Path, place: Path) -> None:
-    """Write what all ``pages`` cite as the wheel carries it."""
-    found = {page.stem: cited(page.read_text(encoding="utf-8")) for page in sorted(pages.glob("*.md"))}
-    place.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+@cache
+def _lines_here() -> dict[str, list[str]]:
+    return example_lines(folder("matrix") / ERRORS)
+
+
+def example_lines(rows: Path) -> dict[str, list[str]]:
+    """By problem, the first example of each row of error lines."""
+    from envcheck.text.toml import loads  # noqa: PLC0415 - an installed package reads what is compiled
+
+    found: dict[str, list[str]] = {}
+    for row in sorted(loads(rows.read_text(encoding="utf-8"))["error"], key=lambda row: int(row["priority"])):
+        found.setdefault(row["problem"], []).extend(row.get("examples", ())[:1])
+    return found
+
+
+def write_compiled_pages(pages: Path, matrix: Path, place: Path) -> None:
+    """Write into ``place`` what the wheel carries of the ``pages`` and of the rows of ``matrix``."""
+    sources = {page.stem: cited(page.read_text(encoding="utf-8")) for page in sorted(pages.glob("*.md"))}
+    for file, content in ((SOURCES, sources), (LINES, example_lines(matrix / ERRORS))):
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        (place / file).write_text(text, encoding="utf-8")

@@ -140,17 +140,18 @@ class EnvcheckApp(WindowedApp):
         may_watch = not self._is_saved and nvml is not None and nvml.code == 0
         self.tabs.show(report, may_watch=may_watch)
         self._show_top()
-        self._load_rule_pages()
+        self._load_rule_pages(report)
         self._modules.start()
         if may_watch:
             self._nvml.start()
         gc.freeze()  # else every collection visits the whole report: some 50 ms in which no key is answered
 
     @work(exclusive=True, group="rules", exit_on_error=False)
-    async def _load_rule_pages(self) -> None:
+    async def _load_rule_pages(self, report: Report) -> None:
         """Add what rules say about themselves to the details."""
+        names = [*{check.rule for check in report.checks}]
         with suppress(EnvcheckError):  # the details are complete without it
-            self.tabs.overview.set_rule_pages(await self.client.ask("rule_pages"), self.paint)
+            self.tabs.overview.set_rule_pages(await self.client.ask("rule_pages", names), self.paint)
 
     def _begin(
         self, activity: str, change: Callable[[Request], Request] | None = None, keep: Iterable[str] | None = ()

@@ -99,15 +99,14 @@ def measures(framework: Jax) -> dict[Figure, Measure]:
     return released(framework, figures)
 
 
-def _precision(jax: Any, precision: str) -> Any:
-    """FP32 in whole, or as tensor cores take it; the others have one way only."""
-    return jax.lax.Precision.HIGHEST if precision == "fp32" else jax.lax.Precision.DEFAULT
-
-
 def multiplied(framework: Jax, precision: str) -> Fields:
     """A product; outside of jit, JAX compiles ``matmul`` in the same way."""
     jax = framework.jax
-    work = partial(framework.numpy.matmul, precision=_precision(jax, precision))
+    # FP32 in whole, or as tensor cores take it; the others have one way only.
+    work = partial(
+        framework.numpy.matmul,
+        precision=jax.lax.Precision.HIGHEST if precision == "fp32" else jax.lax.Precision.DEFAULT,
+    )
     return product(framework, precision, jax.jit(work))
 
 

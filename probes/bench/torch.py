@@ -50,20 +50,16 @@ def collect(tree: Tree, out: Out) -> None:
     try:
         tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda torch: measures(PyTorch(torch)))
     finally:
-        _end_compilers()
+        # End the processes that torch.compile has started to compile in.
+        module = sys.modules.get("torch._inductor.async_compile")
+        end = getattr(module, "shutdown_compile_workers", None)
+        if end is not None:
+            end()
 
 
 def _require_gpu(torch: Any) -> None:
     if not torch.cuda.is_available():
         raise OnCpuError("PyTorch finds no GPU")
-
-
-def _end_compilers() -> None:
-    """End the processes that torch.compile has started to compile in."""
-    module = sys.modules.get("torch._inductor.async_compile")
-    end = getattr(module, "shutdown_compile_workers", None)
-    if end is not None:
-        end()
 
 
 class PyTorch(Framework):

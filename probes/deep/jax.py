@@ -38,18 +38,15 @@ def _device(jax: Any) -> Any:
     raise OnCpuError(f"JAX computes on {default} by default")
 
 
-def _matrix(numpy: Any, shape: tuple[int, ...], modulus: int) -> Any:
-    size = 1
-    for length in shape:
-        size *= length
-    return (numpy.arange(size) % modulus).astype("float32").reshape(shape)
-
-
 def matrix_product(jax: Any, device: Any = None) -> Where:
     """By cuBLAS on a GPU."""
     numpy = module("numpy")
 
-    matrix = _matrix(numpy, (64, 64), 7)
+    shape = (64, 64)
+    size = 1
+    for length in shape:
+        size *= length
+    matrix = (numpy.arange(size) % 7).astype("float32").reshape(shape)
     place = _device(jax) if device is None else device
     ours = jax.device_put(matrix, place)
     result = jax.jit(lambda a: a @ a)(ours).block_until_ready()

@@ -51,19 +51,17 @@ def collect(tree: Tree, out: Out) -> None:
             running[descriptor] = _Running(pid, library)
         for descriptor in select.select(list(running), [], [])[0]:
             ended = running.pop(descriptor)
-            answer = _messages(descriptor, ended.pid)
-            if answer is None:
+            with os.fdopen(descriptor, "rb") as pipe:
+                answer = pipe.read(_LONGEST).decode("ascii", "replace")
+            os.waitpid(ended.pid, 0)
+            if not answer:
                 failed.append(ended.library["path"])
             else:
-                _send(out, ended.library, answer)
+                record = {**ended.library, "loaded": clean(answer), "source": "the library itself"}
+                out.fact({"libraries": {"items": [record], "complete": False}})
     if failed:
         out.progress(f"{len(failed)} gave no answer")
         print("no answer from:", *failed, sep="\n")  # noqa: T201  what a probe prints is kept with its row
-
-
-def _send(out: Out, library: dict[str, str], version: str) -> None:
-    record = {**library, "loaded": clean(version), "source": "the library itself"}
-    out.fact({"libraries": {"items": [record], "complete": False}})
 
 
 def _started(library: dict[str, str]) -> tuple[int, int]:
@@ -81,11 +79,3 @@ def _started(library: dict[str, str]) -> tuple[int, int]:
         os.write(2, f"{library['path']}: {error}\n".encode("utf-8", "replace"))
     finally:
         os._exit(0)
-
-
-def _messages(descriptor: int, pid: int) -> str | None:
-    """What the fork wrote before it ended; None when that is nothing."""
-    with os.fdopen(descriptor, "rb") as pipe:
-        text = pipe.read(_LONGEST).decode("ascii", "replace")
-    os.waitpid(pid, 0)
-    return text or None

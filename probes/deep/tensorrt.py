@@ -49,7 +49,9 @@ def matrix_product(tensorrt: Any) -> Where:
     given, result = Floats(len(numbers)), Floats(len(numbers))
     given.write(numbers)
     log.given(_executed(context, given, result), "the engine could not be run")
-    equal(result.read(), _product(numbers))
+    rows = [numbers[start : start + _SIZE] for start in range(0, len(numbers), _SIZE)]
+    columns = list(zip(*rows))
+    equal(result.read(), [sum(a * b for a, b in zip(row, column)) for row in rows for column in columns])
     return on_gpu(result.address, "cuda:0")
 
 
@@ -86,12 +88,6 @@ def _executed(context: Any, given: Floats, result: Floats) -> bool:
         context.set_tensor_address("Y", result.address)
         return bool(context.execute_async_v3(0))
     return bool(context.execute_v2([given.address, result.address]))
-
-
-def _product(numbers: list[float]) -> list[float]:
-    rows = [numbers[start : start + _SIZE] for start in range(0, len(numbers), _SIZE)]
-    columns = list(zip(*rows))
-    return [sum(a * b for a, b in zip(row, column)) for row in rows for column in columns]
 
 
 SUBJECT = Subject(

@@ -102,7 +102,9 @@ def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace
     builder = log.made(tensorrt.Builder, "no builder")
     if not getattr(builder, f"platform_has_fast_{way.precision}", True):  # asked up to 10
         raise Absent(f"TensorRT says that this GPU is not fast in {way.precision.upper()}")
-    network = log.given(builder.create_network(_network_flags(tensorrt)), "no network")
+    name = "EXPLICIT_BATCH" if _weakly_typed(tensorrt) else "STRONGLY_TYPED"
+    flag = getattr(tensorrt.NetworkDefinitionCreationFlag, name, None)
+    network = log.given(builder.create_network(0 if flag is None else 1 << int(flag)), "no network")
     config = log.given(builder.create_builder_config(), "no builder configuration")
     _configure(tensorrt, config, way, workspace)
     held = _Weights(tensorrt)
@@ -120,17 +122,17 @@ def _weakly_typed(tensorrt: Any) -> bool:
     return hasattr(tensorrt.BuilderFlag, "INT8")
 
 
-def _network_flags(tensorrt: Any) -> int:
-    name = "EXPLICIT_BATCH" if _weakly_typed(tensorrt) else "STRONGLY_TYPED"
-    flag = getattr(tensorrt.NetworkDefinitionCreationFlag, name, None)
-    return 0 if flag is None else 1 << int(flag)
-
-
 def _configure(tensorrt: Any, config: Any, way: Way, workspace: int) -> None:
     config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, workspace)
     config.profiling_verbosity = tensorrt.ProfilingVerbosity.DETAILED
     config.clear_flag(tensorrt.BuilderFlag.TF32)
-    _use_own_kernels(tensorrt, config)
+    # Leave out kernels of cuBLAS and cuDNN: a figure means the same in every release, a failure is TensorRT's own.
+    sources = config.get_tactic_sources()
+    for name in _BORROWED:
+        source = getattr(tensorrt.TacticSource, name, None)  # 11 has none, and gives their numbers to others
+        if source is not None:
+            sources &= ~(1 << int(source))
+    config.set_tactic_sources(sources)
     if _weakly_typed(tensorrt) and way.precision != "fp32":
         config.set_flag(tensorrt.BuilderFlag.FP16 if way.precision == "fp16" else tensorrt.BuilderFlag.INT8)
         config.set_flag(tensorrt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
@@ -138,16 +140,6 @@ def _configure(tensorrt: Any, config: Any, way: Way, workspace: int) -> None:
         if not hasattr(config, "hardware_compatibility_level"):
             raise Absent(f"TensorRT {tensorrt.__version__} builds engines for one kind of GPU only")
         config.hardware_compatibility_level = tensorrt.HardwareCompatibilityLevel.AMPERE_PLUS
-
-
-def _use_own_kernels(tensorrt: Any, config: Any) -> None:
-    """Leave out kernels of cuBLAS and cuDNN: a figure means the same in every release, a failure is TensorRT's own."""
-    sources = config.get_tactic_sources()
-    for name in _BORROWED:
-        source = getattr(tensorrt.TacticSource, name, None)  # 11 has none, and gives their numbers to others
-        if source is not None:
-            sources &= ~(1 << int(source))
-    config.set_tactic_sources(sources)
 
 
 class _Weights:

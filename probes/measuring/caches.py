@@ -77,8 +77,15 @@ class Caches:
         grid = bench.device.sms * kernel.blocks_per_sm(BLOCK)
         with bench.device.buffer(texels * VECTOR) as buffer:
             self._count_up(buffer, texels * 4, bench)
-            texture: Any = _linear_texture(buffer, texels * VECTOR)
-            arguments = (_handle(texture), _int(texels), _int(rounds), pointer(self._total))
+            binding = driver()
+            resource = binding.CUDA_RESOURCE_DESC()
+            resource.resType = binding.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
+            resource.res.linear.devPtr = buffer
+            resource.res.linear.format = binding.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32
+            resource.res.linear.numChannels = 4
+            resource.res.linear.sizeInBytes = texels * VECTOR
+            texture: Any = call("cuTexObjectCreate", resource, binding.CUDA_TEXTURE_DESC(), None)
+            arguments = ((int(texture), ctypes.c_ulonglong), _int(texels), _int(rounds), pointer(self._total))
             launch = lambda: kernel.launch(grid, BLOCK, *arguments)  # noqa: E731
             moved = float(VECTOR) * BLOCK * rounds * grid
             found = bench.rate("texture-fetch", moved, launch, PLAN, size=texels * VECTOR, **_facts(bench))
@@ -151,10 +158,6 @@ def _numbers(data: bytearray) -> array[int]:
     return found
 
 
-def _handle(texture: Any) -> tuple[int, Any]:
-    return int(texture), ctypes.c_ulonglong
-
-
 def _int(value: int) -> tuple[int, Any]:
     return value, ctypes.c_int
 
@@ -186,14 +189,3 @@ def _texture_rest(grid: int, texels: int, rounds: int) -> int:
         sum(_folded((thread + step * BLOCK) % texels) for step in range(period)) * (rounds // period) % (1 << 32)
         for thread in range(rest)
     )
-
-
-def _linear_texture(address: int, size: int) -> Any:
-    binding = driver()
-    resource = binding.CUDA_RESOURCE_DESC()
-    resource.resType = binding.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
-    resource.res.linear.devPtr = address
-    resource.res.linear.format = binding.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32
-    resource.res.linear.numChannels = 4
-    resource.res.linear.sizeInBytes = size
-    return call("cuTexObjectCreate", resource, binding.CUDA_TEXTURE_DESC(), None)

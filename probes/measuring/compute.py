@@ -100,7 +100,11 @@ CALLS = 300
 def in_graph(bench: Bench) -> Fields:
     """Seconds from one empty kernel to the next in a graph of 1,000."""
     kernel = _nothing(bench)
-    graph = _graph(bench, kernel)
+    # A graph of empty kernels, each after the last.
+    bench.device.begin_capture()
+    for _ in range(NODES):
+        kernel.launch(1, 1)
+    graph = instantiated(bench.device.end_capture())
     with bench.sampler.watch() as conditions:
         plan = Plan(samples=9, sample_seconds=0.004, warmup_seconds=0.005)
         seconds = timed(bench.device, lambda: call("cuGraphLaunch", graph, bench.device.stream), plan)
@@ -140,11 +144,3 @@ def _seconds_of(work: Any) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
-
-
-def _graph(bench: Bench, kernel: Kernel) -> Any:
-    """A graph of empty kernels, each after the last."""
-    bench.device.begin_capture()
-    for _ in range(NODES):
-        kernel.launch(1, 1)
-    return instantiated(bench.device.end_capture())

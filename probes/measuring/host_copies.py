@@ -68,17 +68,14 @@ class HostCopies:
 
     def one_way(self, name: str, **facts: Any) -> Fields:
         """``host-to-device`` or ``device-to-host``."""
-        self._wake()
-        return self._up(facts) if name == "device-to-host" else self._down(facts)
-
-    def _wake(self) -> None:
-        """Copy for a while: the first copies after a rest of the host are up to 8 % slower."""
+        # Copy for a while: the first copies after a rest of the host are up to 8 % slower.
         until = time.monotonic() + WAKE_SECONDS
         while not self._host.awake and time.monotonic() < until:
             self._load(self._host[0])
             self._to_gpu(self._gpu[0], self._host[0])
         self._bench.device.synchronize()
         self._host.awake = True
+        return self._up(facts) if name == "device-to-host" else self._down(facts)
 
     def _down(self, facts: Fields) -> Fields:
         target, host = self._gpu[0], self._host[0]

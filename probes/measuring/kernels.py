@@ -71,13 +71,13 @@ class Nvrtc:
             with _own_locale():
                 status = self._library.nvrtcCompileProgram(program, len(options), given)
             if status != SUCCESS:
-                raise CompileError(self._log(program) or f"nvrtcCompileProgram: status {status}")
+                raise CompileError(
+                    self._output(program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")[:LOG_LIMIT]
+                    or f"nvrtcCompileProgram: status {status}"
+                )
             return self._output(program, kind)
         finally:
             self._library.nvrtcDestroyProgram(ctypes.byref(program))
-
-    def _log(self, program: ctypes.c_void_p) -> str:
-        return self._output(program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")[:LOG_LIMIT]
 
     def _output(self, program: ctypes.c_void_p, kind: str) -> bytes:
         size = ctypes.c_size_t()

@@ -33,15 +33,24 @@ class Places:
 
 def places(tree: Tree, own: int | None) -> Places:
     """For a GPU on the NUMA node ``own``; None where sysfs does not say which that is."""
-    present = _numbers(tree)
-    usable = {node for node in present if _cpus(tree, node) & os.sched_getaffinity(0)} & _allowed(tree, present)
+    names = tree.list_names(NODES) or ()
+    present = sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdecimal())
+    # The nodes that the process's cpuset gives it memory of.
+    status = tree.read_text("/proc/self/status") or ""
+    told = [line.partition(":")[2].strip() for line in status.splitlines() if line.startswith("Mems_allowed_list:")]
+    usable = {node for node in present if _cpus(tree, node) & os.sched_getaffinity(0)} & (
+        _listed(told[0]) if told else set(present)
+    )
     if len(present) < 2:
         return Places(Place(None), why_not_far="sysfs shows no second NUMA node")
     if own is None:
         return Places(Place(None), why_not_far="sysfs does not say which NUMA node the GPU is on")
     if own not in usable:
         return Places(Place(None), why_not_far=f"this process may not use NUMA node {own}, which the GPU is on")
-    if _is_bound(tree):
+    # Whether no part of the process's memory follows the default policy.
+    lines = (tree.read_text("/proc/self/numa_maps") or "").splitlines()
+    policies = {words[1] for words in map(str.split, lines) if len(words) > 1}
+    if policies and "default" not in policies:
         return Places(Place(None), why_not_far="a memory policy (numactl) holds this process's memory in place")
     near = Place(own, "near")
     others = usable - {own}
@@ -64,27 +73,8 @@ def on_node(tree: Tree, place: Place) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _numbers(tree: Tree) -> list[int]:
-    names = tree.list_names(NODES) or ()
-    return sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdecimal())
-
-
 def _cpus(tree: Tree, node: int) -> set[int]:
     return _listed(tree.read_line(f"{NODES}/node{node}/cpulist"))
-
-
-def _allowed(tree: Tree, present: list[int]) -> set[int]:
-    """The nodes that the process's cpuset gives it memory of."""
-    status = tree.read_text("/proc/self/status") or ""
-    told = [line.partition(":")[2].strip() for line in status.splitlines() if line.startswith("Mems_allowed_list:")]
-    return _listed(told[0]) if told else set(present)
-
-
-def _is_bound(tree: Tree) -> bool:
-    """Whether no part of the process's memory follows the default policy."""
-    lines = (tree.read_text("/proc/self/numa_maps") or "").splitlines()
-    policies = {words[1] for words in map(str.split, lines) if len(words) > 1}
-    return bool(policies) and "default" not in policies
 
 
 def _distances(tree: Tree, own: int, present: list[int]) -> dict[int, int]:

@@ -69,7 +69,7 @@ class Sampler:
             "memory_clock": _scaled(self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM), 1e6),
             "power": _scaled(self._power(), 1e-3),
             "temperature": _scaled(self._ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU), 1),
-            "utilisation": _scaled(_member(self._ask("nvmlDeviceGetUtilizationRates"), "gpu"), 1),
+            "utilisation": _scaled(getattr(self._ask("nvmlDeviceGetUtilizationRates"), "gpu", None), 1),
         }
         for name, value in readings.items():
             if value is not None:
@@ -93,7 +93,10 @@ class Sampler:
         return _number(self._ask("nvmlDeviceGetPowerUsage"))
 
     def _conditions(self, samples: _Samples) -> Fields:
-        spans = {name: _span(values) for name, values in samples.values.items()}
+        spans = {
+            name: {"low": min(values), "median": statistics.median(values), "high": max(values), "source": "nvml"}
+            for name, values in samples.values.items()
+        }
         held = {reason: round(count / samples.rounds, 3) for reason, count in sorted(samples.reasons.items())}
         generation, width = samples.link
         after = self._ask("nvmlDeviceGetTemperature", getattr(self._nvml, "NVML_TEMPERATURE_GPU", 0))
@@ -140,17 +143,9 @@ def _handle(nvml: ModuleType | None, uuid: str) -> Any:
         return None
 
 
-def _member(record: Any, name: str) -> Any:
-    return getattr(record, name, None)
-
-
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
 def _scaled(value: Any, factor: float) -> float | None:
     return None if value is None else float(value) * factor
-
-
-def _span(values: list[float]) -> Fields:
-    return {"low": min(values), "median": statistics.median(values), "high": max(values), "source": "nvml"}

@@ -45,7 +45,14 @@ class _Found(NamedTuple):
 def files_named(error: BaseException) -> list[dict[str, Any]]:
     """The files that ``error`` and its traceback name, as ``TrialFile`` records, the nearest to the cause first."""
     found: dict[str, _Found] = {}
-    for each in _named(_chain(error)):
+    # What was raised first, then what was raised because of it.
+    chain = [error]
+    while len(chain) < _CHAIN:
+        before = chain[-1].__cause__ or _quoted_context(chain[-1])
+        if before is None or before in chain:
+            break
+        chain.append(before)
+    for each in _named(chain[::-1]):
         found.setdefault(each.path, each)
     manifest = _Manifest()
     return [manifest.told(each) for each in list(found.values())[:_MOST]]
@@ -71,17 +78,6 @@ def cut_off(path: str) -> list[dict[str, Any]]:
 def damaged(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that a distribution installed and that are not what it installed."""
     return [file for file in files if "owner" in file and file.get("state", "as installed") != "as installed"]
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """What was raised first, then what was raised because of it."""
-    chain = [error]
-    while len(chain) < _CHAIN:
-        before = chain[-1].__cause__ or _quoted_context(chain[-1])
-        if before is None or before in chain:
-            break
-        chain.append(before)
-    return chain[::-1]
 
 
 def _quoted_context(error: BaseException) -> BaseException | None:
@@ -148,17 +144,15 @@ def _by_traceback(error: BaseException) -> Iterator[_Found]:
             read = next((place for place in places if isinstance(place, str) and _is_file(place)), None)
             if read and os.path.isfile(read):
                 yield _Found(read, "frame")
-        elif _of_a_package(name) and kept < _MOST_FRAMES:
+        elif (
+            name.startswith("/") and ("/site-packages/" in name or "/dist-packages/" in name)
+        ) and kept < _MOST_FRAMES:
             kept += 1
             yield _Found(name, "frame", line)
 
 
 def _is_file(name: Any) -> bool:
     return isinstance(name, (str, bytes)) and os.fsdecode(name).startswith("/")
-
-
-def _of_a_package(name: str) -> bool:
-    return name.startswith("/") and ("/site-packages/" in name or "/dist-packages/" in name)
 
 
 class _Line(NamedTuple):

@@ -39,12 +39,15 @@ def error_line(error: BaseException) -> str:
     Of an exception that was raised from another, the other's line; of a message that quotes a traceback, the line that
     the traceback ends with; else the first line, behind which frameworks put advice.
     """
-    cause = _first_cause(error)
-    lines = [line.strip() for line in _text(cause).splitlines() if _CONTENT.search(line)]
+    for _ in range(_CHAIN):
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    lines = [line.strip() for line in _text(error).splitlines() if _CONTENT.search(line)]
     quoted = [line for line in lines if _RAISED.match(line)] if any("Traceback (most" in line for line in lines) else []
     if quoted:
         return quoted[-1][:LONGEST]
-    name = type(cause).__name__
+    name = type(error).__name__
     opened = lines[:1] and lines[0].endswith(":")  # as in "Error at driver init:", with the reason below
     return f"{name}: {' '.join(lines[: 2 if opened else 1])}"[:LONGEST] if lines else name
 
@@ -57,14 +60,6 @@ def print_traceback(error: BaseException) -> None:
         sys.stderr.flush()
     except Exception:
         pass
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    for _ in range(_CHAIN):
-        if error.__cause__ is None:
-            break
-        error = error.__cause__
-    return error
 
 
 def _text(error: BaseException) -> str:
@@ -231,7 +226,13 @@ class _Attempt:
             self._tell(**self._place(_file_of(name.partition(".")[0]), None))
             self._tell(files=self._files(error))
             return None
-        self._tell(imported=True, import_seconds=_since(started), **self._place_of(module))
+        # The package that was imported, its version, and whether it is the one that the files let expect.
+        top = sys.modules.get(self._subject.module.partition(".")[0], module)
+        self._tell(
+            imported=True,
+            import_seconds=_since(started),
+            **self._place(getattr(top, "__file__", None), getattr(top, "__version__", None)),
+        )
         return module
 
     def _before_loading(self, path: str) -> None:
@@ -255,11 +256,6 @@ class _Attempt:
                 if found:
                     return found + files
         return files
-
-    def _place_of(self, module: Any) -> dict[str, Any]:
-        """The package that was imported, its version, and whether it is the one that the files let expect."""
-        top = sys.modules.get(self._subject.module.partition(".")[0], module)
-        return self._place(getattr(top, "__file__", None), getattr(top, "__version__", None))
 
     def _place(self, path: Any, version: Any) -> dict[str, Any]:
         expected = self._tree.request["framework"].get("path")
@@ -288,16 +284,18 @@ class _Attempt:
                 if not isinstance(error, OnCpuError):
                     print_traceback(error)
                 files = [] if isinstance(error, OnCpuError) else files_named(error)
-                self._tell(error=_in_step(step, error), files=files, **({"ran_on_gpu": False} if number == 0 else {}))
+                # What was raised; what a framework did instead of computing on the GPU is reported without a type.
+                text = str(error) if isinstance(error, OnCpuError) else error_line(error)
+                self._tell(
+                    error=f"{text} (in {step.name})", files=files, **({"ran_on_gpu": False} if number == 0 else {})
+                )
                 return
             else:
                 if number == 0:
-                    self._send_device(where, _since(started))
-
-    def _send_device(self, where: Where | None, seconds: float) -> None:
-        if where is not None:
-            gpu = _quietly(first_gpu)
-            self._tell(ran_on_gpu=True, seconds=seconds, device=where.device, proof=where.proof, gpu=gpu)
+                    seconds = _since(started)
+                    if where is not None:
+                        gpu = _quietly(first_gpu)
+                        self._tell(ran_on_gpu=True, seconds=seconds, device=where.device, proof=where.proof, gpu=gpu)
 
     def _asked(self, module: Any, asks: dict[str, Ask]) -> dict[str, str]:
         answers = {}
@@ -346,12 +344,6 @@ def same_package(file: str, expected: str) -> bool | None:
     own = os.path.dirname(file) if os.path.basename(file).startswith("__init__.") else file
     names = {os.path.basename(path).partition(".")[0] for path in (own, expected)}
     return os.path.realpath(own) == os.path.realpath(expected) if len(names) == 1 else None
-
-
-def _in_step(step: Step, error: BaseException) -> str:
-    """What was raised; what a framework did instead of computing on the GPU is reported without a type."""
-    text = str(error) if isinstance(error, OnCpuError) else error_line(error)
-    return f"{text} (in {step.name})"
 
 
 def _quietly(ask: Callable[[], Any]) -> Any:

@@ -12,6 +12,7 @@ import pytest
 import envcheck
 from envcheck.snapshot import Driver, Gpu, Listing, Snapshot
 from tests.cli.calling import ROOT
+from tests.every import cases
 
 _HEAVY = ("msgspec", "packaging", "argparse", "torch", "pynvml", "cuda", "textual", "subprocess")
 
@@ -69,8 +70,7 @@ def test_given_facts_are_judged() -> None:
         ),
     )
     report = envcheck.check(given=facts, require="gpu>=sm_80", scopes={"node"})
-    assert report.exit_code == 1
-    assert report.primary == "requirement-not-met"
+    assert (report.exit_code, report.primary) == (1, "requirement-not-met")
     assert "gpu>=sm_80 is required; found NVIDIA T4" in {check.message for check in report.checks}
     met = envcheck.check(given=facts, require=["gpu>=sm_75", "driver>=550"], scopes={"node"})
     held = {check.id: check.status for check in met.checks if check.rule == "requirement-not-met"}
@@ -80,31 +80,28 @@ def test_given_facts_are_judged() -> None:
 def test_an_unknown_capability_is_neither_met_nor_missed() -> None:
     nameless = Snapshot(gpus=Listing(items=(Gpu(source="pci", uuid="GPU-1", name="NVIDIA Z9"),), complete=True))
     report = envcheck.check(given=nameless, require="gpu!=sm_80", scopes={"node"})
-    found = next(check for check in report.checks if check.rule == "requirement-not-met")
-    assert found.status == "unknown"
+    assert next(check for check in report.checks if check.rule == "requirement-not-met").status == "unknown"
     assert report.exit_code != 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"scopes": ["cluster"]}, "choose from container, env, node"),
-        ({"scopes": []}, "choose from"),
-        ({"require": "torch"}, "require: cannot read 'torch'"),
-        ({"require": "gpu~=sm_80"}, "not with ~="),
-        ({"assume": "gpu"}, "assume: cannot read 'gpu'"),
-        ({"only": "no-such-rule"}, "there is no rule 'no-such-rule'"),
-        ({"python": ""}, "python: an empty path"),
-        ({"given": Snapshot(), "deep": True}, "use one of them"),
-        ({"given": {}}, "given: write a Snapshot"),
-        ({"fail_on": "never"}, "fail_on: choose from fail, warn"),
-        ({"timeout": "5"}, "timeout: write seconds"),
-        ({"timeout": 0}, "timeout: write seconds"),
-        ({"python": 3}, "python: write a path"),
-        ({"require": 3}, "require: write a text"),
-        ({"require": [None]}, "require: write a text"),
-        ({"skip": 3}, "skip: write a text"),
-    ],
+@cases(
+    "arguments, words",
+    ({"scopes": ["cluster"]}, "choose from container, env, node"),
+    ({"scopes": []}, "choose from"),
+    ({"require": "torch"}, "require: cannot read 'torch'"),
+    ({"require": "gpu~=sm_80"}, "not with ~="),
+    ({"assume": "gpu"}, "assume: cannot read 'gpu'"),
+    ({"only": "no-such-rule"}, "there is no rule 'no-such-rule'"),
+    ({"python": ""}, "python: an empty path"),
+    ({"given": Snapshot(), "deep": True}, "use one of them"),
+    ({"given": {}}, "given: write a Snapshot"),
+    ({"fail_on": "never"}, "fail_on: choose from fail, warn"),
+    ({"timeout": "5"}, "timeout: write seconds"),
+    ({"timeout": 0}, "timeout: write seconds"),
+    ({"python": 3}, "python: write a path"),
+    ({"require": 3}, "require: write a text"),
+    ({"require": [None]}, "require: write a text"),
+    ({"skip": 3}, "skip: write a text"),
 )
 def test_what_cannot_be_carried_out_is_one_sentence(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(envcheck.UsageError, match=words):
@@ -114,5 +111,4 @@ def test_what_cannot_be_carried_out_is_one_sentence(arguments: dict[str, object]
 def test_a_report_of_the_api_is_the_report_of_the_command_line() -> None:
     facts = msgspec.json.decode((ROOT / "tests/machines/h200.json").read_bytes())["snapshot"]
     report = envcheck.check(given=msgspec.convert(facts, Snapshot))
-    assert report.verdict == "pass"
-    assert report.exit_code == 0
+    assert (report.verdict, report.exit_code) == ("pass", 0)

@@ -92,8 +92,7 @@ def test_without_a_working_gpu_the_reason_is_the_finding(tmp_path: Path) -> None
 
 
 def test_the_header_shows_verdict_and_cause(tmp_path: Path) -> None:
-    out = run(project(tmp_path, ""), "--envcheck")
-    assert "envcheck: PASS GPU, driver and frameworks look compatible" in out
+    assert "envcheck: PASS GPU, driver and frameworks look compatible" in run(project(tmp_path, ""), "--envcheck")
     assert "envcheck: " not in run(tmp_path)
 
 

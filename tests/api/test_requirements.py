@@ -12,6 +12,7 @@ import pytest
 import envcheck
 from envcheck.components import parse_components
 from envcheck.requirements import Program, unmet_by
+from tests.every import cases
 
 _H100, _T4 = "NVIDIA H100 80GB HBM3", "Tesla T4"
 
@@ -44,32 +45,30 @@ def unmet(
     return list(unmet_by(Program(str(root), path, variables, "3.11.7"), parse_components(text)))
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("torch>=2.4", []),
-        ("torch>=2.4,<2.6", []),
-        ("torch==2.5", []),
-        ("torch==2.5.1+cu124", []),
-        ("torch>=2.6", ["torch>=2.6 is required; found 2.5.1+cu124"]),
-        ("torch==2.5.1+cu121", ["torch==2.5.1+cu121 is required; found 2.5.1+cu124"]),
-        ("jax>=0.4", ["jax>=0.4 is required; found none"]),
-        ("nvidia_cudnn.cu12>=9", []),
-        ("python>=3.11", []),
-        ("python>=3.12", ["python>=3.12 is required; found 3.11.7"]),
-        ("driver>=550", []),
-        ("driver>=560", ["driver>=560 is required; found 550.54.14"]),
-        ("gpus>=2", []),
-        ("gpus>=8", ["gpus>=8 is required; found 2"]),
-        ("gpu>=sm_90", []),
-        ("gpu==sm_90", []),
-        ("gpu>sm_90", [f"gpu>sm_90 is required; found {_H100}"]),
-        ("gpu>=sm_100", [f"gpu>=sm_100 is required; found {_H100}"]),
-        ("gpu==H100", []),
-        ("gpu==A100|H100", []),
-        ("gpu==A100|H200", [f"gpu==A100|H200 is required; found {_H100}"]),
-        ("gpu!=H100", [f"gpu!=H100 is required; found {_H100}"]),
-    ],
+@cases(
+    "text, sentences",
+    ("torch>=2.4", []),
+    ("torch>=2.4,<2.6", []),
+    ("torch==2.5", []),
+    ("torch==2.5.1+cu124", []),
+    ("torch>=2.6", ["torch>=2.6 is required; found 2.5.1+cu124"]),
+    ("torch==2.5.1+cu121", ["torch==2.5.1+cu121 is required; found 2.5.1+cu124"]),
+    ("jax>=0.4", ["jax>=0.4 is required; found none"]),
+    ("nvidia_cudnn.cu12>=9", []),
+    ("python>=3.11", []),
+    ("python>=3.12", ["python>=3.12 is required; found 3.11.7"]),
+    ("driver>=550", []),
+    ("driver>=560", ["driver>=560 is required; found 550.54.14"]),
+    ("gpus>=2", []),
+    ("gpus>=8", ["gpus>=8 is required; found 2"]),
+    ("gpu>=sm_90", []),
+    ("gpu==sm_90", []),
+    ("gpu>sm_90", [f"gpu>sm_90 is required; found {_H100}"]),
+    ("gpu>=sm_100", [f"gpu>=sm_100 is required; found {_H100}"]),
+    ("gpu==H100", []),
+    ("gpu==A100|H100", []),
+    ("gpu==A100|H200", [f"gpu==A100|H200 is required; found {_H100}"]),
+    ("gpu!=H100", [f"gpu!=H100 is required; found {_H100}"]),
 )
 def test_what_is_there_is_compared(tmp_path: Path, text: str, sentences: list[str]) -> None:
     machine(tmp_path, _H100, _H100)
@@ -81,11 +80,10 @@ def test_what_is_there_is_compared(tmp_path: Path, text: str, sentences: list[st
 def test_the_first_on_the_search_path_counts(tmp_path: Path) -> None:
     installed(tmp_path, "first", "torch", "2.1.0")
     installed(tmp_path, "site", "torch", "2.5.1")
-    path = ("/gone", "/first", "/site")
-    assert unmet(tmp_path, "torch>=2.4", path) == ["torch>=2.4 is required; found 2.1.0"]
+    assert unmet(tmp_path, "torch>=2.4", ("/gone", "/first", "/site")) == ["torch>=2.4 is required; found 2.1.0"]
 
 
-@pytest.mark.parametrize("spoil", ["two", "no-version", "archive", "fifo"])
+@cases("spoil", "two", "no-version", "archive", "fifo")
 def test_what_files_do_not_tell_is_not_met(tmp_path: Path, spoil: str) -> None:
     site = tmp_path / "site"
     site.mkdir()
@@ -103,22 +101,20 @@ def test_what_files_do_not_tell_is_not_met(tmp_path: Path, spoil: str) -> None:
     assert found == ["torch>=2.4 is required, but the installed version is not known"]
 
 
-@pytest.mark.parametrize(
-    ("variables", "text", "met"),
-    [
-        ({}, "gpus==2", True),
-        ({"CUDA_VISIBLE_DEVICES": "0"}, "gpus>=2", False),
-        ({"CUDA_VISIBLE_DEVICES": ""}, "gpus>=1", False),
-        ({"CUDA_VISIBLE_DEVICES": "-1"}, "gpu>=sm_75", False),
-        ({"CUDA_VISIBLE_DEVICES": "0,1"}, "gpu>=sm_75", True),
-        ({"CUDA_VISIBLE_DEVICES": "0,1"}, "gpu>=sm_90", False),
-        ({"CUDA_VISIBLE_DEVICES": "GPU-0abc"}, "gpu>=sm_90", True),
-        ({"CUDA_VISIBLE_DEVICES": "GPU-1abc"}, "gpu>=sm_90", False),
-        ({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, "gpu>=sm_90", True),
-        ({"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, "gpu>=sm_90", False),
-        ({"CUDA_VISIBLE_DEVICES": "0"}, "gpu>=sm_90", False),  # which one it is depends on their speed
-        ({"CUDA_VISIBLE_DEVICES": "0"}, "gpus==1", True),
-    ],
+@cases(
+    "variables, text, met",
+    ({}, "gpus==2", True),
+    ({"CUDA_VISIBLE_DEVICES": "0"}, "gpus>=2", False),
+    ({"CUDA_VISIBLE_DEVICES": ""}, "gpus>=1", False),
+    ({"CUDA_VISIBLE_DEVICES": "-1"}, "gpu>=sm_75", False),
+    ({"CUDA_VISIBLE_DEVICES": "0,1"}, "gpu>=sm_75", True),
+    ({"CUDA_VISIBLE_DEVICES": "0,1"}, "gpu>=sm_90", False),
+    ({"CUDA_VISIBLE_DEVICES": "GPU-0abc"}, "gpu>=sm_90", True),
+    ({"CUDA_VISIBLE_DEVICES": "GPU-1abc"}, "gpu>=sm_90", False),
+    ({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, "gpu>=sm_90", True),
+    ({"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, "gpu>=sm_90", False),
+    ({"CUDA_VISIBLE_DEVICES": "0"}, "gpu>=sm_90", False),  # which one it is depends on their speed
+    ({"CUDA_VISIBLE_DEVICES": "0"}, "gpus==1", True),
 )
 def test_the_visible_gpus_count(tmp_path: Path, variables: dict[str, str], text: str, *, met: bool) -> None:
     machine(tmp_path, _H100, _T4)
@@ -157,23 +153,21 @@ def test_this_program() -> None:
     assert str(raised.value).endswith("; no-such-distribution>=1 is required; found none")
 
 
-@pytest.mark.parametrize(
-    ("texts", "words"),
-    [
-        ((), "nothing is required"),
-        (("torch",), "cannot read 'torch'"),
-        (("torch>=new",), "'new' is not a version"),
-        (("gpu>=H100",), "a GPU is named with == or !="),
-        (("gpu~=sm_90",), "its capability as in gpu>=sm_90"),
-        (("cuda>=12.4",), "no file tells; ask the driver with envcheck.check"),
-    ],
+@cases(
+    "texts, words",
+    ((), "nothing is required"),
+    (("torch",), "cannot read 'torch'"),
+    (("torch>=new",), "'new' is not a version"),
+    (("gpu>=H100",), "a GPU is named with == or !="),
+    (("gpu~=sm_90",), "its capability as in gpu>=sm_90"),
+    (("cuda>=12.4",), "no file tells; ask the driver with envcheck.check"),
 )
 def test_what_cannot_be_asked_is_one_sentence(texts: tuple[str, ...], words: str) -> None:
     with pytest.raises(envcheck.UsageError, match=words):
         envcheck.require(*texts)
 
 
-@pytest.mark.parametrize("wrong", [3, None, ["torch>=2.4"]])
+@cases("wrong", 3, None, ["torch>=2.4"])
 def test_a_requirement_is_a_text(wrong: object) -> None:
     with pytest.raises(envcheck.UsageError, match="write a requirement as a text"):
         envcheck.require(wrong)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import pytest
 from envcheck.collect.catalog import all_probes
 from envcheck.report import render
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.gpu.conftest import _why_not
 from tests.report.examples import healthy
 from tests.rules.speed.measurements import memory_copy
@@ -35,18 +36,16 @@ def test_the_report_is_written_all_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "page.txt").read_text().startswith("UNKNOWN")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--quick", "--full"), "not allowed with"),
-        (("--only", "frobnication"), "there is no quantity 'frobnication'; envcheck bench --list shows all"),
-        (("--only", "gemm, device-memory-copy,frobnication"), "there is no quantity 'frobnication'"),
-        (("--gpu", "zero"), "'zero' is not a list of GPU indices"),
-        (("--timeout", "-1"), "not a number of seconds above 0"),
-        (("--baseline", "missing.json"), "cannot read missing.json"),
-        (("--fail-on", "note"), "invalid choice"),
-        (("--frobnicate",), "--frobnicate"),
-    ],
+@cases(
+    "arguments, words",
+    (("--quick", "--full"), "not allowed with"),
+    (("--only", "frobnication"), "there is no quantity 'frobnication'; envcheck bench --list shows all"),
+    (("--only", "gemm, device-memory-copy,frobnication"), "there is no quantity 'frobnication'"),
+    (("--gpu", "zero"), "'zero' is not a list of GPU indices"),
+    (("--timeout", "-1"), "not a number of seconds above 0"),
+    (("--baseline", "missing.json"), "cannot read missing.json"),
+    (("--fail-on", "note"), "invalid choice"),
+    (("--frobnicate",), "--frobnicate"),
 )
 def test_bad_input_is_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     result = envcheck("bench", *arguments, cwd=tmp_path)
@@ -101,8 +100,7 @@ def test_no_baseline_is_written_of_nothing(tmp_path: Path) -> None:
 
 def test_every_quantity_can_be_asked_for(tmp_path: Path) -> None:
     names = ("l2-read", "gemm", "copy-latency", "latency-device-memory", "fma", "peer-to-peer")
-    options = [word for name in names for word in ("--only", name)]
-    assert envcheck("bench", *options, cwd=tmp_path).status == 3
+    assert envcheck("bench", *[word for name in names for word in ("--only", name)], cwd=tmp_path).status == 3
 
 
 def test_a_saved_report_cannot_be_measured(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import pytest
 
 from tests.cli.calling import ROOT, envcheck
+from tests.every import cases
 from tests.installed import INSTALLED
 
 HOPPER = "gpu==H100,driver==550.54.14,os==linux,machine==x86_64"
@@ -45,21 +45,18 @@ def test_every_probe_leaves_a_row_and_every_check_an_id(tmp_path: Path) -> None:
 
 def test_a_real_report_validates_against_the_published_schema(tmp_path: Path) -> None:
     _, report = report_of(cwd=tmp_path)
-    schema = json.loads(envcheck("schema", "report", cwd=tmp_path).out)
-    jsonschema.Draft202012Validator(schema).validate(report)
+    jsonschema.Draft202012Validator(json.loads(envcheck("schema", "report", cwd=tmp_path).out)).validate(report)
 
 
-@pytest.mark.parametrize(
-    ("assumed", "status", "primary"),
-    [
-        (f"{HOPPER},torch==2.5.1+cu124", 0, None),
-        ("gpu==A100,driver==470.82.01,os==linux,torch==2.5.1+cu124", 1, "driver-too-old"),
-        ("gpu==H100,driver==450.80.02,os==linux,torch==2.5.1+cu124", 1, "gpu-unsupported-by-driver"),
-        ("gpu==sm_120,driver==570.86.10,os==linux,torch==2.5.1+cu124", 1, "gpu-code-missing"),
-        (f"{HOPPER},torch==2.5.1+cpu", 1, "cpu-only-build"),
-        ("gpus==0,os==linux", 1, "no-nvidia-gpu"),
-        ("torch==2.5.1+cu124,gpu==Frobnicator 9000,driver==550.54.14,os==linux", 3, None),
-    ],
+@cases(
+    "assumed, status, primary",
+    (f"{HOPPER},torch==2.5.1+cu124", 0, None),
+    ("gpu==A100,driver==470.82.01,os==linux,torch==2.5.1+cu124", 1, "driver-too-old"),
+    ("gpu==H100,driver==450.80.02,os==linux,torch==2.5.1+cu124", 1, "gpu-unsupported-by-driver"),
+    ("gpu==sm_120,driver==570.86.10,os==linux,torch==2.5.1+cu124", 1, "gpu-code-missing"),
+    (f"{HOPPER},torch==2.5.1+cpu", 1, "cpu-only-build"),
+    ("gpus==0,os==linux", 1, "no-nvidia-gpu"),
+    ("torch==2.5.1+cu124,gpu==Frobnicator 9000,driver==550.54.14,os==linux", 3, None),
 )
 def test_assumed_machines(assumed: str, status: int, primary: str | None, tmp_path: Path) -> None:
     found, report = report_of("--assume", assumed, cwd=tmp_path)
@@ -70,8 +67,7 @@ def test_assumed_machines(assumed: str, status: int, primary: str | None, tmp_pa
 def test_what_is_not_assumed_is_skipped_and_never_passed(tmp_path: Path) -> None:
     _, report = report_of("--assume", "gpu==H100", cwd=tmp_path)
     statuses = {check["rule"]: check["status"] for check in report["checks"]}
-    assert statuses["gpu-init-failed"] == "skipped"
-    assert statuses["driver-not-installed"] == "skipped"
+    assert (statuses["gpu-init-failed"], statuses["driver-not-installed"]) == ("skipped", "skipped")
     probes = {probe["name"]: probe["status"] for probe in report["probes"]}
     assert probes["nvml"] == probes["cuda"] == "skipped"
 
@@ -80,7 +76,7 @@ MET = ("gpus>=1", "gpu==H100", "gpu==sm_90", "torch>=2.4", "torch==2.5", "driver
 UNMET = ("gpus>=8", "gpu==A100", "torch>=2.4,<2.5", "driver>=580")
 
 
-@pytest.mark.parametrize(("required", "status"), [(MET, 0), (UNMET, 1)])
+@cases("required, status", (MET, 0), (UNMET, 1))
 def test_requirements(required: tuple[str, ...], status: int, tmp_path: Path) -> None:
     options = [word for each in required for word in ("--require", each)]
     found, report = report_of("--assume", f"{HOPPER},torch==2.5.1+cu124", *options, cwd=tmp_path)
@@ -112,8 +108,7 @@ def test_only_and_skip(tmp_path: Path) -> None:
 def test_scope_leaves_out_rules_and_probes(tmp_path: Path) -> None:
     _, report = report_of("--scope", "node", cwd=tmp_path)
     assert {check["scope"] for check in report["checks"]} == {"node"}
-    statuses = {probe["name"]: probe["status"] for probe in report["probes"]}
-    assert statuses["environments"] == "skipped"
+    assert {probe["name"]: probe["status"] for probe in report["probes"]}["environments"] == "skipped"
     _, report = report_of("--scope", "env", cwd=tmp_path)
     assert {check["scope"] for check in report["checks"]} == {"env"}
 

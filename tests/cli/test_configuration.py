@@ -1,4 +1,4 @@
-"""``envcheck check`` with a configuration, ``envcheck config`` and ``envcheck init``."""
+"""Configuration and ``--matrix DIR`` as a user has them: they decide, reports say so, and wrong ones are refused."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from envcheck.report.saved.schema import published
 from tests.cli.calling import envcheck
+from tests.every import cases
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
@@ -48,7 +49,7 @@ def test_a_report_with_a_configuration_validates(tmp_path: Path) -> None:
     assert {check["status"] for check in report["checks"] if check["rule"] == "ignore-expired"} == {"fail"}
 
 
-@pytest.mark.parametrize("verb", ["check", "bench", "config"])
+@cases("verb", "check", "bench", "config")
 def test_a_wrong_configuration_stops_with_one_sentence(verb: str, tmp_path: Path) -> None:
     write(tmp_path, "fail-on = 'warn'\n\nformt = 'json'\n")
     result = envcheck(verb, cwd=tmp_path)
@@ -57,14 +58,12 @@ def test_a_wrong_configuration_stops_with_one_sentence(verb: str, tmp_path: Path
     assert result.err == f"envcheck: {message}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--config", "missing.toml"), "cannot read the configuration missing.toml"),
-        (("--config", ""), "an empty path"),
-        (("--config", "empty.toml"), "the configuration is empty"),
-        (("--config", "x.toml", "--no-config"), "not allowed with"),
-    ],
+@cases(
+    "arguments, words",
+    (("--config", "missing.toml"), "cannot read the configuration missing.toml"),
+    (("--config", ""), "an empty path"),
+    (("--config", "empty.toml"), "the configuration is empty"),
+    (("--config", "x.toml", "--no-config"), "not allowed with"),
 )
 def test_a_missing_or_empty_configuration_is_never_a_pass(
     arguments: tuple[str, ...], words: str, tmp_path: Path
@@ -117,8 +116,7 @@ def test_config_without_a_configuration_is_an_error(tmp_path: Path) -> None:
 
 
 def test_init_writes_once_what_config_reads(tmp_path: Path) -> None:
-    first = envcheck("init", cwd=tmp_path)
-    assert first.status == 0
+    assert envcheck("init", cwd=tmp_path).status == 0
     text = (tmp_path / "envcheck.toml").read_text()
     again = envcheck("init", cwd=tmp_path)
     assert (again.status, again.out) == (2, "")
@@ -150,3 +148,103 @@ def test_the_schema_of_a_configuration(tmp_path: Path) -> None:
     assert not validator.is_valid({"requires": ["torch>=2"]})
     assert not validator.is_valid({})
     assert json.loads((SCHEMAS / published("config")).read_text(encoding="utf-8")) == schema
+
+
+# --- ``--matrix DIR`` and the configuration folder ------------------------------------------------------------------
+
+SOURCE = """\
+[sources.page]
+title = "Our own measurements"
+address = "https://example.org/measured"
+read = "2026-12-01"
+
+"""
+RELEASE = '[[release]]\nname = "our-thing"\nversions = "==1.0"\nneeds = { torch = "==2.5.1" }\nsource = "page"\n'
+GPU = '[[gpu]]\nname = "H100"\ncompute_capability = "9.0"\nsource = "page"\n'
+QUESTION = ("matrix", "check", "our-thing==1.0", "torch==2.4.0")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "rows.toml").write_text(SOURCE + RELEASE)
+    return folder
+
+
+def test_a_question_is_decided_by_the_overlay(own: Path, tmp_path: Path) -> None:
+    assert envcheck(*QUESTION, cwd=tmp_path).status == 3
+    told = envcheck(*QUESTION, "--matrix", str(own), "--json", cwd=tmp_path)
+    assert (told.status, told.err) == (1, "")
+    reason = json.loads(told.out)["reasons"][0]
+    assert reason["message"] == "our-thing 1.0 needs torch 2.5.1; this is 2.4.0"
+    assert reason["sources"][0]["title"] == f"Our own measurements (from {own})"
+    assert envcheck(*QUESTION, cwd=tmp_path, ENVCHECK_MATRIX=str(own)).status == 1
+
+
+def test_the_configuration_folder_counts_unasked(own: Path, tmp_path: Path) -> None:
+    place = tmp_path / "config" / "envcheck"
+    place.mkdir(parents=True)
+    own.rename(place / "matrix")
+    told = envcheck(*QUESTION, cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config"))
+    assert told.status == 1
+    assert f"https://example.org/measured  (read 2026-12-01, from {place / 'matrix'})\n" in told.out
+    assert told.out.endswith(f"Matrix overlay: {place / 'matrix'} (cited above)\n")
+    told = envcheck(
+        "matrix", "check", "torch==2.5.1", "gpu==H100", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config")
+    )
+    assert told.out.endswith(f"Matrix overlay: {place / 'matrix'} (not cited here)\n")
+
+
+def test_show_knows_it_too(own: Path, tmp_path: Path) -> None:
+    told = envcheck("matrix", "show", "our-thing", "--matrix", str(own), cwd=tmp_path)
+    assert told.status == 0
+    assert "our-thing" in told.out
+    told = envcheck("matrix", "show", "our-thing==1.0", "--matrix", str(own), cwd=tmp_path)
+    assert told.out.endswith(f"Matrix overlay: {own} (cited above)\n")
+
+
+def test_a_report_names_the_overlays(own: Path, tmp_path: Path) -> None:
+    assumed = ("check", "--assume", "gpu==H100,driver==550.54.14", "--scope", "node", "--format", "json")
+    assert json.loads(envcheck(*assumed, "--matrix", str(own), cwd=tmp_path).out)["overlays"] == [str(own)]
+    assert json.loads(envcheck(*assumed, cwd=tmp_path).out)["overlays"] == []
+
+
+def test_a_rule_is_decided_by_the_overlay(own: Path, tmp_path: Path) -> None:
+    """A driver that the shipped rows find new enough is too old for an H100 by these rows."""
+    (own / "rows.toml").write_text(
+        SOURCE + '[[capability]]\ncapability = "9.0"\narchitecture = "hopper"\nfirst_branch = 560\nsource = "page"\n'
+    )
+    assumed = ("check", "--assume", "gpu==H100,driver==550.54.14", "--scope", "node", "--format", "json")
+    told = json.loads(envcheck(*assumed, "--matrix", str(own), cwd=tmp_path).out)
+    (check,) = (check for check in told["checks"] if check["rule"] == "gpu-unsupported-by-driver")
+    assert check["status"] == "fail"
+    assert any(source["title"].endswith(f"(from {own})") for source in check["sources"])
+    page = envcheck(*assumed[:-1], "text", "--matrix", str(own), cwd=tmp_path, COLUMNS="100").out
+    (line,) = (line for line in page.splitlines() if line.startswith("Matrix overlay: "))
+    assert str(own)[:40] in line
+    page = envcheck(*assumed[:-1], "text", "--matrix", "own", cwd=tmp_path, COLUMNS="100").out
+    assert "\nMatrix overlay: own (decided: gpu-unsupported-by-driver)\n" in page
+    (own / "rows.toml").write_text(SOURCE + RELEASE)
+    page = envcheck(*assumed[:-1], "text", "--matrix", "own", cwd=tmp_path, COLUMNS="100").out
+    assert "\nMatrix overlay: own (decided: nothing)\n" in page
+
+
+@cases(
+    "command, stdin",
+    (("matrix", "check", "torch==2.4.0", "gpu==H100"), ""),
+    (("matrix", "show", "torch"), ""),
+    (("check", "--scope", "node"), ""),
+    (("explain",), "CUDA error: no kernel image is available for execution on the device\n"),
+    ids=["matrix check", "matrix show", "check", "explain"],
+)
+@cases("rows", '[[release]]\nname = "a"\n', None, ids=["wrong row", "no folder"])
+def test_wrong_rows_are_one_sentence(
+    own: Path, tmp_path: Path, command: tuple[str, ...], stdin: str, rows: str | None
+) -> None:
+    place = own if rows else tmp_path / "absent"
+    (own / "rows.toml").write_text(SOURCE + (rows or ""))
+    told = envcheck(*command, "--matrix", str(place), cwd=tmp_path, stdin=stdin)
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith(f"envcheck: {place}: ")
+    assert told.err.count("\n") == 1

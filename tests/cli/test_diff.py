@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from envcheck.checks import Report
 from envcheck.redact import HOST, redact
 from envcheck.report import render
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.report.examples import EXAMPLES, healthy
 
 
@@ -84,7 +84,7 @@ def test_all_are_redacted_where_the_last_one_is(tmp_path: Path) -> None:
     assert {each["host"] for each in content["reports"]} == {HOST}
 
 
-@pytest.mark.parametrize("arguments", [(), ("one.json",), ("one.json", "nowhere.json"), ("one.json", "bad.json")])
+@cases("arguments", (), ("one.json",), ("one.json", "nowhere.json"), ("one.json", "bad.json"))
 def test_wrong_use_is_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     saved(tmp_path, "one", healthy())
     (tmp_path / "bad.json").write_text("[]", encoding="utf-8")
@@ -118,12 +118,9 @@ def test_redaction_can_be_asked_for_and_refused(tmp_path: Path) -> None:
         ("--json", "--redact"): False,
     }
     for arguments, shown in calls.items():
-        found = envcheck("check", "--from", report, *arguments, cwd=tmp_path)
-        assert ("/home/ada" in found.out) == shown, arguments
-    by_variable = envcheck("check", "--from", report, "--json", cwd=tmp_path, ENVCHECK_REDACT="1")
-    assert "/home/ada" not in by_variable.out
-    refused = envcheck("check", "--from", report, "--format", "html", cwd=tmp_path, ENVCHECK_REDACT="0")
-    assert "/home/ada" in refused.out
+        assert ("/home/ada" in envcheck("check", "--from", report, *arguments, cwd=tmp_path).out) == shown, arguments
+    assert "/home/ada" not in envcheck("check", "--from", report, "--json", cwd=tmp_path, ENVCHECK_REDACT="1").out
+    assert "/home/ada" in envcheck("check", "--from", report, "--format", "html", cwd=tmp_path, ENVCHECK_REDACT="0").out
 
 
 def test_a_home_elsewhere_is_the_owners(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from envcheck.cli import completion
 from envcheck.cli.examples import EXAMPLES
 from envcheck.cli.options import grammar, parse
 from tests.cli.calling import envcheck
+from tests.every import cases
 
 COMMANDS = tuple(completion.commands(grammar(), ("driver-too-old", "cudnn-missing")))
 
@@ -40,18 +41,16 @@ def test_the_short_option_prints_the_versions(tmp_path: Path) -> None:
     assert envcheck("-V", cwd=tmp_path).out == envcheck("--version", cwd=tmp_path).out != ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("chekc",), "did you mean 'check'?"),
-        (("matrix", "shwo"), "did you mean 'show'?"),
-        (("xyzzyx",), "choose from check, bench"),
-        (("rule", "drivr-too-old"), "there is no rule 'drivr-too-old': did you mean 'driver-too-old'?"),
-        (("check", "--only", "drivr-too-old"), "did you mean 'driver-too-old'?"),
-        (("check", "--format", "jsn"), "did you mean 'json'?"),
-        (("bench", "--only", "devicememory-read"), "did you mean 'device-memory-read'?"),
-        (("rule", "zzzzqqqq"), "there is no rule 'zzzzqqqq'; envcheck rule lists them"),
-    ],
+@cases(
+    "arguments, words",
+    (("chekc",), "did you mean 'check'?"),
+    (("matrix", "shwo"), "did you mean 'show'?"),
+    (("xyzzyx",), "choose from check, bench"),
+    (("rule", "drivr-too-old"), "there is no rule 'drivr-too-old': did you mean 'driver-too-old'?"),
+    (("check", "--only", "drivr-too-old"), "did you mean 'driver-too-old'?"),
+    (("check", "--format", "jsn"), "did you mean 'json'?"),
+    (("bench", "--only", "devicememory-read"), "did you mean 'device-memory-read'?"),
+    (("rule", "zzzzqqqq"), "there is no rule 'zzzzqqqq'; envcheck rule lists them"),
 )
 def test_a_misspelled_name_gets_a_suggestion(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     result = envcheck(*arguments, cwd=tmp_path)
@@ -70,8 +69,7 @@ def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
     assert rule["name"] == "driver-too-old"
     assert rule["required"] is True
     page, _, place = envcheck("rule", "driver-too-old", cwd=tmp_path).out.partition("\nThis page")
-    assert rule["documentation"] == page
-    assert (rule["page"], rule["address"]) == ("rules/driver-too-old.html", None)
+    assert (rule["documentation"], rule["page"], rule["address"]) == (page, "rules/driver-too-old.html", None)
     assert place == " in the documentation: rules/driver-too-old.html (ENVCHECK_DOCS_URL says where yours is hosted)\n"
     text = envcheck("rule", "driver-too-old", "--format", "markdown", cwd=tmp_path).out
     assert text.startswith("# `driver-too-old`\n\n")
@@ -80,20 +78,18 @@ def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
     assert len(json.loads(envcheck("rule", "--format", "json", cwd=tmp_path).out)) > 50
 
 
-@pytest.mark.parametrize(
-    ("line", "offered", "not_offered"),
-    [
-        ("envcheck ", {"check", "matrix", "--help", "-V"}, {"show", "--deep"}),
-        ("envcheck che", {"check"}, {"bench"}),
-        ("envcheck check --de", {"--deep"}, {"--help"}),
-        ("envcheck check --only ", {"driver-too-old", "cudnn-missing"}, {"--deep"}),
-        ("envcheck check --format js", {"json"}, {"junit"}),
-        ("envcheck check --from sa", {"saved.json"}, {"--deep"}),
-        ("envcheck matrix ", {"check", "show", "refresh"}, {"bench"}),
-        ("envcheck matrix show --js", {"--json"}, {"show"}),
-        ("envcheck rule cud", {"cudnn-missing"}, {"driver-too-old"}),
-        ("envcheck completion ", {"bash", "zsh", "fish"}, {"check"}),
-    ],
+@cases(
+    "line, offered, not_offered",
+    ("envcheck ", {"check", "matrix", "--help", "-V"}, {"show", "--deep"}),
+    ("envcheck che", {"check"}, {"bench"}),
+    ("envcheck check --de", {"--deep"}, {"--help"}),
+    ("envcheck check --only ", {"driver-too-old", "cudnn-missing"}, {"--deep"}),
+    ("envcheck check --format js", {"json"}, {"junit"}),
+    ("envcheck check --from sa", {"saved.json"}, {"--deep"}),
+    ("envcheck matrix ", {"check", "show", "refresh"}, {"bench"}),
+    ("envcheck matrix show --js", {"--json"}, {"show"}),
+    ("envcheck rule cud", {"cudnn-missing"}, {"driver-too-old"}),
+    ("envcheck completion ", {"bash", "zsh", "fish"}, {"check"}),
 )
 def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "saved.json").touch()
@@ -110,15 +106,13 @@ def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offere
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
-@pytest.mark.parametrize(
-    ("line", "offered", "not_offered"),
-    [
-        ("envcheck che", {"check"}, {"bench"}),
-        ("envcheck check --de", {"--deep"}, {"--help"}),
-        ("envcheck matrix check --de", set(), {"--deep"}),
-        ("envcheck check --only cudnn", {"cudnn-missing"}, {"driver-too-old"}),
-        ("envcheck matrix show --js", {"--json"}, {"show"}),
-    ],
+@cases(
+    "line, offered, not_offered",
+    ("envcheck che", {"check"}, {"bench"}),
+    ("envcheck check --de", {"--deep"}, {"--help"}),
+    ("envcheck matrix check --de", set(), {"--deep"}),
+    ("envcheck check --only cudnn", {"cudnn-missing"}, {"driver-too-old"}),
+    ("envcheck matrix show --js", {"--json"}, {"show"}),
 )
 def test_fish_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "complete.fish").write_text(completion.fish(COMMANDS))
@@ -131,7 +125,7 @@ def test_fish_completes(tmp_path: Path, line: str, offered: set[str], not_offere
     assert found.isdisjoint(not_offered)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@cases("shell", "bash", "zsh", "fish")
 def test_the_scripts_are_syntax_of_their_shells(tmp_path: Path, shell: str) -> None:
     result = envcheck("completion", shell, cwd=tmp_path)
     assert result.status == 0

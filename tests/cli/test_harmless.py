@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calling import ROOT, envcheck
+from tests.every import cases
 from tests.installed import INSTALLED
 
 
@@ -50,7 +51,7 @@ def plant(environment: Path, mark: Path) -> None:
         program.chmod(0o755)
 
 
-@pytest.mark.parametrize("found_by", ["./.venv", "VIRTUAL_ENV", "--python", "PATH", "CONDA_PREFIX"])
+@cases("found_by", "./.venv", "VIRTUAL_ENV", "--python", "PATH", "CONDA_PREFIX")
 def test_nothing_of_the_environment_runs(found_by: str, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     environment = tmp_path / ".venv" if found_by == "./.venv" else tmp_path / "environment"
@@ -121,7 +122,7 @@ def test_in_a_folder_that_is_gone(tmp_path: Path) -> None:
     assert result.returncode in (0, 1, 3), result.stderr
 
 
-@pytest.mark.parametrize("what", ["a folder", "a text file", "a broken link", "a loop"])
+@cases("what", "a folder", "a text file", "a broken link", "a loop")
 def test_a_python_that_is_none(what: str, tmp_path: Path) -> None:
     place = tmp_path / "thing"
     if what == "a folder":

@@ -12,6 +12,7 @@ import pytest
 from envcheck.cli.options import parse
 from envcheck.refresh.run import folder_to_write
 from tests.cli.calling import ROOT, envcheck
+from tests.every import cases
 from tests.refresh.serving import Index, metadata, serve
 from tests.refresh.test_wheel_rows import write_projects
 
@@ -54,14 +55,13 @@ def matrix(tmp_path: Path) -> Path:
 def test_it_says_what_changed_and_then_that_nothing_does(index: Index, matrix: Path) -> None:
     command = ("matrix", "refresh", "--matrix", "matrix", "--index-url", index.address)
     told = envcheck(*command, cwd=matrix.parent)
-    assert told.status == 0
-    assert told.out == "demo ==1.1: new row: torch ==2.5.0, python >=3.9\nwrote matrix/rows.toml\n"
+    assert (told.status, told.out) == (0, "demo ==1.1: new row: torch ==2.5.0, python >=3.9\nwrote matrix/rows.toml\n")
     assert told.err == "reading demo\n"
     again = envcheck(*command, "--quiet", cwd=matrix.parent)
     assert again == (0, "Nothing changed: the rows say what the index says.\n", "")
 
 
-@pytest.mark.parametrize("laid_out", [str, lambda text: text.replace("\n", "\r\n")], ids=["as it came", "CRLF"])
+@cases("laid_out", str, lambda text: text.replace("\n", "\r\n"), ids=["as it came", "CRLF"])
 def test_where_nothing_changed_no_file_is_written(laid_out: Callable[[str], str], index: Index, matrix: Path) -> None:
     """Lines are written in one style; those that say the same in another one stay as they are."""
     index.add("other-1.0-py3-none-any.whl", {"other-1.0.dist-info/METADATA": metadata("other", "1.0", "demo==1.0")})
@@ -92,19 +92,17 @@ def test_a_dry_run_with_the_index_of_pip(index: Index, matrix: Path) -> None:
     assert (matrix / "rows.toml").read_text() == ROWS
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ([], "no index is configured: name it with --index-url URL (or in PIP_INDEX_URL or UV_DEFAULT_INDEX or "),
-        (["--index-url", "http://127.0.0.1:1/simple"], "the index cannot be asked for demo: no connection"),
-        (["--index-url", "file:///tmp"], "the address of the index must start with http:// or https://"),
-        (
-            ["--index-url", "http://127.0.0.1:1/", "--only", "vllm"],
-            "--only vllm: no rows of it are generated; they are of demo",
-        ),
-        (["--index-url", "http://127.0.0.1:1/", "--matrix", "absent"], "--matrix absent: there is no such folder"),
-        (["--index-url", "http://127.0.0.1:1/", "--format", "json"], "unrecognized arguments: --format json"),
-    ],
+@cases(
+    "arguments, sentence",
+    ([], "no index is configured: name it with --index-url URL (or in PIP_INDEX_URL or UV_DEFAULT_INDEX or "),
+    (["--index-url", "http://127.0.0.1:1/simple"], "the index cannot be asked for demo: no connection"),
+    (["--index-url", "file:///tmp"], "the address of the index must start with http:// or https://"),
+    (
+        ["--index-url", "http://127.0.0.1:1/", "--only", "vllm"],
+        "--only vllm: no rows of it are generated; they are of demo",
+    ),
+    (["--index-url", "http://127.0.0.1:1/", "--matrix", "absent"], "--matrix absent: there is no such folder"),
+    (["--index-url", "http://127.0.0.1:1/", "--format", "json"], "unrecognized arguments: --format json"),
 )
 def test_what_cannot_be_done_is_one_sentence(matrix: Path, arguments: list[str], sentence: str) -> None:
     told = envcheck("matrix", "refresh", "-q", "--matrix", str(matrix), *arguments, cwd=matrix)

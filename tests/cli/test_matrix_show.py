@@ -1,15 +1,22 @@
-"""``envcheck matrix show`` end to end."""
+"""``envcheck matrix show`` and ``check`` end to end: verdicts, exit statuses, formats, wrong usage, what they cost."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from envcheck.compat.load import load_matrix
+from envcheck.report.saved.schema import schema
 from tests.cli.calling import envcheck
+from tests.every import cases
+from tests.installed import INSTALLED
 
 
 def page(cwd: Path, component: str) -> dict[str, Any]:
@@ -33,7 +40,7 @@ def test_without_a_component_all_are_listed_with_counts_and_dates(tmp_path: Path
     assert len(plain.out.splitlines()) == len(found) + 1
 
 
-@pytest.mark.parametrize("component", ["cuda==8", "mig==1g.10gb", "numpy==2.1.0", "fabric-manager==550.54.14"])
+@cases("component", "cuda==8", "mig==1g.10gb", "numpy==2.1.0", "fabric-manager==550.54.14")
 def test_what_is_listed_can_be_shown(tmp_path: Path, component: str) -> None:
     assert page(tmp_path, component)["facts"]
 
@@ -52,14 +59,11 @@ def test_a_pytorch_release(tmp_path: Path) -> None:
 
 def test_a_gpu(tmp_path: Path) -> None:
     (facts,) = page(tmp_path, "gpu==H200")["facts"]
-    assert facts["compute_capability"] == "9.0"
-    assert facts["first_driver_branch"] == 520
+    assert (facts["compute_capability"], facts["first_driver_branch"]) == ("9.0", 520)
     assert "last_driver_branch" not in facts
-    assert facts["first_cuda"] == "11.8"
-    assert facts["kernel_modules"] == ["open", "proprietary"]
+    assert (facts["first_cuda"], facts["kernel_modules"]) == ("11.8", ["open", "proprietary"])
     assert facts["memory"] >= 141e9
-    assert facts["bandwidth"] == pytest.approx(4.8e12)
-    assert facts["peaks"]["bf16"] == pytest.approx(989e12, rel=0.01)
+    assert (facts["bandwidth"], facts["peaks"]["bf16"]) == (pytest.approx(4.8e12), pytest.approx(989e12, rel=0.01))
     assert facts["peaks"]["fp64_tensor"] == pytest.approx(67e12, rel=0.01)
     (old,) = page(tmp_path, "gpu==sm_70")["facts"]
     assert (old["last_driver_branch"], old["last_cuda"]) == (580, "12.9")
@@ -67,10 +71,8 @@ def test_a_gpu(tmp_path: Path) -> None:
 
 def test_a_toolkit(tmp_path: Path) -> None:
     facts = page(tmp_path, "cuda==12.4")["facts"][0]
-    assert facts["driver_linux"] == "525.60.13"
-    assert facts["bundled_driver"] == "550.54.14"
-    assert facts["ptx"] == "8.4"
-    assert facts["spoken_by_driver_branches"] == ["550"]
+    assert (facts["driver_linux"], facts["bundled_driver"]) == ("525.60.13", "550.54.14")
+    assert (facts["ptx"], facts["spoken_by_driver_branches"]) == ("8.4", ["550"])
     assert "sm_90" in facts["targets"]
 
 
@@ -98,27 +100,24 @@ def test_every_component_has_a_page() -> None:
     assert [name for name in names if look_up(load_matrix(), Component(name, ())) is None] == []
 
 
-@pytest.mark.parametrize("component", ["frobnicator", "frobnicator==1.0", "gpu==Voodoo 3", "python==3.99"])
+@cases("component", "frobnicator", "frobnicator==1.0", "gpu==Voodoo 3", "python==3.99")
 def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
-    assert told.status == 3
-    assert told.out == f"The matrix knows nothing about {component}.\n"
+    assert (told.status, told.out) == (3, f"The matrix knows nothing about {component}.\n")
     as_json = envcheck("matrix", "show", component, "--json", cwd=tmp_path)
     assert as_json.status == 3
     assert json.loads(as_json.out)["facts"] == []
 
 
-@pytest.mark.parametrize(
-    ("component", "near"),
-    [
-        ("torch==2.3.7", "2.3.1 is followed by 2.4.0. The series 2.3 has 2.3.0 and 2.3.1"),
-        ("torch==2.3.7+cu121", "2.3.1 is followed by 2.4.0"),
-        ("tensorflow==2.16.0", "The series 2.16 has 2.16.1 and 2.16.2"),
-        ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"),
-        ("driver==1.0", "the oldest that it knows is 340"),
-        ("cudnn==4.0", "the oldest that it knows is >=5.0, <7"),
-        ("autokeras==0.0.1", "PyPI lists it, and no row says more"),
-    ],
+@cases(
+    "component, near",
+    ("torch==2.3.7", "2.3.1 is followed by 2.4.0. The series 2.3 has 2.3.0 and 2.3.1"),
+    ("torch==2.3.7+cu121", "2.3.1 is followed by 2.4.0"),
+    ("tensorflow==2.16.0", "The series 2.16 has 2.16.1 and 2.16.2"),
+    ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"),
+    ("driver==1.0", "the oldest that it knows is 340"),
+    ("cudnn==4.0", "the oldest that it knows is >=5.0, <7"),
+    ("autokeras==0.0.1", "PyPI lists it, and no row says more"),
 )
 def test_what_does_not_exist_is_named_with_its_neighbours(tmp_path: Path, component: str, near: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
@@ -136,10 +135,147 @@ def test_beyond_the_newest_release_the_newest_is_named(tmp_path: Path) -> None:
     assert told.out.endswith(f"the newest that it knows is {newest}.\n")
 
 
-@pytest.mark.parametrize("component", ["torch==2.5.1", "gpu==H200", "cuda==12.4", "driver==565.57.01", "cuda", "gpu"])
+@cases("component", "torch==2.5.1", "gpu==H200", "cuda==12.4", "driver==565.57.01", "cuda", "gpu")
 def test_a_page_fits_a_terminal(tmp_path: Path, component: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path, COLUMNS="80")
     assert told.status == 0
     lines = [line.strip() for line in told.out.splitlines()]
     assert all(len(line) <= 80 for line in lines if not line.startswith("https://"))  # an address is never cut
     assert told.out.startswith(component + "\n")
+
+
+# --- ``envcheck matrix check`` end to end: verdicts, exit statuses, both formats, wrong usage -----------------------
+
+
+@cases(
+    "components, verdict, status",
+    (["torch==2.5.1", "gpu==H100", "driver==550.54.14"], "compatible", 0),
+    (["torch==2.5.1", "gpu==RTX 5090"], "incompatible", 1),
+    (["torch==2.5.1", 'gpu=="RTX 5090"'], "incompatible", 1),
+    (["torch==2.5.1,gpu==RTX 4090"], "compatible", 0),
+    (["torch==99.0", "driver==550"], "unknown", 3),
+    (["frobnicator==1", "driver==550"], "unknown", 3),
+)
+def test_verdict_and_exit_status(tmp_path: Path, components: list[str], verdict: str, status: int) -> None:
+    told = envcheck("matrix", "check", *components, cwd=tmp_path)
+    assert (told.status, told.err) == (status, "")
+    assert told.out.startswith(verdict.upper() + "\n")
+    as_json = envcheck("matrix", "check", *components, "--json", cwd=tmp_path)
+    assert (as_json.status, as_json.err) == (status, "")
+    answer = json.loads(as_json.out)
+    assert answer["verdict"] == verdict
+    jsonschema.validate(answer, schema("fit"))
+    assert set(answer) == {"verdict", "reasons", "suggestions", "assumed"}
+    for reason in answer["reasons"]:
+        assert set(reason) == {"verdict", "message", "sources"}
+        assert reason["message"]
+
+
+def test_a_page_for_people(tmp_path: Path) -> None:
+    told = envcheck("matrix", "check", "driver==525.60.11", "cuda==12.4", cwd=tmp_path).out
+    lines = told.splitlines()
+    assert lines[0] == "INCOMPATIBLE"
+    assert " ".join(lines[2].split()) == "NO CUDA 12.4 needs driver 525.60.13 or newer, this is 525.60.11"
+    assert any(line.strip().startswith("https://docs.nvidia.com/") for line in lines)
+    assert "  driver >= 525.60.13" in lines
+    assert lines[-1] == "Assumed: os: linux, machine: x86_64"
+    assert all(len(line) <= 80 or line.strip().startswith("https://") for line in lines)  # an address is never cut
+    assert "\x1b" not in told
+    assert (
+        "\x1b[1;31mINCOMPATIBLE"
+        in envcheck("matrix", "check", "driver==525.60.11", "cuda==12.4", "--color", "always", cwd=tmp_path).out
+    )
+
+
+@cases(
+    "arguments",
+    ["matrix"],
+    ["matrix", "check"],
+    ["matrix", "frobnicate"],
+    ["matrix", "check", "torch"],
+    ["matrix", "check", "torch=2.5.1"],
+    ["matrix", "check", ""],
+    ["matrix", "check", "torch!=2.5.1", "driver==550"],
+    ["matrix", "check", "torch==2.5.1", "pytorch==2.6.0"],
+    ["matrix", "check", "driver==550", "driver==560"],
+    ["matrix", "check", "driver==550", "cuda==12.4", "--format", "summary"],
+    ["matrix", "show", "torch>=2"],
+    ["matrix", "show", "torch==2.5.1,cuda==12.4"],
+)
+def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str]) -> None:
+    told = envcheck(*arguments, cwd=tmp_path)
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith("envcheck: ")
+    assert told.err.count("\n") == 1
+
+
+@cases("value", "\x1b[31mred", "\u202eevil", "\x9b2J", "a\nb", "é" * 300)
+@cases("form", "text", "json")
+def test_no_value_steers_the_terminal(tmp_path: Path, value: str, form: str) -> None:
+    for operator in ("==", "!="):
+        told = envcheck("matrix", "check", f"gpu{operator}{value}", "driver==550", "--format", form, cwd=tmp_path)
+        assert told.status in (2, 3)
+        for text in (told.out, told.err):
+            assert not any(sign in text for sign in ("\x1b", "\x9b", "\u202e"))
+
+
+def test_several_gpus_may_be_named(tmp_path: Path) -> None:
+    told = envcheck("matrix", "check", "gpu==H100", "gpu==K80", "driver==550", cwd=tmp_path)
+    assert told.status == 1
+    assert "Kepler" in told.out
+
+
+# --- What a question to the installed matrix costs beside an interpreter that does nothing --------------------------
+
+ALLOWED = 14
+"""Times the process time of an interpreter that does nothing: a machine's speed does not matter."""
+RUNS = 5
+
+QUESTIONS = [
+    ["torch==2.5.1", "gpu==H100", "driver==550.54.14"],
+    ["torch==2.5.1", "gpu==RTX 5090"],
+    ["tensorflow==2.15", "python==3.12", "--json"],
+]
+
+
+def seconds(*arguments: str) -> float:
+    """The least process time (user and system) of some runs: what the machine does besides only ever adds."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return min(_once([sys.executable, *arguments], {**kept, "PYTHONPATH": str(INSTALLED)}) for _ in range(RUNS))
+
+
+def _once(argv: list[str], variables: dict[str, str]) -> float:
+    with subprocess.Popen(argv, cwd=INSTALLED, env=variables, stdout=subprocess.DEVNULL) as child:
+        _, _, usage = os.wait4(child.pid, 0)
+        child.returncode = 0
+    return usage.ru_utime + usage.ru_stime
+
+
+@pytest.fixture(scope="module")
+def bare() -> float:
+    return seconds("-c", "pass")
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_a_question_is_answered_at_once(bare: float, question: list[str]) -> None:
+    assert seconds("-m", "envcheck", "matrix", "check", *question) <= ALLOWED * bare
+
+
+def test_a_question_loads_only_what_it_needs() -> None:
+    script = (
+        "import sys; from envcheck.cli.main import main; main(['matrix', 'check', 'torch==2.5.1', 'driver==550']);"
+        "print(*sorted(sys.modules), sep=chr(10))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=INSTALLED,
+        env={"PYTHONPATH": str(INSTALLED), "PATH": os.environ.get("PATH", "")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(run.stdout.splitlines())
+    assert "envcheck.compat.question" in loaded
+    for unneeded in ("packaging", "tomllib", "textual", "pynvml"):
+        assert unneeded not in loaded
+    assert not {name for name in loaded if name.startswith(("envcheck.rules", "envcheck.collect", "envcheck.snapshot"))}

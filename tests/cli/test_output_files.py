@@ -1,19 +1,24 @@
-"""``-o``: files appear whole, links stay links, and what cannot be written is no reason to print nothing."""
+"""Where output goes: files appear whole, and streams that are closed, full or gone change no exit status."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from envcheck.cli.main import main
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS as PAGES
 from envcheck.report.saved.read import REPORT
 from envcheck.text.output import parse_targets, writable, write_whole
-from tests.cli.calling import envcheck
+from tests.cli.calling import Result, envcheck
+from tests.every import cases
+from tests.installed import INSTALLED
 
 FORMATS = ("json", "text")
 ASSUMED = ("--assume", "gpu==H100,driver==550.54.14,os==linux")
@@ -30,7 +35,7 @@ def test_two_reports_cannot_be_one_file(tmp_path: Path, monkeypatch: pytest.Monk
     )
 
 
-@pytest.mark.parametrize("name", ["a" * 300, "loop", "folder", "folder/none/x", "to-folder"])
+@cases("name", "a" * 300, "loop", "folder", "folder/none/x", "to-folder")
 def test_a_name_that_cannot_be_written_is_refused_at_once(name: str, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
@@ -50,7 +55,7 @@ def test_what_a_link_leads_to_is_written_and_the_link_stays(tmp_path: Path) -> N
     assert len(list(tmp_path.iterdir())) == 4
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+@cases("mode", 0o600, 0o640, 0o664)
 def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
     file = tmp_path / "kept"
     file.write_text("old")
@@ -118,8 +123,7 @@ def test_a_folder_that_is_swapped_while_it_is_written_to_leads_nowhere_else(
 
 
 def test_a_found_configuration_replaces_reports_alone(tmp_path: Path) -> None:
-    configuration = tmp_path / "envcheck.toml"
-    configuration.write_text('output = ["text:report"]\n')
+    (tmp_path / "envcheck.toml").write_text('output = ["text:report"]\n')
     report = tmp_path / "report"
     assert [envcheck("check", *ASSUMED, cwd=tmp_path).status for _ in range(2)] == [0, 0]
     first = report.read_text()
@@ -194,3 +198,97 @@ def test_a_baseline_that_cannot_be_kept_is_refused_before_anything_is_measured(t
     found = envcheck("bench", "--save-baseline", "missing/base.json", cwd=tmp_path)
     assert (found.status, found.out) == (2, "")
     assert found.err == "envcheck: --save-baseline: the folder missing does not exist\n"
+
+
+# --- Standard streams that are closed, full, gone or cannot carry the text ------------------------------------------
+
+FINE = "check --assume gpu==H100,driver==550.54.14,os==linux,torch==2.5.1+cu124"
+BAD = "check --assume gpu==A100,driver==470.82.01,os==linux,torch==2.5.1+cu124"
+
+
+def shell(command: str, cwd: Path, **variables: str) -> Result:
+    """What bash made of ``command``, in which ``envcheck`` is the command line of this checkout."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    defined = f'envcheck() {{ "{sys.executable}" -m envcheck "$@"; }}; {command}'
+    done = subprocess.run(
+        ["bash", "-c", defined], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120,
+        env={**kept, "PYTHONPATH": str(INSTALLED), "PYTHONDONTWRITEBYTECODE": "1", **variables},
+    )  # fmt: skip
+    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@cases("call", FINE, "--version", "--help", "schema")
+def test_a_full_stdout_is_said_once(call: str, tmp_path: Path) -> None:
+    told = "envcheck: cannot write to stdout: No space left on device\n"
+    assert shell(f"envcheck {call} > /dev/full", tmp_path) == (2, "", told)
+
+
+@cases("call, status", (BAD, 1), ("--version", 0))
+def test_without_a_stdout_the_status_is_the_same(call: str, status: int, tmp_path: Path) -> None:
+    assert shell(f"envcheck {call} >&-", tmp_path) == (status, "", "")
+
+
+def test_a_message_goes_nowhere_else_than_to_stderr(tmp_path: Path) -> None:
+    for end in ("2>&-", "2>/dev/full", "<&- >&- 2>&-"):
+        assert shell(f"envcheck check --from missing {end}", tmp_path) == (2, "", "")
+
+
+def test_a_closed_stdin_is_empty(tmp_path: Path) -> None:
+    for call, words in (("explain", "the text is empty"), ("check --from -", "the saved report is empty")):
+        found = shell(f"envcheck {call} <&-", tmp_path)
+        assert (found.status, words in found.err) == (2, True), found
+
+
+def test_a_file_that_is_opened_takes_no_streams_place(tmp_path: Path) -> None:
+    assert shell(f"envcheck {FINE} -o json:report.json <&- >&- 2>&-", tmp_path).status == 0
+    assert (tmp_path / "report.json").read_text().startswith("{")
+
+
+def test_a_reader_that_goes_away_changes_no_status(tmp_path: Path) -> None:
+    for call, status in ((f"{BAD} -v", 1), ("check --help", 0)):
+        found = shell(f"set -o pipefail; envcheck {call} | head -n 1", tmp_path)
+        assert (found.status, found.err) == (status, "")
+
+
+@cases(
+    "call, encoding",
+    *(("rule", "latin-1"), (FINE, "ascii")),
+    *((f"{FINE} --format markdown", "latin-1"), (f"{FINE} --format html", "ascii")),
+)
+def test_a_terminal_that_cannot_carry_the_text(call: str, encoding: str, tmp_path: Path) -> None:
+    """Documents are UTF-8 wherever they go; everything else is spelled in what the terminal has."""
+    found = shell(f"envcheck {call}", tmp_path, PYTHONIOENCODING=encoding)
+    assert (found.status, found.err) == (0, "")
+    assert found.out.isascii() == ("--format" not in call)
+
+
+def test_what_is_quoted_of_the_command_line_steers_no_terminal(tmp_path: Path) -> None:
+    found = shell(r"envcheck check --from $'\x1b[31m\nx'", tmp_path)
+    assert (found.status, found.err) == (2, "envcheck: cannot read \\x1b[31m\\nx: No such file or directory\n")
+
+
+def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def run_out(*_arguments: object) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr("envcheck.cli.verbs.run_verb", run_out)
+    assert main(["check"]) == 4
+    assert capsys.readouterr() == (
+        "",
+        "envcheck: internal error: out of memory (see ulimit -v, or the memory limit of the container)\n",
+    )
+
+
+def test_a_requirement_that_is_gone_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacks(*_arguments: object) -> int:
+        raise ModuleNotFoundError("No module named 'packaging.version'", name="packaging.version")
+
+    monkeypatch.setattr("envcheck.cli.verbs.run_verb", lacks)
+    assert main(["check"]) == 4
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith(
+        f"envcheck: 'packaging', which envcheck requires, cannot be found by its Python ({sys.executable})"
+    )

@@ -1,13 +1,17 @@
-"""``envcheck check --plan``: exit status, the page, and what is refused."""
+"""``--plan`` and ``--target``: exit status, the page, what is refused, and how long reading may take."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from envcheck import plans
+from envcheck.cli.main import main
 from tests.cli.calling import envcheck
+from tests.every import cases
 
 
 def test_the_report_names_file_and_line(tmp_path: Path) -> None:
@@ -22,24 +26,21 @@ def test_the_report_names_file_and_line(tmp_path: Path) -> None:
 def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.0.1\n")
     asked = ("--assume", "gpu==B200,os==linux,machine==x86_64")
-    first = envcheck("check", "--plan", "requirements.txt", *asked, "-o", "json:r.json", cwd=tmp_path)
-    assert first.status == 1
+    assert envcheck("check", "--plan", "requirements.txt", *asked, "-o", "json:r.json", cwd=tmp_path).status == 1
     again = envcheck("check", "--from", "r.json", *asked, "--json", cwd=tmp_path)
     checks = {check["rule"]: check for check in json.loads(again.out)["checks"]}
     assert checks["gpu-code-missing"]["location"] == {"file": "requirements.txt", "line": 1}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
-        (("--plan", "."), "cannot read .: Is a directory"),
-        (("--plan", "notes.md"), "a plan is a requirements file"),
-        (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
-        (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
-        (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
-        (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),
-    ],
+@cases(
+    "arguments, message",
+    (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
+    (("--plan", "."), "cannot read .: Is a directory"),
+    (("--plan", "notes.md"), "a plan is a requirements file"),
+    (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
+    (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
+    (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
+    (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),
 )
 def test_wrong_use_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "uv.lock").write_text("torch\n")
@@ -68,7 +69,7 @@ def test_without_assume_the_machine_at_hand_is_looked_at(tmp_path: Path) -> None
     assert "platform" in {run["name"] for run in report["probes"]}
 
 
-@pytest.mark.parametrize("name", ["requirements.in", "requirements.txt"])
+@cases("name", "requirements.in", "requirements.txt")
 def test_a_shared_report_keeps_the_name_of_the_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("torch==2.0.1\n")
     result = envcheck("check", "--plan", name, "--assume", "gpu==B200", "--json", "--redact", cwd=tmp_path)
@@ -83,3 +84,196 @@ def test_one_rule_alone_is_never_green_by_what_it_could_not_judge(tmp_path: Path
     asked = ("--assume", "gpu==A100,driver==515.105.01", "--only", "gpu-code-missing")
     assert envcheck("check", "--plan", "a.txt", *asked, cwd=tmp_path).status == 3
     assert envcheck("check", "--plan", "b.txt", *asked, cwd=tmp_path).status == 0
+
+
+# --- ``--timeout`` bounds the reading of plans ----------------------------------------------------------------------
+
+
+def test_a_plan_that_takes_longer_to_read_leaves_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = plans._reader
+
+    def endless(path: str) -> None:
+        while reader(path):
+            pass
+
+    monkeypatch.setattr(plans, "_reader", endless)
+    (tmp_path / "requirements.txt").write_text("torch==2.5.1\n")
+    asked = ["check", "--plan", str(tmp_path / "requirements.txt"), "--assume", "gpu==H100,driver==550.54.14"]
+    assert main([*asked, "--timeout", "0.2"]) == 3
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert "--timeout 0.2 s" in told.err
+
+
+# --- ``envcheck check --target``: one environment, judged for several machines --------------------------------------
+
+TARGETS = """\
+[target.a100]
+gpu = "A100"
+driver = "515.43.04"
+os = "linux"
+[target.old]
+gpu = "A100"
+driver = "440.33.01"
+os = "linux"
+[target.desktop]
+gpu = "RTX 5090"
+gpus = 2
+driver = "570.86.10"
+os = "linux"
+"""
+TORCH = ("--assume", "torch==2.5.1+cu118")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "envcheck.toml").write_text(TARGETS)
+    return tmp_path
+
+
+def test_each_target_is_judged_as_it_would_be_alone_and_the_worst_decides(folder: Path) -> None:
+    result = envcheck("check", *TORCH, "--target", "all", "--json", cwd=folder)
+    report = json.loads(result.out)
+    assert (result.status, result.err) == (1, "")
+    found = {target["name"]: target for target in report["targets"]}
+    assert list(found) == ["a100", "old", "desktop"]
+    assert {name: target["verdict"] for name, target in found.items()} == {
+        "a100": "pass",
+        "old": "fail",
+        "desktop": "fail",
+    }
+    assert "driver-too-old" in {check["rule"] for check in found["old"]["checks"] if check["status"] == "fail"}
+    assert found["desktop"]["primary"] == "gpu-code-missing"
+    assert found["desktop"]["assumed"] == {
+        "torch": "2.5.1+cu118", "gpu": "RTX 5090", "gpus": "2", "driver": "570.86.10", "os": "linux",
+    }  # fmt: skip
+    assert {key: report[key] for key in found["old"] if key != "name"} == {
+        key: value for key, value in found["old"].items() if key != "name"
+    }
+    jsonschema.Draft202012Validator(json.loads(envcheck("schema", "report", cwd=folder).out)).validate(report)
+    alone = envcheck("check", *TORCH, "--assume", "gpu==A100,driver==515.43.04,os==linux", "--json", cwd=folder)
+    assert alone.status == 0
+    assert json.loads(alone.out)["checks"] == found["a100"]["checks"]
+
+
+def test_one_target_that_fits_passes(folder: Path) -> None:
+    result = envcheck("check", *TORCH, "--target", "a100", cwd=folder)
+    assert (result.status, result.err) == (0, "")
+    assert "Judged for 1 target" in result.out
+    assert "gpu A100, driver 515.43.04" in result.out
+
+
+def test_no_verdict_for_a_target_is_worse_than_a_pass(folder: Path) -> None:
+    with (folder / "envcheck.toml").open("a") as file:
+        file.write("[target.new]\ngpu = 'Frobnicator 9000'\ndriver = '550.54.14'\nos = 'linux'\n")
+    assert envcheck("check", *TORCH, "--target", "a100", "--target", "new", cwd=folder).status == 3
+
+
+def test_the_pages_have_a_table_of_findings_by_target(folder: Path) -> None:
+    page = envcheck("check", *TORCH, "--target", "all", cwd=folder).out
+    lines = page.splitlines()
+    (row,) = [line for line in lines if line.startswith("gpu-code-missing") and "[" not in line]
+    assert row.split() == ["gpu-code-missing", "ok", "ok", "FAIL"]
+    assert "The worst: old" in lines
+    assert max(map(len, lines)) <= 80
+    text = envcheck("check", *TORCH, "--target", "all", "--format", "markdown", cwd=folder).out
+    (row,) = [line for line in text.splitlines() if line.startswith("| `gpu-code-missing` |")]
+    assert [cell.split()[-1] for cell in row.strip("|").split("|")[1:]] == ["ok", "ok", "FAIL"]
+    junit = envcheck("check", *TORCH, "--target", "all", "--format", "junit", cwd=folder)
+    assert (junit.status, "<failure" in junit.out) == (1, True)
+
+
+def test_a_target_can_be_a_file_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "prod.toml").write_text('gpu = "A100"\ndriver = "515.43.04"\nos = "linux"\n')
+    report = json.loads(envcheck("check", *TORCH, "--target", "prod.toml", "--json", cwd=tmp_path).out)
+    assert [(target["name"], target["verdict"]) for target in report["targets"]] == [("prod", "pass")]
+    (tmp_path / "all.toml").write_text(TARGETS)
+    report = json.loads(envcheck("check", *TORCH, "--target", "all.toml", "--json", cwd=tmp_path).out)
+    assert [target["name"] for target in report["targets"]] == ["a100", "old", "desktop"]
+
+
+def test_the_report_for_targets_can_be_judged_again(folder: Path) -> None:
+    saved = folder / "report.json"
+    saved.write_text(envcheck("check", *TORCH, "--target", "all", "--json", cwd=folder).out)
+    assert envcheck("check", "--from", str(saved), *TORCH, "--target", "a100", cwd=folder).status == 0
+
+
+@cases(
+    "arguments, words",
+    (("--target", "a10"), "has no such target; did you mean 'a100'?"),
+    (("--target", "missing.toml"), "cannot read the configuration missing.toml"),
+    (("--target", "empty.toml"), "target empty: it is empty"),
+    (("--target", "wrong.toml"), "wrong.toml:2: target wrong: gpus==many: write a number of GPUs"),
+    (("--target", "twice.toml"), "there are two targets 'a100'"),
+    (("--target", "a100", "--no-config"), "there is no configuration here"),
+    (("--target", "a100", "--deep"), "--deep and --bench try this machine"),
+    (("--target", ""), "an empty path"),
+)
+def test_a_target_that_is_none_stops_with_one_sentence(arguments: tuple[str, ...], words: str, folder: Path) -> None:
+    (folder / "empty.toml").write_text("")
+    (folder / "wrong.toml").write_text("gpu = 'H100'\ngpus = 'many'\n")
+    (folder / "twice.toml").write_text("[target.a100]\ngpu = 'A100'\n")
+    more = ("--target", "all") if "twice.toml" in arguments else ()
+    result = envcheck("check", *arguments, *more, cwd=folder)
+    assert (result.status, result.out) == (2, "")
+    assert words in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_the_configuration_chooses_targets(folder: Path) -> None:
+    place = folder / "envcheck.toml"
+    place.write_text(f'targets = ["a100", "old"]\n{TARGETS}')
+    assert [target["name"] for target in targets_of(folder)] == ["a100", "old"]
+    assert [target["name"] for target in targets_of(folder, "--target", "desktop")] == ["desktop"]
+    assert [target["name"] for target in targets_of(folder, ENVCHECK_TARGET="old")] == ["old"]
+    for other in (("--target", "none"), ("--assume", "gpu==A100,driver==515.43.04"), ("--no-config",)):
+        assert targets_of(folder, *other) == []
+    shown = json.loads(envcheck("config", "--json", cwd=folder).out)
+    assert shown["values"]["targets"] == {"value": ["a100", "old"], "from": f"{place}:1"}
+
+
+@cases(
+    "text, sentence",
+    ('targets = ["a10"]\n[target.a100]\ngpu = "A100"\n', ":1: targets: there is no [target.a10]; did you mean 'a100'?"),
+    ('targets = ["all"]\n', ":1: targets: there is no [target.all]"),
+    ('[target.none]\ngpu = "A100"\n', ":1: target none: --target none has a meaning of its own; rename it"),
+)
+def test_a_wrong_choice_is_named_with_its_line(text: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "envcheck.toml").write_text(text)
+    result = envcheck("config", cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
+
+
+def targets_of(folder: Path, *options: str, **variables: str) -> list[dict[str, str]]:
+    result = envcheck("check", *TORCH, *options, "--json", cwd=folder, **variables)
+    found: list[dict[str, str]] = json.loads(result.out)["targets"]
+    return found
+
+
+def test_a_plan_says_nothing_of_the_machine_that_judges_it(folder: Path) -> None:
+    (folder / "Containerfile").write_text("FROM python:3.12\nRUN pip install torch==2.5.1\n")
+    result = envcheck("check", "--plan", "Containerfile", "--target", "a100", "--target", "old", "--json", cwd=folder)
+    report = json.loads(result.out)
+    assert (result.status, result.err) == (1, "")
+    checks = [check for target in report["targets"] for check in target["checks"]]
+    rules = {check["rule"] for check in checks if check["status"] != "skipped"}
+    assert "driver-too-old" in rules
+    assert not {name for name in rules if "container" in name}
+    assert {run["status"] for run in report["probes"]} <= {"skipped"}
+    assert {target["assumed"]["machine"] for target in report["targets"]} == {"x86_64"}
+
+
+def test_targets_for_which_a_plan_installs_other_packages_are_refused(folder: Path) -> None:
+    (folder / "requirements.txt").write_text("torch==2.5.1\n")
+    with (folder / "envcheck.toml").open("a") as file:
+        file.write("[target.grace]\ngpu = 'GH200'\nmachine = 'aarch64'\n")
+    result = envcheck("check", "--plan", "requirements.txt", "--target", "all", cwd=folder)
+    assert (result.status, result.out) == (2, "")
+    assert result.err == (
+        "envcheck: --plan: the targets differ in machine, by which packages are chosen: judge them one by one\n"
+    )

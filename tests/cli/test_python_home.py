@@ -9,10 +9,10 @@ import sysconfig
 from pathlib import Path
 
 import msgspec
-import pytest
 
 import envcheck
 from envcheck.exitcode import ExitCode
+from tests.every import cases
 
 
 def home(folder: Path, *, without: str) -> Path:
@@ -42,7 +42,7 @@ def test_a_home_that_lacks_modules_is_named_in_one_line(tmp_path: Path) -> None:
     assert line.endswith("run env -u PYTHONHOME envcheck")
 
 
-@pytest.mark.parametrize("set_to", [None, Path(sys.base_prefix)])
+@cases("set_to", None, Path(sys.base_prefix))
 def test_it_is_not_blamed_where_it_is_not_set_or_right(set_to: Path | None) -> None:
     done = checked(set_to)
     assert done.returncode == ExitCode.USAGE

@@ -15,8 +15,7 @@ def test_without_a_terminal_it_says_so_and_ends() -> None:
     done = subprocess.run(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 2
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert "needs a terminal" in done.stderr
 

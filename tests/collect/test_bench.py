@@ -22,6 +22,7 @@ from envcheck.collect.bench_plan import Bench
 from envcheck.collect.interrupt import noted
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
+from tests.every import cases
 
 GPUS = [
     {"source": "cuda", "uuid": f"GPU-{number}", "index": number, "cuda_ordinal": number, "utilisation": 0.0}
@@ -106,7 +107,7 @@ def test_gpus_side_by_side_and_links_afterwards(machine: Machine) -> None:
     assert {run.status for run in found.runs} == {"ok"}
 
 
-@pytest.mark.parametrize("end", ["pass", "os.kill(os.getpid(), 9)", "time.sleep(60)"])
+@cases("end", "pass", "os.kill(os.getpid(), 9)", "time.sleep(60)")
 def test_a_child_that_is_killed_leaves_no_folder_behind(
     machine: Machine, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +149,7 @@ def test_a_child_for_one_gpu_is_shown_that_gpu_alone(machine: Machine, monkeypat
     assert visible(machine) == ["0,1,2", "GPU-0", "GPU-1"]
 
 
-@pytest.mark.parametrize("change", ["one", "mig"])
+@cases("change", "one", "mig")
 def test_a_single_gpu_and_one_in_mig_mode_are_shown_as_they_were(
     machine: Machine, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,7 +222,7 @@ def test_with_every_gpu_busy_links_are_skipped_too(machine: Machine) -> None:
     assert (run.status, run.detail) == ("skipped", "every GPU is in use")
 
 
-@pytest.mark.parametrize("wish", [Bench(gpus=(5,)), None])
+@cases("wish", Bench(gpus=(5,)), None)
 def test_without_a_gpu_every_probe_says_so(wish: Bench | None, machine: Machine) -> None:
     if wish is None:
         machine.gpus = []
@@ -247,7 +248,7 @@ def test_one_that_hangs_costs_only_its_own_rows(machine: Machine) -> None:
     assert named(found, "bench_links")
 
 
-@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 11)", "time.sleep(600)"])
+@cases("end", "os.kill(os.getpid(), 11)", "time.sleep(600)")
 def test_after_one_that_died_the_others_measure_in_turn_still(end: str, machine: Machine) -> None:
     """Two that measure one GPU at once would each find it slow."""
     machine.probes.add("bench_a", machine.ends(end), **ON_GPU, seconds=1.0)
@@ -262,14 +263,12 @@ def test_after_one_that_died_the_others_measure_in_turn_still(end: str, machine:
     assert {run.status for run in found.runs if run.gpu == "GPU-1"} == {"ok"}
 
 
-@pytest.mark.parametrize(
-    ("end", "status", "words"),
-    [
-        ("os.kill(os.getpid(), 11)", "crashed", "SIGSEGV"),
-        ("os.kill(os.getpid(), 9)", "crashed", "SIGKILL"),
-        ("os._exit(7)", "failed", "7"),
-        ("raise ValueError('wrong address')", "failed", "wrong address"),
-    ],
+@cases(
+    "end, status, words",
+    ("os.kill(os.getpid(), 11)", "crashed", "SIGSEGV"),
+    ("os.kill(os.getpid(), 9)", "crashed", "SIGKILL"),
+    ("os._exit(7)", "failed", "7"),
+    ("raise ValueError('wrong address')", "failed", "wrong address"),
 )
 def test_what_was_measured_before_it_died_stays(end: str, status: str, words: str, machine: Machine) -> None:
     machine.probes.add("bench_a", machine.ends(end), **ON_GPU)
@@ -316,7 +315,7 @@ def when(condition: Any, number: int) -> threading.Thread:
     return thread
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@cases("number", signal.SIGINT, signal.SIGTERM)
 def test_an_interrupt_keeps_what_was_measured(number: int, machine: Machine) -> None:
     machine.probes.add("bench_a", machine.ends("time.sleep(600)"), **ON_GPU)
     machine.probes.add("bench_b", MEASURE, **ON_GPU)
@@ -327,8 +326,7 @@ def test_an_interrupt_keeps_what_was_measured(number: int, machine: Machine) -> 
     thread.join()
     assert isinstance(told[-1], events.Interrupted)
     assert "GPU-0" in named(found, "first")
-    details = {run.gpu: run.detail for run in runs(found, "bench_a").values()}
-    assert details["GPU-0"] == "interrupted while the second"
+    assert {run.gpu: run.detail for run in runs(found, "bench_a").values()}["GPU-0"] == "interrupted while the second"
     assert runs(found, "bench_a")["GPU-0"].cut_short
     assert runs(found, "bench_links")[None].detail == "not started: interrupted"
     assert runs(found, "bench_b")["GPU-0"].detail == "not started: interrupted"

@@ -15,6 +15,7 @@ from envcheck.collect.bench_plan import Bench, Chosen, compared, request_of
 from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 from tests.collect.test_bench import when
+from tests.every import cases
 
 GPUS = [
     {"source": "cuda", "uuid": f"GPU-{number}", "index": number, "cuda_ordinal": number, "utilisation": 0.0}
@@ -150,14 +151,12 @@ def test_a_crash_is_its_own_row_and_no_trial_of_the_framework(machine: Machine) 
         assert [framework.trial for framework in environment.frameworks.items] == [None]
 
 
-@pytest.mark.parametrize(
-    ("change", "status", "detail"),
-    [
-        ("no framework", "absent", "not there: tensorrt"),
-        ("old Python", "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
-        ("no interpreter", "skipped", f"{KEY} has no interpreter"),
-        ("no environment", "skipped", "no Python environment was found to try anything in"),
-    ],
+@cases(
+    "change, status, detail",
+    ("no framework", "absent", "not there: tensorrt"),
+    ("old Python", "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
+    ("no interpreter", "skipped", f"{KEY} has no interpreter"),
+    ("no environment", "skipped", "no Python environment was found to try anything in"),
 )
 def test_why_nothing_is_started(change: str, status: str, detail: str, machine: Machine) -> None:
     machine.add("bench_trt", tries=["tensorrt"])
@@ -233,7 +232,7 @@ def test_frameworks_run_when_they_are_asked_for_one_after_the_other_on_one_gpu(m
     assert [(run.status, run.framework) for run in runs(found, "torch").values()] == [("ok", "torch")]
 
 
-@pytest.mark.parametrize("wish", [Bench(), Bench(full=True), Bench(full=True, only=("gemm",))])
+@cases("wish", Bench(), Bench(full=True), Bench(full=True, only=("gemm",)))
 def test_without_being_asked_no_framework_is_imported(machine: Machine, wish: Bench) -> None:
     machine.frameworks = ["torch"]
     machine.add("torch", tries=["torch"], asked="frameworks")
@@ -241,7 +240,7 @@ def test_without_being_asked_no_framework_is_imported(machine: Machine, wish: Be
     assert (run.status, run.detail) == ("absent", "measured with --frameworks")
 
 
-@pytest.mark.parametrize("wish", [Bench(only=("torch-gemm",)), Bench(frameworks=True, only=("torch-gemm",))])
+@cases("wish", Bench(only=("torch-gemm",)), Bench(frameworks=True, only=("torch-gemm",)))
 def test_of_named_quantities_only_their_framework_is_imported(machine: Machine, wish: Bench) -> None:
     machine.frameworks = ["torch", "jax"]
     machine.add("torch", tries=["torch"], asked="frameworks")

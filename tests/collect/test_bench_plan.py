@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.collect.bench_plan import Bench, choose, request_of
 from envcheck.snapshot import Gpu, Library, Listing, Snapshot
 from envcheck.snapshot.gpus import GpuLink
 from envcheck.snapshot.software import Load
+from tests.every import cases
 from tests.rules.machines import but, h200, links, machine, torch, venv, with_venv
 
 SITE = "/home/ada/p/.venv/lib/python3.12/site-packages"
@@ -34,12 +33,10 @@ def test_only_those_that_were_asked_for() -> None:
     assert choose(four, Bench(gpus=(7,))).gpus == ()
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"utilisation": 0.97}, "GPU 1 is busy (a kernel ran 97% of the time)"),
-        ({"memory__used": 100 * GIB}, "GPU 1 is busy (100.0 of 140 GiB of its memory are in use)"),
-    ],
+@cases(
+    "changes, words",
+    ({"utilisation": 0.97}, "GPU 1 is busy (a kernel ran 97% of the time)"),
+    ({"memory__used": 100 * GIB}, "GPU 1 is busy (100.0 of 140 GiB of its memory are in use)"),
 )
 def test_a_busy_gpu_is_left_out_unless_forced(changes: dict[str, Any], words: str) -> None:
     busy = but(h200(1), **changes)
@@ -65,14 +62,8 @@ def asked(snapshot: Snapshot, **wish: Any) -> dict[str, Any]:
 def test_what_was_seen_before_goes_along() -> None:
     gpu = h200(0, utilisation=0.05, numa_node=1)
     (told,) = asked(machine(gpu), full=True, only=("gemm",))["gpus"]
-    assert told["uuid"] == gpu.uuid
-    assert told["numa_node"] == 1
-    assert told["before"] == {
-        "utilisation_before": 5.0,
-        "memory_before": 0,
-        "temperature_before": 30.0,
-        "ecc": True,
-    }
+    assert (told["uuid"], told["numa_node"]) == (gpu.uuid, 1)
+    assert told["before"] == {"utilisation_before": 5.0, "memory_before": 0, "temperature_before": 30.0, "ecc": True}
 
 
 def test_the_wish_goes_along() -> None:
@@ -119,8 +110,7 @@ def test_links_by_switch_and_by_topology() -> None:
     first, second, third = h200(0), h200(1), h200(2, nvlinks=())
     by_switch = asked(machine(first, second, third))["links"]
     assert set(by_switch) == {f"{first.uuid} {second.uuid}", f"{second.uuid} {first.uuid}"}
-    down = [h200(number, nvlinks=links(inactive=range(18))) for number in range(2)]
-    assert asked(machine(*down))["links"] == {}
+    assert asked(machine(*[h200(number, nvlinks=links(inactive=range(18))) for number in range(2)]))["links"] == {}
     joined = GpuLink(source="nvml", first=third.pci_bus_id or "", second=first.pci_bus_id or "", nvlinks=4)
     bridged = machine(but(first, nvlinks=()), third, fabric__links=(joined,))
     assert asked(bridged)["links"] == {f"{a.uuid} {b.uuid}": "NVLink" for a, b in ((first, third), (third, first))}

@@ -19,6 +19,7 @@ import pytest
 from envcheck.collect.script import collector
 from tests.cli.calling import envcheck
 from tests.collect.same_snapshot import differences, steady
+from tests.every import cases
 from tests.installed import INSTALLED
 
 
@@ -44,7 +45,7 @@ def collect(
     )
 
 
-@pytest.mark.parametrize("how", ["stdin", "file", "PYTHONPATH"])
+@cases("how", "stdin", "file", "PYTHONPATH")
 def test_it_imports_nothing_from_the_folder_where_it_starts(how: str, tmp_path: Path) -> None:
     """Without -I, which the documents name: somebody will forget it."""
     imported = re.findall(r"^import (\w+)$", script(), re.MULTILINE)
@@ -126,21 +127,20 @@ def other_python(version: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("version", ["3.6", "3.7"])
+@cases("version", "3.6", "3.7")
 def test_a_python_that_is_too_old_says_so(tmp_path: Path, version: str) -> None:
     collected = collect(tmp_path, python=other_python(version))
     assert collected.stderr.startswith(f"envcheck's collector needs Python 3.8 or newer; this is {version}.")
     assert (collected.returncode, collected.stdout, collected.stderr.count("\n")) == (1, "", 1)
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.9", "3.13"])
+@cases("version", "3.8", "3.9", "3.13")
 def test_it_runs_in_other_pythons(tmp_path: Path, version: str) -> None:
     collected = collect(tmp_path, "--python", sys.prefix, python=other_python(version))
     assert collected.returncode == 0, collected.stderr
     runs = json.loads(collected.stdout)["runs"]
     assert {run["probe"]: run["end"] for run in runs} == {run["probe"]: None for run in runs}
-    statuses = {run["messages"][-1]["done"]["status"] for run in runs}
-    assert statuses <= {"ok", "absent"}
+    assert {run["messages"][-1]["done"]["status"] for run in runs} <= {"ok", "absent"}
 
 
 def test_a_probe_that_hangs_costs_its_own_facts(tmp_path: Path) -> None:
@@ -153,13 +153,11 @@ def test_a_probe_that_hangs_costs_its_own_facts(tmp_path: Path) -> None:
     assert report["verdict"] != "pass"
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        ('{"collected": "1"}', "wrong shape"),
-        ('{"collected": "1", "runs": [', "cut off or damaged"),
-        ('{"collected":1,"created":"","duration_s":0,"host":"","runs":[]}', "wrong shape"),
-    ],
+@cases(
+    "content, told",
+    ('{"collected": "1"}', "wrong shape"),
+    ('{"collected": "1", "runs": [', "cut off or damaged"),
+    ('{"collected":1,"created":"","duration_s":0,"host":"","runs":[]}', "wrong shape"),
 )
 def test_what_is_no_collection_is_refused(tmp_path: Path, content: str, told: str) -> None:
     result = envcheck("check", "--from", "-", cwd=tmp_path, stdin=content)
@@ -180,9 +178,8 @@ def test_facts_are_validated_as_those_of_a_probe(tmp_path: Path) -> None:
     assert "hf_" + "a" * 34 not in told.out
 
 
-@pytest.mark.parametrize("arguments", [("--nonsense",), ("--python",), ("--timeout", "soon")])
+@cases("arguments", ("--nonsense",), ("--python",), ("--timeout", "soon"))
 def test_wrong_arguments_are_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     result = collect(tmp_path, *arguments)
-    assert result.returncode == 1
-    assert result.stdout == ""
+    assert (result.returncode, result.stdout) == (1, "")
     assert len(result.stderr.splitlines()) == 1

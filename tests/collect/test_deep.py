@@ -1,7 +1,4 @@
-"""Deep probes: under which interpreter, with which variables, side by side with what, and when not at all.
-
-Environments and GPUs here are facts that probes written by the tests send; the children are real.
-"""
+"""Deep probes: under which interpreter, with which variables, on which GPU, beside what, and when none runs."""
 
 from __future__ import annotations
 
@@ -14,8 +11,10 @@ import pytest
 
 from envcheck import events
 from envcheck.collect import trial_plan
-from envcheck.snapshot import Trial
+from envcheck.collect.trial_plan import Choice, child_variables, choose_gpu
+from envcheck.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Platform, Process, Snapshot, Trial
 from tests.collect.trying import DEEP, ENVIRONMENT, H200, LOOK, SENT, Machine, environment
+from tests.every import cases
 
 # --- how a child is started ---------------------------------------------------------------------------------------
 
@@ -32,8 +31,7 @@ def test_it_is_started_as_the_users_program_would_be(machine: Machine, tmp_path:
     seen = machine.seen()
     assert rows["deep_look", "torch"].status == "ok"
     assert Path(seen["executable"]).samefile(sys.executable)
-    assert seen["flags"] == "001"
-    assert seen["found"] == "pythonpath"
+    assert (seen["flags"], seen["found"]) == ("001", "pythonpath")
     path = json.loads(seen["path"])
     assert "" not in path
     assert machine.cwd not in path
@@ -53,10 +51,8 @@ def test_the_users_variables_stay_and_caches_do_not(machine: Machine) -> None:
     machine.add("deep_look", LOOK)
     machine.run()
     variables = json.loads(machine.seen()["variables"])
-    assert variables["MY_OWN"] == "1"
-    assert variables["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
-    assert variables["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
-    assert variables["HF_HUB_OFFLINE"] == "1"
+    assert (variables["MY_OWN"], variables["XLA_PYTHON_CLIENT_PREALLOCATE"]) == ("1", "false")
+    assert (variables["TF_FORCE_GPU_ALLOW_GROWTH"], variables["HF_HUB_OFFLINE"]) == ("true", "1")
     assert "JAX_COMPILATION_CACHE_DIR" not in variables
     folder = Path(machine.seen()["cwd"]).parent
     for name in trial_plan.CACHES:
@@ -81,8 +77,7 @@ def test_what_it_is_asked(machine: Machine) -> None:
     asked = json.loads(machine.seen()["request"])
     assert asked["environment"] == ENVIRONMENT
     assert asked["framework"] == {"name": "torch", "version": "1.0", "path": None}
-    assert asked["gpu"] == {"uuid": "GPU-1", "index": 0}
-    assert (asked["no_gpu"], asked["libraries"]) == ("", [])
+    assert (asked["gpu"], asked["no_gpu"], asked["libraries"]) == ({"uuid": "GPU-1", "index": 0}, "", [])
     libraries = json.loads(machine.seen("libraries")["request"])
     assert [library["path"] for library in libraries["libraries"]] == ["/a/libnccl.so.2", "/b/libnccl.so.2"]
     assert rows["deep_libraries", None].environment == ENVIRONMENT
@@ -104,8 +99,7 @@ def test_each_judged_environment_is_tried(machine: Machine) -> None:
     other = environment("torch", key="/other")
     rows = machine.run(environment("torch"), other, environment("torch", key="/third", judged=False))
     assert len(rows) == 2  # rows of both have one name
-    runs = [run.environment for run in machine.probes.parts["deep_look"].runs]
-    assert runs == [ENVIRONMENT, "/other"]
+    assert [run.environment for run in machine.probes.parts["deep_look"].runs] == [ENVIRONMENT, "/other"]
     assert machine.framework(key="/other").trial == Trial(source="trial", imported=True)
     assert machine.framework(key="/third").trial is None
 
@@ -116,7 +110,7 @@ def overlapping(machine: Machine, *names: str) -> int:
     return max(sum(start <= moment < end for start, end in spans) for moment, _ in spans)
 
 
-@pytest.mark.parametrize(("mode", "most"), [("default", 3), ("exclusive_process", 1)])
+@cases("mode, most", ("default", 3), ("exclusive_process", 1))
 def test_few_at_a_time(machine: Machine, mode: str, most: int) -> None:
     machine.facts["gpus"] = {"items": [{**H200, "compute_mode": mode}], "complete": True}
     names = [f"framework-{number}" for number in range(5)]
@@ -136,20 +130,14 @@ def test_unasked_nothing_is_tried(machine: Machine) -> None:
     assert machine.seen() == {}
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "detail"),
-    [
-        ({"frameworks": {"items": [], "complete": True}}, "absent", "not there: torch, jax, cupy …"),
-        ({"judged": False}, "skipped", "no Python environment was found to try anything in"),
-        (
-            {"problem": "it has lost its interpreter"},
-            "skipped",
-            "the environment cannot run: it has lost its interpreter",
-        ),
-        ({"executable": "/nowhere/python"}, "skipped", f"{ENVIRONMENT} has no interpreter"),
-        ({"executable": None}, "skipped", f"{ENVIRONMENT} has no interpreter"),
-        ({"python": "3.7.16"}, "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
-    ],
+@cases(
+    "changes, status, detail",
+    ({"frameworks": {"items": [], "complete": True}}, "absent", "not there: torch, jax, cupy …"),
+    ({"judged": False}, "skipped", "no Python environment was found to try anything in"),
+    ({"problem": "it has lost its interpreter"}, "skipped", "the environment cannot run: it has lost its interpreter"),
+    ({"executable": "/nowhere/python"}, "skipped", f"{ENVIRONMENT} has no interpreter"),
+    ({"executable": None}, "skipped", f"{ENVIRONMENT} has no interpreter"),
+    ({"python": "3.7.16"}, "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
 )
 def test_what_cannot_be_tried(machine: Machine, changes: dict[str, Any], status: str, detail: str) -> None:
     machine.add("deep_look", LOOK, "torch", "jax", "cupy", "numba")
@@ -169,8 +157,7 @@ def test_the_interpreter_of_a_prefix_stands_in(machine: Machine, tmp_path: Path)
 
 def test_a_scope_without_environments_needs_none(machine: Machine) -> None:
     machine.add("deep_look", LOOK)
-    rows = machine.run(scopes=["node"])
-    assert rows["deep_look", None].detail == "scope node does not need it"
+    assert machine.run(scopes=["node"])["deep_look", None].detail == "scope node does not need it"
 
 
 BUSY = {**H200, "utilisation": 0.97}
@@ -212,3 +199,108 @@ def test_no_temporary_folder_is_a_row(machine: Machine, monkeypatch: pytest.Monk
     row = machine.run()["deep_look", "torch"]
     assert row.status == "failed"
     assert row.detail.startswith("no temporary folder could be made: [Errno 2]")
+
+
+# --- Which GPU is tried, and when it is left alone ------------------------------------------------------------------
+
+GIB = 1 << 30
+
+
+def gpu(number: int = 0, *, used: int = 0, total: int = 80 * GIB, **changes: Any) -> Gpu:
+    given = {
+        "pci_bus_id": f"0000:0{number}:00.0",
+        "uuid": f"GPU-{number}",
+        "index": number,
+        "cuda_ordinal": number,
+        "utilisation": 0.0,
+        "memory": Memory(total=total, used=used),
+    }
+    return Gpu(**{**given, **changes})
+
+
+def choose(*items: Gpu, force: bool = False, complete: bool = True, **variables: str) -> Choice:
+    return choose_gpu(Snapshot(gpus=Listing(items=items, complete=complete)), variables, force=force)
+
+
+def test_the_only_gpu_needs_no_name() -> None:
+    choice = choose(gpu())
+    assert (choice.gpu, choice.visible, choice.refused, choice.absent) == (gpu(), None, "", "")
+    assert not choice.one_at_a_time
+
+
+def test_of_several_the_first_that_cuda_shows_and_nobody_uses() -> None:
+    busy, third = gpu(1, cuda_ordinal=0, utilisation=0.9), gpu(2, cuda_ordinal=1)
+    assert choose(gpu(0, cuda_ordinal=None), third, busy).visible == "GPU-2"
+    assert choose(gpu(0, cuda_ordinal=None), third, busy, force=True).visible == "GPU-1"
+
+
+@cases(
+    "changes, reason",
+    ({"utilisation": 0.21}, "a kernel ran 21% of the time"),
+    ({"used": 3 * GIB}, "3.0 of 80 GiB of its memory are in use"),
+    ({"used": 2 * GIB, "total": 16 * GIB}, "2.0 of 16 GiB of its memory are in use"),
+)
+def test_a_gpu_at_work(changes: dict[str, Any], reason: str) -> None:
+    assert choose(gpu(**changes)).refused == f"GPU 0 is busy ({reason}); --force tries it anyway"
+    assert choose(gpu(**changes), force=True).gpu == gpu(**changes)
+
+
+@cases(
+    "changes",
+    {"utilisation": 0.2},
+    {"used": 2 * GIB},
+    {"used": GIB, "total": 8 * GIB},
+    {"utilisation": None, "memory": None},
+    {"processes": (Process(pid=7),)},
+)
+def test_an_idle_gpu_or_one_that_does_not_tell(changes: dict[str, Any]) -> None:
+    assert choose(gpu(**changes)).refused == ""
+
+
+@cases("mode", "exclusive_process", "prohibited")
+def test_one_that_takes_no_second_process(mode: str) -> None:
+    assert choose(gpu(compute_mode=mode)).refused == ""
+    assert choose(gpu(compute_mode=mode)).one_at_a_time
+    for changes in ({"processes": (Process(pid=7),)}, {"utilisation": 0.5}):
+        refused = choose(gpu(compute_mode=mode, **changes)).refused
+        assert refused.startswith(f"GPU 0 takes no further process (compute mode {mode}) and is in use")
+
+
+def test_all_reasons_are_told() -> None:
+    assert choose(*(gpu(number, utilisation=0.5) for number in range(5))).refused.count("is busy") == 3
+
+
+def test_an_instance_of_a_partitioned_gpu() -> None:
+    mig = Mig(enabled=True, instances=(MigInstance(uuid="MIG-a"), MigInstance(uuid="MIG-b")))
+    partitioned = gpu(mig=mig, used=60 * GIB, utilisation=None)
+    assert choose(partitioned).visible == "MIG-a"
+    assert choose(partitioned, CUDA_VISIBLE_DEVICES="MIG-b,MIG-a").visible == "MIG-b"
+    assert choose(partitioned).refused == "", "what is used belongs to other instances"
+
+
+@cases("value", "", "-1", "NoDevFiles")
+def test_a_variable_that_hides_all(value: str) -> None:
+    choice = choose(gpu(cuda_ordinal=None), CUDA_VISIBLE_DEVICES=value)
+    assert choice.absent == f"CUDA_VISIBLE_DEVICES={value} hides every GPU"
+
+
+def test_no_gpu_is_absent_only_where_somebody_looked_everywhere() -> None:
+    assert choose().absent == "there is no NVIDIA GPU here"
+    assert choose(complete=False) == Choice()
+    assert choose_gpu(Snapshot(), {}) == Choice()
+    jetson = Snapshot(gpus=Listing(items=(), complete=True), platform=Platform(tegra_release="36.4.0"))
+    assert choose_gpu(jetson, {}) == Choice()
+
+
+def test_a_gpu_that_cuda_does_not_show_is_tried_as_the_user_would() -> None:
+    assert choose(gpu(cuda_ordinal=None)) == Choice()
+
+
+def test_relative_search_paths_keep_their_meaning(tmp_path: Any) -> None:
+    given = {"PYTHONPATH": "src:/abs:", "LD_LIBRARY_PATH": "$ORIGIN/lib:lib", "PATH": "bin", "LD_PRELOAD": ""}
+    found = child_variables(given, "/home/ada", str(tmp_path))
+    assert found["PYTHONPATH"] == "/home/ada/src:/abs:/home/ada"
+    assert (found["LD_LIBRARY_PATH"], found["PATH"]) == ("$ORIGIN/lib:/home/ada/lib", "bin")
+    assert "CUDA_VISIBLE_DEVICES" not in found
+    assert child_variables({"PYTHONPATH": ""}, "/", str(tmp_path), "GPU-1")["CUDA_VISIBLE_DEVICES"] == "GPU-1"
+    assert child_variables({"PYTHONPATH": ""}, "/", str(tmp_path))["PYTHONPATH"] == ""

@@ -24,6 +24,7 @@ from envcheck import events
 from envcheck.collect import gather as gathering
 from envcheck.collect.catalog import all_probes
 from envcheck.snapshot import Gpu, Listing, Snapshot
+from tests.every import cases
 
 HANG = "import time\ndef collect(tree, out):\n    out.progress('sleeping')\n    time.sleep(600)\n"
 TIMES = """
@@ -56,8 +57,7 @@ def test_early_probes_end_before_the_others_start_side_by_side(probes: Any) -> N
     early_end = max(float(seen[name]["end"]) for name in ("y_early", "z_early"))
     later = ["a_file", "b_driver", "c_file", "d_driver"]
     assert early_end < min(float(seen[name]["start"]) for name in later)
-    files = {seen[name]["pid"] for name in ("a_file", "c_file", "y_early", "z_early")}
-    assert len(files) == 1
+    assert len({seen[name]["pid"] for name in ("a_file", "c_file", "y_early", "z_early")}) == 1
     assert len({facts["pid"] for facts in seen.values()}) == 3
     first_end = min(float(seen[name]["end"]) for name in ("c_file", "b_driver", "d_driver"))
     assert max(float(seen[name]["start"]) for name in ("a_file", "b_driver", "d_driver")) < first_end
@@ -134,14 +134,13 @@ def test_nothing_to_run_is_no_error(probes: Any) -> None:
     assert probes.events == [events.ProbesPlanned(probes=())]
 
 
-@pytest.mark.parametrize("count", [0, 2])
+@cases("count", 0, 2)
 def test_driver_probes_get_time_for_each_gpu(probes: Any, count: int) -> None:
     items = [{"pci_bus_id": f"0000:0{index}:00.0"} for index in range(count)]
     fact = {"gpus": {"items": items, "complete": True}}
     probes.add("pci", f"def collect(tree, out):\n    out.fact({fact!r})\n", early=True)
     probes.add("nvml", HANG, kind="driver", seconds=0.2, seconds_per_gpu=0.15)
-    run = probes.run()["nvml"]
-    assert run.detail == f"timed out after {0.2 + 0.15 * count:g} s while sleeping"
+    assert probes.run()["nvml"].detail == f"timed out after {0.2 + 0.15 * count:g} s while sleeping"
 
 
 def test_unknown_number_of_gpus_gives_time_for_a_large_server(probes: Any) -> None:
@@ -210,7 +209,7 @@ def test_keyboard_interrupt_ends_the_children_and_goes_on(probes: Any) -> None:
         probes.run(on_event=interrupt)
 
 
-@pytest.mark.parametrize("kind", [events.ProbesPlanned, events.ProbeStarted, events.Progress, events.ProbeFinished])
+@cases("kind", events.ProbesPlanned, events.ProbeStarted, events.Progress, events.ProbeFinished)
 def test_error_of_the_listener_ends_the_children_and_is_raised(probes: Any, kind: type) -> None:
     probes.add_healthy("a")
     probes.add("b", HANG, kind="driver")
@@ -224,13 +223,11 @@ def test_error_of_the_listener_ends_the_children_and_is_raised(probes: Any, kind
         probes.run(on_event=fail)
 
 
-@pytest.mark.parametrize(
-    ("interpreter", "reason"),
-    [
-        ("/nonexistent/python3", "No such file or directory: /nonexistent/python3"),
-        (os.devnull, "Permission denied: /dev/null"),
-        ("", "it is not known which Python interpreter runs envcheck"),
-    ],
+@cases(
+    "interpreter, reason",
+    ("/nonexistent/python3", "No such file or directory: /nonexistent/python3"),
+    (os.devnull, "Permission denied: /dev/null"),
+    ("", "it is not known which Python interpreter runs envcheck"),
 )
 def test_missing_interpreter_is_a_row_for_each(probes: Any, interpreter: str, reason: str) -> None:
     probes.add_healthy("a", "b")

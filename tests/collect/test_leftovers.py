@@ -15,6 +15,7 @@ import pytest
 from envcheck.collect import child, cleanup
 from envcheck.collect.starting import MARKER
 from envcheck.events import Progress
+from tests.every import cases
 
 SLEEPER = "system(b'sleep 600 &')"
 FORK = "if os.fork() == 0:\n        {in_child}time.sleep(600)"
@@ -32,10 +33,7 @@ LEFTOVERS: dict[str, tuple[str, int]] = {
         FORK.format(in_child="[signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]; os.setsid(); "),
         1,
     ),
-    "grandchild with the output": (
-        "system(b'setsid sh -c \"while :; do echo y; done\" &')",
-        1,
-    ),
+    "grandchild with the output": ("system(b'setsid sh -c \"while :; do echo y; done\" &')", 1),
 }
 
 
@@ -47,7 +45,7 @@ def probe_that_leaves(how: str, then: str = "out.fact({'variables': {'values': {
 
 
 @pytest.mark.parametrize("what", LEFTOVERS)
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_leftovers_of_a_normal_end_are_killed_and_named(probes: Any, kind: str, what: str) -> None:
     how, number = LEFTOVERS[what]
     probes.add_healthy("before", "later")
@@ -73,7 +71,7 @@ def test_leftovers_of_a_crash_are_killed(probes: Any, what: str) -> None:
     probes.assert_healthy("later")
 
 
-@pytest.mark.parametrize("what", ["three grandchildren", "daemon by two forks", "grandchild that ignores signals"])
+@cases("what", "three grandchildren", "daemon by two forks", "grandchild that ignores signals")
 def test_leftovers_of_a_hang_are_killed(probes: Any, what: str) -> None:
     probes.add_healthy("later")
     probes.add("hangs", probe_that_leaves(LEFTOVERS[what][0], "time.sleep(600)"), seconds=0.4)
@@ -85,8 +83,7 @@ def test_leftovers_of_a_hang_are_killed(probes: Any, what: str) -> None:
 
 def test_group_member_without_the_marker_is_killed(probes: Any) -> None:
     seconds = f"{600 + random.random()}"
-    how = f"system(b'env -i PATH=\"$PATH\" sleep {seconds} &')"
-    probes.add("leaves", probe_that_leaves(how))
+    probes.add("leaves", probe_that_leaves(f"system(b'env -i PATH=\"$PATH\" sleep {seconds} &')"))
     assert probes.run()["leaves"].status == "ok"
     until = time.monotonic() + 1
     while f"sleep\0{seconds}\0".encode() in command_lines() and time.monotonic() < until:
@@ -111,8 +108,7 @@ def test_fork_that_returns_does_not_go_on_in_the_probes_place(probes: Any) -> No
     probes.add_healthy("next")
     assert probes.run()["forks"].status == "ok"
     probes.assert_healthy("next")
-    finished = [event.run.name for event in probes.events if type(event).__name__ == "ProbeFinished"]
-    assert finished == ["forks", "next"]
+    assert [event.run.name for event in probes.events if type(event).__name__ == "ProbeFinished"] == ["forks", "next"]
 
 
 def test_child_that_cannot_be_killed_is_abandoned_and_named(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from envcheck.collect.catalog import all_probes
 from envcheck.collect.child import Launch
 from envcheck.collect.gather import gather
 from envcheck.collect.starting import ISOLATED, Started, start
+from tests.every import cases
 
 PROBES = str(bundle.folder("probes"))
 REQUEST: dict[str, Any] = {
@@ -46,7 +47,7 @@ def ended(started: Started) -> tuple[int, bytes]:
         return code, noise.read()
 
 
-@pytest.mark.parametrize("tell", [prestart.send_request, lambda _request: None])
+@cases("tell", prestart.send_request, lambda _request: None)
 def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], None]) -> None:
     prestart.begin()
     tell(REQUEST)
@@ -138,7 +139,7 @@ def test_one_that_nobody_needs_is_ended() -> None:
     assert waiting.started.process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("arguments", [("--only", "no-such-rule"), ("--assume", "gpu==H100", "-q"), ()])
+@cases("arguments", ("--only", "no-such-rule"), ("--assume", "gpu==H100", "-q"), ())
 def test_none_waits_after_a_check(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     main.main(["check", "--format", "summary", *arguments])
     assert not prestart._waiting

@@ -1,4 +1,4 @@
-"""What a collective operation should have reached: by what joins the GPUs, how many, which algorithm and which size."""
+"""What a collective operation should have reached: by what joins the GPUs, how many, and which algorithm."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.collectives import collective_expectation, latency_limit, link_of
 from envcheck.compat.performance.expected import Expectation
+from envcheck.compat.performance.quantities import library_tested, selected
+from envcheck.errors import UsageError
 from envcheck.snapshot import Collective, Fabric, Gpu, GpuLink, Measurement, NvLink
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import but, h200
 
 MATRIX = load_matrix()
@@ -124,7 +126,7 @@ def test_gpus_that_are_not_described_are_not_judged() -> None:
     assert expected(GPUS[:7], all_reduce(GPUS)) == "not all of the GPUs that took part are described"
 
 
-@pytest.mark.parametrize(("links", "link"), [(4, "nvlink"), (0, "pcie"), (None, None)])
+@cases("links, link", (4, "nvlink"), (0, "pcie"), (None, None))
 def test_direct_links_are_told_from_pci_express(links: int | None, link: str | None) -> None:
     gpus = tuple(h200(number, nvlinks=nvlinks("gpu", 4) if links else ()) for number in range(2))
     together = all_reduce(gpus).collective
@@ -133,7 +135,7 @@ def test_direct_links_are_told_from_pci_express(links: int | None, link: str | N
     assert link_of(gpus, None, together) is None
 
 
-@pytest.mark.parametrize(("way", "words"), [("SHM/direct", "through host memory"), ("NET/Socket", "over the network")])
+@cases("way, words", ("SHM/direct", "through host memory"), ("NET/Socket", "over the network"))
 def test_gpus_without_nvlink_may_exchange_data_otherwise(way: str, words: str) -> None:
     gpus = tuple(h200(number, nvlinks=()) for number in range(2))
     found = expected(gpus, all_reduce(gpus, transports=(way,)), joined(gpus, 0))
@@ -141,7 +143,7 @@ def test_gpus_without_nvlink_may_exchange_data_otherwise(way: str, words: str) -
     assert f"no band is known for 2 GPUs {words}" in found
 
 
-@pytest.mark.parametrize("way", ["SHM/direct", "NET/Socket"])
+@cases("way", "SHM/direct", "NET/Socket")
 def test_gpus_that_nvlink_joins_are_held_to_it_whatever_nccl_used(way: str) -> None:
     found = expected(GPUS, all_reduce(GPUS, 30e9, transports=(way, "P2P/CUMEM")))
     assert isinstance(found, Expectation)
@@ -161,7 +163,7 @@ def latency(gpus: tuple[Gpu, ...], **facts: Any) -> Measurement:
     return but(all_reduce(gpus, 8e-6, size=8, **facts), unit="s")
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@cases("processes", 1, 2)
 def test_latency_is_held_to_what_was_seen(processes: int) -> None:
     gpus = on_switch(2)
     found = latency_limit(MATRIX, gpus, None, latency(gpus, processes=processes))
@@ -189,3 +191,28 @@ def test_a_band_is_one(row: Any) -> None:
     assert row.size >= 64 << 20
     assert row.architecture in {"", *(each.name for each in MATRIX.architectures)}
     assert MATRIX.cite(row)
+
+
+# --- Which quantities words on the command line select, where a library has the same work as others -----------------
+
+
+@cases(
+    "word, names",
+    ("all-reduce", ("nccl-all-reduce",)),
+    ("reduce", ("nccl-reduce",)),
+    ("nccl-reduce", ("nccl-reduce-scatter", "nccl-reduce")),
+    ("gemm", ("gemm",)),
+)
+def test_a_word_selects_what_it_names(word: str, names: tuple[str, ...]) -> None:
+    assert selected((word,)) == names
+
+
+def test_a_library_selects_all_of_its_own() -> None:
+    found = selected(("nccl",))
+    assert len(found) == 7
+    assert {library_tested(name) for name in found} == {"NCCL"}
+
+
+def test_an_unknown_word_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(UsageError, match="all-gather"):
+        selected(("nccl-all-gathr",))

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete, driver_os
-from envcheck.snapshot import (
-    Distribution,
-    Driver,
-    Environment,
-    Framework,
-    Gpu,
-    Listing,
-    Platform,
-    Snapshot,
-)
-from tests.every import every
+from envcheck.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
+from tests.every import cases, every
 
 MATRIX = load_matrix()
 FROM_PYPI = Distribution(name="torch", version="2.5.1", channel="pip")
@@ -90,8 +80,7 @@ def test_what_the_gpu_said_stands() -> None:
 
 
 def test_the_architecture_follows_from_the_capability_alone() -> None:
-    gpu = completed_gpu(Gpu(label="x", name="something new", compute_capability="12.1"))
-    assert gpu.architecture == "blackwell"
+    assert completed_gpu(Gpu(label="x", name="something new", compute_capability="12.1")).architecture == "blackwell"
 
 
 def test_a_gpu_known_to_pci_alone_gets_its_name() -> None:
@@ -105,7 +94,7 @@ def test_a_gpu_that_its_driver_gives_no_name_of_its_own_is_known_by_its_pci_id()
     assert (gpu.name, gpu.compute_capability) == ("NVIDIA Graphics Device", "8.9")
 
 
-@pytest.mark.parametrize("name", ["NVIDIA GeForce ...", "RTX 6000", "NVIDIA Z9000"])
+@cases("name", "NVIDIA GeForce ...", "RTX 6000", "NVIDIA Z9000")
 def test_a_name_that_says_too_little_adds_nothing(name: str) -> None:
     gpu = Gpu(label="x", name=name)
     assert completed_gpu(gpu) == gpu
@@ -119,14 +108,12 @@ def test_what_the_gpu_says_it_does_not_have_is_not_added() -> None:
 # --- driver -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("release", "platform", "cuda", "row"),
-    [
-        ("550.54.14", None, "12.4", "driver/550"),
-        ("565.57.01", LINUX, "12.7", "driver/565"),
-        ("551.61", Platform(os="windows"), "12.4", "driver/550-windows"),
-        ("572.60", Platform(os="linux", wsl=True), "12.8", "driver/570-windows"),
-    ],
+@cases(
+    "release, platform, cuda, row",
+    ("550.54.14", None, "12.4", "driver/550"),
+    ("565.57.01", LINUX, "12.7", "driver/565"),
+    ("551.61", Platform(os="windows"), "12.4", "driver/550-windows"),
+    ("572.60", Platform(os="linux", wsl=True), "12.8", "driver/570-windows"),
 )
 def test_the_cuda_that_a_driver_cuda(release: str, platform: Platform | None, cuda: str, row: str) -> None:
     driver = completed_driver(Driver(release=release, source="pasted text"), platform)
@@ -134,7 +121,7 @@ def test_the_cuda_that_a_driver_cuda(release: str, platform: Platform | None, cu
     assert driver.source_of("cuda") == f"inferred {row}"
 
 
-@pytest.mark.parametrize("release", [None, "", "N/A", "650.10", "551.61"])
+@cases("release", None, "", "N/A", "650.10", "551.61")
 def test_a_release_that_no_row_knows_adds_nothing(release: str | None) -> None:
     driver = Driver(release=release)
     assert completed_driver(driver, LINUX) == driver
@@ -181,8 +168,7 @@ def test_a_rocm_build() -> None:
 
 def test_the_files_outrank_the_table() -> None:
     observed = Framework(name="torch", version="2.5.1", cuda="12.1", cpu_only=False, gpu_code=("sm_90",), nccl="2.20.5")
-    torch = completed_torch(observed)
-    assert torch == observed
+    assert completed_torch(observed) == observed
 
 
 def test_what_the_files_told_selects_the_build() -> None:
@@ -193,17 +179,15 @@ def test_what_the_files_told_selects_the_build() -> None:
 
 
 @every(
-    [
-        (LINUX, "13.0", False),
-        (Platform(os="linux", machine="x86_64", wsl=True), "13.0", False),
-        (Platform(os="windows", machine="AMD64"), None, True),
-        (Platform(os="linux", machine="aarch64", tegra_release=""), "13.0", False),
-        (Platform(os="linux", machine="aarch64"), None, None),
-        (Platform(os="linux", machine="aarch64", tegra_release="36.4.0"), None, None),
-        (Platform(os="linux"), None, None),
-        (Platform(os="macos", machine="arm64"), None, None),
-        (None, None, None),
-    ]
+    (LINUX, "13.0", False),
+    (Platform(os="linux", machine="x86_64", wsl=True), "13.0", False),
+    (Platform(os="windows", machine="AMD64"), None, True),
+    (Platform(os="linux", machine="aarch64", tegra_release=""), "13.0", False),
+    (Platform(os="linux", machine="aarch64"), None, None),
+    (Platform(os="linux", machine="aarch64", tegra_release="36.4.0"), None, None),
+    (Platform(os="linux"), None, None),
+    (Platform(os="macos", machine="arm64"), None, None),
+    (None, None, None),
 )
 def test_the_default_wheel_depends_on_the_system(platform: Platform | None, cuda: str | None, cpu_only: object) -> None:
     torch = completed_torch(Framework(name="torch", version="2.12.0"), platform)
@@ -217,14 +201,12 @@ def test_until_2_10_the_wheel_for_aarch64_is_a_cpu_build() -> None:
     assert code == ("sm_80", "sm_90", "sm_100", "sm_110", "sm_120")
 
 
-@pytest.mark.parametrize(
+@cases(
     "distribution",
-    [
-        Distribution(name="torch", version="2.5.1", channel="conda", build="py3.12_cpu_0"),
-        Distribution(name="torch", version="2.5.1", channel="pip", editable=True),
-        Distribution(name="numpy", version="2.1.0", channel="pip"),
-        None,
-    ],
+    Distribution(name="torch", version="2.5.1", channel="conda", build="py3.12_cpu_0"),
+    Distribution(name="torch", version="2.5.1", channel="pip", editable=True),
+    Distribution(name="numpy", version="2.1.0", channel="pip"),
+    None,
 )
 def test_a_plain_version_from_elsewhere_tells_nothing(distribution: Distribution | None) -> None:
     plain = Framework(name="torch", version="2.5.1")
@@ -239,7 +221,7 @@ def test_conda_s_builds_have_gpu_code_of_their_own() -> None:
     assert completed_torch(observed, distribution=unsaid, manager="conda").gpu_code is None
 
 
-@pytest.mark.parametrize("version", ["2.99.0+cu140", "2.6.0.dev20241112+cu124", "2.5.0a0+872d972e41.nv24.8", "x"])
+@cases("version", "2.99.0+cu140", "2.6.0.dev20241112+cu124", "2.5.0a0+872d972e41.nv24.8", "x")
 def test_an_unlisted_version_tells_no_more_than_its_name(version: str) -> None:
     torch = completed_torch(Framework(name="torch", version=version))
     assert torch.gpu_code is None

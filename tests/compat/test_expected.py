@@ -10,7 +10,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import HEADROOM, WARN, Expectation, expectation
 from envcheck.compat.tables import EfficiencyRow
 from envcheck.snapshot import Gpu, Measurement
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import but, geforce, h200
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, span, to_gpu, to_peer
 
@@ -33,10 +33,9 @@ def refused(measured: Measurement, gpu: Gpu | None = None) -> str:
 # --- ceilings -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("precision", "operations"),
-    [("fp64", 256), ("fp32", 256), ("tf32", 2048), ("fp16", 4096), ("bf16", 4096), ("fp8", 8192), ("int8", 8192)],
-)
+@cases("precision, operations",
+    ("fp64", 256), ("fp32", 256), ("tf32", 2048), ("fp16", 4096), ("bf16", 4096), ("fp8", 8192), ("int8", 8192),
+)  # fmt: skip
 def test_a_computation_is_held_to_multiprocessors_times_clock_times_rate(precision: str, operations: int) -> None:
     assert expected(gemm(precision, 1e12)).ceiling == pytest.approx(SMS * CLOCK * operations)
 
@@ -78,10 +77,9 @@ def test_memory_is_held_to_the_data_sheet() -> None:
     assert "gpu/h200-sxm" in found.rows or any(row.startswith("gpu/") for row in found.rows)
 
 
-@pytest.mark.parametrize(
-    ("generation", "width", "ceiling"),
-    [(1, 16, 4e9), (3, 16, 15.754e9), (4, 16, 31.508e9), (5, 16, 63.015e9), (5, 4, 15.754e9)],
-)
+@cases("generation, width, ceiling",
+    (1, 16, 4e9), (3, 16, 15.754e9), (4, 16, 31.508e9), (5, 16, 63.015e9), (5, 4, 15.754e9),
+)  # fmt: skip
 def test_a_host_link_is_held_to_what_it_had_under_load(generation: int, width: int, ceiling: float) -> None:
     seen = conditions(pcie_generation=generation, pcie_width=width)
     assert expected(to_gpu(3e9, conditions=seen)).ceiling == pytest.approx(ceiling, rel=1e-3)
@@ -98,24 +96,22 @@ def test_nvlink_is_held_to_the_sheet_and_both_directions_to_twice_that() -> None
 
 
 @every(
-    [
-        (gemm(), h200(compute_capability=None), "compute capability"),
-        (but(gemm(), value=None, missing="no cuBLASLt was found"), h200(), "no cuBLASLt was found"),
-        (but(gemm(), value=None), h200(), "it has no value"),
-        (figure("l2-read", 9e12, method="kernel"), h200(), "baseline"),
-        (figure("copy-latency", 2e-6, "s", method="copy engine"), h200(), "baseline"),
-        (figure("fma", 1e14, "FLOP/s", method="kernel", precision="fp16"), h200(), "vector units"),
-        (gemm(conditions=conditions(sm_clock=None)), h200(sm_count=SMS), "clock is not known"),
-        (gemm(value=100e12, conditions=None), h200(sm_count=SMS), "the clock during the run is not known"),
-        (gemm("fp4"), h200(), "is not known"),
-        (gemm(shape=(1024, 1024, 16384)), h200(sm_count=SMS), "square products only"),
-        (to_gpu(conditions=conditions(pcie_width=None)), h200(), "link is not known"),
-        (to_gpu(conditions=conditions(pcie_generation=99)), h200(), "link is not known"),
-        (to_gpu(conditions=None), h200(), "link is not known"),
-        (to_peer(variant="one direction, PCIe"), h200(), "no listed ceiling"),
-        (to_peer(), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "NVLink bandwidth"),
-        (memory_copy(), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "is not listed"),
-    ]
+    (gemm(), h200(compute_capability=None), "compute capability"),
+    (but(gemm(), value=None, missing="no cuBLASLt was found"), h200(), "no cuBLASLt was found"),
+    (but(gemm(), value=None), h200(), "it has no value"),
+    (figure("l2-read", 9e12, method="kernel"), h200(), "baseline"),
+    (figure("copy-latency", 2e-6, "s", method="copy engine"), h200(), "baseline"),
+    (figure("fma", 1e14, "FLOP/s", method="kernel", precision="fp16"), h200(), "vector units"),
+    (gemm(conditions=conditions(sm_clock=None)), h200(sm_count=SMS), "clock is not known"),
+    (gemm(value=100e12, conditions=None), h200(sm_count=SMS), "the clock during the run is not known"),
+    (gemm("fp4"), h200(), "is not known"),
+    (gemm(shape=(1024, 1024, 16384)), h200(sm_count=SMS), "square products only"),
+    (to_gpu(conditions=conditions(pcie_width=None)), h200(), "link is not known"),
+    (to_gpu(conditions=conditions(pcie_generation=99)), h200(), "link is not known"),
+    (to_gpu(conditions=None), h200(), "link is not known"),
+    (to_peer(variant="one direction, PCIe"), h200(), "no listed ceiling"),
+    (to_peer(), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "NVLink bandwidth"),
+    (memory_copy(), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "is not listed"),
 )
 def test_it_says_why_there_is_no_expectation(measured: Measurement, gpu: Gpu, words: str) -> None:
     assert words in refused(measured, gpu)
@@ -142,7 +138,7 @@ def test_a_burst_and_a_sustained_run_have_bands_of_their_own() -> None:
     assert rows[False] == "efficiency/gemm-cublasLt-bf16-hopper-sustained"
 
 
-@pytest.mark.parametrize("precision", ["fp64", "fp32", "tf32", "fp16", "fp8", "int8"])
+@cases("precision", "fp64", "fp32", "tf32", "fp16", "fp8", "int8")
 def test_what_nobody_measured_sustained_has_a_floor(precision: str) -> None:
     ada = geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128)
     rows = [expected(gemm(precision, 10e12, burst=False), gpu).rows[0] for gpu in (ada, None)]
@@ -164,18 +160,9 @@ def stands(share: float, low: float = 0.8) -> str:
 
 
 @every(
-    [
-        (0.80, "pass"),
-        (0.95, "pass"),
-        (1.03, "pass"),
-        (1.031, "above-ceiling"),
-        (3.0, "above-ceiling"),
-        (0.799, "warn"),
-        (0.681, "warn"),
-        (0.679, "fail"),
-        (0.0, "fail"),
-    ]
-)
+    (0.80, "pass"), (0.95, "pass"), (1.03, "pass"), (1.031, "above-ceiling"), (3.0, "above-ceiling"), (0.799, "warn"),
+    (0.681, "warn"), (0.679, "fail"), (0.0, "fail"),
+)  # fmt: skip
 def test_judgements_at_their_edges(share: float, judgement: str) -> None:
     assert stands(share) == judgement
 

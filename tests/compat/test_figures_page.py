@@ -31,8 +31,7 @@ RESULTS = ("libraries", "speed", "cudnn", "collectives", "frameworks")
 
 
 def test_no_row_is_overlooked() -> None:
-    rows = [line for line in TEXT.splitlines() if line.startswith("| `")]
-    assert len(rows) == len(ROWS) > 40
+    assert len([line for line in TEXT.splitlines() if line.startswith("| `")]) == len(ROWS) > 40
     assert len(NORMAL) == sum(len(names) for names, _, _ in ROWS), "a quantity has two rows"
 
 
@@ -85,8 +84,7 @@ def cited_values(normal: str, kinds: tuple[str, ...]) -> list[tuple[str, str]]:
 )
 def test_recorded_values_are_those_of_the_recording(case: tuple[str, str, str]) -> None:
     name, value, source = case
-    seen = {quantity(each.value, each.unit) for each in recorded(source) if each.name == name and each.value}
-    assert value in seen
+    assert value in {quantity(each.value, each.unit) for each in recorded(source) if each.name == name and each.value}
 
 
 @every(
@@ -99,8 +97,7 @@ def test_values_of_results_stand_there(case: tuple[str, str, str]) -> None:
 
 def test_enough_values_are_checked() -> None:
     """The patterns above find them: a page that they cannot read would pass."""
-    found = [value for _, normal in NORMAL.values() for value in cited_values(normal, (*RECORDED, *RESULTS))]
-    assert len(found) > 60
+    assert len([value for _, normal in NORMAL.values() for value in cited_values(normal, (*RECORDED, *RESULTS))]) > 60
 
 
 def test_the_thresholds_are_those_of_the_code() -> None:

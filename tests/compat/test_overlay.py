@@ -11,6 +11,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.overlay import overlay_folders
 from envcheck.errors import MatrixError
 from envcheck.versions import CudaVersion
+from tests.every import cases
 
 SOURCE = """\
 [sources.page]
@@ -53,8 +54,7 @@ def test_a_new_id_adds_a_row_where_it_belongs(tmp_path: Path) -> None:
     branches = [row.branch for row in joined.drivers if row.os == "linux"]
     assert 551 in branches
     assert branches == sorted(branches)
-    names = [row.name for row in joined.releases]
-    assert names[-1] == "our-thing"
+    assert [row.name for row in joined.releases][-1] == "our-thing"
     assert [row.versions for row in joined.releases if row.name == "jetpack"][-1] == "==99.1"
 
 
@@ -78,14 +78,12 @@ def test_the_line_of_a_project_replaces_and_adds(tmp_path: Path) -> None:
 THING = '[[release]]\nname = "our-thing"\nversions = "==1"\nneeds = {{ torch = "{}" }}\n{}source = "page"\n'
 
 
-@pytest.mark.parametrize(
-    ("system", "needs"),
-    [
-        ("", ["==2.6"]),
-        ('machine = ["aarch64"]\n', ["==2.4", "==2.6"]),
-        ('machine = ["x86_64"]\n', ["==2.6", "==2.5"]),
-        ('os = ["windows"]\n', ["==2.4", "==2.5", "==2.6"]),
-    ],
+@cases(
+    "system, needs",
+    ("", ["==2.6"]),
+    ('machine = ["aarch64"]\n', ["==2.4", "==2.6"]),
+    ('machine = ["x86_64"]\n', ["==2.6", "==2.5"]),
+    ('os = ["windows"]\n', ["==2.4", "==2.5", "==2.6"]),
 )
 def test_a_row_replaces_that_of_its_systems(tmp_path: Path, system: str, needs: list[str]) -> None:
     """One that names none speaks of all."""
@@ -97,8 +95,7 @@ def test_a_row_replaces_that_of_its_systems(tmp_path: Path, system: str, needs: 
 def test_the_last_overlay_outranks(tmp_path: Path) -> None:
     first = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.1"), "first")
     second = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.8"), "second")
-    chosen = {row.version: row.default_cuda for row in load_matrix((first, second)).torch}
-    assert chosen["2.5.1"] == "12.8"
+    assert {row.version: row.default_cuda for row in load_matrix((first, second)).torch}["2.5.1"] == "12.8"
     assert {row.version: row.default_cuda for row in load_matrix((second, first)).torch}["2.5.1"] == "12.1"
 
 
@@ -120,14 +117,12 @@ def test_shipped_sources_stay_theirs(tmp_path: Path) -> None:
     assert joined.cite(shipped) == load_matrix().cite(shipped)
 
 
-@pytest.mark.parametrize(
-    ("rows", "complaint"),
-    [
-        ('[[torch]]\nversion = 2\nsource = "page"\n', "torch.toml: [[torch]] number 1 (version = 2): "),
-        ('[[torch]]\nversion = "2"\n', "the row names no source"),
-        ("[[torch\n", "torch.toml: cannot be read as TOML"),
-        (TORCH.format("2.5.1") * 2, "2 rows are called torch/2.5.1"),
-    ],
+@cases(
+    "rows, complaint",
+    ('[[torch]]\nversion = 2\nsource = "page"\n', "torch.toml: [[torch]] number 1 (version = 2): "),
+    ('[[torch]]\nversion = "2"\n', "the row names no source"),
+    ("[[torch\n", "torch.toml: cannot be read as TOML"),
+    (TORCH.format("2.5.1") * 2, "2 rows are called torch/2.5.1"),
 )
 def test_a_wrong_overlay_is_one_sentence_that_names_it(tmp_path: Path, rows: str, complaint: str) -> None:
     place = overlay(tmp_path, rows)
@@ -145,15 +140,13 @@ def test_a_folder_that_is_not_there_or_is_empty(tmp_path: Path) -> None:
         load_matrix((str(tmp_path),))
 
 
-@pytest.mark.parametrize(
-    ("variables", "found"),
-    [
-        ({"XDG_CONFIG_HOME": "{base}"}, True),
-        ({"HOME": "{home}"}, True),
-        ({"XDG_CONFIG_HOME": "{base}/empty", "HOME": "{home}"}, False),
-        ({"XDG_CONFIG_HOME": "config"}, False),
-        ({}, False),
-    ],
+@cases(
+    "variables, found",
+    ({"XDG_CONFIG_HOME": "{base}"}, True),
+    ({"HOME": "{home}"}, True),
+    ({"XDG_CONFIG_HOME": "{base}/empty", "HOME": "{home}"}, False),
+    ({"XDG_CONFIG_HOME": "config"}, False),
+    ({}, False),
 )
 def test_the_configuration_folder(tmp_path: Path, variables: dict[str, str], found: bool) -> None:  # noqa: FBT001
     base = tmp_path / "home" / ".config"
@@ -168,12 +161,10 @@ def test_the_configuration_folder(tmp_path: Path, variables: dict[str, str], fou
     assert unread == []
 
 
-@pytest.mark.parametrize(
-    ("table", "row"),
-    [
-        ("error", 'problem = "gpu-lost"\npriority = 1\nsaid_by = "framework-ran"\nlines = ["(a+)+b"]'),
-        ("family", 'name = "cudart"\nfiles = "x"\nkind = "cuda"\nnumbered = "own"'),
-    ],
+@cases(
+    "table, row",
+    ("error", 'problem = "gpu-lost"\npriority = 1\nsaid_by = "framework-ran"\nlines = ["(a+)+b"]'),
+    ("family", 'name = "cudart"\nfiles = "x"\nkind = "cuda"\nnumbered = "own"'),
 )
 def test_rows_that_an_overlay_cannot_replace_are_refused(table: str, row: str, tmp_path: Path) -> None:
     source = '[sources.me]\ntitle = "me"\naddress = "https://example.org"\nread = "2026-11-23"\n'

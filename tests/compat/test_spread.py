@@ -19,12 +19,12 @@ from envcheck.compat.performance.spread import (
 from tests.every import every
 
 
-@every([[1.0], [1.0, 2.0], [3.0, 1.0, 2.0], [5.0, 1.0, 9.0, 2.0], [1.0, 2.0, 3.0, 4.0, 100.0]])
+@every([1.0], [1.0, 2.0], [3.0, 1.0, 2.0], [5.0, 1.0, 9.0, 2.0], [1.0, 2.0, 3.0, 4.0, 100.0])
 def test_the_median_is_that_of_the_standard_library(values: list[float]) -> None:
     assert median(values) == statistics.median(values)
 
 
-@every([[1.0, 2.0], [3.0, 1.0, 2.0], [5.0, 1.0, 9.0, 2.0], [1.0, 2.0, 3.0, 4.0, 100.0]])
+@every([1.0, 2.0], [3.0, 1.0, 2.0], [5.0, 1.0, 9.0, 2.0], [1.0, 2.0, 3.0, 4.0, 100.0])
 def test_noise_is_the_distance_of_the_quartiles(values: list[float]) -> None:
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
     assert noise(values) == pytest.approx((high - low) / statistics.median(values))
@@ -87,7 +87,7 @@ def test_what_is_no_figure_is_no_base() -> None:
     assert base_of([(0.0, ()), (-1.0, ()), (float("inf"), ())]) is None
 
 
-@every([3, 5, 8, 16])
+@every(3, 5, 8, 16)
 def test_chance_alone_is_rarely_called_a_change(runs: int) -> None:
     """Runs of 1.5 % standard deviation, more than was seen on an H200; with three runs the quartiles are guesses."""
     chance = random.Random(17)
@@ -100,7 +100,7 @@ def test_chance_alone_is_rarely_called_a_change(runs: int) -> None:
     assert flagged / 2000 < limit
 
 
-@every([3, 5, 8, 16])
+@every(3, 5, 8, 16)
 def test_a_tenth_is_always_a_change_of_calm_runs(runs: int) -> None:
     """Runs of 0.3 %, as the products and copies of an H200 have."""
     chance = random.Random(17)

@@ -16,6 +16,7 @@ from envcheck.bounded import read_found
 from envcheck.config.find import find
 from envcheck.errors import UsageError
 from tests.cli.calling import envcheck
+from tests.every import cases
 
 FITS = ("--assume", "gpu==H100,driver==550.54.14,os==linux")
 FAILS = ("--assume", "gpu==B200,driver==515.43.04,os==linux")
@@ -80,7 +81,7 @@ ANOTHER: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [*OTHERS, *(pytest.param(kind, marks=as_root) for kind in ANOTHER)])
+@cases("kind", *OTHERS, *(pytest.param(kind, marks=as_root) for kind in ANOTHER))
 def test_what_others_can_have_written_must_be_named(kind: str, tmp_path: Path) -> None:
     place = shared(tmp_path)
     assert refusal(place) == ""
@@ -93,7 +94,7 @@ def test_what_others_can_have_written_must_be_named(kind: str, tmp_path: Path) -
     assert "--no-config" in told
 
 
-@pytest.mark.parametrize("name", ["envcheck.toml", "pyproject.toml"])
+@cases("name", "envcheck.toml", "pyproject.toml")
 def test_a_check_stops_and_goes_on_once_it_is_named(name: str, tmp_path: Path) -> None:
     head, inside = ("[tool.envcheck]\n", "tool.envcheck.") if name == "pyproject.toml" else ("", "")
     place = shared(tmp_path, head + IGNORE.replace("[[ignore]]", f"[[{inside}ignore]]"), name)

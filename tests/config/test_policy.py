@@ -7,7 +7,6 @@ import html
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from envcheck.checks import LONGEST_HEADLINE, Check, Report, Subject
 from envcheck.compat.load import load_matrix
@@ -20,6 +19,7 @@ from envcheck.pipeline.request import Ignoring, Policy, Request
 from envcheck.pipeline.session import judge
 from envcheck.report import Options, render
 from envcheck.snapshot import Snapshot
+from tests.every import cases
 from tests.test_machines import load
 
 TODAY = dt.date(2026, 11, 1)
@@ -73,14 +73,12 @@ def test_what_follows_from_an_ignored_cause_is_a_finding_of_its_own() -> None:
         assert [each.explained_by for each in decided[:3]] == expected
 
 
-@pytest.mark.parametrize(
-    ("days", "status", "held"),
-    [(30, "pass", True), (0, "pass", True), (-1, "warn", True), (-14, "warn", True), (-15, "fail", False)],
-)
+@cases("days, status, held",
+    (30, "pass", True), (0, "pass", True), (-1, "warn", True), (-14, "warn", True), (-15, "fail", False),
+)  # fmt: skip
 def test_an_ignore_expires(days: int, status: str, held: bool) -> None:  # noqa: FBT001
     report = judged(Policy(ignore=(ignoring("driver-too-old", days), ignoring("gpu-unsupported-by-driver", 99))))
-    expiry = next(check for check in report.checks if check.id == "ignore-expired@driver-too-old")
-    assert expiry.status == status
+    assert next(check for check in report.checks if check.id == "ignore-expired@driver-too-old").status == status
     assert (of_rule(report, "driver-too-old").ignored is not None) is held
     assert (report.exit_code == 1) is (status == "fail")
 
@@ -96,16 +94,15 @@ def test_an_ignore_alone_is_nothing_that_passed() -> None:
 
 
 def test_only_the_named_subject_is_ignored() -> None:
-    report = judged(Policy(ignore=(ignoring("driver-too-old@nothing", 9),)))
-    assert of_rule(report, "driver-too-old").ignored is None
+    assert of_rule(judged(Policy(ignore=(ignoring("driver-too-old@nothing", 9),))), "driver-too-old").ignored is None
 
 
 TOLD = "2 failures ignored: gpu-unsupported-by-driver, +1"
 BOTH = Policy(ignore=(ignoring("driver-too-old", 9), ignoring("gpu-unsupported-by-driver", 9)))
 
 
-@pytest.mark.parametrize("only", [(), ("gpu-code-missing",)], ids=["passes", "fails"])
-@pytest.mark.parametrize("options", [{}, {"quiet": True}, {"verbose": True}, {"width": 40}], ids=str)
+@cases("only", (), ("gpu-code-missing",), ids=["passes", "fails"])
+@cases("options", {}, {"quiet": True}, {"verbose": True}, {"width": 40}, ids=str)
 def test_what_is_ignored_is_told_with_the_verdict(options: dict[str, int], only: tuple[str, ...]) -> None:
     """The text page keeps it at any width; a page that fails tells it too."""
     assume = TOO_OLD if not only else parse_components("gpu==B200,driver==440.33.01,os==linux,torch==2.5.1+cu124")
@@ -116,7 +113,7 @@ def test_what_is_ignored_is_told_with_the_verdict(options: dict[str, int], only:
     assert TOLD[:28] in " ".join(render(report, "text", Options(**options)).split())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("form", ["json", "summary", "nagios", "npd", "junit", "sarif", "html", "markdown", "github"])
+@cases("form", "json", "summary", "nagios", "npd", "junit", "sarif", "html", "markdown", "github")
 def test_every_format_with_a_headline_tells_what_is_ignored(form: str) -> None:
     text = html.unescape(render(judged(BOTH), {"npd": "node-problem-detector"}.get(form, form), Options()))
     assert "2 failures ignored" in text
@@ -128,8 +125,7 @@ def test_notes_and_what_passed_are_not_told_as_ignored() -> None:
 
 
 def test_a_forbidden_problem_must_be_looked_for_and_absent() -> None:
-    absent = judged(Policy(forbid=("driver-too-old",)), assume=HOPPER)
-    assert of_rule(absent, "forbidden-problem").status == "pass"
+    assert of_rule(judged(Policy(forbid=("driver-too-old",)), assume=HOPPER), "forbidden-problem").status == "pass"
     found = judged(Policy(forbid=("driver-too-old",)))
     check = of_rule(found, "forbidden-problem")
     assert (check.status, check.explained_by) == ("fail", of_rule(found, "driver-too-old").id)
@@ -155,12 +151,10 @@ def test_shares_of_the_ceiling() -> None:
     assert snapshot.measurements
     for least, status in ((0.5, "pass"), (0.99, "fail")):
         report = judge(snapshot, Request(policy=Policy(shares={"device-memory": least})))
-        found = {check.status for check in report.checks if check.rule == "below-minimum-share"}
-        assert found == {status}
+        assert {check.status for check in report.checks if check.rule == "below-minimum-share"} == {status}
         assert (report.verdict == "fail") is (status == "fail")
     report = judge(Snapshot(), Request(policy=Policy(shares={"device-memory": 0.5, "gemm": 0.5})))
-    left_out = [check.status for check in report.checks if check.rule == "below-minimum-share"]
-    assert left_out == ["skipped", "skipped"]
+    assert [check.status for check in report.checks if check.rule == "below-minimum-share"] == ["skipped", "skipped"]
 
 
 def test_the_closest_word_decides_where_two_name_a_quantity() -> None:
@@ -172,7 +166,7 @@ def test_the_closest_word_decides_where_two_name_a_quantity() -> None:
     assert len({check.id for check in found}) == len(found)
 
 
-@pytest.mark.parametrize("name", ["h200", "h200x4", "h100-tried-and-measured"])
+@cases("name", "h200", "h200x4", "h100-tried-and-measured")
 def test_what_init_writes_holds_on_the_machine_that_it_describes(name: str, tmp_path: Path) -> None:
     snapshot = machine(name)
     path = tmp_path / "envcheck.toml"
@@ -187,18 +181,10 @@ def test_what_init_writes_holds_on_the_machine_that_it_describes(name: str, tmp_
     assert place.config.target
 
 
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
-        ("gpu==A100|H200", "pass"),
-        ("gpu==A100|H100", "fail"),
-        ("gpu!=A100|H100", "pass"),
-        ("gpu!=A100|H200", "fail"),
-        ("gpu-memory>=139GiB", "pass"),
-        ("gpu-memory>=141GiB", "fail"),
-        ("gpu-memory<192GB", "pass"),
-    ],
-)
+@cases("text, status",
+    ("gpu==A100|H200", "pass"), ("gpu==A100|H100", "fail"), ("gpu!=A100|H100", "pass"), ("gpu!=A100|H200", "fail"),
+    ("gpu-memory>=139GiB", "pass"), ("gpu-memory>=141GiB", "fail"), ("gpu-memory<192GB", "pass"),
+)  # fmt: skip
 def test_models_and_memory_can_be_required(text: str, status: str) -> None:
     report = judge(machine("h200x4"), Request(require=parse_components(text)))
     assert of_rule(report, "requirement-not-met").status == status

@@ -21,6 +21,7 @@ from envcheck.fleet import saved
 from envcheck.fleet.engines.asking import asked
 from envcheck.fleet.engines.kubernetes import manifest
 from tests.cli.calling import ROOT, envcheck
+from tests.every import cases
 from tests.fleet.collective.test_between_nodes import SSH as TALKING_SSH
 from tests.fleet.collective.test_between_nodes import STAND_IN
 from tests.fleet.made import healthy
@@ -40,8 +41,7 @@ def examples(name: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_command_of_the_pages_is_one_that_the_parser_takes(page: Path) -> None:
     for line in COMMAND.findall(page.read_text()):
-        argv = shlex.split(line.rpartition("| ")[2])
-        assert parse(argv[1:], {}).verb in ("fleet", "bench")
+        assert parse(shlex.split(line.rpartition("| ")[2])[1:], {}).verb in ("fleet", "bench")
 
 
 def test_the_examples_with_reports_run(tmp_path: Path) -> None:
@@ -54,9 +54,7 @@ def test_the_examples_with_reports_run(tmp_path: Path) -> None:
         assert told.status == 0, told.err
 
 
-@pytest.mark.parametrize(
-    ("page", "program", "text"), [("ssh", "ssh", SSH), ("slurm", "srun", SRUN), ("kubernetes", "kubectl", KUBECTL)]
-)
+@cases("page, program, text", ("ssh", "ssh", SSH), ("slurm", "srun", SRUN), ("kubernetes", "kubectl", KUBECTL))
 def test_the_first_example_of_an_engine_runs(tmp_path: Path, page: str, program: str, text: str) -> None:
     (tmp_path / "hosts.txt").write_text("one\ntwo\nthree\n")
     (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
@@ -64,8 +62,7 @@ def test_the_first_example_of_an_engine_runs(tmp_path: Path, page: str, program:
     argv = shlex.split(examples(page)[0])[1:]
     if "--timeout" not in argv or page == "kubernetes":
         argv += ["--timeout", "4"]
-    told = envcheck(*argv, cwd=tmp_path, PATH=path)
-    assert "Traceback" not in told.err
+    assert "Traceback" not in envcheck(*argv, cwd=tmp_path, PATH=path).err
     found = saved.read((tmp_path / "fleet.jsonl").read_bytes())
     assert any(not node.problem for node in found.nodes)
 
@@ -112,7 +109,7 @@ def test_manifests_run_as_nobody_on_a_read_only_root(manifest: dict[str, Any]) -
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("version", ["1.28", "1.37"])
+@cases("version", "1.28", "1.37")
 def test_manifests_fit_the_published_schemas(version: str) -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
 
@@ -152,19 +149,17 @@ def script(folder: Path, text: str, status: int, out: str, err: str, **programs:
     return done.returncode, done.stdout, logged.read_text() if logged.exists() else ""
 
 
-@pytest.mark.parametrize(
-    ("status", "out", "err", "passed_on", "logged"),
-    [
-        (0, "envcheck: ok\n", "", 0, ""),
-        (1, "envcheck: gpu-lost gpu3\n", "", 1, "job 7: envcheck: gpu-lost gpu3"),
-        (1, "envcheck: gpu-lost gpu3\n", LOADER, 1, "job 7: envcheck: gpu-lost gpu3"),
-        (1, "", BROKEN_PYTHON, 0, "not checked (exit status 1): Traceback"),
-        (2, "", "envcheck: no such option\n", 0, "not checked (exit status 2): envcheck: no such option"),
-        (3, "envcheck: no verdict\n", "", 0, "not checked (exit status 3): envcheck: no verdict"),
-        (4, "", "envcheck: internal error\n", 0, "not checked (exit status 4)"),
-        (124, "", "", 0, "not checked (exit status 124): no answer within 1 s"),
-        (127, "", "", 0, "not checked (exit status 127)"),
-    ],
+@cases(
+    "status, out, err, passed_on, logged",
+    (0, "envcheck: ok\n", "", 0, ""),
+    (1, "envcheck: gpu-lost gpu3\n", "", 1, "job 7: envcheck: gpu-lost gpu3"),
+    (1, "envcheck: gpu-lost gpu3\n", LOADER, 1, "job 7: envcheck: gpu-lost gpu3"),
+    (1, "", BROKEN_PYTHON, 0, "not checked (exit status 1): Traceback"),
+    (2, "", "envcheck: no such option\n", 0, "not checked (exit status 2): envcheck: no such option"),
+    (3, "envcheck: no verdict\n", "", 0, "not checked (exit status 3): envcheck: no verdict"),
+    (4, "", "envcheck: internal error\n", 0, "not checked (exit status 4)"),
+    (124, "", "", 0, "not checked (exit status 124): no answer within 1 s"),
+    (127, "", "", 0, "not checked (exit status 127)"),
 )
 def test_the_prolog_passes_on_a_finding_alone(
     tmp_path: Path, status: int, out: str, err: str, passed_on: int, logged: str
@@ -179,20 +174,18 @@ def test_the_prolog_passes_on_a_finding_alone(
 IDLE = "NodeName=n1 OS=Linux 6.1 State=IDLE ThreadsPerCore=1 Partitions=gpu"
 
 
-@pytest.mark.parametrize(
-    ("status", "shown", "drained"),
-    [
-        (1, IDLE, True),
-        (1, "NodeName=DOWNTOWN1 OS=Linux State=MIXED ThreadsPerCore=1 Partitions=FAILOVER Comment=DRAIN me", True),
-        (1, IDLE + " Reason=new fan [root@2026-11-25T21:36:49]", False),
-        (1, IDLE.replace("IDLE", "IDLE+DRAIN"), False),
-        (1, IDLE.replace("IDLE", "DOWN*"), False),
-        (1, IDLE.replace("IDLE", "FAILING"), False),
-        (1, "", False),
-        (1, "slurm_load_node error: Unable to contact slurm controller", False),
-        (0, IDLE, False),
-        (3, IDLE, False),
-    ],
+@cases(
+    "status, shown, drained",
+    (1, IDLE, True),
+    (1, "NodeName=DOWNTOWN1 OS=Linux State=MIXED ThreadsPerCore=1 Partitions=FAILOVER Comment=DRAIN me", True),
+    (1, IDLE + " Reason=new fan [root@2026-11-25T21:36:49]", False),
+    (1, IDLE.replace("IDLE", "IDLE+DRAIN"), False),
+    (1, IDLE.replace("IDLE", "DOWN*"), False),
+    (1, IDLE.replace("IDLE", "FAILING"), False),
+    (1, "", False),
+    (1, "slurm_load_node error: Unable to contact slurm controller", False),
+    (0, IDLE, False),
+    (3, IDLE, False),
 )
 def test_the_health_check_drains_a_node_in_use_that_has_no_reason(
     tmp_path: Path, status: int, shown: str, *, drained: bool
@@ -207,14 +200,12 @@ def test_the_health_check_drains_a_node_in_use_that_has_no_reason(
     assert ((tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else "") == (asked_for if drained else "")
 
 
-@pytest.mark.parametrize(
-    ("status", "out", "err", "told"),
-    [
-        (0, "all is well\n", "", (0, "all is well\n")),
-        (1, "gpu-lost: a GPU is gone\n", LOADER, (1, "gpu-lost: a GPU is gone\n")),
-        (2, "no verdict\n", "", (2, "no verdict\n")),
-        (1, "", BROKEN_PYTHON, (2, "envcheck did not start\n")),
-    ],
+@cases(
+    "status, out, err, told",
+    (0, "all is well\n", "", (0, "all is well\n")),
+    (1, "gpu-lost: a GPU is gone\n", LOADER, (1, "gpu-lost: a GPU is gone\n")),
+    (2, "no verdict\n", "", (2, "no verdict\n")),
+    (1, "", BROKEN_PYTHON, (2, "envcheck did not start\n")),
 )
 def test_the_plugin_tells_a_problem_from_a_program_that_does_not_start(
     tmp_path: Path, status: int, out: str, err: str, told: tuple[int, str]
@@ -223,9 +214,12 @@ def test_the_plugin_tells_a_problem_from_a_program_that_does_not_start(
     assert script(tmp_path, text, status, out, err)[:2] == told
 
 
-@pytest.mark.parametrize(
-    ("status", "out", "err", "ended"),
-    [(0, "passed\n", "", 0), (1, "failed\n", "", 1), (3, "no verdict\n", "", 0), (1, "", BROKEN_PYTHON, 0)],
+@cases(
+    "status, out, err, ended",
+    (0, "passed\n", "", 0),
+    (1, "failed\n", "", 1),
+    (3, "no verdict\n", "", 0),
+    (1, "", BROKEN_PYTHON, 0),
 )
 def test_a_pod_waits_for_a_failure_alone(tmp_path: Path, status: int, out: str, err: str, ended: int) -> None:
     pod = yaml.safe_load((ROOT / "docs/fleet/kubernetes/init-container.yaml").read_text())

@@ -24,6 +24,7 @@ from envcheck.fleet.engines.launch import Command, run_all
 from envcheck.fleet.keep import file_name
 from envcheck.fleet.record import Fleet
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.fleet.made import healthy
 from tests.installed import INSTALLED
 
@@ -92,16 +93,13 @@ def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
     assert time.monotonic() - started < 40
     told = problems(found)
     assert told.pop("good") == told.pop("open") == ""
-    assert told["crash"] == "crashed: SIGSEGV: it printed no report"
-    assert told["mute"] == "it printed no report"
+    assert (told["crash"], told["mute"]) == ("crashed: SIGSEGV: it printed no report", "it printed no report")
     assert told["dead"] == "exit status 1: ssh: connect to host dead port 22: Connection refused"
-    assert told["hang"] == "no answer within 8 s"
-    assert told["rubbish"] == "it printed no report"
+    assert (told["hang"], told["rubbish"]) == ("no answer within 8 s", "it printed no report")
     assert "cut off or damaged" in told["cut"]
     assert told["flood"] == "it printed more than 64 MiB"
     assert told["closed"].startswith("exit status 255")
-    assert found.head.nodes == len(names)
-    assert found.head.engine == "hosts"
+    assert (found.head.nodes, found.head.engine) == (len(names), "hosts")
 
 
 def test_what_ssh_leaves_behind_holds_nobody_up(tmp_path: Path) -> None:
@@ -134,15 +132,12 @@ def test_answers_are_kept_and_read_again(tmp_path: Path) -> None:
     assert [node.path for node in found.nodes] == ["kept/here/one.json", "kept/here/user@two.json"]
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [("../../etc/x", "_.._etc_x"), ("..", "_"), ("a b", "a_b"), ("", "_"), ("é", "_"), ("n1.x", "n1.x")],
-)
+@cases("name, told", ("../../etc/x", "_.._etc_x"), ("..", "_"), ("a b", "a_b"), ("", "_"), ("é", "_"), ("n1.x", "n1.x"))
 def test_a_node_cannot_choose_a_folder(name: str, told: str) -> None:
     assert file_name(name) == told
 
 
-@pytest.mark.parametrize(("line", "number"), [("-oProxyCommand=x", 1), ("ok\ntwo words", 2), ("a\x1bb", 1)])
+@cases("line, number", ("-oProxyCommand=x", 1), ("ok\ntwo words", 2), ("a\x1bb", 1))
 def test_a_host_that_is_an_option_is_refused(line: str, number: int) -> None:
     with pytest.raises(UsageError, match=f"line {number} is not a host name"):
         hosts.answers(line, Ask(("true",)), jobs=1, timeout=1)
@@ -190,7 +185,7 @@ def wait_until_read(pipe: IO[bytes]) -> None:
     time.sleep(0.5)
 
 
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+@cases("asked", signal.SIGINT, signal.SIGTERM)
 def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path: Path, asked: int) -> None:
     lines = [json.dumps(report).encode() + b"\n" for report in healthy(4)]
     command = [sys.executable, "-m", "envcheck", "fleet", "--reports", "-", "--format", "jsonl"]
@@ -257,29 +252,25 @@ def test_a_program_that_is_not_there_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("out", "content"),
-    [
-        (b'{"a": 1}', b'{"a": 1}'),
-        (b'\n  {"a": 1}', b'  {"a": 1}'),
-        (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
-        (b"Hello {you}\n", b""),
-        (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
-        (b'{"level": "info"}\n{\n  "schema_version": "1.0"\n}\nwarning\n', b'{\n  "schema_version": "1.0"\n}'),
-        (b'motd\n{"collected": "1", "runs": [\n', b'{"collected": "1", "runs": [\n'),
-    ],
+@cases(
+    "out, content",
+    (b'{"a": 1}', b'{"a": 1}'),
+    (b'\n  {"a": 1}', b'  {"a": 1}'),
+    (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
+    (b"Hello {you}\n", b""),
+    (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
+    (b'{"level": "info"}\n{\n  "schema_version": "1.0"\n}\nwarning\n', b'{\n  "schema_version": "1.0"\n}'),
+    (b'motd\n{"collected": "1", "runs": [\n', b'{"collected": "1", "runs": [\n'),
 )
 def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) -> None:
     assert launch.read_answer("n", out, b"", 0).content == content
 
 
-@pytest.mark.parametrize(
-    ("err", "told"),
-    [
-        (b"", "no answer within 9 s"),
-        (b"srun: job 4711 queued and waiting for resources\n", "the job is queued and waiting for resources"),
-        (b"one\n\x1b[31mtwo\n \n", ": "),
-    ],
+@cases(
+    "err, told",
+    (b"", "no answer within 9 s"),
+    (b"srun: job 4711 queued and waiting for resources\n", "the job is queued and waiting for resources"),
+    (b"one\n\x1b[31mtwo\n \n", ": "),
 )
 def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
     said = launch.no_answer(9, err)
@@ -287,7 +278,7 @@ def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
     assert "\x1b" not in said
 
 
-@pytest.mark.parametrize("command", ["", "  ", "'unclosed"])
+@cases("command", "", "  ", "'unclosed")
 def test_a_wrong_command_is_refused(command: str) -> None:
     with pytest.raises(UsageError, match="--command"):
         asked(command)
@@ -332,16 +323,10 @@ case "$3" in n[[]*) echo n1 n2 n3 n4;; *) echo "$3" | tr , ' ';; esac
 """
 
 
-@pytest.mark.parametrize(
-    ("options", "within", "asked"),
-    [
-        ("-x n2", "", ["n1"]),
-        ("--exclude=n1,n4", "", ["n2"]),
-        ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
-        ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]),
-        ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
-    ],
-)
+@cases("options, within, asked",
+    ("-x n2", "", ["n1"]), ("--exclude=n1,n4", "", ["n2"]), ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
+    ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]), ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
+)  # fmt: skip
 def test_nodes_that_the_options_leave_out_are_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, within: str, asked: list[str]
 ) -> None:
@@ -374,15 +359,10 @@ def test_slurm_that_fails_is_told(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("own", "kept"),
-    [
-        (["-p", "gpu", "-w", "a,b"], ["-p", "gpu"]),
-        (["-wa", "--exclusive"], ["--exclusive"]),
-        (["--nodelist=a", "-t", "5"], ["-t", "5"]),
-        (["--nodelist", "a"], []),
-    ],
-)
+@cases("own, kept",
+    (["-p", "gpu", "-w", "a,b"], ["-p", "gpu"]), (["-wa", "--exclusive"], ["--exclusive"]),
+    (["--nodelist=a", "-t", "5"], ["-t", "5"]), (["--nodelist", "a"], []),
+)  # fmt: skip
 def test_the_choice_of_nodes_is_left_to_each_srun(own: list[str], kept: list[str]) -> None:
     assert slurm._without_nodes(own) == kept
 
@@ -440,8 +420,7 @@ def test_kubernetes_runs_a_pod_on_each_node_and_deletes_the_job(tmp_path: Path) 
         "k5": "--kubernetes: kubectl logs: Error from server: dial tcp 10.0.0.5:10250: i/o timeout",
     }
     calls = [json.loads(line) for line in (tmp_path / "bin/asked").read_text().splitlines()]
-    assert calls[0] == ["get", "nodes", "-o", "json", "-l", "gpu=yes"]
-    assert calls[-1][:2] == ["delete", "job,configmap"]
+    assert (calls[0], calls[-1][:2]) == (["get", "nodes", "-o", "json", "-l", "gpu=yes"], ["delete", "job,configmap"])
     config, job = json.loads((tmp_path / "bin/manifest").read_text())["items"]
     assert "def main()" in config["data"]["collect.py"]
     assert job["spec"]["completions"] == 4
@@ -474,8 +453,7 @@ def pod(phase: str, log: str | int | None = None, *, placed: bool = True, **stat
 
 
 def waiting(reason: str, message: str) -> dict[str, Any]:
-    state = {"waiting": {"reason": reason, "message": message}}
-    return pod("Pending", containerStatuses=[{"state": state}])
+    return pod("Pending", containerStatuses=[{"state": {"waiting": {"reason": reason, "message": message}}}])
 
 
 def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_path: Path) -> None:

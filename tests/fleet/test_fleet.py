@@ -1,4 +1,4 @@
-"""A fleet made from recorded machines: what was planted is found, and nothing else."""
+"""A fleet made from recorded machines: what was planted is found, nothing else, and no machine is lost by its name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from envcheck.fleet import saved
 from envcheck.fleet.compare import compare
 from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines.reports import answers
-from envcheck.fleet.examine import Answer, _batch, _batches, examine
+from envcheck.fleet.examine import Answer, Examined, GpuFacts, _batch, _batches, examine
 from envcheck.fleet.names import by_reason, folded
 from envcheck.fleet.newest import newest
 from envcheck.fleet.overall import Circumstances
@@ -29,6 +29,7 @@ from envcheck.fleet.slow import limits
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.fleet.made import KIND, Planted, healthy, make_fleet
 from tests.report.foreign import ATTACKS
 from tests.thorough import examples
@@ -79,7 +80,7 @@ def write(folder: Path, reports: list[dict[str, Any]]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@cases("seed", 1, 2)
 def test_every_planted_difference_is_found_and_none_invented(tmp_path: Path, seed: int) -> None:
     planted = make_fleet(tmp_path, 240, seed)
     assert len(planted.differences) == 11
@@ -95,8 +96,7 @@ def test_reading_in_processes_finds_the_same(fleet: Fleet, made: tuple[Path, Pla
 
 def test_the_common_value_and_who_shares_it_are_told(fleet: Fleet) -> None:
     difference = next(each for each in fleet.differences if each.what == "VBIOS")
-    assert difference.common == "96.00.A5.00.1A"
-    assert difference.among == KIND
+    assert (difference.common, difference.among) == ("96.00.A5.00.1A", KIND)
     assert difference.known - difference.share == 1
 
 
@@ -106,8 +106,7 @@ def test_nodes_of_two_sizes_are_two_kinds(fleet: Fleet) -> None:
 
 
 def test_the_verdict_is_the_worst(fleet: Fleet) -> None:
-    assert (fleet.head.verdict, fleet.head.exit_code) == ("fail", 1)
-    assert fleet.head.verdicts["unanswered"] == 5
+    assert (fleet.head.verdict, fleet.head.exit_code, fleet.head.verdicts["unanswered"]) == ("fail", 1, 5)
 
 
 def test_equal_nodes_pass(tmp_path: Path) -> None:
@@ -142,7 +141,7 @@ def called(host: str) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize("host", ["late", "numpy", "torch", "localhost", "x" * 300, ".*", "node00001.example.org"])
+@cases("host", "late", "numpy", "torch", "localhost", "x" * 300, ".*", "node00001.example.org")
 def test_a_node_may_be_called_as_its_facts_are(tmp_path: Path, host: str) -> None:
     """``late`` is a part of the package tabulate."""
     for number, report in enumerate(called(host)):
@@ -169,8 +168,7 @@ def test_a_list_that_is_not_complete_lacks_nothing(tmp_path: Path) -> None:
 def test_a_node_that_lost_all_gpus_departs(tmp_path: Path) -> None:
     made = healthy(FOUR)
     made[0]["snapshot"]["gpus"] = {"items": [], "complete": True}
-    told = found(fleet_of(write(tmp_path, made)))
-    assert told.differences == {(made[0]["host"], "", "model", "none")}
+    assert found(fleet_of(write(tmp_path, made))).differences == {(made[0]["host"], "", "model", "none")}
 
 
 def test_the_newest_report_of_a_node_counts(tmp_path: Path) -> None:
@@ -217,28 +215,25 @@ def test_serials_are_told_only_if_asked_for(tmp_path: Path) -> None:
         figure["value"] *= 0.5 if figure["unit"] != "s" else 1
     write(tmp_path, made)
     serial = made[0]["snapshot"]["gpus"]["items"][0]["serial"]
-    with_them = envcheck("fleet", "--reports", ".", "--serials", "--format", "jsonl", cwd=tmp_path).out
-    assert serial in with_them
+    assert serial in envcheck("fleet", "--reports", ".", "--serials", "--format", "jsonl", cwd=tmp_path).out
     assert serial not in envcheck("fleet", "--reports", ".", "--format", "jsonl", cwd=tmp_path).out
 
 
 # The limits of a figure.
 
 
-@pytest.mark.parametrize(
-    ("unit", "count", "median", "mad", "value", "status"),
-    [
-        ("B/s", 100, 100.0, 0.1, 95.5, None),  # far out, and not slow enough to matter
-        ("B/s", 100, 100.0, 0.1, 94.0, "warn"),
-        ("B/s", 100, 100.0, 0.1, 84.0, "fail"),
-        ("B/s", 100, 100.0, 5.0, 80.0, None),  # as slow as others of a wide distribution
-        ("B/s", 3, 100.0, 0.0, 10.0, None),  # too few to tell
-        ("B/s", 100, 100.0, 0.0, 90.0, "warn"),
-        ("s", 100, 100.0, 0.1, 104.0, None),
-        ("s", 100, 100.0, 0.1, 90.0, None),  # faster
-        ("s", 100, 100.0, 0.1, 110.0, "warn"),
-        ("s", 100, 100.0, 0.1, 130.0, "fail"),
-    ],
+@cases(
+    "unit, count, median, mad, value, status",
+    ("B/s", 100, 100.0, 0.1, 95.5, None),  # far out, and not slow enough to matter
+    ("B/s", 100, 100.0, 0.1, 94.0, "warn"),
+    ("B/s", 100, 100.0, 0.1, 84.0, "fail"),
+    ("B/s", 100, 100.0, 5.0, 80.0, None),  # as slow as others of a wide distribution
+    ("B/s", 3, 100.0, 0.0, 10.0, None),  # too few to tell
+    ("B/s", 100, 100.0, 0.0, 90.0, "warn"),
+    ("s", 100, 100.0, 0.1, 104.0, None),
+    ("s", 100, 100.0, 0.1, 90.0, None),  # faster
+    ("s", 100, 100.0, 0.1, 110.0, "warn"),
+    ("s", 100, 100.0, 0.1, 130.0, "fail"),
 )
 def test_when_a_figure_is_slow(
     unit: str, count: int, median: float, mad: float, value: float, status: str | None
@@ -277,15 +272,13 @@ def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
     assert saved.read("".join(saved.write(fleet)).encode()) == fleet
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"", "not a fleet report"),
-        (b"{}", "not a fleet report"),
-        (b'{"record":"fleet"}\n', "not a fleet report of this version"),
-        (b'{"record":"fleet","nodes":\n', "cut off or damaged"),
-        (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
-    ],
+@cases(
+    "content, told",
+    (b"", "not a fleet report"),
+    (b"{}", "not a fleet report"),
+    (b'{"record":"fleet"}\n', "not a fleet report of this version"),
+    (b'{"record":"fleet","nodes":\n', "cut off or damaged"),
+    (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
 )
 def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
     with pytest.raises(UsageError, match=told):
@@ -295,17 +288,15 @@ def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
 # Names and pages.
 
 
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        (["gpu3", "gpu1", "gpu2", "gpu2"], ["gpu[1-3]"]),
-        (["gpu001", "gpu003", "gpu002", "gpu010"], ["gpu[001-003,010]"]),
-        (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]),
-        (["gpu7"], ["gpu7"]),
-        (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]),
-        (["n0", "n1", "n2"], ["n[0-2]"]),
-        (["n[1-3]", "a,b", "a b", 'a"b', ""], ['""', '"a b"', '"a"b"', '"a,b"', '"n[1-3]"']),
-    ],
+@cases(
+    "names, told",
+    (["gpu3", "gpu1", "gpu2", "gpu2"], ["gpu[1-3]"]),
+    (["gpu001", "gpu003", "gpu002", "gpu010"], ["gpu[001-003,010]"]),
+    (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]),
+    (["gpu7"], ["gpu7"]),
+    (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]),
+    (["n0", "n1", "n2"], ["n[0-2]"]),
+    (["n[1-3]", "a,b", "a b", 'a"b', ""], ['""', '"a b"', '"a"b"', '"a,b"', '"n[1-3]"']),
 )
 def test_names_are_folded(names: list[str], told: list[str]) -> None:
     assert folded(names) == told
@@ -343,7 +334,7 @@ def test_large_answers_are_not_kept_by_the_hundred() -> None:
     assert [len(batch) for batch in _batches(first, coming)] == [4, 4, 2]
 
 
-@pytest.mark.parametrize(("nodes", "told"), [(1, "1 node, 4 GPUs: 1 pass"), (2, "2 nodes, 8 GPUs: 2 pass")])
+@cases("nodes, told", (1, "1 node, 4 GPUs: 1 pass"), (2, "2 nodes, 8 GPUs: 2 pass"))
 def test_the_nodes_are_counted(tmp_path: Path, nodes: int, told: str) -> None:
     made = fleet_of(write(tmp_path, healthy(nodes)))
     assert told in text.render(made, Options())
@@ -469,14 +460,12 @@ def test_what_stands_between_reports_on_stdin_costs_no_other_report(tmp_path: Pa
     assert problems == {"node00000": "", "node00003": ""}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "name where the reports come from"),
-        (("--reports", "nowhere"), "no such file, folder or pattern"),
-        (("--reports", "."), "the folder has no .json file"),
-        (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),
-    ],
+@cases(
+    "arguments, told",
+    ((), "name where the reports come from"),
+    (("--reports", "nowhere"), "no such file, folder or pattern"),
+    (("--reports", "."), "the folder has no .json file"),
+    (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),
 )
 def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
     result = envcheck("fleet", *arguments, cwd=tmp_path)
@@ -488,3 +477,59 @@ def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], told: str) -> N
 def test_an_answer_with_a_problem_is_a_row() -> None:
     nodes, _ = examine([Answer(node="gpu7", problem="no answer within 60 s")], JUDGE)
     assert [(node.node, node.problem) for node in nodes] == [("gpu7", "no answer within 60 s")]
+
+
+# --- Several reports of one name: the newest of each machine counts, and no machine is lost -------------------------
+
+
+def report(path: str, created: str = "", gpus: str = "", name: str = "localhost", **more: Any) -> Examined:
+    """A report; each letter of ``gpus`` is a GPU."""
+    facts = tuple(GpuFacts(f"GPU {place}", "H200", uuid, None) for place, uuid in enumerate(gpus))
+    return Examined(node=name, path=path, created=created, gpus=facts, **more)
+
+
+def kept(*reports: Examined) -> list[str]:
+    found, left_out = newest(reports)
+    assert left_out == len(reports) - len(found)
+    return [node.path for node in found]
+
+
+@cases(
+    "older, newer",
+    ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"),
+    ("2026-01-01T03:00:00+02:00", "2026-01-01T02:00:00Z"),
+    ("2026-01-01T00:00:00-11:00", "2026-01-01T12:00:00Z"),
+    ("2026-01-01T00:00:00", "2026-01-01T00:00:00.5Z"),
+    ("2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+    ("9999-12-31T23:59:59-12:00", "1970-01-01T00:00:00Z"),
+    ("", "1970-01-01T00:00:00Z"),
+    ("tomorrow", "1970-01-01T00:00:00Z"),
+    ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+)
+def test_the_newest_counts_whatever_its_time_zone(older: str, newer: str) -> None:
+    assert kept(report("a", older, "xy"), report("b", newer, "xy")) == ["b"]
+    if older != newer:  # of the same time, the last
+        assert kept(report("b", newer, "xy"), report("a", older, "xy")) == ["b"]
+
+
+def test_machines_of_one_name_are_rows_with_their_files() -> None:
+    found, left_out = newest([report("a", gpus="x"), report("b", gpus="y"), report("c", gpus="x", name="other")])
+    assert [node.node for node in found] == ["localhost (a)", "localhost (b)", "other"]
+    assert left_out == 0
+
+
+def test_a_machine_that_lost_or_got_a_gpu_is_the_same() -> None:
+    first, second, third = (
+        report(path, f"2026-01-01T00:00:0{number}Z", gpus)
+        for number, (path, gpus) in enumerate([("a", "wx"), ("b", "xy"), ("c", "yz")])
+    )
+    assert kept(first, second, third) == ["c"]
+
+
+def test_a_report_that_names_no_gpu_is_of_no_other_machine() -> None:
+    assert kept(report("a", "2026-01-02T00:00:00Z"), report("b", "2026-01-01T00:00:00Z", "x")) == ["a"]
+    assert kept(report("a"), report("b", problem="it printed no report")) == ["a"]
+
+
+def test_as_many_machines_of_one_name_as_there_may_be_take_no_longer_than_others() -> None:
+    assert len(newest([report(f"{number}", gpus=chr(0x4E00 + number)) for number in range(20_000)])[0]) == 20_000

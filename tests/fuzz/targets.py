@@ -124,10 +124,6 @@ def seeds(target: str) -> list[bytes]:
         starts = [path.read_bytes()[:6000] for path in sorted((ROOT / "matrix").glob("*.toml"))]
         return [start.rpartition(b"\n\n")[0] for start in starts]
     return {
-        "matrix_check": [
-            b"torch==2.5.1\ncuda==12.4",
-            b"gpu==H100\ntorch~=2.4",
-            b"cudnn==9.1.0.70\nnumpy",
-        ],
+        "matrix_check": [b"torch==2.5.1\ncuda==12.4", b"gpu==H100\ntorch~=2.4", b"cudnn==9.1.0.70\nnumpy"],
         "metadata": [b"Metadata-Version: 2.1\nName: some\nVersion: 1.0\n\nText\0a/b.so,sha256=x,12\n"],
     }[target]

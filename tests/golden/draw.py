@@ -5,12 +5,10 @@ The corpus keeps what was drawn, so that a new row or example changes none of it
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import canonical
@@ -18,10 +16,10 @@ from envcheck.compat.specifier import Version, parse_specifier
 from tests.golden.causes import CASES
 from tests.golden.corpus import digest, write
 from tests.importers import forms, layouts
-from tests.rules.messages import composed, consequences, healthy_logs
+from tests.rules.messages import examples, logs
+from tests.rules.messages.test_causes import SUBJECTS
 
 _NUMBER = {"releases": 2400, "torch": 1600, "wheels": 1000}
-_MESSAGES = Path(__file__).parents[1] / "rules" / "messages"
 _MATRIX = load_matrix()
 _CHANCE = random.Random(39)
 _COMMON = ("H100", "H200", "A100", "B200", "L4", "T4", "V100", "RTX 5090", "RTX 4090", "RTX 3090", "GTX 1080 Ti")
@@ -118,16 +116,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield from ((f"forms/{name}", text) for name, (text, _) in forms.FORMS.items())
     for layout, written in layouts.LAYOUTS.items():
         yield from ((f"layouts/{layout}/{case}", written(facts)) for case, (facts, _) in layouts.CASES.items())
-    yield from ((f"logs/{name}", "\n".join(log.lines)) for name, log in composed.LOGS.items())
-    yield from ((f"pairs/{name}", f"{pair.line}\n{pair.consequence}") for name, pair in consequences.PAIRS.items())
-    yield from ((f"healthy/{name}", "\n".join(lines)) for name, lines in healthy_logs.HEALTHY.items())
-    for line in (_MESSAGES / "data" / "reports.jsonl").read_text(encoding="utf-8").splitlines():
-        problem, text = json.loads(line)
-        yield f"reports/{problem}", text
-    for line in (_MESSAGES / "data" / "working.jsonl").read_text(encoding="utf-8").splitlines():
-        yield "working", json.loads(line)
-    for file in sorted([*_MESSAGES.glob("lines_*.py"), _MESSAGES / "test_error_lines.py"]):
-        module = importlib.import_module(f"tests.rules.messages.{file.stem}")
-        subject = file.stem.removeprefix("lines_").removeprefix("test_")
-        examples: dict[str, list[str]] = getattr(module, "CORE", module.EXAMPLES)
-        yield from ((f"{subject}/{problem}", line) for problem, lines in examples.items() for line in lines)
+    for kind, found in {"logs": logs.COMPOSED, "pairs": logs.CONSEQUENCES, "healthy": logs.HEALTHY}.items():
+        yield from ((f"{kind}/{name}", "\n".join(log.lines)) for name, log in found.items())
+    yield from ((f"causes/{title.partition(' (')[0]}", text) for cases in SUBJECTS.values() for title, _, text in cases)
+    yield from ((f"examples/{problem}", line) for problem, line in examples.pairs())

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from envcheck.cli.options import grammar
 from envcheck.report.answers.rule import rule_list, rule_page
 from envcheck.rules.catalog import all_rules
-from tests.golden.corpus import joined
+from tests.golden.corpus import index, joined
 
 _UNWRAPPED = {"COLUMNS": "10000", "PYTHON_COLORS": "0"}
 _GAP = re.compile(r"(?<=\S)(?: {2,}|\n {10,})(?=\S)")
@@ -36,6 +36,7 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 
 def rule_pages() -> dict[str, str]:
-    """The list of the rules, and each page."""
+    """The list of the rules open, each page compressed; most of its text lies open in ``docs/rules``."""
     rules = sorted(all_rules(), key=lambda rule: rule.name)
-    return {"rules.txt": joined({"all": rule_list(rules), **{rule.name: rule_page(rule) for rule in rules}})}
+    pages = {rule.name: rule_page(rule) for rule in rules}
+    return {"rules.txt": joined({"all": rule_list(rules), "pages": index(pages)}), "rules.xz": joined(pages)}

@@ -386,12 +386,7 @@ VARIANTS = (
         (r"libcusparse\.so",),
         measured=("cusparse-spmv", "cudnn-pooling", "cufft"),
     ),
-    Variant(
-        "older libnvJitLink, at work",
-        "library at work",
-        _older_jitlink,
-        ("(?i)nvjitlink",),
-    ),
+    Variant("older libnvJitLink, at work", "library at work", _older_jitlink, ("(?i)nvjitlink",)),
     Variant(
         "cuRAND without code for this GPU",
         "library at work",

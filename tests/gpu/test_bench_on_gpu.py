@@ -43,6 +43,7 @@ from probes.measuring.measurement import Bench
 from probes.measuring.peer_copies import SIZE as PEER_BYTES
 from probes.measuring.peer_copies import PeerCopies
 from probes.measuring.sampler import Sampler
+from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -215,7 +216,7 @@ def test_ctrl_c_gives_what_was_measured() -> None:
 # --- nothing to measure with --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hidden", ["", "-1"])
+@cases("hidden", "", "-1")
 def test_a_hidden_gpu_is_not_measured(hidden: str) -> None:
     status, report = bench(CUDA_VISIBLE_DEVICES=hidden)
     assert status == 3
@@ -359,7 +360,7 @@ def patched(bench: Any, name: str, options: tuple[str, ...], old: str, new: str)
     return Module(bench.device, code)
 
 
-@pytest.mark.parametrize("kind", ["copy", "triad", "read", "write"])
+@cases("kind", "copy", "triad", "read", "write")
 def test_a_kernel_that_miscomputes_one_word_is_caught(kind: str, workshop: Any) -> None:
     changes = {
         "copy": (
@@ -381,7 +382,7 @@ def test_a_kernel_that_miscomputes_one_word_is_caught(kind: str, workshop: Any) 
     assert (found["right"], found["wrong"]) == (False, 1)
 
 
-@pytest.mark.parametrize("precision", ["fp64", "tf32", "bf16", "fp8", "int8"])
+@cases("precision", "fp64", "tf32", "bf16", "fp8", "int8")
 def test_one_wrong_element_in_ten_thousand_tiles_is_caught(precision: str, workshop: Any) -> None:
     """128 x 128 tiles of 64 x 64 elements are 16,384; one element of the product is spoiled after each run."""
     if workshop.device.capability < PRECISIONS[precision].least:
@@ -403,7 +404,7 @@ def test_one_wrong_element_in_ten_thousand_tiles_is_caught(precision: str, works
     assert (found["right"], found["wrong"], found["checked"]) == (False, 1, 8192 * 8192)
 
 
-@pytest.mark.parametrize(("way", "place"), [("_to_gpu", 0), ("_to_host", 0), ("_to_gpu", 1), ("_to_host", 1)])
+@cases("way, place", ("_to_gpu", 0), ("_to_host", 0), ("_to_gpu", 1), ("_to_host", 1))
 def test_one_wrong_word_of_copies_both_ways_at_once_is_caught(way: str, place: int, workshop: Any) -> None:
     """``place``: whether the copy is spoiled at its beginning or at its end."""
     copies = HostCopies(workshop, HostMemory(workshop.device))
@@ -428,7 +429,7 @@ def test_one_wrong_word_of_copies_both_ways_at_once_is_caught(way: str, place: i
     assert found["wrong"] <= 2
 
 
-@pytest.mark.parametrize("both", [False, True])
+@cases("both", False, True)
 def test_one_wrong_word_of_copies_between_gpus_is_caught(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
     known = ordinals()
     if len(known) < 2:

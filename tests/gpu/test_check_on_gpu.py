@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from envcheck.importers import read_text
+from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,16 +49,10 @@ def test_the_verdict_is_pass_or_warnings_alone(report: dict[str, Any]) -> None:
         assert statuses[required] == "pass"
 
 
-@pytest.mark.parametrize(
-    ("node", "other"),
-    [
-        ("/dev/nvidia-uvm", ""),
-        ("/dev/nvidia-uvm", "c 240 0"),
-        ("/dev/nvidiactl", "c 1 3"),
-        ("/dev/nvidia{minor}", ""),
-        ("/dev/nvidia{minor}", "c 195 77"),
-    ],
-)
+@cases("node, other",
+    ("/dev/nvidia-uvm", ""), ("/dev/nvidia-uvm", "c 240 0"), ("/dev/nvidiactl", "c 1 3"), ("/dev/nvidia{minor}", ""),
+    ("/dev/nvidia{minor}", "c 195 77"),
+)  # fmt: skip
 def test_a_node_that_leads_elsewhere_is_the_cause(
     report: dict[str, Any], tmp_path: Path, node: str, other: str
 ) -> None:

@@ -30,6 +30,7 @@ from probes.measuring.device import Device, ordinals
 from probes.measuring.kernels import Compiler
 from probes.measuring.measurement import Bench, bench_of
 from probes.measuring.sampler import Sampler
+from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 ALONE = """
@@ -165,7 +166,7 @@ def test_a_whole_one_convolves(copied: Path) -> None:
     assert found["library"] == str(copied)
 
 
-@pytest.mark.parametrize("part", ["graph", "ops", "cnn", "engines_precompiled", "heuristic"])
+@cases("part", "graph", "ops", "cnn", "engines_precompiled", "heuristic")
 def test_a_missing_part_is_named(part: str, copied: Path) -> None:
     """Also where the loader finds one of another release elsewhere."""
     (copied.parent / f"libcudnn_{part}.so.9").unlink()
@@ -176,7 +177,7 @@ def test_a_missing_part_is_named(part: str, copied: Path) -> None:
     assert f"missing beside it: libcudnn_{part}.so.9" in found["missing"]
 
 
-@pytest.mark.parametrize("part", ["graph", "ops", "cnn", "engines_precompiled"])
+@cases("part", "graph", "ops", "cnn", "engines_precompiled")
 def test_a_truncated_part_is_named(part: str, copied: Path) -> None:
     file = copied.parent / f"libcudnn_{part}.so.9"
     data = file.resolve().read_bytes()[: 1 << 20]

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.every import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 TRIED = ("torch", "jax", "cupy", "triton")
 COMPARED = ("cudnn", "cublas", "nccl")
@@ -99,7 +101,7 @@ def test_numba_does_what_a_program_of_its_own_does(
         assert trial["error"].startswith(done.stderr.strip().splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", ["torch", "jax"])
+@cases("name", "torch", "jax")
 @pytest.mark.parametrize("family", COMPARED)
 def test_what_was_predicted_is_what_was_loaded(name: str, family: str, frameworks: dict[str, dict[str, Any]]) -> None:
     framework = _named(frameworks, name)

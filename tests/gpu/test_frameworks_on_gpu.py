@@ -17,6 +17,7 @@ from envcheck.collect.request import probe_request
 from envcheck.rules.speed.frameworks import library_figure
 from envcheck.snapshot import Measurement, Snapshot, Trial
 from envcheck.snapshot.merge import merge
+from tests.every import cases
 from tests.gpu.test_inside_on_gpu import python_with
 
 NEEDED = ("cuda", "nvml", "environments", "libraries", "bench.gemm", "bench.cudnn")
@@ -40,7 +41,7 @@ def figures(found: Snapshot, framework: str) -> list[Measurement]:
     return [each for each in found.measurements if each.name.startswith(f"{framework}-")]
 
 
-@pytest.mark.parametrize("framework", ["torch", "jax", "cupy", "tensorflow", "onnxruntime"])
+@cases("framework", "torch", "jax", "cupy", "tensorflow", "onnxruntime")
 def test_every_figure_is_right_and_most_have_one_of_the_library_beside_them(framework: str) -> None:
     found = measured(framework, python_with(framework))
     trial = trial_of(found, framework)

@@ -26,6 +26,7 @@ from envcheck.pipeline.session import Request, gather_here
 from probes.measuring.nccl.operations import OPERATIONS
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
 from probes.measuring.nccl.worker import Order, Rank, Step, Worker
+from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -76,8 +77,8 @@ def run(
     return faults, [heard[number] for number in range(len(steps))]
 
 
-@pytest.mark.parametrize("apart", [True, False])
-@pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16", "int32"])
+@cases("apart", True, False)
+@cases("kind", "fp32", "fp16", "bf16", "int32")
 def test_every_operation_is_right_in_every_type(*, apart: bool, kind: str) -> None:
     sizes = (96 * len(ranks()), 12 << 20)
     steps = [
@@ -140,9 +141,7 @@ def _worker_pids(number: int) -> Iterator[int]:
             continue
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(signal.SIGKILL, "killed by SIGKILL"), (signal.SIGSTOP, "no sign of life")]
-)
+@cases("number, words", (signal.SIGKILL, "killed by SIGKILL"), (signal.SIGSTOP, "no sign of life"))
 def test_a_rank_that_is_ended_or_stopped_in_mid_collective_is_named(number: int, words: str, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     command = [sys.executable, "-m", "envcheck", "bench", "--only", "nccl", "--full", "-q", "-o", f"json:{file}"]

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.every import cases
 from tests.gpu.test_nccl_on_gpu import VARIABLES, asked
 
 SSH = """#!/bin/sh
@@ -51,7 +52,7 @@ def need(gpus: int) -> None:
         pytest.skip("no NCCL here")
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@cases("apart", False, True)
 def test_two_nodes_of_one_host_sum_right(tmp_path: Path, *, apart: bool) -> None:
     need(2)
     names = 'export NCCL_HOSTID="$HOST_OF_NODE" NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1; '

@@ -27,18 +27,16 @@ def case(dump: str, problem: str, **more: Any) -> Case:
 
 
 @every(
-    [
-        (case(NO_CODE, "gpu-code-missing"), "right"),
-        (case(NO_CODE, "other", also_right=("gpu-code-missing",)), "right"),
-        (case(NO_CODE, "driver-too-old"), "wrong"),
-        (case(HEALTHY, "driver-too-old"), "missed"),
-        (case("a poem", "driver-too-old"), "missed"),
-        (case(HEALTHY, "none", severity="healthy"), "quiet"),
-        (case("a poem", "none", severity="healthy"), "quiet"),
-        (case(NO_CODE, "none", severity="healthy"), "false alarm"),
-        (case(NO_CODE, "driver-older-than-toolkit", severity="remark"), "wrong"),
-        (case(HEALTHY, "driver-older-than-toolkit", severity="remark"), "missed"),
-    ]
+    (case(NO_CODE, "gpu-code-missing"), "right"),
+    (case(NO_CODE, "other", also_right=("gpu-code-missing",)), "right"),
+    (case(NO_CODE, "driver-too-old"), "wrong"),
+    (case(HEALTHY, "driver-too-old"), "missed"),
+    (case("a poem", "driver-too-old"), "missed"),
+    (case(HEALTHY, "none", severity="healthy"), "quiet"),
+    (case("a poem", "none", severity="healthy"), "quiet"),
+    (case(NO_CODE, "none", severity="healthy"), "false alarm"),
+    (case(NO_CODE, "driver-older-than-toolkit", severity="remark"), "wrong"),
+    (case(HEALTHY, "driver-older-than-toolkit", severity="remark"), "missed"),
 )
 def test_the_result_of_a_case(given: Case, result: str) -> None:
     assert assess(given).result == result
@@ -50,14 +48,7 @@ def test_the_error_is_part_of_the_text() -> None:
 
 def test_the_totals_count_every_case_once() -> None:
     outcomes = [assess(case(NO_CODE, "gpu-code-missing")), assess(case(NO_CODE, "none", severity="healthy"))]
-    assert summary(outcomes) == {
-        "right": 1,
-        "tolerated": 0,
-        "wrong": 0,
-        "missed": 0,
-        "quiet": 0,
-        "false alarm": 1,
-    }
+    assert summary(outcomes) == {"right": 1, "tolerated": 0, "wrong": 0, "missed": 0, "quiet": 0, "false alarm": 1}
 
 
 def test_the_report_names_false_alarms_and_ends_with_success(

@@ -54,8 +54,7 @@ def test_the_environment_of_a_recorded_report() -> None:
     assert not found.distributions_complete
     versions = {package.name: package.version for package in found.distributions or ()}
     assert len(versions) == 30
-    assert versions["nvidia-cudnn-cu13"] == "9.19.0.56"
-    assert versions["torch-geometric"] == "2.8.0.post1"
+    assert (versions["nvidia-cudnn-cu13"], versions["torch-geometric"]) == ("9.19.0.56", "2.8.0.post1")
     torch = torch_in(H200)
     assert (torch.version, torch.cuda, torch.cpu_only, torch.hip) == ("2.11.0+cu130", "13.0", False, None)
     assert torch.gpu_available is True
@@ -270,19 +269,17 @@ def built(version: str, cuda: str, rocm: str = "N/A", more: str = "") -> str:
 
 
 @every(
-    [
-        (built("2.1.0+cpu", "Could not collect"), True),
-        (built("2.7.0+cpu.cxx11.abi", "None"), True),
-        (built("1.4.0", "None"), True),
-        (built("2.2.2", "Could not collect"), True),
-        (built("2.2.2", "12.1"), False),
-        (built("2.4.0+rocm6.1", "N/A", "6.1.40091-a8dbc0c19"), False),
-        (built("N/A", "N/A"), None),
-        (built("2.8.0+xpu", "Could not collect", more="Is XPU available: True\n"), None),
-        (built("2.8.0", "Could not collect", more="Is XPU available: True\n"), None),
-        (built("2.6.0", "None", more="OS: macOS 15.3 (arm64)\n"), None),
-        (built("2.6.0+gitabc", "N/A"), None),
-    ]
+    (built("2.1.0+cpu", "Could not collect"), True),
+    (built("2.7.0+cpu.cxx11.abi", "None"), True),
+    (built("1.4.0", "None"), True),
+    (built("2.2.2", "Could not collect"), True),
+    (built("2.2.2", "12.1"), False),
+    (built("2.4.0+rocm6.1", "N/A", "6.1.40091-a8dbc0c19"), False),
+    (built("N/A", "N/A"), None),
+    (built("2.8.0+xpu", "Could not collect", more="Is XPU available: True\n"), None),
+    (built("2.8.0", "Could not collect", more="Is XPU available: True\n"), None),
+    (built("2.6.0", "None", more="OS: macOS 15.3 (arm64)\n"), None),
+    (built("2.6.0+gitabc", "N/A"), None),
 )
 def test_a_build_is_cpu_only_where_the_text_leaves_no_doubt(text: str, *, cpu_only: bool | None) -> None:
     snapshot = read_text(text + "Is CUDA available: False\n")
@@ -344,19 +341,17 @@ def test_wsl_is_told_by_its_kernel() -> None:
 
 
 @every(
-    [
-        ("Debian GNU/Linux 12 (bookworm) (x86_64)", "linux", "debian", "12"),
-        ("CentOS Linux 7 (Core) (x86_64)", "linux", "centos", "7"),
-        ("Red Hat Enterprise Linux 8.8 (Ootpa) (x86_64)", "linux", "rhel", "8.8"),
-        ("Rocky Linux 9.3 (Blue Onyx) (x86_64)", "linux", "rocky", "9.3"),
-        ("Amazon Linux 2 (x86_64)", "linux", "amzn", "2"),
-        ("TencentOS Linux 3.1 (Core) (x86_64)", "linux", "tencentos", "3.1"),
-        ("Arch Linux (x86_64)", "linux", "arch", None),
-        ("Some New Linux 1 (x86_64)", "linux", None, None),
-        ("Microsoft Windows 10 Pro (10.0.19045 64-bit)", "windows", None, None),
-        ("macOS 13.2 (arm64)", "macos", None, None),
-        ("Mac OSX 10.13.6", "macos", None, None),
-    ]
+    ("Debian GNU/Linux 12 (bookworm) (x86_64)", "linux", "debian", "12"),
+    ("CentOS Linux 7 (Core) (x86_64)", "linux", "centos", "7"),
+    ("Red Hat Enterprise Linux 8.8 (Ootpa) (x86_64)", "linux", "rhel", "8.8"),
+    ("Rocky Linux 9.3 (Blue Onyx) (x86_64)", "linux", "rocky", "9.3"),
+    ("Amazon Linux 2 (x86_64)", "linux", "amzn", "2"),
+    ("TencentOS Linux 3.1 (Core) (x86_64)", "linux", "tencentos", "3.1"),
+    ("Arch Linux (x86_64)", "linux", "arch", None),
+    ("Some New Linux 1 (x86_64)", "linux", None, None),
+    ("Microsoft Windows 10 Pro (10.0.19045 64-bit)", "windows", None, None),
+    ("macOS 13.2 (arm64)", "macos", None, None),
+    ("Mac OSX 10.13.6", "macos", None, None),
 )
 def test_the_system_by_its_title(title: str, os: str, distribution: str | None, version: str | None) -> None:
     platform = read_text(f"Is CUDA available: True\nOS: {title}\n").platform or Platform()

@@ -15,7 +15,7 @@ from envcheck.importers import importers, list_names, read_text
 from envcheck.importers.error_lines import MOST_LINES
 from envcheck.importers.kit.paste import LINE_COUNT_LIMIT, LINE_LIMIT, TEXT_LIMIT, Paste
 from envcheck.snapshot import Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.importers.pasting import errors_in, recorded, release_in, word
 from tests.thorough import examples
 
@@ -49,7 +49,7 @@ def test_the_importers_are_found_by_listing_the_most_trusted_first() -> None:
     assert len(set(list_names())) == len(importers())
 
 
-@pytest.mark.parametrize("text", ["", "  \n\n\t", "\ufeff"])
+@cases("text", "", "  \n\n\t", "\ufeff")
 def test_an_empty_text_is_refused_with_what_to_paste(text: str) -> None:
     with pytest.raises(UsageError, match=r"^the text is empty: paste what `python -m torch.utils.collect_env`"):
         read_text(text)
@@ -110,8 +110,7 @@ def test_of_many_long_lines_the_ends_are_read_and_it_is_said() -> None:
 
 
 def test_a_single_line_beyond_the_limit_is_cut() -> None:
-    text = "Nvidia driver 535.104.12\n" + "x" * 2 * TEXT_LIMIT
-    assert release_in(text) == "535.104.12"
+    assert release_in("Nvidia driver 535.104.12\n" + "x" * 2 * TEXT_LIMIT) == "535.104.12"
 
 
 def test_lines_between_the_ends_are_not_read_and_it_is_said() -> None:
@@ -156,32 +155,30 @@ def test_lone_surrogates_do_not_reach_the_report() -> None:
 
 
 @every(
-    [
-        "with CUDA capability sm_90 " * 140,
-        "GPU models and configuration: GPU 0: " * 100,
-        "Is CUDA available: " + "cudnn" * 790,
-        "\u0661.\u0662 " * 1_000,
-        "(pid=1, " * 500,
-        "**a" * 1_300,
-        "nvidia driver " * 280,
-        "Requirement already satisfied: a (" * 110,
-        "[conda] a 1.0 " * 280,
-        "| 0 X On | 00:00.0 | " * 190,
-        "|" + " " * 3_900 + "x",
-        "-- |" * 950 + "x",
-        "# " + "torch version " * 280,
-        "a, " * 1_300,
-        "{" * 3_900,
-        "PyTorch (" * 440,
-        "╭" + "─ " * 1_900,
-        "│" + " " * 3_900 + "x",
-        '{"log":"' + '","stream":"stderr"' * 200,
-        "\\n" * 1_900,
-        '"\\\\' * 1_300,
-        "'\"\\n" * 900,
-        "2025-01-01 00:00:00" + " - a" * 900,
-        "&lt;&amp;" * 400,
-    ]
+    "with CUDA capability sm_90 " * 140,
+    "GPU models and configuration: GPU 0: " * 100,
+    "Is CUDA available: " + "cudnn" * 790,
+    "\u0661.\u0662 " * 1_000,
+    "(pid=1, " * 500,
+    "**a" * 1_300,
+    "nvidia driver " * 280,
+    "Requirement already satisfied: a (" * 110,
+    "[conda] a 1.0 " * 280,
+    "| 0 X On | 00:00.0 | " * 190,
+    "|" + " " * 3_900 + "x",
+    "-- |" * 950 + "x",
+    "# " + "torch version " * 280,
+    "a, " * 1_300,
+    "{" * 3_900,
+    "PyTorch (" * 440,
+    "╭" + "─ " * 1_900,
+    "│" + " " * 3_900 + "x",
+    '{"log":"' + '","stream":"stderr"' * 200,
+    "\\n" * 1_900,
+    '"\\\\' * 1_300,
+    "'\"\\n" * 900,
+    "2025-01-01 00:00:00" + " - a" * 900,
+    "&lt;&amp;" * 400,
 )
 def test_a_long_text_of_the_worst_lines_is_read_soon(line: str) -> None:
     text = f"{line}\n" * (TEXT_LIMIT // 16 // (len(line) + 1))
@@ -190,18 +187,10 @@ def test_a_long_text_of_the_worst_lines_is_read_soon(line: str) -> None:
     assert time.monotonic() - started < SOON / 16
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "GPU{n} with CUDA capability sm_90 is not compatible",
-        "GPU {n}: x{n}",
-        "package{n}==1.{n}",
-        "|  {n}  X On | 00000000:00:01.0 Off | 0 |",
-        "error {n}",
-        "CUDA_{n}=1",
-        "\x1b[{n}mcuda error {n}\x1b]0;{n}",
-    ],
-)
+@cases("line",
+    "GPU{n} with CUDA capability sm_90 is not compatible", "GPU {n}: x{n}", "package{n}==1.{n}",
+    "|  {n}  X On | 00000000:00:01.0 Off | 0 |", "error {n}", "CUDA_{n}=1", "\x1b[{n}mcuda error {n}\x1b]0;{n}",
+)  # fmt: skip
 def test_many_different_things_are_read_soon(line: str) -> None:
     text = "".join(line.replace("{n}", str(number)) + "\n" for number in range(10_000))
     started = time.monotonic()
@@ -210,25 +199,9 @@ def test_many_different_things_are_read_soon(line: str) -> None:
 
 
 @every(
-    [
-        "\x1b]0;",
-        "\x1b[",
-        "\x1b[31m",
-        "\x9b1m",
-        "[",
-        '{"a":',
-        "> ",
-        "**",
-        "\n",
-        "pid=(",
-        "libcuda.so.1 ",
-        "\\n",
-        '"\\\\',
-        "&lt;",
-        "│ ",
-        "`",
-    ]
-)
+    "\x1b]0;", "\x1b[", "\x1b[31m", "\x9b1m", "[", '{"a":', "> ", "**", "\n", "pid=(", "libcuda.so.1 ", "\\n",
+    '"\\\\', "&lt;", "│ ", "`",
+)  # fmt: skip
 def test_one_line_of_three_megabytes_is_read_soon(piece: str) -> None:
     text = piece * (3 * 1024 * 1024 // len(piece))
     started = time.process_time()

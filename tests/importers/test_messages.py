@@ -1,14 +1,13 @@
-"""Facts in the messages of programs and in prose. Every text here was constructed after messages of those programs."""
+"""Facts in the messages of programs and in prose, constructed after those programs."""
 
 from __future__ import annotations
 
-import pytest
-
 from envcheck.importers import read_text
+from envcheck.importers.kit.named_gpus import models
 from envcheck.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
-from tests.rules.messages.test_error_lines import EXAMPLES
+from tests.rules.messages.examples import pairs
 
 NO_CODE = """\
 UserWarning:
@@ -68,21 +67,19 @@ def test_the_message_adds_the_code_to_the_torch_of_the_report() -> None:
 # --- the kernel's modules -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "kernel"),
-    [
-        (
-            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024",
-            Kernel(nvidia=KernelModule(loaded=True, version="550.90.07", flavour="proprietary")),
-        ),
-        (
-            "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01  Release Build",
-            Kernel(nvidia=KernelModule(loaded=True, version="570.158.01", flavour="open")),
-        ),
-        ("nouveau              2306048  4", Kernel(nouveau_loaded=True)),
-        ("nvidia              56717312  1 nvidia_modeset", Kernel(nvidia=KernelModule(loaded=True))),
-        ("SecureBoot enabled", Kernel(secure_boot=True)),
-    ],
+@cases(
+    "text, kernel",
+    (
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024",
+        Kernel(nvidia=KernelModule(loaded=True, version="550.90.07", flavour="proprietary")),
+    ),
+    (
+        "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01  Release Build",
+        Kernel(nvidia=KernelModule(loaded=True, version="570.158.01", flavour="open")),
+    ),
+    ("nouveau              2306048  4", Kernel(nouveau_loaded=True)),
+    ("nvidia              56717312  1 nvidia_modeset", Kernel(nvidia=KernelModule(loaded=True))),
+    ("SecureBoot enabled", Kernel(secure_boot=True)),
 )
 def test_modules(text: str, kernel: Kernel) -> None:
     found = read_text(text).kernel
@@ -95,28 +92,24 @@ def test_modules(text: str, kernel: Kernel) -> None:
 # --- prose --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "release"),
-    [
-        ("NVIDIA Driver Version: 510.60.02", "510.60.02"),
-        ("Nvidia driver 465.19.01", "465.19.01"),
-        ("- CUDA driver 570.133.20", "570.133.20"),
-        ("Nvidia Win10 driver 465.89", "465.89"),
-        ("nvidia-drivers-530.41.03", "530.41.03"),
-    ],
+@cases(
+    "text, release",
+    ("NVIDIA Driver Version: 510.60.02", "510.60.02"),
+    ("Nvidia driver 465.19.01", "465.19.01"),
+    ("- CUDA driver 570.133.20", "570.133.20"),
+    ("Nvidia Win10 driver 465.89", "465.89"),
+    ("nvidia-drivers-530.41.03", "530.41.03"),
 )
 def test_a_driver_in_prose(text: str, release: str) -> None:
     assert release_in(text) == release
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("GPU: RTX 4090, GTX 1080 Ti", ["RTX 4090", "GTX 1080 Ti"]),
-        ("NVIDIA GPU: Tesla T4", ["Tesla T4"]),
-        ("GPU: NVIDIA A100-SXM4-40GB", ["NVIDIA A100-SXM4-40GB"]),
-        ("* GPU: GTX 1080 (compute capability 6.1)", ["GTX 1080"]),
-    ],
+@cases(
+    "text, names",
+    ("GPU: RTX 4090, GTX 1080 Ti", ["RTX 4090", "GTX 1080 Ti"]),
+    ("NVIDIA GPU: Tesla T4", ["Tesla T4"]),
+    ("GPU: NVIDIA A100-SXM4-40GB", ["NVIDIA A100-SXM4-40GB"]),
+    ("* GPU: GTX 1080 (compute capability 6.1)", ["GTX 1080"]),
 )
 def test_gpus_in_prose(text: str, names: list[str]) -> None:
     listing = read_text(text).gpus
@@ -125,16 +118,14 @@ def test_gpus_in_prose(text: str, names: list[str]) -> None:
     assert not listing.complete
 
 
-@pytest.mark.parametrize(
-    ("text", "platform"),
-    [
-        ("Windows 11, Python 3.10.8", Platform(os="windows")),
-        ("Ubuntu 18.04, CUDA 11.1", Platform(os="linux", distribution="ubuntu", distribution_version="18.04")),
-        ("* OS:ubuntu 20.04", Platform(os="linux", distribution="ubuntu", distribution_version="20.04")),
-        ("CentOS 7.6", Platform(os="linux", distribution="centos", distribution_version="7.6")),
-        ("Windows 11 WSL2, CUDA 12.2", Platform(os="linux", wsl=True)),
-        ("Linux version 5.4.91-microsoft-standard-WSL2", Platform(os="linux", wsl=True)),
-    ],
+@cases(
+    "text, platform",
+    ("Windows 11, Python 3.10.8", Platform(os="windows")),
+    ("Ubuntu 18.04, CUDA 11.1", Platform(os="linux", distribution="ubuntu", distribution_version="18.04")),
+    ("* OS:ubuntu 20.04", Platform(os="linux", distribution="ubuntu", distribution_version="20.04")),
+    ("CentOS 7.6", Platform(os="linux", distribution="centos", distribution_version="7.6")),
+    ("Windows 11 WSL2, CUDA 12.2", Platform(os="linux", wsl=True)),
+    ("Linux version 5.4.91-microsoft-standard-WSL2", Platform(os="linux", wsl=True)),
 )
 def test_a_system_in_prose(text: str, platform: Platform) -> None:
     found = read_text(text).platform or Platform()
@@ -146,16 +137,14 @@ def test_a_system_in_prose(text: str, platform: Platform) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "version", "available"),
-    [
-        ("torch 2.7.0+cu128", "2.7.0+cu128", None),
-        ("- PyTorch version (GPU?): 2.4.1+cu121 (True)", "2.4.1+cu121", True),
-        ("- PyTorch version (GPU?): 2.4.1 (False)", "2.4.1", False),
-        ("torch 2.4.1 (True)", "2.4.1", None),
-        ("* PyTorch version:torch2.8.0+cu128", "2.8.0+cu128", None),
-        ("PyTorch: 2.8.0+cu128", "2.8.0+cu128", None),
-    ],
+@cases(
+    "text, version, available",
+    ("torch 2.7.0+cu128", "2.7.0+cu128", None),
+    ("- PyTorch version (GPU?): 2.4.1+cu121 (True)", "2.4.1+cu121", True),
+    ("- PyTorch version (GPU?): 2.4.1 (False)", "2.4.1", False),
+    ("torch 2.4.1 (True)", "2.4.1", None),
+    ("* PyTorch version:torch2.8.0+cu128", "2.8.0+cu128", None),
+    ("PyTorch: 2.8.0+cu128", "2.8.0+cu128", None),
 )
 def test_torch_in_prose(text: str, version: str, *, available: bool | None) -> None:
     torch = torch_in(text)
@@ -197,7 +186,7 @@ LINES = (
 )
 
 
-@every([line for lines in EXAMPLES.values() for line in lines])
+@every(lambda: [line for _, line in pairs()])
 def test_every_line_that_a_rule_knows_reaches_it(line: str) -> None:
     """What the rules' table of error lines knows must not be lost on the way to it."""
     assert line.strip() in errors_in(read_text(f"Ubuntu 22.04\n{line}\n"))
@@ -209,18 +198,12 @@ def test_lines_that_speak_of_a_failure(line: str) -> None:
     assert read_text(f"before\n{line}\nafter\n").observed_errors[0].line == 2
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Clang version: Could not collect",
-        "        HW Slowdown : Not Active",
-        "[pip3] No relevant packages",
-        "ECC Errors : 0",
-    ],
-)
+@cases("line",
+    "Clang version: Could not collect", "        HW Slowdown : Not Active", "[pip3] No relevant packages",
+    "ECC Errors : 0",
+)  # fmt: skip
 def test_lines_that_do_not(line: str) -> None:
-    snapshot = read_text(f"{line}\nUbuntu 22.04\n")
-    assert snapshot.observed_errors == ()
+    assert read_text(f"{line}\nUbuntu 22.04\n").observed_errors == ()
 
 
 def test_a_repeated_line_counts_once_and_their_number_is_bounded() -> None:
@@ -249,3 +232,71 @@ def test_the_list_of_code_in_the_newer_warning_is_read_line_by_line() -> None:
     )
     assert torch_in(text).gpu_code == ("sm_75", "sm_120")
     assert [(gpu.name, gpu.compute_capability) for gpu in gpus_in(text)] == [("Tesla V100-SXM2-32GB", "7.0")]
+
+
+# --- What a program found, in lines in which it asks for more -------------------------------------------------------
+
+
+@cases(
+    "line, capability",
+    ("ValueError: Machete kernel requires compute capability >= 9.0. Detected capability: 8.6", "8.6"),
+    ("RuntimeError: not supported for the current GPU. Min capability: 75. Current capability: 70.", "7.0"),
+    ("CUDA backend requires compute capability 5.0 or up, but found 3.5. Your GPU is not supported.", "3.5"),
+    ("NotImplementedError: fused MoE requires SM120 or SM121, got SM90.", "9.0"),
+    ("RuntimeError: the kernel requires SM120/SM121, current device is SM100", "10.0"),
+    ("Flash attention only supports gpu architectures in [sm80, sm121]. Attempting to run on a sm 7.5 gpu.", "7.5"),
+    ("ValueError: sparse attention supports compute capability 9.0; this tensor is on a (8, 6) device.", "8.6"),
+)
+def test_the_capability_that_was_found_is_that_of_the_gpu(line: str, capability: str) -> None:
+    (gpu,) = gpus_in(line)
+    assert (gpu.name, gpu.compute_capability) == (None, capability)
+
+
+def test_a_gpu_is_named_beside_its_capability() -> None:
+    (gpu,) = gpus_in(
+        "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. "
+        "Your Tesla T4 GPU has compute capability 7.5."
+    )
+    assert (gpu.name, gpu.compute_capability) == ("Tesla T4", "7.5")
+
+
+def test_the_capability_belongs_to_the_only_gpu_that_is_named() -> None:
+    line = "ValueError: Machete kernel requires compute capability >= 9.0. Detected capability: 8.6"
+    (gpu,) = gpus_in(f"NVIDIA GeForce RTX 3090\n{line}")
+    assert (gpu.name, gpu.compute_capability) == ("NVIDIA GeForce RTX 3090", "8.6")
+
+
+def test_what_is_asked_for_is_not_what_was_found() -> None:
+    for line in (
+        "RuntimeError: This kernel requires a GPU that has compute capability 9.0",
+        "NotImplementedError: DeepGEMM MegaMoE requires SM100 GPUs.",
+        "step 90 requires grad only, got 75 samples of compute capability tests",
+        "RuntimeError: fused MoE requires SM120, got 9000 tokens",
+    ):
+        assert read_text(line).gpus is None, line
+
+
+@every(
+    ("The minimum required CUDA driver version is 12.0, but the installed CUDA driver version is 11.4.", None, "11.4"),
+    ("Warp requires CUDA driver 12.0 or higher, but the current driver only supports CUDA 11.4", None, "11.4"),
+    ("the feature requires GPU driver version >= 570.158.01, but found 550.54.15", "550.54.15", None),
+)
+def test_the_driver_that_was_found(line: str, release: str | None, cuda: str | None) -> None:
+    assert read_text(line).driver == Driver(source="pasted text", release=release, cuda=cuda)
+
+
+@every(
+    ("RuntimeError: AutoSP requires PyTorch >= 2.9, found 2.7.1.", "2.7.1"),
+    ("ValueError: fp8 attention requires PyTorch >= 2.11.0. Detected 2.9.1+cu128.", "2.9.1+cu128"),
+    ("RuntimeError: Torch version must be at least 2.5 to use symmetric memory. Current version: 2.4.0", "2.4.0"),
+)
+def test_the_torch_that_was_found(line: str, version: str) -> None:
+    assert torch_in(line).version == version
+
+
+@every(
+    "a k8s cluster with GPU nodes, CUDA 12", "K8s 1.29, GPU Operator", "driver 510, CUDA 11.6 on the GPU node",
+    "GPU: ION cannon", "nvidia 340 is too old for this card",
+)  # fmt: skip
+def test_what_looks_like_an_old_model_is_none(line: str) -> None:
+    assert not list(models(line))

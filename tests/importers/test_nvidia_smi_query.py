@@ -1,4 +1,4 @@
-"""``nvidia-smi -q`` in text: constructed in the layouts of several drivers; what the XML of a real machine says."""
+"""``nvidia-smi`` in text: ``-q`` in the layouts of several drivers, its table, ``--version`` and ``-L``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,22 @@ import msgspec
 import pytest
 
 from envcheck.importers import read_text
-from envcheck.snapshot import Driver, Ecc, Gpu, Mig, Pcie, Power, Process, RowRemap, Temperature, Throttle
+from envcheck.snapshot import (
+    Driver,
+    Ecc,
+    Gpu,
+    Memory,
+    Mig,
+    Pcie,
+    Platform,
+    Power,
+    Process,
+    RowRemap,
+    Temperature,
+    Throttle,
+    Toolkit,
+)
+from tests.every import cases
 from tests.importers.pasting import errors_in, gpus_in, recorded
 
 SOURCE = "pasted text"
@@ -141,12 +156,10 @@ def test_processes_each_with_its_own_lines() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("devices", "count"),
-    [
-        ("    MIG Devices   : None\n", 0),
-        ("    MIG Device\n        Index   : 0\n    MIG Device\n        Index   : 1\n", 2),
-    ],
+@cases(
+    "devices, count",
+    ("    MIG Devices   : None\n", 0),
+    ("    MIG Device\n        Index   : 0\n    MIG Device\n        Index   : 1\n", 2),
 )
 def test_mig_devices(devices: str, count: int) -> None:
     found = one(f"    MIG Mode\n        Current   : Enabled\n        Pending   : Enabled\n{devices}")
@@ -199,3 +212,174 @@ def test_hostile_text_is_read_in_time(body: str) -> None:
     begun = time.monotonic()
     read_text(f"GPU 00000000:2D:00.0\n{body}")
     assert time.monotonic() - begun < 40
+
+
+# --- nvidia-smi's table, ``--version`` and ``-L`` -------------------------------------------------------------------
+
+
+def driver_in(text: str) -> Driver:
+    found = read_text(text).driver
+    assert found is not None
+    return found
+
+
+def test_a_recorded_table() -> None:
+    text = recorded("h200_smi.txt")
+    assert driver_in(text) == Driver(source=SOURCE, installed=True, release="580.159.04", cuda="13.0")
+    assert gpus_in(text) == (
+        Gpu(
+            source=SOURCE,
+            pci_bus_id="0000:00:06.0",
+            label="pasted-0",
+            index=0,
+            name="NVIDIA H200",
+            persistence_mode=True,
+            ecc=Ecc(source=SOURCE, enabled=True, volatile_uncorrected=0),
+            memory=Memory(source=SOURCE, used=0, total=143771 * MIB),
+            power=Power(source=SOURCE, draw=99, limit=700),
+            mig=Mig(source=SOURCE, enabled=False),
+        ),
+    )
+
+
+def test_a_recorded_table_of_eight_gpus() -> None:
+    listing = read_text(recorded("h200x8_smi.txt")).gpus
+    assert listing is not None
+    assert listing.complete
+    assert [gpu.index for gpu in listing.items] == list(range(8))
+    assert listing.items[7].pci_bus_id == "0000:00:0d.0"
+    assert read_text(recorded("h200x8_smi.txt")).observed_errors == ()
+
+
+@cases(
+    "banner, release, cuda",
+    ("| NVIDIA-SMI 390.48                 Driver Version: 390.59                    |", "390.59", None),
+    ("| NVIDIA-SMI 450.66       Driver Version: 450.66       CUDA Version: 11.0     |", "450.66", "11.0"),
+    ("| NVIDIA-SMI 530.46                 Driver Version: 531.61       CUDA Version: 12.1     |", "531.61", "12.1"),
+    ("| NVIDIA-SMI 610.43.02     KMD Version: 610.43.02     CUDA UMD Version: 13.3     |", "610.43.02", "13.3"),
+    ("| NVIDIA-SMI 440.59   Driver Version: 440.59   CUDA Version: N/A |", "440.59", None),
+    ("Driver Version: 450.80.02    CUDA Version: 11.0", "450.80.02", "11.0"),
+    ("NVIDIA-SMI: 450.80.02", "450.80.02", None),
+)
+def test_banners(banner: str, release: str, cuda: str | None) -> None:
+    assert (driver_in(banner).release, driver_in(banner).cuda) == (release, cuda)
+
+
+def test_the_version_report() -> None:
+    text = (
+        "NVIDIA-SMI version  : 550.54.14\nNVML version        : 550.54\nDRIVER version      : 550.54.14\n"
+        "CUDA Version        : 12.4\n"
+    )
+    assert driver_in(text) == Driver(
+        source=SOURCE, installed=True, release="550.54.14", cuda="12.4", nvml_version="550.54"
+    )
+
+
+def test_a_cuda_version_in_prose_is_not_the_drivers() -> None:
+    assert driver_in("NVIDIA Driver Version: 510.60.02\nCUDA Version: 11.5\n").cuda is None
+
+
+def test_a_cut_name_is_no_name() -> None:
+    text = (
+        "|   0  NVIDIA GeForce ...  Off  | 00000000:09:00.0  On |                  N/A |\n"
+        "| 30%   45C    P0    58W / 170W |    490MiB / 12288MiB |     12%      Default |\n"
+    )
+    (gpu,) = gpus_in(text)
+    assert (gpu.name, gpu.persistence_mode, gpu.ecc) == (None, False, None)
+    assert gpu.memory == Memory(source=SOURCE, used=490 * MIB, total=12288 * MIB)
+
+
+def test_the_only_gpu_takes_the_name_that_the_text_gives_elsewhere() -> None:
+    text = "GPU: RTX 3060\n|   0  NVIDIA GeForce ...  Off  | 00000000:09:00.0  On |                  N/A |\n"
+    assert [gpu.name for gpu in gpus_in(text)] == ["RTX 3060"]
+
+
+def test_only_windows_has_a_column_for_the_driver_model() -> None:
+    text = (
+        "| NVIDIA-SMI 551.78                 Driver Version: 551.78         CUDA Version: 12.4     |\n"
+        "| GPU  Name                     TCC/WDDM  | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
+        "|   0  NVIDIA GeForce RTX 4080      WDDM  |   00000000:01:00.0  On |                  N/A |\n"
+    )
+    assert read_text(text).platform == Platform(source=SOURCE, os="windows")
+    assert (gpus_in(text)[0].name, gpus_in(text)[0].persistence_mode) == ("NVIDIA GeForce RTX 4080", None)
+    assert read_text(recorded("h200_smi.txt")).platform is None
+
+
+def test_a_row_that_was_left_out_leaves_the_list_open() -> None:
+    listing = read_text("|   1  Tesla T4   Off | 00000000:00:05.0 Off |    0 |\n").gpus
+    assert listing is not None
+    assert not listing.complete
+
+
+def test_a_list_of_gpus_with_uuids_and_mig_devices() -> None:
+    text = (
+        "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-0e153505-8466-b46e-c83c-8251dbfbcacd)\n"
+        "  MIG 3g.40gb     Device  0: (UUID: MIG-0a1b2c3d-0000-1111-2222-333344445555)\n"
+        "GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-1e153505-8466-b46e-c83c-8251dbfbcacd)\n"
+    )
+    first, second = gpus_in(text)
+    assert first.uuid == "GPU-0e153505-8466-b46e-c83c-8251dbfbcacd"
+    assert first.mig is not None
+    assert [instance.uuid for instance in first.mig.instances or ()] == ["MIG-0a1b2c3d-0000-1111-2222-333344445555"]
+    assert (second.index, second.mig) == (1, None)
+
+
+MIG_MODE = """\
+| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
+|   0  NVIDIA A100-SXM4-40GB          On  |   00000000:07:00.0 Off |                   On |
+| N/A   34C    P0             55W /  400W |      38MiB /  40960MiB |     N/A      Default |
+|                                         |                        |              Enabled |
++-----------------------------------------+------------------------+----------------------+
+|   1  NVIDIA A100-SXM4-40GB          On  |   00000000:0F:00.0 Off |                   On |
+| N/A   33C    P0             52W /  400W |       0MiB /  40960MiB |     N/A      Default |
+|                                         |                        |              Enabled |
++-----------------------------------------+------------------------+----------------------+
+|   2  NVIDIA A100-SXM4-40GB          On  |   00000000:47:00.0 Off |                    0 |
+| N/A   33C    P0             52W /  400W |       0MiB /  40960MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+"""
+BOX = """\
+| MIG devices:                                                                            |
++------------------+----------------------------------+-----------+-----------------------+
+| GPU  GI  CI  MIG |                     Memory-Usage |        Vol|        Shared         |
+|      ID  ID  Dev |                       BAR1-Usage | SM     Unc| CE ENC  DEC  OFA  JPG |
+|==================+==================================+===========+=======================|
+"""
+INSTANCES = """\
+|  0    1   0   0  |              19MiB / 19968MiB    | 42      0 |  3   0    2    0    0 |
+|                  |                 0MiB / 32767MiB  |           |                       |
++------------------+----------------------------------+-----------+-----------------------+
+|  0    2   0   1  |              19MiB / 19968MiB    | 42      0 |  3   0    2    0    0 |
+|                  |                 0MiB / 32767MiB  |           |                       |
++------------------+----------------------------------+-----------+-----------------------+
+"""
+EMPTY = """\
+|  No MIG devices found                                                                   |
++-----------------------------------------------------------------------------------------+
+"""
+
+
+@cases(
+    "below, counts",
+    (BOX + INSTANCES, [2, 0, None]),
+    (BOX + EMPTY, [0, 0, None]),
+    (BOX + EMPTY + "\n| Processes:  |\n", [0, 0, None]),
+    (BOX + INSTANCES[: INSTANCES.rindex("\n+")], [None, None, None]),
+    (BOX, [None, None, None]),
+    ("", [None, None, None]),
+    ids=["instances", "none", "none, and more below", "cut off", "cut off at once", "no box"],
+)
+def test_the_box_of_mig_devices(below: str, counts: list[int | None]) -> None:
+    """The box lists what the GPUs in MIG mode have; one that is cut off says nothing of them."""
+    modes = [gpu.mig for gpu in gpus_in(MIG_MODE + below)]
+    assert [mig is not None and mig.enabled for mig in modes] == [True, True, False]
+    assert [None if mig is None or mig.instances is None else len(mig.instances) for mig in modes] == counts
+
+
+def test_nvccs_version() -> None:
+    text = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n"
+    toolkits = read_text(text).toolkits
+    assert toolkits is not None
+    assert toolkits.items == (Toolkit(source=SOURCE, path="unknown folder", version="12.1.105", on_path=True),)
+    assert not toolkits.complete

@@ -25,6 +25,7 @@ from envcheck.snapshot import (
     Temperature,
     Throttle,
 )
+from tests.every import cases
 from tests.importers.pasting import gpus_in, recorded
 
 SMI = recorded("h200_smi.xml")
@@ -173,8 +174,7 @@ def test_element_names_of_older_formats() -> None:
     assert found.power == Power(source=SOURCE, draw=49.44, limit=250, limit_default=255, limit_min=105, limit_max=314)
     assert found.throttle == Throttle(source=SOURCE, reasons=("sw_power_cap", "display_clock_setting"))
     assert found.ecc == Ecc(source=SOURCE, volatile_corrected=4, volatile_uncorrected=6)
-    assert found.recovery_action == "gpu_reset"
-    assert found.part_number == "900-21001-0000-000"
+    assert (found.recovery_action, found.part_number) == ("gpu_reset", "900-21001-0000-000")
     assert found.temperature == Temperature(source=SOURCE, gpu=40, slowdown=92, shutdown=95, gpu_max=88)
     assert found.not_supported == ("temperature.memory",)
 
@@ -193,11 +193,10 @@ def test_split_sram_errors_add_up() -> None:
         "<sram_uncorrectable_secded>2</sram_uncorrectable_secded><dram_uncorrectable>N/A</dram_uncorrectable>"
         "</volatile></ecc_errors>"
     )
-    assert found.ecc == Ecc(source=SOURCE, volatile_uncorrected=3)
-    assert found.not_supported == ()
+    assert (found.ecc, found.not_supported) == (Ecc(source=SOURCE, volatile_uncorrected=3), ())
 
 
-@pytest.mark.parametrize("refusal", ["N/A", "[N/A]", "Not Supported", "[Not Supported]"])
+@cases("refusal", "N/A", "[N/A]", "Not Supported", "[Not Supported]")
 def test_what_the_gpu_does_not_have_is_said_to_be_absent(refusal: str) -> None:
     found = one(f"<ecc_mode><current_ecc>{refusal}</current_ecc></ecc_mode><fan_speed>{refusal}</fan_speed>")
     assert found.ecc is None
@@ -207,11 +206,10 @@ def test_what_the_gpu_does_not_have_is_said_to_be_absent(refusal: str) -> None:
 
 def test_a_section_that_is_only_na_is_absent_whole() -> None:
     found = one("<remapped_rows>N/A</remapped_rows><mig_mode><current_mig>N/A</current_mig></mig_mode>")
-    assert (found.row_remap, found.mig) == (None, None)
-    assert found.not_supported == ("mig", "row_remap")
+    assert (found.row_remap, found.mig, found.not_supported) == (None, None, ("mig", "row_remap"))
 
 
-@pytest.mark.parametrize("silence", ["Requested functionality has been deprecated", "[Insufficient Permissions]", ""])
+@cases("silence", "Requested functionality has been deprecated", "[Insufficient Permissions]", "")
 def test_what_was_not_answered_is_unknown_and_not_absent(silence: str) -> None:
     found = one(f"<compute_mode>{silence}</compute_mode><persistence_mode>{silence}</persistence_mode>")
     assert (found.compute_mode, found.persistence_mode, found.not_supported) == (None, None, ())
@@ -258,10 +256,9 @@ def test_processes() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("said", "action"),
-    [("None", "none"), ("Reset", "gpu_reset"), ("Reboot", "node_reboot"), ("Drain and Reset", "drain_and_reset")],
-)
+@cases("said, action",
+    ("None", "none"), ("Reset", "gpu_reset"), ("Reboot", "node_reboot"), ("Drain and Reset", "drain_and_reset"),
+)  # fmt: skip
 def test_the_recovery_action(said: str, action: str) -> None:
     assert one(f"<gpu_recovery_action>{said}</gpu_recovery_action>").recovery_action == action
 
@@ -336,7 +333,7 @@ EXTERNAL_ENTITY = (
 )
 
 
-@pytest.mark.parametrize("text", [BILLION_LAUGHS, EXTERNAL_ENTITY])
+@cases("text", BILLION_LAUGHS, EXTERNAL_ENTITY)
 def test_no_entity_is_ever_expanded(text: str) -> None:
     started = time.monotonic()
     snapshot = read_text(text)
@@ -355,13 +352,7 @@ def test_attribute_defaults_of_an_internal_subset_have_no_effect() -> None:
     assert gpus_in(text)[0].pci_bus_id is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<nvidia_smi_log>" + "<a>" * 1_000_000,
-        "<nvidia_smi_log>" + "<a/>" * 1_000_000 + "</nvidia_smi_log>",
-    ],
-)
+@cases("text", "<nvidia_smi_log>" + "<a>" * 1_000_000, "<nvidia_smi_log>" + "<a/>" * 1_000_000 + "</nvidia_smi_log>")
 def test_deep_and_endless_documents_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="the document was refused"):
         read_text(text)

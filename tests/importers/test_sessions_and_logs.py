@@ -1,10 +1,9 @@
-"""Python sessions, installers, ``lspci``, DKMS, nvidia-smi's CSV, container images and nvcc's lists."""
+"""Package lists, Python sessions, installers, ``lspci``, DKMS, container images and nvcc's output."""
 
 from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +16,7 @@ from envcheck.importers.kit.telling import WHOLE, telling_places
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.snapshot import Kernel, KernelModule, Listing, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
 from tests.thorough import examples
 
@@ -79,12 +78,10 @@ def test_what_was_installed_last_counts_and_what_was_removed_is_gone() -> None:
 
 
 @every(
-    [
-        ("https://x.org/torch-2.5.1%2Bcu124-cp312-cp312-linux_x86_64.whl", "torch", "2.5.1+cu124"),
-        ("flash_attn-2.7.4-cp312-cp312-win_amd64.whl", "flash-attn", "2.7.4"),
-        ("  - pytorch=2.5.1=py3.11_cuda12.4_cudnn9.1.0_0", "pytorch", "2.5.1"),
-        ("RUN pip install 'xformers==0.0.28'", "xformers", "0.0.28"),
-    ]
+    ("https://x.org/torch-2.5.1%2Bcu124-cp312-cp312-linux_x86_64.whl", "torch", "2.5.1+cu124"),
+    ("flash_attn-2.7.4-cp312-cp312-win_amd64.whl", "flash-attn", "2.7.4"),
+    ("  - pytorch=2.5.1=py3.11_cuda12.4_cudnn9.1.0_0", "pytorch", "2.5.1"),
+    ("RUN pip install 'xformers==0.0.28'", "xformers", "0.0.28"),
 )
 def test_the_package_in_a_line(line: str, name: str, version: str) -> None:
     assert packages_in(line)[name] == version
@@ -96,8 +93,7 @@ def test_the_index_of_a_command_names_the_build() -> None:
 
 
 def test_an_index_that_is_only_recommended_names_no_build() -> None:
-    text = "torch 2.5.1\nplease see https://download.pytorch.org/whl/cu118 for other builds\n"
-    assert torch_in(text).cuda is None
+    assert torch_in("torch 2.5.1\nplease see https://download.pytorch.org/whl/cu118 for other builds\n").cuda is None
 
 
 # --- the machine --------------------------------------------------------------------------------------------------
@@ -125,13 +121,7 @@ def test_a_device_on_the_bus_and_its_driver() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("running", "built", "others"),
-    [
-        ("6.8.0-49-generic", False, ("6.8.0-48-generic",)),
-        ("6.8.0-48-generic", True, ()),
-    ],
-)
+@cases("running, built, others", ("6.8.0-49-generic", False, ("6.8.0-48-generic",)), ("6.8.0-48-generic", True, ()))
 def test_the_modules_that_dkms_installed(running: str, *, built: bool, others: tuple[str, ...]) -> None:
     text = f"{running}\nnvidia/550.127.05, 6.8.0-48-generic, x86_64: installed\n"
     module = (read_text(text).kernel or Kernel()).nvidia or KernelModule()
@@ -179,7 +169,7 @@ def test_telling_lines_that_are_left_out_are_counted() -> None:
     assert any("lines in the middle were not read" in detail for detail in told)
 
 
-@every(["{0} torch error {0} gpu", "torch 2.1.{1} with RTX {1} {0}", "INFO step {1}: gpu {1}", "{0}=={1}.0", "{0}"])
+@every("{0} torch error {0} gpu", "torch 2.1.{1} with RTX {1} {0}", "INFO step {1}: gpu {1}", "{0}=={1}.0", "{0}")
 def test_twenty_thousand_lines_are_read_soon(form: str) -> None:
     text = "\n".join(form.format(word(n), n) for n in range(20_000))
     started = time.process_time()
@@ -221,14 +211,12 @@ def test_no_text_raises_anything_but_a_refusal(text: str) -> None:
 
 
 @every(
-    [
-        ("C:\\Users\\x>python train.py", "windows", None),
-        ("(venv) PS D:\\work> python train.py", "windows", None),
-        ('  File "C:\\Users\\x\\site-packages\\torch\\__init__.py", line 1', "windows", None),
-        ("PS C:\\> wsl nvidia-smi", None, None),
-        ("5.15.153.1-microsoft-standard-WSL2", "linux", True),
-        ("6.8.0-49-generic", "linux", None),
-    ]
+    ("C:\\Users\\x>python train.py", "windows", None),
+    ("(venv) PS D:\\work> python train.py", "windows", None),
+    ('  File "C:\\Users\\x\\site-packages\\torch\\__init__.py", line 1', "windows", None),
+    ("PS C:\\> wsl nvidia-smi", None, None),
+    ("5.15.153.1-microsoft-standard-WSL2", "linux", True),
+    ("6.8.0-49-generic", "linux", None),
 )
 def test_prompts_and_kernels_tell_the_system(line: str, system: str | None, wsl: bool | None) -> None:  # noqa: FBT001
     platform = read_text(f"{line}\ntorch 2.5.1").platform
@@ -267,3 +255,109 @@ def test_ollama_ps_tells_where_the_model_runs() -> None:
 def test_topo_tells_how_many_gpus_there_are() -> None:
     text = "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV4\tPXB\t0-31\nGPU1\tNV4\t X \tSYS\t0-31\nNIC0\tPXB\tSYS\t X "
     assert [gpu.index for gpu in gpus_in(text)] == [0, 1]
+
+
+# --- Package lists. Every text here was constructed -----------------------------------------------------------------
+
+
+def packages(text: str) -> dict[str, str]:
+    return {package.name: package.version for package in environment_in(text).distributions or ()}
+
+
+@every(
+    ("torch==2.5.1+cu124\nflash_attn==2.5.7\n", {"torch": "2.5.1+cu124", "flash-attn": "2.5.7"}),
+    ("transformers== 4.42.4\n", {"transformers": "4.42.4"}),
+    ("- torch==2.5.1  # pinned\n", {"torch": "2.5.1"}),
+    (
+        "Package    Version\n---------- -------\nsix        1.16.0\nPillow     8.0.0\n",
+        {"six": "1.16.0", "pillow": "8.0.0"},
+    ),
+    ("torch                     2.4.1\n", {"torch": "2.4.1"}),
+    ("PyTorch                        1.3.1\n", {"torch": "1.3.1"}),
+    ("Name: torch\nVersion: 2.11.0+cu126\nSummary: Tensors\n", {"torch": "2.11.0+cu126"}),
+    ("Requirement already satisfied: torch>=1.8 in ./lib (from timm) (2.1.0)\n", {"torch": "2.1.0"}),
+    (
+        "ERROR: torchvision 0.15.0+cu117 requires torch==2.0.0, but you have torch 1.13.1 which is incompatible.\n",
+        {"torchvision": "0.15.0+cu117", "torch": "1.13.1"},
+    ),
+    ("onnxruntime 1.11.0 (java)\n", {"onnxruntime": "1.11.0"}),
+    (
+        "tensorrt-cu12-bindings 10.0.1\ntensorrt_cu12_libs 10.3.0\n",
+        {"tensorrt-cu12-bindings": "10.0.1", "tensorrt-cu12-libs": "10.3.0"},
+    ),
+    (
+        "sglang 0.4.1\nsgl-kernel 0.0.2\nflashinfer-python 0.2.0\n",
+        {"sglang": "0.4.1", "sgl-kernel": "0.0.2", "flashinfer-python": "0.2.0"},
+    ),
+)
+def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
+    assert packages(text) == found
+    assert not environment_in(text).distributions_complete
+
+
+@cases("text",
+    "pip install torch>=2.5.1", "Windows 10", "step 3 4", "TORCH_CUDA_ARCH_LIST    8.0", "CUDA 12.2",
+    "onnxruntime 1.9.0-gpu", "tensorrt-cu12-libs 10.3.0 does not work here",
+)  # fmt: skip
+def test_what_is_no_package(text: str) -> None:
+    try:
+        environments = read_text(f"{text}\n").environments
+    except UsageError:
+        return
+    assert environments is None or all(env.distributions is None for env in environments.items)
+
+
+def test_a_table_ends_where_its_rows_end() -> None:
+    text = "Package Version\n------- -------\nsix     1.16.0\n\nstep 3\nGPU 80\ntorch 2.0.1\n"
+    assert packages(text) == {"six": "1.16.0", "torch": "2.0.1"}
+
+
+CONDA = """\
+# Name                    Version                   Build  Channel
+cpuonly                   2.0                               0    pytorch
+cudatoolkit               10.1.243             h6bb024c_0
+pytorch                   1.11.0              py3.8_cpu_0    pytorch
+tensorflow-gpu            2.2.0                     <pip>
+torchmetrics              1.0.0                    pypi_0    pypi
+"""
+
+
+def test_a_list_of_conda_and_its_channels() -> None:
+    found = {
+        package.name: (package.version, package.build, package.channel)
+        for package in environment_in(CONDA).distributions or ()
+    }
+    assert found == {
+        "cpuonly": ("2.0", "0", "conda"),
+        "cudatoolkit": ("10.1.243", "h6bb024c_0", "conda"),
+        "pytorch": ("1.11.0", "py3.8_cpu_0", "conda"),
+        "tensorflow-gpu": ("2.2.0", None, "pip"),
+        "torchmetrics": ("1.0.0", None, "pip"),
+    }
+
+
+@cases(
+    "build, cuda, cudnn, cpu_only",
+    ("py3.8_cpu_0", None, None, True),
+    ("cpu_generic_py311_h8ca351a_0", None, None, True),
+    ("py3.9_cuda11.3_cudnn8.2.0_0", "11.3", "8.2.0", False),
+    ("py3.6_cuda10.0.130_cudnn7.4.2_2", "10.0", "7.4.2", False),
+    ("cuda126_mkl_py312_h30b5a27_300", "12.6", None, False),
+    ("cuda112py39h3bb1f2c_0", "11.2", None, False),
+    ("h1234567_0", None, None, None),
+)
+def test_condas_build_string_tells_how_torch_was_built(
+    build: str, cuda: str | None, cudnn: str | None, *, cpu_only: bool | None
+) -> None:
+    torch = torch_in(f"[conda] pytorch   2.1.0   {build}   conda-forge\n")
+    assert (torch.version, torch.cuda, torch.cudnn, torch.cpu_only) == ("2.1.0", cuda, cudnn, cpu_only)
+
+
+def test_a_cpu_wheel_says_so_in_its_version() -> None:
+    assert torch_in("torch==2.5.1+cpu\n").cpu_only is True
+    assert torch_in("torch==2.5.1\n").cpu_only is None
+
+
+def test_collect_envs_empty_lists_are_no_packages() -> None:
+    text = "Is CUDA available: True\n[pip3] No relevant packages\n[conda] Could not collect\n"
+    assert environment_in(text).distributions is None

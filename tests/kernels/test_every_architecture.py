@@ -17,6 +17,7 @@ from _pytest.mark.structures import ParameterSet
 from envcheck.compat.load import load_matrix
 from probes.measuring.kernels import FOLDER, STANDARD, CompileError, Nvrtc
 from probes.measuring.variants import EVERY_GPU, Variant, variants
+from tests.every import cases
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 
 Capability = tuple[int, int]
@@ -96,10 +97,7 @@ def test_old_and_new_are_claimed() -> None:
     assert set(COMPILED_ONLY) <= set(listed())
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("atomicAdd(wrong, 1ull)", "atomicAdd(wrongly, 1ull)"), ("dp4a.s32.s32", "dp4a.s32.s33")],
-)
+@cases("old, new", ("atomicAdd(wrong, 1ull)", "atomicAdd(wrongly, 1ull)"), ("dp4a.s32.s32", "dp4a.s32.s33"))
 def test_an_error_in_one_kernel_is_found(old: str, new: str, compilers: list[Nvrtc]) -> None:
     """One that the compiler finds, and one that only the assembler does, in a single variant."""
     with pytest.raises(CompileError):

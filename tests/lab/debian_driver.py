@@ -16,10 +16,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = {
-    "535": ("libcuda1", "libnvidia-ml1"),
-    "470": ("libnvidia-tesla-470-cuda1", "libnvidia-tesla-470-ml1"),
-}
+PACKAGES = {"535": ("libcuda1", "libnvidia-ml1"), "470": ("libnvidia-tesla-470-cuda1", "libnvidia-tesla-470-ml1")}
 SOURCES = Path("/etc/apt")
 SECONDS = 300
 

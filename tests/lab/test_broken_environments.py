@@ -29,15 +29,9 @@ pytestmark = [
 CPU_TORCH = "torch==2.13.0"
 
 TOLD_APART = {
-    "nvidia-wheel-conflict",
-    "onnxruntime-cpu-and-gpu",
-    "torch-family-mismatch",
-    "cuda-major-mismatch",
-    "library-shadowed",
-    "libstdcxx-too-old",
-    "gpu-code-missing",
-    "jax-plugin-mismatch",
-}
+    "nvidia-wheel-conflict", "onnxruntime-cpu-and-gpu", "torch-family-mismatch", "cuda-major-mismatch",
+    "library-shadowed", "libstdcxx-too-old", "gpu-code-missing", "jax-plugin-mismatch",
+}  # fmt: skip
 """The findings that these environments are about."""
 
 
@@ -105,8 +99,7 @@ def test_the_cpu_package_of_onnxruntime_over_the_gpu_one_and_a_gpu_without_code(
     assert "sm_" in evidence(broken.found("gpu-code-missing"))
 
     broken.install("onnxruntime==1.15.1")
-    report = broken.judge()
-    assert (report["primary"], broken.told()) == ("onnxruntime-cpu-and-gpu", {"onnxruntime-cpu-and-gpu"})
+    assert (broken.judge()["primary"], broken.told()) == ("onnxruntime-cpu-and-gpu", {"onnxruntime-cpu-and-gpu"})
     check = broken.found("onnxruntime-cpu-and-gpu")
     assert str(broken.site) in evidence(check)
     assert check["fixes"][0]["command"][-2:] == ["onnxruntime", "onnxruntime-gpu"]
@@ -224,8 +217,7 @@ def test_an_older_nvjitlink_beside_the_framework(linked: Broken) -> None:
     stray = linked.site / "torch" / "lib" / JITLINK
     shutil.copy(older_jitlink(linked), stray)
     linked.judge()
-    check = linked.found("nvjitlink-mismatch")
-    assert check["fixes"][0]["command"][:2] == ["mv", str(stray)]
+    assert linked.found("nvjitlink-mismatch")["fixes"][0]["command"][:2] == ["mv", str(stray)]
     assert str(stray) in evidence(linked.found("library-lacks-symbols"))
     stray.unlink()
     linked.judge()

@@ -1,4 +1,4 @@
-"""The driver probes against real libraries: Debian's libcuda and NVML without a device, older bindings from PyPI."""
+"""The driver probes against Debian's real libraries without a device, also behind a library that is none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import msgspec
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot import Gpu, Platform, Snapshot, Variables
 from envcheck.snapshot.merge import merge
 from probes import nvml
 from probes.kit.out import Out
@@ -24,10 +25,12 @@ from probes.kit.tree import Tree
 from tests.cli.calling import ROOT, envcheck
 from tests.collect.same_snapshot import differences, steady
 from tests.collect.test_collector import collect
+from tests.every import cases
 from tests.lab import debian_driver
 from tests.probes import fake_gpus
 from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
 from tests.probes.fake_parent import run_child
+from tests.rules.machines import check_of, checks_of
 
 pytestmark = pytest.mark.lab
 
@@ -62,7 +65,7 @@ def finding(libraries: Path | None) -> dict[str, str | None]:
     return {"LD_LIBRARY_PATH": None if libraries is None else str(libraries)}
 
 
-@pytest.mark.parametrize("probe", ["nvml", "cuda"])
+@cases("probe", "nvml", "cuda")
 def test_asking_makes_no_device_node(probe: str, driver: tuple[str, Path]) -> None:
     node = Path("/dev/nvidiactl")
     if node.exists():
@@ -89,7 +92,7 @@ def test_nvml_without_a_kernel_module(driver: tuple[str, Path]) -> None:
     assert ran.snapshot.gpus is None
 
 
-@pytest.mark.parametrize("through", ["installed bindings", "cuda-bindings==12.9.0", "cuda-bindings==13.0.0", "none"])
+@cases("through", "installed bindings", "cuda-bindings==12.9.0", "cuda-bindings==13.0.0", "none")
 def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, through: str) -> None:
     release, libraries = driver
     path = [wheel(through)] if "==" in through else []
@@ -101,8 +104,7 @@ def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, th
     assert result.text == "no CUDA-capable device is detected"
     assert result.library
     assert Path(result.library).name.startswith(f"libcuda.so.{release}.")
-    assert ran.driver.cuda == {"535": "12.2", "470": "11.4"}[release]
-    assert ran.driver.cuda_devices == 0
+    assert (ran.driver.cuda, ran.driver.cuda_devices) == ({"535": "12.2", "470": "11.4"}[release], 0)
     assert ran.snapshot.gpus is None
 
 
@@ -140,12 +142,12 @@ def test_the_library_has_every_call_that_measures(driver: tuple[str, Path]) -> N
     assert {name for name in called if not {name, f"{name}_v2"} & there} == set()
 
 
-@pytest.mark.parametrize("through", ["cuda-bindings==12.9.0", "cuda-bindings==13.0.0"])
+@cases("through", "cuda-bindings==12.9.0", "cuda-bindings==13.0.0")
 def test_older_bindings_start_to_measure(driver: tuple[str, Path], wheel: Wheel, through: str) -> None:
     assert started(driver[1], wheel(through)) == "CudaError: cuInit: CUDA_ERROR_NO_DEVICE (100)"
 
 
-@pytest.mark.parametrize("probe", ["bench.memory", "bench.links"])
+@cases("probe", "bench.memory", "bench.links")
 def test_newer_bindings_say_that_they_cannot_measure(driver: tuple[str, Path], probe: str) -> None:
     release, libraries = driver
     if release == "470":
@@ -166,7 +168,7 @@ def test_no_device_node_is_left_behind(driver: tuple[str, Path]) -> None:
     assert sorted(Path("/dev").glob("nvidia*")) == before
 
 
-@pytest.mark.parametrize(("probe", "field"), [("nvml", "nvml"), ("cuda", "cuda_init")])
+@cases("probe, field", ("nvml", "nvml"), ("cuda", "cuda_init"))
 def test_no_library_at_all(probe: str, field: str) -> None:
     if sys.platform != "linux" or Path("/proc/driver/nvidia").exists():
         pytest.skip("this machine has a driver of its own")
@@ -177,7 +179,7 @@ def test_no_library_at_all(probe: str, field: str) -> None:
     assert ran.status == "absent"
 
 
-@pytest.mark.parametrize(("probe", "field"), [("nvml", "nvml"), ("cuda", "cuda_init")])
+@cases("probe, field", ("nvml", "nvml"), ("cuda", "cuda_init"))
 def test_a_torn_library_is_not_a_missing_one(driver: tuple[str, Path], tmp_path: Path, probe: str, field: str) -> None:
     _, libraries = driver
     for soname in ("libcuda.so.1", "libnvidia-ml.so.1"):
@@ -200,15 +202,13 @@ def read_with(place: str | None, monkeypatch: pytest.MonkeyPatch, gpu: Any) -> G
     return read
 
 
-@pytest.mark.parametrize(
-    ("requirement", "unknown"),
-    [
-        ("nvidia-ml-py==12.535.77", {"addressing_mode", "fabric", "processes"}),
-        ("nvidia-ml-py==12.535.161", {"addressing_mode", "fabric"}),
-        ("nvidia-ml-py==12.560.30", {"addressing_mode"}),
-        ("nvidia-ml-py==12.575.51", {"addressing_mode"}),
-        ("nvidia-ml-py==13.580.82", set()),
-    ],
+@cases(
+    "requirement, unknown",
+    ("nvidia-ml-py==12.535.77", {"addressing_mode", "fabric", "processes"}),
+    ("nvidia-ml-py==12.535.161", {"addressing_mode", "fabric"}),
+    ("nvidia-ml-py==12.560.30", {"addressing_mode"}),
+    ("nvidia-ml-py==12.575.51", {"addressing_mode"}),
+    ("nvidia-ml-py==13.580.82", set()),
 )
 def test_older_bindings_read_the_same(
     wheel: Wheel,
@@ -291,3 +291,93 @@ def test_the_collector_finds_what_a_check_finds(driver: tuple[str, Path], tmp_pa
     assert driver[0] in json.dumps(ours["snapshot"]["driver"])
     assert list(differences(steady(ours["snapshot"]), steady(theirs["snapshot"]))) == []
     assert [check["id"] for check in theirs["checks"]] == [check["id"] for check in ours["checks"]]
+
+
+# --- A driver library that is none, first on LD_LIBRARY_PATH before Debian's real ones ------------------------------
+
+STUB = "int cuInit(unsigned f){return 34;} int cuDriverGetVersion(int*v){*v=12080;return 0;}"
+CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return debian_driver.driver_libraries("535", tmp_path_factory.mktemp("driver"))
+
+
+def empty(place: Path, _real: Path) -> None:
+    place.write_bytes(b"")
+
+
+def text(place: Path, _real: Path) -> None:
+    place.write_text("version https://git-lfs.github.com/spec/v1\n")
+
+
+def cut(place: Path, real: Path) -> None:
+    place.write_bytes((real / place.name).read_bytes()[:200_000])
+
+
+def folder(place: Path, _real: Path) -> None:
+    place.mkdir()
+
+
+def stub(place: Path, _real: Path) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    source = place.with_suffix(".c")
+    source.write_text(STUB)
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-Wl,-soname,{CUDA}", "-o", place, source], check=True)
+
+
+def seen(probe: str, path: str) -> Snapshot:
+    """What a probe tells; nothing where its process dies of the library."""
+    try:
+        return run_child(
+            probe, variables={"LD_LIBRARY_PATH": path}, more={"variables": {"LD_LIBRARY_PATH": path}}
+        ).snapshot
+    except AssertionError:
+        return Snapshot()
+
+
+def judged(first: Path, real: Path) -> Snapshot:
+    """What the probes see of a machine on whose path ``first`` lies before the real driver."""
+    path = f"{first}:{real}"
+    parts = [seen(name, path) for name in ("driver_files", "nvml", "cuda")]
+    named = Variables(source="process", values={"LD_LIBRARY_PATH": path}, complete=True)
+    return merge([*parts, Snapshot(variables=named, platform=Platform(os="linux", container="none"))])
+
+
+@cases(
+    "damage, name, why",
+    (empty, CUDA, "it is empty"),
+    (text, CUDA, "it is not an ELF file"),
+    (cut, CUDA, "it is cut off"),
+    (folder, CUDA, "it is a folder"),
+    (stub, CUDA, "it is a link-time stub"),
+    (empty, NVML, "it is empty"),
+    (cut, NVML, "it is cut off"),
+)
+def test_the_file_and_the_variable_are_named(
+    damage: Callable[[Path, Path], None], name: str, why: str, real: Path, tmp_path: Path
+) -> None:
+    damage(tmp_path / name, real)
+    found = check_of("driver-library-unusable", judged(tmp_path, real))
+    assert found.status == "fail"
+    assert f"{tmp_path / name}: {why}" in found.message
+    assert found.fixes[0].command == ("env", f"LD_LIBRARY_PATH={real}", "python")
+
+
+def test_the_real_libraries_alone_are_no_finding(real: Path, tmp_path: Path) -> None:
+    assert checks_of("driver-library-unusable", judged(tmp_path, real)) == ()
+
+
+def test_following_the_fix_ends_the_finding(real: Path, tmp_path: Path) -> None:
+    empty(tmp_path / CUDA, real)
+    _, setting, _ = check_of("driver-library-unusable", judged(tmp_path, real)).fixes[0].command
+    done = subprocess.run(
+        ["python3", "-c", f"import ctypes; print(ctypes.CDLL({CUDA!r}).cuDriverGetVersion(None))"],
+        env={**os.environ, "LD_LIBRARY_PATH": setting.partition("=")[2]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "1"  # the real library answers that no place for the version was given

@@ -23,6 +23,7 @@ from probes.kit.tree import Tree
 from probes.python.distributions import installed_in
 from probes.python.site import Site
 from tests.cli.calling import envcheck
+from tests.every import cases
 
 pytestmark = pytest.mark.lab
 
@@ -113,7 +114,7 @@ def test_each_is_found_and_nothing_is_wrong_with_its_files(found: dict[str, Fram
     assert problems == {"jax": "jaxlib, which it requires, is not installed"}
 
 
-@pytest.mark.parametrize("name", ["onnxruntime", "ctranslate2", "cupy-cuda12x", "numba-cuda", "jax-cuda12-plugin"])
+@cases("name", "onnxruntime", "ctranslate2", "cupy-cuda12x", "numba-cuda", "jax-cuda12-plugin")
 def test_what_is_read_is_what_it_says_when_it_is_imported(lab: Lab, found: dict[str, Framework], name: str) -> None:
     said, framework = lab.ask(name), found[name]
     assert framework.version == said["version"]
@@ -146,7 +147,7 @@ def cuobjdump(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tools[0])
 
 
-@pytest.mark.parametrize("name", ["torchvision", "xformers", "cupy-cuda12x", "ctranslate2", "jax-cuda12-plugin"])
+@cases("name", "torchvision", "xformers", "cupy-cuda12x", "ctranslate2", "jax-cuda12-plugin")
 def test_gpu_code_is_what_cuobjdump_lists(found: dict[str, Framework], cuobjdump: str, name: str) -> None:
     listed: set[str] = set()
     for binary in found[name].binaries or ():

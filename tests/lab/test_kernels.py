@@ -18,6 +18,7 @@ from probes.measuring import kernels
 from probes.measuring.device import Unavailable
 from probes.measuring.kernels import FOLDER, STANDARD, CompileError, Compiler, Nvrtc, prepared_name
 from probes.measuring.variants import Variant, variants
+from tests.every import cases
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 
 pytestmark = pytest.mark.lab
@@ -57,8 +58,7 @@ def least(variant: Variant) -> int:
 
 
 def test_the_compilers_know_what_they_are(compilers: dict[str, Nvrtc]) -> None:
-    assert compilers["11.8"].version == "11.8"
-    assert compilers["12.9"].version == "12.9"
+    assert (compilers["11.8"].version, compilers["12.9"].version) == ("11.8", "12.9")
     assert set(KEPLER) <= set(compilers["11.8"].architectures())
     assert {50, 90, 120} <= set(compilers["12.9"].architectures())
 
@@ -80,8 +80,7 @@ def test_it_compiles_for_every_gpu_that_it_is_claimed_for(
     if name == "11.8" and variant.options == ("-DMMA", "-DKIND=4"):
         pytest.skip("FP8 came with CUDA 12.1's assembler for 8.9")
     for number in claimed:
-        code = compiled(nvrtc, variant, number)
-        assert code[:4] == b"\x7fELF"
+        assert compiled(nvrtc, variant, number)[:4] == b"\x7fELF"
 
 
 @by_variant
@@ -139,9 +138,7 @@ def prepared(compilers: dict[str, Nvrtc], folder: Path, tmp_path_factory: pytest
 
 
 @by_variant
-@pytest.mark.parametrize(
-    "capability", [(5, 0), (5, 3), (6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 3), (11, 0), (12, 1), (13, 7)]
-)
+@cases("capability", (5, 0), (5, 3), (6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 3), (11, 0), (12, 1), (13, 7))
 def test_every_gpu_finds_code(
     variant: Variant, capability: tuple[int, int], prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

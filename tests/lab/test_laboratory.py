@@ -35,5 +35,4 @@ def test_a_healthy_environment_is_left_in_peace(entry: Healthy, tmp_path: Path, 
         health = bench.examine(entry, tmp_path, store)
     finally:
         shutil.rmtree(tmp_path, ignore_errors=True)
-    assert health.broken == ""
-    assert health.alarms == []
+    assert (health.broken, health.alarms) == ("", [])

@@ -20,6 +20,7 @@ from probes.installations.parts import Ask, Preload, examined
 from probes.kit.tree import Tree
 from probes.loader.script import _STARTED, called, imported, started
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, runpath
 
 pytestmark = pytest.mark.lab
@@ -178,7 +179,7 @@ def test_cusparse_without_and_with_nvjitlink(cuda: Lab) -> None:
     assert {nvjitlink, cusparse} <= truth
 
 
-@pytest.mark.parametrize("shadowed", [False, True])
+@cases("shadowed", False, True)
 def test_the_parts_of_cudnn(cuda: Lab, tmp_path: Path, *, shadowed: bool) -> None:
     """cuDNN opens its parts by name once it is called: LD_LIBRARY_PATH comes before the folder that it lies in."""
     cudnn = cuda.at("nvidia/cudnn/lib/libcudnn.so.9")
@@ -252,8 +253,7 @@ class Root(Workshop):
             self.at(path.lstrip("/")).chmod(0o755)
 
     def ldconfig(self, *folders: str) -> None:
-        conf = self.at("etc/ld.so.conf")
-        conf.write_text("".join(f"{folder}\n" for folder in folders))
+        self.at("etc/ld.so.conf").write_text("".join(f"{folder}\n" for folder in folders))
         subprocess.run(["/sbin/ldconfig", "-r", str(self.folder)], check=True, capture_output=True)
 
     def inside(self, names: Sequence[str], **variables: str) -> set[str]:
@@ -310,8 +310,7 @@ def test_a_cache_with_libraries_of_another_class(root: Root) -> None:
     if subprocess.run([*command, "-x", "c", "/dev/null"], capture_output=True, check=False).returncode:
         pytest.skip("this gcc does not link 32-bit libraries")
     root.ldconfig("/opt/second", "/opt/first")
-    truth = root.inside(["libdep.so.1"])
-    assert truth == root.guessed(["libdep.so.1"]) == {"/" + os.path.relpath(made, root.folder)}
+    assert root.inside(["libdep.so.1"]) == root.guessed(["libdep.so.1"]) == {"/" + os.path.relpath(made, root.folder)}
 
 
 def test_runpath_below_another_root(root: Root) -> None:

@@ -22,6 +22,7 @@ import pytest
 from envcheck.fleet import saved
 from envcheck.fleet.collective.record import FleetBench
 from envcheck.fleet.record import Fleet
+from tests.every import cases
 from tests.fleet.collective.stand_in import BANDWIDTH
 from tests.fleet.made import healthy
 
@@ -133,13 +134,7 @@ def test_each_of_the_different_nodes_is_named(cluster: Running, tmp_path: Path) 
     started = time.monotonic()
     found = cluster.fleet("--command", f"{sys.executable} {tmp_path}/answer.py", "--timeout", "30")
     assert time.monotonic() - started < 120
-    assert sorted(node.problem for node in found.nodes) == [
-        "",
-        "",
-        "",
-        "it printed no report",
-        "no answer within 30 s",
-    ]
+    assert sorted(node.problem for node in found.nodes) == ["", "", "", "it printed no report", "no answer within 30 s"]
     host = {node.name: node.host for node in found.nodes}
     told = [(each.what, each.value, [host[place.node] for place in each.places]) for each in found.differences]
     assert told == [("release", "570.1", ["node00003"])]
@@ -160,7 +155,7 @@ def ran(text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.mark.parametrize(("needed", "runs"), [("msgspec>=0.18", True), ("msgspec>=99", False)])
+@cases("needed, runs", ("msgspec>=0.18", True), ("msgspec>=99", False))
 def test_each_node_checks_what_the_program_needs(cluster: Running, needed: str, *, runs: bool) -> None:
     done = ran(f"{program(0, cluster.address, needed)}\nprint('checked', len(alive), 'nodes')")
     assert (f"checked {NODES} nodes" in done.stdout) is runs, done.stderr[-2000:]
@@ -176,7 +171,7 @@ print("ran on", sum(ray.get([task.options(scheduling_strategy=each).remote() for
 """
 
 
-@pytest.mark.parametrize(("needed", "runs"), [("msgspec>=0.18", True), ("msgspec>=99", False)])
+@cases("needed, runs", ("msgspec>=0.18", True), ("msgspec>=99", False))
 def test_each_worker_checks_before_its_first_task(cluster: Running, needed: str, *, runs: bool) -> None:
     done = ran(program(1, cluster.address, needed) + ON_EVERY_NODE)
     assert (f"ran on {NODES}" in done.stdout) is runs, done.stderr[-2000:]
@@ -198,9 +193,7 @@ os.execv(sys.executable, [sys.executable, sys.argv[2], sys.argv[3]])
 """
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "slow", "problem"), [({"speed": 0.5}, 1, ""), ({"killed": 1}, 0, "killed by SIGKILL")]
-)
+@cases("behaviour, slow, problem", ({"speed": 0.5}, 1, ""), ({"killed": 1}, 0, "killed by SIGKILL"))
 def test_the_node_that_slows_the_others_down_is_found(
     cluster: Running, tmp_path: Path, behaviour: dict[str, float], slow: int, problem: str
 ) -> None:

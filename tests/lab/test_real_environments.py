@@ -22,6 +22,7 @@ from envcheck.snapshot.merge import merge
 from probes import environments
 from probes.kit.out import Out
 from probes.kit.tree import Tree
+from tests.every import cases
 
 pytestmark = pytest.mark.lab
 
@@ -108,7 +109,7 @@ def pyenv_python(version: str) -> Path:
 # --- installations ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
+@cases("version", "2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 def test_an_interpreter_of_pyenv(version: str) -> None:
     program = pyenv_python(version)
     found = examine(program)
@@ -132,19 +133,15 @@ def test_python_path_and_user_folder(tmp_path: Path) -> None:
     (user / "mine-1.0.dist-info").mkdir(parents=True)
     (user / "mine-1.0.dist-info" / "METADATA").write_text("Name: mine\nVersion: 1.0\n")
     (tmp_path / "first-packages").mkdir()
-    extra = {
-        "PYTHONPATH": f"/gone:{tmp_path}/first-packages",
-        "PYTHONUSERBASE": str(tmp_path),
-        "PYTHONNOUSERSITE": "",
-    }
+    extra = {"PYTHONPATH": f"/gone:{tmp_path}/first-packages", "PYTHONUSERBASE": str(tmp_path), "PYTHONNOUSERSITE": ""}
     agrees(examine(program, {**VARIABLES, **extra}), started(program, **extra))
 
 
 # --- virtual environments -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [[], ["--copies"], ["--system-site-packages"]])
-@pytest.mark.parametrize("version", ["3.7", "3.11", "3.13"])
+@cases("options", [], ["--copies"], ["--system-site-packages"])
+@cases("version", "3.7", "3.11", "3.13")
 def test_a_virtual_environment_of_venv(tmp_path: Path, version: str, options: list[str]) -> None:
     need(pyenv_python(version), "-m", "venv", "--without-pip", *options, tmp_path / "env")
     found = examine(tmp_path / "env")
@@ -152,7 +149,7 @@ def test_a_virtual_environment_of_venv(tmp_path: Path, version: str, options: li
     agrees(found, started(tmp_path / "env" / "bin" / "python"))
 
 
-@pytest.mark.parametrize("version", ["3.9", "3.12"])
+@cases("version", "3.9", "3.12")
 def test_a_virtual_environment_of_uv(tmp_path: Path, version: str) -> None:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if uv is None:
@@ -213,7 +210,7 @@ def test_a_virtual_environment_whose_base_is_gone(tmp_path: Path) -> None:
 # --- pyenv's shims ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chosen", [{"variable": "3.9"}, {"file": "3.12"}, {"variable": "3.6:3.11"}, {}])
+@cases("chosen", {"variable": "3.9"}, {"file": "3.12"}, {"variable": "3.6:3.11"}, {})
 def test_a_shim_leads_where_pyenv_says(tmp_path: Path, chosen: dict[str, str]) -> None:
     shim = PYENV / "shims" / "python3"
     if not shim.exists():
@@ -240,8 +237,7 @@ def cpu_torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the CPU build of PyTorch, without what it depends on."""
     folder = tmp_path_factory.mktemp("torch") / "env"
     need(sys.executable, "-m", "venv", folder)
-    pip = folder / "bin" / "pip"
-    need(pip, "install", "-q", "--no-deps", "--only-binary=:all:", f"torch=={CPU_BUILD}")
+    need((folder / "bin" / "pip"), "install", "-q", "--no-deps", "--only-binary=:all:", f"torch=={CPU_BUILD}")
     return folder
 
 

@@ -180,8 +180,7 @@ def test_a_page_of_another_site_can_neither_frame_nor_read_nor_connect(
         socket,
     )
     assert connected == "refused"
-    read = page.evaluate("url => fetch(url).then(answer => answer.text()).catch(() => 'refused')", address)
-    assert read == "refused"
+    assert page.evaluate("url => fetch(url).then(answer => answer.text()).catch(() => 'refused')", address) == "refused"
 
 
 def test_the_policy_forbids_a_frame_by_itself(page: Page, address: str, elsewhere: Callable[[str], str]) -> None:

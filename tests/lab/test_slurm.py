@@ -22,6 +22,7 @@ import pytest
 from envcheck.fleet import saved
 from envcheck.fleet.collective.record import FleetBench
 from envcheck.fleet.record import Fleet
+from tests.every import cases
 from tests.fleet.collective.stand_in import BANDWIDTH
 from tests.fleet.made import healthy
 
@@ -389,7 +390,7 @@ def test_a_reason_of_somebody_else_stays(cluster: Cluster) -> None:
     cluster.resume("n1")
 
 
-@pytest.mark.parametrize("status", [*OTHERS, 127, 1])
+@cases("status", *OTHERS, 127, 1)
 def test_no_node_is_drained_when_envcheck_fails(cluster: Cluster, status: int) -> None:
     """With 1, Python itself ends: of an installation that is broken."""
     told = "ModuleNotFoundError: No module named 'envcheck'" if status == 1 else "envcheck: something"

@@ -90,10 +90,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (place / "bin/ssh").chmod(0o755)
     Path("/run/sshd").mkdir(exist_ok=True)
     command = [SERVER, "-D", "-e", "-f", "none", *(f"-o{key}={value}" for key, value in options.items())]
-    with (
-        (place / "log").open("wb") as log,
-        subprocess.Popen(command, stderr=log) as server,
-    ):
+    with (place / "log").open("wb") as log, subprocess.Popen(command, stderr=log) as server:
         variables = {**os.environ, "PATH": f"{place}/bin:{os.environ['PATH']}"}
         until = time.monotonic() + 20
         while subprocess.run(["ssh", "--", "n1", "true"], env=variables, capture_output=True, check=False).returncode:

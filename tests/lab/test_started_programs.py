@@ -15,13 +15,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed (apt-get install strace)"),
 ]
 
-COMMANDS = [
-    ["check"],
-    ["check", "--assume", "gpu==H100,driver==580"],
-    ["check", "--all-envs"],
-    ["bench"],
-    ["explain"],
-]
+COMMANDS = [["check"], ["check", "--assume", "gpu==H100,driver==580"], ["check", "--all-envs"], ["bench"], ["explain"]]
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.lab.debian_driver import driver_libraries
 
 pytestmark = pytest.mark.lab
@@ -34,15 +35,14 @@ def pyenv(version: str) -> Path:
     return found[-1]
 
 
-@pytest.mark.parametrize("release", ["535", "470"])
+@cases("release", "535", "470")
 def test_driver_libraries_with_no_gpu_behind_them(release: str, tmp_path: Path) -> None:
     libraries = driver_libraries(release, tmp_path / "driver")
     report = judged(cwd=tmp_path, LD_LIBRARY_PATH=str(libraries))
     assert (report["verdict"], report["primary"]) == ("fail", "no-nvidia-gpu")
     driver = report["snapshot"]["driver"]
     assert driver["installed"] is True
-    assert driver["nvml"]["name"] == "DRIVER_NOT_LOADED"
-    assert driver["cuda_init"]["name"] == "CUDA_ERROR_NO_DEVICE"
+    assert (driver["nvml"]["name"], driver["cuda_init"]["name"]) == ("DRIVER_NOT_LOADED", "CUDA_ERROR_NO_DEVICE")
     assert {
         library["version"].partition(".")[0] for library in driver["libraries"]["items"] if library.get("version")
     } >= {release}
@@ -63,11 +63,10 @@ def test_the_cpu_build_of_pytorch(tmp_path: Path) -> None:
     command = check["fixes"][0]["command"]
     assert command[:3] == ["uv", "pip", "install"]
     assert str(environment) in command
-    alone = judged(cwd=tmp_path)
-    assert alone["primary"] == "no-nvidia-gpu"
+    assert judged(cwd=tmp_path)["primary"] == "no-nvidia-gpu"
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.7"])
+@cases("version", "2.7", "3.7")
 def test_a_python_that_envcheck_itself_cannot_run_on(version: str, tmp_path: Path) -> None:
     report = judged("--python", str(pyenv(version)), "--assume", ASSUMED, cwd=tmp_path)
     (environment,) = [env for env in report["snapshot"]["environments"]["items"] if env.get("judged")]

@@ -19,12 +19,9 @@ from envcheck.refresh.index import File
 from envcheck.refresh.remote_wheel import RemoteWheel
 
 PLATFORMS = (
-    "manylinux_2_28_x86_64",
-    "manylinux_2_27_x86_64",
-    "manylinux_2_24_x86_64",
-    "manylinux2014_x86_64",
+    "manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux2014_x86_64",
     "manylinux1_x86_64",
-)
+)  # fmt: skip
 MOST = 256 << 20
 """Bytes of one member, unpacked."""
 

@@ -16,7 +16,7 @@ from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, TorchRow
 from envcheck.components import parse_components
 from envcheck.versions import CodeTarget, ComputeCapability
-from tests.every import every
+from tests.every import cases, every
 
 MATRIX = load_matrix()
 FILES = {
@@ -141,14 +141,14 @@ def test_the_old_cudnn_ends_where_the_other_file_begins() -> None:
         assert len({row.source[0].partition("/")[0] for row in rows if covers("cudnn", row.versions, release)}) == 1
 
 
-@pytest.mark.parametrize("name", ["jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt"])
+@cases("name", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt")
 def test_a_plugin_has_the_version_of_its_jaxlib(name: str) -> None:
     for row in BY_NAME[name]:
         assert row.needs["jaxlib"] == row.versions
         assert rows_for("jaxlib", row.versions.removeprefix("==")), row.id
 
 
-@pytest.mark.parametrize("name", ["jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin"])
+@cases("name", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")
 def test_jax_takes_nothing_newer_than_itself_and_never_goes_back(name: str) -> None:
     rows = sorted((row for row in BY_NAME["jax"] if name in row.needs), key=lambda row: numbers_of(row.versions))
     least = [numbers_of(row.needs[name]) for row in rows]
@@ -182,8 +182,7 @@ def test_every_torch_has_its_torchvision_and_torchaudio(torch: str) -> None:
 def test_triton_and_torch_name_each_other(torch: TorchRow) -> None:
     assert torch.triton is not None
     mine = parse_specifier(torch.triton).bounds[0].numbers
-    pinned = rows_for("triton", ".".join(map(str, mine)))
-    assert pinned == partners("triton", torch.version)
+    assert rows_for("triton", ".".join(map(str, mine))) == partners("triton", torch.version)
 
 
 @every(itertools.product([row for row in MATRIX.torch if row.all_builds], ["torchvision", "torchaudio"]))
@@ -311,20 +310,15 @@ def test_what_does_not_go_together(question: str) -> None:
     assert verdict(question) == "incompatible"
 
 
-@pytest.mark.parametrize("name", ["mxnet", "mxnet-cu112", "cntk", "cntk-gpu", "caffe", "caffe2"])
+@cases("name", "mxnet", "mxnet-cu112", "cntk", "cntk-gpu", "caffe", "caffe2")
 def test_projects_that_ended_name_their_last_stack(name: str) -> None:
     assert all(row.superseded for row in BY_NAME[name])
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "last", "after"),
-    [
-        ("cupy-cuda80", "4.0.0", "7.8.0", "8.0.0"),
-        ("cupy-cuda102", "7.2.0", "12.3.0", "13.0.0"),
-        ("cupy-cuda117", "10.6.0", "10.6.0", "11.0.0"),
-        ("cupy-cuda11x", "11.0.0", "13.6.0", "14.0.0"),
-    ],
-)
+@cases("name, first, last, after",
+    ("cupy-cuda80", "4.0.0", "7.8.0", "8.0.0"), ("cupy-cuda102", "7.2.0", "12.3.0", "13.0.0"),
+    ("cupy-cuda117", "10.6.0", "10.6.0", "11.0.0"), ("cupy-cuda11x", "11.0.0", "13.6.0", "14.0.0"),
+)  # fmt: skip
 def test_packages_that_ended(name: str, first: str, last: str, after: str) -> None:
     assert rows_for(name, first)
     assert rows_for(name, last)

@@ -1,8 +1,10 @@
-"""The figures of GPU models: consistent with the formula, with one another, and found under the names people use."""
+"""Figures of GPU models, bands of efficiency and rates of links: consistent with the formula and one another."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -10,9 +12,13 @@ import pytest
 from envcheck.compat.figures import Precision
 from envcheck.compat.gpu_names import _FORM, name_keys
 from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import GpuRow, RateRow
+from envcheck.compat.performance.quantities import QUANTITIES, Quantity, framework_tested, library_tested
+from envcheck.compat.relations.gpu_driver import architecture_name
+from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow
+from envcheck.rules.catalog import find_rule
+from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.versions import ComputeCapability
-from tests.every import every
+from tests.every import cases, every
 
 MATRIX = load_matrix()
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -141,20 +147,11 @@ def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow)
 
 
 @every(
-    [
-        ("H100 80GB HBM3", "fp16", 989.4e12),
-        ("H100 80GB HBM3", "fp8", 1978.9e12),
-        ("A100-SXM4-80GB", "bf16", 312e12),
-        ("L4", "fp16", 121e12),
-        ("L40S", "fp8", 733e12),
-        ("B200", "fp16", 2.25e15),
-        ("B200", "fp4", 9e15),
-        ("GB200", "fp4", 10e15),
-        ("GeForce RTX 4090", "bf16", 165.2e12),
-        ("GeForce RTX 5090", "fp4", 1676e12),
-        ("V100-SXM2-16GB", "fp16", 125e12),
-    ]
-)
+    ("H100 80GB HBM3", "fp16", 989.4e12), ("H100 80GB HBM3", "fp8", 1978.9e12), ("A100-SXM4-80GB", "bf16", 312e12),
+    ("L4", "fp16", 121e12), ("L40S", "fp8", 733e12), ("B200", "fp16", 2.25e15), ("B200", "fp4", 9e15),
+    ("GB200", "fp4", 10e15), ("GeForce RTX 4090", "bf16", 165.2e12), ("GeForce RTX 5090", "fp4", 1676e12),
+    ("V100-SXM2-16GB", "fp16", 125e12),
+)  # fmt: skip
 def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -> None:
     row = MATRIX.find_gpu(name)
     assert row is not None
@@ -216,8 +213,7 @@ def test_geforce_does_less_and_never_more() -> None:
 
 
 def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None:
-    without = {row.compute_capability for row in MATRIX.gpus if not row.tensor_cores}
-    assert without == {"7.5"}
+    assert {row.compute_capability for row in MATRIX.gpus if not row.tensor_cores} == {"7.5"}
     assert all(row.tensor_cores is False for row in MATRIX.gpus if row.name.startswith("GeForce GTX 16"))
     assert all(row.tensor_cores for row in MATRIX.gpus if "RTX" in row.name)
 
@@ -226,67 +222,65 @@ def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None
 
 
 @every(
-    [
-        # as nvidia-smi prints them
-        ("Tesla K80", "K80"),
-        ("Tesla P40", "P40"),
-        ("Tesla P100-PCIE-16GB", "P100-PCIE-16GB"),
-        ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB"),
-        ("Tesla V100S-PCIE-32GB", "V100S-PCIE-32GB"),
-        ("Tesla T4", "T4"),
-        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB"),
-        ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
-        ("NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"),
-        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
-        ("NVIDIA A10G", "A10G"),
-        ("NVIDIA L4", "L4"),
-        ("NVIDIA L40S", "L40S"),
-        ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3"),
-        ("NVIDIA H100 PCIe", "H100 PCIe"),
-        ("NVIDIA H100 NVL", "H100 NVL"),
-        ("NVIDIA H200", "H200"),
-        ("NVIDIA H200 NVL", "H200 NVL"),
-        ("NVIDIA GH200 480GB", "GH200 480GB"),
-        ("NVIDIA GH200 144G HBM3e", "GH200 144G HBM3e"),
-        ("NVIDIA B200", "B200"),
-        ("NVIDIA GB200", "GB200"),
-        ("NVIDIA B300 SXM6 AC", "B300 SXM6 AC"),
-        ("NVIDIA GB300", "GB300"),
-        ("NVIDIA GB10", "GB10"),
-        ("Orin (nvgpu)", "Jetson AGX Orin"),
-        ("NVIDIA Thor", "Jetson T5000"),
-        ("NVIDIA GeForce GTX 1060 6GB", "GeForce GTX 1060 6GB"),
-        ("NVIDIA GeForce RTX 3080", "GeForce RTX 3080"),
-        ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
-        ("NVIDIA GeForce RTX 5090", "GeForce RTX 5090"),
-        ("NVIDIA RTX A6000", "RTX A6000"),
-        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation"),
-        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell Server Edition"),
-        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition"),
-        # as people write them
-        ("RTX 5090", "GeForce RTX 5090"),
-        ("4090", "GeForce RTX 4090"),
-        ("3090 Ti", "GeForce RTX 3090 Ti"),
-        ("2080ti", "GeForce RTX 2080 Ti"),
-        ("1080 Ti", "GeForce GTX 1080 Ti"),
-        ("4090 laptop", "GeForce RTX 4090 Laptop GPU"),
-        ("4060 Ti 16GB", "GeForce RTX 4060 Ti 16GB"),
-        ("A6000", "RTX A6000"),
-        ("A5000", "RTX A5000"),
-        ("6000 Ada", "RTX 6000 Ada Generation"),
-        ("A100", "A100"),
-        ("H100", "H100"),
-        ("H100 SXM", "H100 80GB HBM3"),
-        ("h100 pcie", "H100 PCIe"),
-        ("H200 SXM", "H200"),
-        ("B200 SXM", "B200"),
-        ("V100S", "V100S-PCIE-32GB"),
-        ("P100-PCIE-16GB", "P100-PCIE-16GB"),
-        ("T4", "T4"),
-        ("Orin NX 16GB", "Jetson Orin NX 16GB"),
-        ("Tesla M2070", "M2050"),
-        ("GTX 580", "GeForce GTX 580"),
-    ]
+    # as nvidia-smi prints them
+    ("Tesla K80", "K80"),
+    ("Tesla P40", "P40"),
+    ("Tesla P100-PCIE-16GB", "P100-PCIE-16GB"),
+    ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB"),
+    ("Tesla V100S-PCIE-32GB", "V100S-PCIE-32GB"),
+    ("Tesla T4", "T4"),
+    ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB"),
+    ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
+    ("NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"),
+    ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
+    ("NVIDIA A10G", "A10G"),
+    ("NVIDIA L4", "L4"),
+    ("NVIDIA L40S", "L40S"),
+    ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3"),
+    ("NVIDIA H100 PCIe", "H100 PCIe"),
+    ("NVIDIA H100 NVL", "H100 NVL"),
+    ("NVIDIA H200", "H200"),
+    ("NVIDIA H200 NVL", "H200 NVL"),
+    ("NVIDIA GH200 480GB", "GH200 480GB"),
+    ("NVIDIA GH200 144G HBM3e", "GH200 144G HBM3e"),
+    ("NVIDIA B200", "B200"),
+    ("NVIDIA GB200", "GB200"),
+    ("NVIDIA B300 SXM6 AC", "B300 SXM6 AC"),
+    ("NVIDIA GB300", "GB300"),
+    ("NVIDIA GB10", "GB10"),
+    ("Orin (nvgpu)", "Jetson AGX Orin"),
+    ("NVIDIA Thor", "Jetson T5000"),
+    ("NVIDIA GeForce GTX 1060 6GB", "GeForce GTX 1060 6GB"),
+    ("NVIDIA GeForce RTX 3080", "GeForce RTX 3080"),
+    ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
+    ("NVIDIA GeForce RTX 5090", "GeForce RTX 5090"),
+    ("NVIDIA RTX A6000", "RTX A6000"),
+    ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation"),
+    ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell Server Edition"),
+    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition"),
+    # as people write them
+    ("RTX 5090", "GeForce RTX 5090"),
+    ("4090", "GeForce RTX 4090"),
+    ("3090 Ti", "GeForce RTX 3090 Ti"),
+    ("2080ti", "GeForce RTX 2080 Ti"),
+    ("1080 Ti", "GeForce GTX 1080 Ti"),
+    ("4090 laptop", "GeForce RTX 4090 Laptop GPU"),
+    ("4060 Ti 16GB", "GeForce RTX 4060 Ti 16GB"),
+    ("A6000", "RTX A6000"),
+    ("A5000", "RTX A5000"),
+    ("6000 Ada", "RTX 6000 Ada Generation"),
+    ("A100", "A100"),
+    ("H100", "H100"),
+    ("H100 SXM", "H100 80GB HBM3"),
+    ("h100 pcie", "H100 PCIe"),
+    ("H200 SXM", "H200"),
+    ("B200 SXM", "B200"),
+    ("V100S", "V100S-PCIE-32GB"),
+    ("P100-PCIE-16GB", "P100-PCIE-16GB"),
+    ("T4", "T4"),
+    ("Orin NX 16GB", "Jetson Orin NX 16GB"),
+    ("Tesla M2070", "M2050"),
+    ("GTX 580", "GeForce GTX 580"),
 )
 def test_a_name_finds_its_model(written: str, model: str) -> None:
     row = MATRIX.find_gpu(written)
@@ -294,7 +288,7 @@ def test_a_name_finds_its_model(written: str, model: str) -> None:
     assert row.name == model
 
 
-@pytest.mark.parametrize("written", ["T4 16GB", "RTX 4090 24GB", "L40S 48GB PCIe", "B200 180GB", "L4 PCIe"])
+@cases("written", "T4 16GB", "RTX 4090 24GB", "L40S 48GB PCIe", "B200 180GB", "L4 PCIe")
 def test_a_size_or_form_that_is_the_model_s_own_keeps_its_figures(written: str) -> None:
     row = MATRIX.find_gpu(written)
     assert row is not None
@@ -302,7 +296,7 @@ def test_a_size_or_form_that_is_the_model_s_own_keeps_its_figures(written: str) 
     assert row in MATRIX.gpus
 
 
-@pytest.mark.parametrize("written", ["RTX 4090 48GB", "H200 PCIe", "B200 192GB", "T4 32GB", "L40S SXM"])
+@cases("written", "RTX 4090 48GB", "H200 PCIe", "B200 192GB", "T4 32GB", "L40S SXM")
 def test_a_size_or_form_that_is_another_s_leaves_the_capability_alone(written: str) -> None:
     row = MATRIX.find_gpu(written)
     assert row is not None
@@ -311,11 +305,97 @@ def test_a_size_or_form_that_is_another_s_leaves_the_capability_alone(written: s
     assert (row.pcie_generation, row.pcie_width, row.device_ids) == (None, None, ())
 
 
-@pytest.mark.parametrize(
-    ("written", "capability", "sms"),
-    [("A100 40GB", "8.0", 108), ("A100 SXM4", "8.0", 108), ("V100 32GB", "7.0", 80), ("H100 80GB", "9.0", None)],
-)
+@cases("written, capability, sms",
+    ("A100 40GB", "8.0", 108), ("A100 SXM4", "8.0", 108), ("V100 32GB", "7.0", 80), ("H100 80GB", "9.0", None),
+)  # fmt: skip
 def test_a_family_tells_what_its_members_share(written: str, capability: str, sms: int | None) -> None:
     row = MATRIX.find_gpu(written)
     assert row is not None
     assert (row.compute_capability, row.sms, row.memory, row.bandwidth) == (capability, sms, None, None)
+
+
+# --- Bands of efficiency and rates of links -------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBES = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "probes").rglob("*.py")))
+METHODS = {"cublasLt", "kernel", "mma.sync", "copy engine", *(quantity.needs for quantity in QUANTITIES)}
+ARCHITECTURES = {row.name for row in MATRIX.architectures}
+NARROW = [row for row in MATRIX.efficiencies if not row.wide]
+
+
+def is_measured(name: str) -> bool:
+    """Whether a probe names it, as a whole or as a group and the member that it puts behind it."""
+    splits = (name.rpartition("-"), name.partition("-"))
+    group = any(f'"{first}-{{' in PROBES and f'"{rest}"' in PROBES.lower() for first, _, rest in splits)
+    return f'"{name}"' in PROBES or group
+
+
+@every(MATRIX.efficiencies)
+def test_a_band_is_one(row: EfficiencyRow) -> None:
+    least = 0.001 if library_tested(row.quantity) or framework_tested(row.quantity) else 0.2
+    assert least <= row.low < row.high <= 1.0
+    assert row.method in METHODS
+    assert row.architecture in {"", *ARCHITECTURES}
+    if row.gpu:
+        model = MATRIX.find_gpu(row.gpu)
+        assert model is not None
+        assert model.name == row.gpu
+        assert architecture_name(MATRIX, model.compute_capability) == row.architecture
+    assert row.precision in {"", *get_args(Precision)}
+    assert MATRIX.cite(row)
+
+
+@every(MATRIX.efficiencies)
+def test_what_it_is_about_is_measured(row: EfficiencyRow) -> None:
+    assert is_measured(row.quantity)
+    assert f'"{row.method}"' in PROBES
+
+
+@every(NARROW)
+def test_a_floor_for_others_lies_below_every_band_that_was_measured(row: EfficiencyRow) -> None:
+    floors = [
+        other
+        for other in MATRIX.efficiencies
+        if other.wide
+        and (other.quantity, other.method) == (row.quantity, row.method)
+        and other.precision in ("", row.precision)
+        and not other.architecture
+    ]
+    assert len(floors) == 1
+    assert floors[0].low <= row.low
+
+
+@every([row for row in MATRIX.efficiencies if row.wide])
+def test_a_floor_is_weak_and_for_any_architecture(row: EfficiencyRow) -> None:
+    assert (row.confidence, row.architecture, row.high) == ("weak", "", 1.0)
+
+
+@every(NARROW)
+def test_a_band_names_its_architecture(row: EfficiencyRow) -> None:
+    assert row.architecture
+
+
+@every(QUANTITIES)
+def test_a_band_is_a_share_of_a_ceiling(quantity: Quantity) -> None:
+    assert (quantity.name in {row.quantity for row in MATRIX.efficiencies}) == bool(quantity.ceiling)
+
+
+@every(QUANTITIES)
+def test_every_quantity_is_measured(quantity: Quantity) -> None:
+    assert is_measured(quantity.name)
+
+
+def test_every_rule_on_figures_exists() -> None:
+    assert all(find_rule(name) for name in MEASURED)
+
+
+def test_a_lane_carries_more_with_each_generation() -> None:
+    rates = [row.lane for row in sorted(MATRIX.links, key=lambda row: row.generation)]
+    assert [row.generation for row in MATRIX.links] == list(range(1, len(rates) + 1))
+    assert all(1.9 < later / earlier < 2.01 for earlier, later in itertools.pairwise(rates))
+
+
+@pytest.mark.parametrize("row", MATRIX.links, ids=lambda row: row.id)
+def test_a_lane_carries_its_transfers_less_the_code(row: LinkRow) -> None:
+    transfers = {1: 2.5e9, 2: 5e9, 3: 8e9, 4: 16e9, 5: 32e9}[row.generation]
+    assert row.lane == pytest.approx(transfers * (8 / 10 if row.generation <= 2 else 128 / 130) / 8, rel=1e-4)

@@ -1,8 +1,4 @@
-"""Knowledge is data: outside the readers of formats, code holds no more pattern with a name of the field than these.
-
-What a program prints, how its packages are called and what their versions mean are rows. A form may stay that a
-standard or a file fixes, and what a rule about one project alone says of that project's own parts.
-"""
+"""Knowledge is data: code holds no patterns outside its readers, and no list of names or behaviours again."""
 
 from __future__ import annotations
 
@@ -12,7 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from envcheck.compat.families import row_of
 from envcheck.compat.load import load_matrix
+from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.compat.tables import Trait
+from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
+from probes.kit import library_names
+from tests.every import cases
 
 ROOT = Path(__file__).parents[2] / "envcheck"
 READERS_OF_FORMATS = ("importers/", "tui/")
@@ -136,3 +138,186 @@ def _collections() -> Iterator[tuple[str, set[str]]]:
 def _text_in(node: ast.expr) -> str:
     parts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
     return "".join(part for part in parts if isinstance(part, str))
+
+
+# --- How frameworks behave is a row: no module lists the beginnings of their names again ----------------------------
+
+OF_OTHERS = {
+    "compat/performance/quantities.py": "the frameworks that are measured",
+    "compat/names.py": "the other names of components",
+    "importers/kit/telling.py": "words of the lines that a long text is searched for",
+    "report/page/essentials.py": "the distributions that the page names",
+    "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
+    "rules/fixes/frameworks.py": "how each project's build for CUDA is installed",
+    "rules/packages/doubled.py": "two projects with rules of their own",
+    "rules/packages/required.py": "the packages that other rules speak of",
+}
+"""Modules that name several projects' frameworks for what only they know of them."""
+
+
+@cases(
+    "trait, with_it, without",
+    ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
+    ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
+    (
+        "builds-listed",
+        ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2"),
+        ("paddlepaddle-gpu", "jaxlib"),
+    ),
+    ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
+    ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
+    ("own-kernels", ("flash-attn", "xformers", "transformer-engine-cu12", "vllm"), ("torch", "triton", "cupy")),
+    ("needs-its-kernels", ("flash-attn-3", "vllm", "transformer-engine-cu13"), ("flash-attn", "xformers")),
+    ("compiles-where-it-runs", ("deepspeed", "gsplat", "tinycudann"), ("torch", "flash-attn")),
+    ("toolkit-of-torch", ("deepspeed",), ("gsplat", "exllamav2")),
+    ("needs-compiled-parts", ("flash-attn", "torchvision", "bitsandbytes"), ("xformers", "torch")),
+    ("loses-compiled-parts", ("xformers",), ("flash-attn", "torchvision")),
+    ("compiled-by-pip", ("flash-attn", "transformer-engine-torch"), ("xformers", "vllm")),
+    ("cuda-of-torch", ("torchvision", "torchaudio"), ("xformers", "torch")),
+    ("distributes-torch", ("torch", "pytorch-gpu"), ("torchvision", "torch-tensorrt", "pytorch-cuda")),
+    ("released-with-torch", ("torchvision", "torch-tensorrt", "triton"), ("torch", "xformers", "flash-attn")),
+    ("on-torch-index", ("torchaudio", "xformers"), ("torchtext", "flash-attn", "triton")),
+    ("chooses-cuda-of-torch", ("pytorch-cuda", "cudatoolkit"), ("pytorch", "cpuonly", "cuda-toolkit")),
+    ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
+    ("binary-interface", ("numpy", "torch"), ("scipy", "transformers", "cupy-cuda12x", "pandas")),
+    ("for-a-part", ("triton", "nvidia-cudnn-cu12", "nvidia-cusparselt"), ("torch", "nvidia-nccl-cu12", "cudnn")),
+    ("part-for-cuda", ("jax-cuda12-plugin", "jax-cuda13-pjrt"), ("jax", "jaxlib", "cupy-cuda12x")),
+    ("brings-cuda", ("nvidia-cuda-nvcc", "cuda-toolkit", "cuda-libraries"), ("cuda-python", "cuda-bindings")),
+    ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
+    (
+        "shares-its-folder",
+        ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
+        ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch"),
+    ),
+    ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
+)
+def test_the_traits_of_frameworks(trait: Trait, with_it: tuple[str, ...], without: tuple[str, ...]) -> None:
+    matrix = load_matrix()
+    assert [name for name in with_it if not matrix.has_trait(name, trait)] == []
+    assert [name for name in without if matrix.has_trait(name, trait)] == []
+
+
+def test_no_module_lists_the_names_again() -> None:
+    named = {(name.removesuffix("*"), row.project) for row in load_matrix().traits for name in row.names}
+    project_of = dict(named)
+    assert len(project_of) == len(named), "a name belongs to one project, whatever the order of the rows"
+    of_one_row = [{name.removesuffix("*") for name in row.names} for row in load_matrix().traits]
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        for texts in _collections_traits(ast.parse(path.read_text()))
+        if len({project_of[text] for text in texts & project_of.keys()}) > 1
+        or any(len(texts & names) > 1 for names in of_one_row)
+    }
+    assert found == set(OF_OTHERS)
+
+
+def _collections_traits(tree: ast.Module) -> Iterator[set[str]]:
+    """The texts that stand in each collection."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple | ast.List | ast.Set):
+            yield {str(each.value) for each in node.elts if isinstance(each, ast.Constant)}
+        elif isinstance(node, ast.Dict):
+            yield {str(each.value) for each in node.keys if isinstance(each, ast.Constant)}
+
+
+# --- One catalogue of library families: the probes hold the same rows, and no module lists them again ---------------
+
+ROOT_FAMILIES = Path(__file__).parents[2]
+OF_OTHERS_FAMILIES = {
+    "envcheck/compat/performance/quantities.py": "the libraries whose work is measured, and their titles",
+    "envcheck/tui/widgets/stack.py": "the libraries that the application shows, and their titles",
+    "probes/frameworks/numba.py": "what Numba opens",
+    "probes/loader/symbols.py": "how the functions of libraries begin",
+    "probes/kit/library_names.py": "the catalogue, as probes need it",
+    "probes/cuda_libraries/answer.py": "the function that each library answers its version by",
+    "probes/trials/libraries.py": "the same, of loaded ones",
+    "probes/frameworks/cupy.py": "names of CuPy's modules",
+    "probes/installations/parts.py": "names in the files of frameworks",
+    "probes/installations/pathfinder.py": "cuda-pathfinder's own tables",
+}
+"""Modules that name several families for what only they know of them."""
+_FEW = 3
+FILES = ("cublasLt", "nvblas", "cudnn_ops", "nvrtc-builtins", "nppial", "cusparseLt", "nvinfer_plugin", "cudss")
+
+
+def test_probes_hold_the_rows_of_the_catalogue() -> None:
+    assert [(each.name, each.files, each.numbered, each.part, each.owners) for each in library_names.FAMILIES] == [
+        (row.name, row.files, row.numbered, row.part, row.owners) for row in load_matrix().families
+    ]
+    held = {each.wheel: each.sonames for each in library_names.FAMILIES if each.sonames}
+    assert held == {row.wheel: row.sonames for row in load_matrix().families if row.sonames}
+
+
+def test_every_file_that_a_probe_finds_is_of_the_same_family_everywhere() -> None:
+    for name in (
+        "cublasLt",
+        "nvblas",
+        "cudnn_ops",
+        "nvrtc-builtins",
+        "nppial",
+        "cusparseLt",
+        "nvinfer_plugin",
+        "cudss",
+    ):
+        found, row = library_names.row_of(name), row_of(name)
+        assert found is not None
+        assert row is not None
+        assert found.name == row.name
+        assert name_of(f"lib{name}.so.12") is not None
+    assert library_names.row_of("jpeg") is None
+
+
+@cases(
+    "family, wheel, extra",
+    ("cublasLt", "nvidia-cublas", "cublas"),
+    ("nvrtc-builtins", "nvidia-cuda-nvrtc", "nvrtc"),
+    ("cudart", "nvidia-cuda-runtime", "cudart"),
+    ("nppial", "nvidia-npp", "npp"),
+    ("cusparseLt", "nvidia-cusparselt", None),
+    ("cudnn_ops", "nvidia-cudnn", None),
+    ("nvinfer", None, None),
+)
+def test_wheels_come_from_the_catalogue(family: str, wheel: str | None, extra: str | None) -> None:
+    assert wheel_with(family) == wheel
+    assert toolkit_extra(family) == extra
+    assert wheel is None or wheel_of(f"{wheel}-cu12") is not None
+
+
+def test_no_module_lists_families_again() -> None:
+    words = {row.name.lower() for row in load_matrix().families} - {"cuda", "magma", "nvidia-ml"}
+    found = {
+        path.relative_to(ROOT_FAMILIES).as_posix()
+        for folder in ("envcheck", "probes")
+        for path in (ROOT_FAMILIES / folder).rglob("*.py")
+        if _named(path.read_text(), words) > _FEW
+        and any(_named(text, words) > _FEW for text in _lists(ast.parse(path.read_text())))
+    }
+    assert found == set(OF_OTHERS_FAMILIES)
+
+
+def _named(text: str, words: set[str]) -> int:
+    return len(set(re.findall(r"[a-z]+(?:_host)?", text.lower())) & words)
+
+
+def _lists(tree: ast.Module) -> Iterator[str]:
+    """Texts and collections of texts, without docstrings."""
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Set | ast.Dict)
+            and id(node) not in said
+        ):
+            parts = (part for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+            yield " ".join(str(part.value) for part in parts)
+
+
+@cases("family", "cublas", "cudart", "cufft", "curand", "cusolver", "cusparse", "nppc")
+@cases("cuda", "8.0", "9.0", "9.1", "9.2", "10.0")
+def test_files_of_old_toolkits_carry_the_number_of_the_toolkit(family: str, cuda: str) -> None:
+    assert cuda_majors(load_matrix(), family, cuda) == {int(cuda.partition(".")[0])}
+
+
+def test_files_with_a_number_of_their_own_belong_to_the_toolkits_that_bring_them() -> None:
+    assert cuda_majors(load_matrix(), "cufft", "10") == {11}
+    assert cuda_majors(load_matrix(), "curand", "10.3") == {11, 12, 13}

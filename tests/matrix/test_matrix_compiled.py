@@ -14,6 +14,7 @@ from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder, row_file
 from envcheck.compat.load import read_compiled, read_folder
 from envcheck.compat.matrix import Matrix
 from envcheck.errors import MatrixError
+from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,9 +62,7 @@ def test_rows_of_one_name_are_decoded_alone(tmp_path: Path) -> None:
         matrix.rows_of("tensorflow")
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"drivers": [{"branch": "five"}]}', b'{"sources": 5}', b'{"releases": []}']
-)
+@cases("content", b"", b"{", b"[]", b'{"drivers": [{"branch": "five"}]}', b'{"sources": 5}', b'{"releases": []}')
 def test_a_damaged_compiled_matrix_is_said_to_be_so(tmp_path: Path, content: bytes) -> None:
     compiled = tmp_path / COMPILED
     compiled.write_bytes(content)

@@ -6,7 +6,6 @@ import itertools
 import re
 from collections import defaultdict
 
-import pytest
 from packaging.version import Version
 
 from envcheck.compat.gpu_names import name_keys
@@ -19,7 +18,7 @@ from envcheck.compat.relations.torch import builds, targets_of
 from envcheck.compat.specifier import covered, parse_specifier
 from envcheck.compat.tables import CudaRow, GpuRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
-from tests.every import every
+from tests.every import cases, every
 
 MATRIX = load_matrix()
 CUDA = {version: row for row in MATRIX.cuda if (version := CudaVersion.parse(row.version))}
@@ -63,8 +62,7 @@ def sm(text: str) -> CodeTarget:
 
 def test_cuda_is_listed_from_6_0_without_a_gap() -> None:
     versions = list(CUDA)
-    assert versions == sorted(versions)
-    assert versions[:5] == [(6, 0), (6, 5), (7, 0), (7, 5), (8, 0)]
+    assert (versions, versions[:5]) == (sorted(versions), [(6, 0), (6, 5), (7, 0), (7, 5), (8, 0)])
     assert [minor for major, minor in versions if major == 9] == [0, 1, 2]
     assert [minor for major, minor in versions if major == 10] == [0, 1, 2]
     assert [minor for major, minor in versions if major == 11] == list(range(9))
@@ -72,13 +70,13 @@ def test_cuda_is_listed_from_6_0_without_a_gap() -> None:
     assert [minor for major, minor in versions if major == 13] == list(range(6))
 
 
-@pytest.mark.parametrize("field", ["driver_linux", "driver_windows"])
+@cases("field", "driver_linux", "driver_windows")
 def test_minimum_drivers_grow_with_cuda(field: str) -> None:
     minima = [driver(getattr(row, field)) for version, row in CUDA.items() if version >= (7, 0)]
     assert minima == sorted(minima)
 
 
-@pytest.mark.parametrize("field", ["driver_linux", "driver_windows"])
+@cases("field", "driver_linux", "driver_windows")
 def test_from_cuda_11_on_a_major_has_one_minimum(field: str) -> None:
     minima = defaultdict(set)
     for version, row in CUDA.items():
@@ -95,7 +93,7 @@ def test_a_disputed_minimum_is_the_lower_one() -> None:
             assert driver(row.disputed_windows) < driver(row.driver_windows)
 
 
-@pytest.mark.parametrize("field", ["driver_linux", "driver_windows"])
+@cases("field", "driver_linux", "driver_windows")
 def test_releases_of_a_minor_need_ever_newer_drivers(field: str) -> None:
     for row in MATRIX.cuda:
         releases = [Version(update.release) for update in row.updates]
@@ -146,7 +144,7 @@ def test_only_12_7_is_no_toolkit() -> None:
 # --- drivers ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("system", ["linux", "windows"])
+@cases("system", "linux", "windows")
 def test_cuda_grows_with_the_branch(system: str) -> None:
     rows = [row for row in MATRIX.drivers if row.os == system]
     assert [row.branch for row in rows] == sorted(row.branch for row in rows)
@@ -260,13 +258,13 @@ def test_torch_releases_are_in_order_and_whole() -> None:
     assert minors == {(1, minor) for minor in range(14)} | {(2, minor) for minor in range(16)}
 
 
-@pytest.mark.parametrize("field", ["python_min", "python_max", "default_cuda"])
+@cases("field", "python_min", "python_max", "default_cuda")
 def test_pythons_and_the_default_cuda_only_move_on(field: str) -> None:
     values = [Version(getattr(row, field)) for row in MATRIX.torch]
     assert values == sorted(values)
 
 
-@pytest.mark.parametrize("field", ["cudnn", "nccl"])
+@cases("field", "cudnn", "nccl")
 def test_pins_only_move_on(field: str) -> None:
     values = [Version(value) for row in MATRIX.torch if (value := getattr(row, field))]
     assert values == sorted(values)

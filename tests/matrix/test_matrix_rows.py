@@ -15,7 +15,7 @@ from envcheck.compat.families import SPOKEN_OF
 from envcheck.compat.load import load_matrix, matrix_date, read_folder
 from envcheck.compat.tables import Row, SourceRow
 from envcheck.errors import MatrixError
-from tests.every import every
+from tests.every import cases, every
 
 MATRIX = load_matrix()
 ROWS: list[Row] = [row for field in FIELDS.values() for row in getattr(MATRIX, field)]
@@ -52,18 +52,16 @@ def test_the_matrix_is_as_new_as_its_newest_source() -> None:
     assert matrix_date() == max(source.read for source in MATRIX.sources.values())
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ('[[driver]]\nbranch = 550\nsource = "page"\ncuda = 12.4\n', "rows.toml: [[driver]] number 1 (branch = 550): "),
-        ('[[driver]]\nbranch = 550\nspeaks = "12.4"\nsource = "page"\n', "unknown field `speaks`"),
-        ("[[driver]]\nbranch = 550\n", "rows.toml: [[driver]] number 1: the row names no source"),
-        ('[[driver]]\nbranch = 550\nsource = "pages"\n', "there is no [sources.pages] in this file"),
-        ('[[drivers]]\nbranch = 550\nsource = "page"\n', "[[drivers]] is not a table of the matrix"),
-        ('[driver]\nbranch = 550\nsource = "page"\n', "[driver] must be written [[driver]]"),
-        ('[[driver]]\nbranch = 550\nsource = "page"\n' * 2, "2 rows are called driver/550"),
-        ("[[driver]\n", "rows.toml: cannot be read as TOML"),
-    ],
+@cases(
+    "text, complaint",
+    ('[[driver]]\nbranch = 550\nsource = "page"\ncuda = 12.4\n', "rows.toml: [[driver]] number 1 (branch = 550): "),
+    ('[[driver]]\nbranch = 550\nspeaks = "12.4"\nsource = "page"\n', "unknown field `speaks`"),
+    ("[[driver]]\nbranch = 550\n", "rows.toml: [[driver]] number 1: the row names no source"),
+    ('[[driver]]\nbranch = 550\nsource = "pages"\n', "there is no [sources.pages] in this file"),
+    ('[[drivers]]\nbranch = 550\nsource = "page"\n', "[[drivers]] is not a table of the matrix"),
+    ('[driver]\nbranch = 550\nsource = "page"\n', "[driver] must be written [[driver]]"),
+    ('[[driver]]\nbranch = 550\nsource = "page"\n' * 2, "2 rows are called driver/550"),
+    ("[[driver]\n", "rows.toml: cannot be read as TOML"),
 )
 def test_a_wrong_row_is_refused_by_file_and_place(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "rows.toml").write_text(SOURCE + text)
@@ -73,14 +71,12 @@ def test_a_wrong_row_is_refused_by_file_and_place(tmp_path: Path, text: str, com
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (('read = "2026-11-20"', 'read = "20.11.2026"'), "source rows/page: it needs a title"),
-        (('title = "A page"', 'title = ""'), "source rows/page: it needs a title"),
-        (('title = "A page"', "title = 1"), "source rows/page: Expected `str`"),
-        (('title = "A page"', 'name = "A page"'), "source rows/page: "),
-    ],
+@cases(
+    "change, complaint",
+    (('read = "2026-11-20"', 'read = "20.11.2026"'), "source rows/page: it needs a title"),
+    (('title = "A page"', 'title = ""'), "source rows/page: it needs a title"),
+    (('title = "A page"', "title = 1"), "source rows/page: Expected `str`"),
+    (('title = "A page"', 'name = "A page"'), "source rows/page: "),
 )
 def test_a_wrong_source_is_refused(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
     (tmp_path / "rows.toml").write_text(SOURCE.replace(*change) + '[[driver]]\nbranch = 550\nsource = "page"\n')
@@ -92,37 +88,29 @@ def test_a_wrong_source_is_refused(tmp_path: Path, change: tuple[str, str], comp
 PROJECT = '{"name":"a","source":{"title":"A","address":"PyPI a","read":"2026-11-20"},"wheels":[]}'
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        *(
-            (line, "pypi.jsonl: line 2: not a project as 'envcheck matrix refresh' writes it: ")
-            for line in (
-                "{",
-                "",
-                "[" * 100_000,
-                "[]",
-                "5",
-                '{"name":"b"}',
-                PROJECT.replace("[]", "5"),
-                PROJECT.replace("[]", "[5]"),
-                PROJECT.replace('"a"', "[]"),
-                '{"name":"b","source":5}',
-            )
-        ),
-        (PROJECT.replace("[]", f"[{'{},' * 400_000}]"), "pypi.jsonl: more than 400,000 keys and items"),
-        (PROJECT, "pypi.jsonl: line 2: a has another line, or rows that are none of releases, wheels, "),
-        (
-            PROJECT.replace('"a"', '"b"').replace("wheels", "errors"),
-            "pypi.jsonl: line 2: b has another line, or rows that",
-        ),
-        (
-            PROJECT.replace('"a"', '"b"').replace("[]", '[{"versions":5}]'),
-            "pypi.jsonl: [[wheel]] number 1 (name = 'b')",
-        ),
-        (PROJECT.replace('"a"', '"b"').replace("2026-11-20", "today"), "source pypi.jsonl/b: it needs a title, an"),
-        (PROJECT.replace('"a"', '"b"').replace("PyPI a", ""), "source pypi.jsonl/b: it needs a title, an address"),
-    ],
+@cases(
+    "line, complaint",
+    *(
+        (line, "pypi.jsonl: line 2: not a project as 'envcheck matrix refresh' writes it: ")
+        for line in (
+            "{",
+            "",
+            "[" * 100_000,
+            "[]",
+            "5",
+            '{"name":"b"}',
+            PROJECT.replace("[]", "5"),
+            PROJECT.replace("[]", "[5]"),
+            PROJECT.replace('"a"', "[]"),
+            '{"name":"b","source":5}',
+        )
+    ),
+    (PROJECT.replace("[]", f"[{'{},' * 400_000}]"), "pypi.jsonl: more than 400,000 keys and items"),
+    (PROJECT, "pypi.jsonl: line 2: a has another line, or rows that are none of releases, wheels, "),
+    (PROJECT.replace('"a"', '"b"').replace("wheels", "errors"), "pypi.jsonl: line 2: b has another line, or rows that"),
+    (PROJECT.replace('"a"', '"b"').replace("[]", '[{"versions":5}]'), "pypi.jsonl: [[wheel]] number 1 (name = 'b')"),
+    (PROJECT.replace('"a"', '"b"').replace("2026-11-20", "today"), "source pypi.jsonl/b: it needs a title, an"),
+    (PROJECT.replace('"a"', '"b"').replace("PyPI a", ""), "source pypi.jsonl/b: it needs a title, an address"),
 )
 def test_a_wrong_line_of_a_project_is_refused(tmp_path: Path, line: str, complaint: str) -> None:
     (tmp_path / "generated").mkdir()

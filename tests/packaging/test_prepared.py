@@ -30,8 +30,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Any:
 def build(built: Built, out: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Build a wheel of the tree with the requirements of this environment."""
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(out), str(built.tree)]
-    environment = {**os.environ, **variables}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
 
 
 def test_a_wheel_without_gpu_code_says_so(built: Built, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from envcheck import bundle
 from envcheck.compat.compiling import COMPILED
-from envcheck.rules.documentation import FOLDER, SOURCES
+from envcheck.rules.documentation import FOLDER, LINES, SOURCES
 from tests.packaging.installing import run
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def test_the_wheel_holds_every_file_of_the_tree(built: Built) -> None:
     expected = {f"envcheck/{name}" for name in python_and_data(built.tree / "envcheck")}
     for folder in ("matrix", "probes", "docs/rules"):
         expected |= {f"envcheck/{folder}/{name}" for name in python_and_data(built.tree / folder)}
-    made = {"envcheck/matrix/compiled.json", "envcheck/docs/rules/sources.json"}
+    made = {"envcheck/matrix/compiled.json", *(f"envcheck/{FOLDER}/{name}" for name in (SOURCES, LINES))}
     assert shipped - made == expected
     assert made <= shipped
 
@@ -82,7 +82,7 @@ def test_a_checkout_reads_its_own_folders() -> None:
     for name in ("matrix", "probes", FOLDER):
         assert bundle.folder(name) == root / name
     assert not (root / "matrix" / COMPILED).exists()
-    assert not (root / FOLDER / SOURCES).exists()
+    assert {file.suffix for file in (root / FOLDER).iterdir()} == {".md"}
 
 
 def test_the_wheel_runs_outside_the_checkout(built: Built, fresh: Environment, tmp_path: Path) -> None:

@@ -38,8 +38,7 @@ def versions(environment: Environment) -> dict[str, str | None]:
 
 def judge(environment: Environment, machine: str) -> Report:
     """The report for a machine such as ``gpu==A100,driver==515.105.01``."""
-    assume = parse_components(f"{machine},{_LINUX}")
-    return session.check(Request(assume=assume, planned=environment))
+    return session.check(Request(assume=parse_components(f"{machine},{_LINUX}"), planned=environment))
 
 
 def named(report: Report, rule: str, name: str) -> Check:

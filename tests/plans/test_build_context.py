@@ -11,6 +11,7 @@ from envcheck.compat.question.package_needs import marks_of
 from envcheck.errors import UsageError
 from envcheck.plans import read_plans
 from envcheck.snapshot import Planned
+from tests.every import cases
 from tests.plans.reading import packages
 
 UV_LOCK = """version = 1
@@ -61,34 +62,32 @@ def _plan(folder: Path, dockerfile: str, *others: str, name: str = "Dockerfile")
     return packages(read_plans(paths, load_matrix(), marks_of(None, "linux", "x86_64")))
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
-    [
-        "COPY requirements.txt .\nRUN pip install -r requirements.txt",
-        "COPY --chown=1:1 ./requirements.txt /app/\nWORKDIR /app\nRUN pip install -r requirements.txt",
-        "WORKDIR /app\nCOPY . .\nRUN pip install -r docker/gpu.txt",
-        "COPY docker /x\nRUN pip install -r /x/gpu.txt",
-        "COPY docker/*.txt /x/\nRUN cd /x && pip install -rgpu.txt",
-        "COPY docker/gpu.txt /x/requirements.txt\nRUN pip install --requirement=/x/requirements.txt",
-        "COPY docker/gpu.txt env.yml /x/\nWORKDIR /x\nRUN uv pip sync gpu.txt",
-        "COPY docker/gpu.txt /x/\nRUN pip-sync /x/gpu.txt",
-        "COPY constraints.txt .\nRUN pip install torch -c constraints.txt",
-        "RUN --mount=type=bind,source=docker/gpu.txt,target=/tmp/r.txt pip install -r /tmp/r.txt",
-        "RUN --mount=type=bind,target=. pip install -r requirements.txt",
-        "COPY . .\nRUN pip install .",
-        "COPY . /src\nRUN pip install --no-cache-dir -e /src",
-        "COPY . .\nRUN pip install ./sub",
-        "COPY . .\nRUN uv pip install -r pyproject.toml",
-        "COPY pyproject.toml uv.lock ./\nRUN uv sync --frozen --no-dev",
-        "COPY pyproject.toml ./\nRUN uv sync",
-        "COPY . /app\nRUN uv --quiet sync --project=/app",
-        "RUN --mount=type=bind,source=uv.lock,target=uv.lock --mount=type=cache,target=/c uv sync --locked",
-        "COPY poetry.lock pyproject.toml ./\nRUN poetry install --only main --no-root",
-        "COPY env.yml /tmp/\nRUN conda env create --file=/tmp/env.yml -n x",
-        "COPY env.yml /tmp/\nRUN micromamba install -y -f /tmp/env.yml",
-        "COPY . .\nRUN pip wheel -w /wheels -r requirements.txt",
-        "COPY . .\nRUN ./build.sh && pip install -r requirements.txt",
-    ],
+    "COPY requirements.txt .\nRUN pip install -r requirements.txt",
+    "COPY --chown=1:1 ./requirements.txt /app/\nWORKDIR /app\nRUN pip install -r requirements.txt",
+    "WORKDIR /app\nCOPY . .\nRUN pip install -r docker/gpu.txt",
+    "COPY docker /x\nRUN pip install -r /x/gpu.txt",
+    "COPY docker/*.txt /x/\nRUN cd /x && pip install -rgpu.txt",
+    "COPY docker/gpu.txt /x/requirements.txt\nRUN pip install --requirement=/x/requirements.txt",
+    "COPY docker/gpu.txt env.yml /x/\nWORKDIR /x\nRUN uv pip sync gpu.txt",
+    "COPY docker/gpu.txt /x/\nRUN pip-sync /x/gpu.txt",
+    "COPY constraints.txt .\nRUN pip install torch -c constraints.txt",
+    "RUN --mount=type=bind,source=docker/gpu.txt,target=/tmp/r.txt pip install -r /tmp/r.txt",
+    "RUN --mount=type=bind,target=. pip install -r requirements.txt",
+    "COPY . .\nRUN pip install .",
+    "COPY . /src\nRUN pip install --no-cache-dir -e /src",
+    "COPY . .\nRUN pip install ./sub",
+    "COPY . .\nRUN uv pip install -r pyproject.toml",
+    "COPY pyproject.toml uv.lock ./\nRUN uv sync --frozen --no-dev",
+    "COPY pyproject.toml ./\nRUN uv sync",
+    "COPY . /app\nRUN uv --quiet sync --project=/app",
+    "RUN --mount=type=bind,source=uv.lock,target=uv.lock --mount=type=cache,target=/c uv sync --locked",
+    "COPY poetry.lock pyproject.toml ./\nRUN poetry install --only main --no-root",
+    "COPY env.yml /tmp/\nRUN conda env create --file=/tmp/env.yml -n x",
+    "COPY env.yml /tmp/\nRUN micromamba install -y -f /tmp/env.yml",
+    "COPY . .\nRUN pip wheel -w /wheels -r requirements.txt",
+    "COPY . .\nRUN ./build.sh && pip install -r requirements.txt",
 )
 def test_the_files_that_a_build_installs_from_are_followed(tmp_path: Path, lines: str) -> None:
     found = _plan(tmp_path, lines)
@@ -97,41 +96,37 @@ def test_the_files_that_a_build_installs_from_are_followed(tmp_path: Path, lines
     assert "vllm" not in found
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
-    [
-        "COPY . .\nRUN pip install .[more]",
-        "COPY . .\nRUN pip install -e './sub[more]'",
-        "COPY . .\nRUN uv sync --extra more",
-        "COPY . .\nRUN uv pip install -r pyproject.toml --extra more",
-    ],
+    "COPY . .\nRUN pip install .[more]",
+    "COPY . .\nRUN pip install -e './sub[more]'",
+    "COPY . .\nRUN uv sync --extra more",
+    "COPY . .\nRUN uv pip install -r pyproject.toml --extra more",
 )
 def test_extras_of_a_project_count(tmp_path: Path, lines: str) -> None:
     assert _plan(tmp_path, lines)["vllm"].version == "0.6.0"
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
-    [
-        "RUN pip install -r requirements.txt",
-        "COPY sub /x\nRUN pip install -r /x/requirements.txt",
-        "COPY requirements.txt /x/\nRUN pip install -r /y/requirements.txt",
-        "COPY . .\nRUN git clone https://example.org/a /a && cd a && pip install .",
-        "COPY . .\nRUN cd $WHERE && pip install -r requirements.txt",
-        "ADD https://example.org/requirements.txt /x/\nRUN pip install -r /x/requirements.txt",
-        "COPY . .\nCOPY --from=node:20 /requirements.txt .\nRUN pip install -r requirements.txt",
-        "COPY <<EOF requirements.txt\ntorch\nEOF\nRUN pip install -r requirements.txt",
-        "RUN uv sync",
-        "COPY . .\nRUN uv sync --all-extras",
-        "COPY . .\nRUN uv sync --extra nothing",
-        "COPY . .\nRUN pdm install",
-        "COPY . .\nRUN pipenv install --system",
-        "COPY . .\nRUN pixi install",
-        "COPY . .\nRUN python setup.py install",
-        "COPY . .\nRUN ./install.sh",
-        "COPY . .\nRUN bash install.sh",
-        "COPY . .\nRUN pip install ./docker",
-    ],
+    "RUN pip install -r requirements.txt",
+    "COPY sub /x\nRUN pip install -r /x/requirements.txt",
+    "COPY requirements.txt /x/\nRUN pip install -r /y/requirements.txt",
+    "COPY . .\nRUN git clone https://example.org/a /a && cd a && pip install .",
+    "COPY . .\nRUN cd $WHERE && pip install -r requirements.txt",
+    "ADD https://example.org/requirements.txt /x/\nRUN pip install -r /x/requirements.txt",
+    "COPY . .\nCOPY --from=node:20 /requirements.txt .\nRUN pip install -r requirements.txt",
+    "COPY <<EOF requirements.txt\ntorch\nEOF\nRUN pip install -r requirements.txt",
+    "RUN uv sync",
+    "COPY . .\nRUN uv sync --all-extras",
+    "COPY . .\nRUN uv sync --extra nothing",
+    "COPY . .\nRUN pdm install",
+    "COPY . .\nRUN pipenv install --system",
+    "COPY . .\nRUN pixi install",
+    "COPY . .\nRUN python setup.py install",
+    "COPY . .\nRUN ./install.sh",
+    "COPY . .\nRUN bash install.sh",
+    "COPY . .\nRUN pip install ./docker",
 )
 def test_what_cannot_be_followed_stays_open(tmp_path: Path, lines: str) -> None:
     found = _plan(tmp_path, lines)
@@ -142,8 +137,7 @@ def test_what_cannot_be_followed_stays_open(tmp_path: Path, lines: str) -> None:
 
 def test_a_further_plan_is_what_a_build_could_not_find(tmp_path: Path) -> None:
     lines = "RUN pip install -r requirements.txt && uv sync && conda env create -f env.yml"
-    found = _plan(tmp_path, lines, "requirements.txt", "uv.lock", "env.yml")
-    assert set(found) == {"torch"}
+    assert set(_plan(tmp_path, lines, "requirements.txt", "uv.lock", "env.yml")) == {"torch"}
 
 
 def test_the_working_directory_is_a_context_of_a_dockerfile_below_it(
@@ -154,18 +148,17 @@ def test_the_working_directory_is_a_context_of_a_dockerfile_below_it(
     assert _plan(tmp_path, lines, name="docker/Dockerfile")["torch"].version == "2.0.1"
 
 
-@pytest.mark.parametrize("image", ["pytorch/pytorch:2.0.1-cuda11.7-cudnn8-runtime", "debian"])
-@pytest.mark.parametrize(
-    ("command", "release"),
-    [("torch", "2.0.1"), ("'torch>=1.13'", "2.0.1"), ("'torch>=2.1'", ""), ("-U torch", ""), ("torch==2.1.0", "2.1.0")],
-)
+@cases("image", "pytorch/pytorch:2.0.1-cuda11.7-cudnn8-runtime", "debian")
+@cases("command, release",
+    ("torch", "2.0.1"), ("'torch>=1.13'", "2.0.1"), ("'torch>=2.1'", ""), ("-U torch", ""), ("torch==2.1.0", "2.1.0"),
+)  # fmt: skip
 def test_pip_leaves_a_release_that_it_may_leave(tmp_path: Path, image: str, command: str, release: str) -> None:
     first = "RUN pip install torch==2.0.1\n" if image == "debian" else ""
     found = _plan(tmp_path, f"FROM {image}\n{first}RUN pip install {command}")["torch"]
     assert (found.version or "").partition("+")[0] == release
 
 
-@pytest.mark.parametrize("line", ["-r ../outside.txt", "-r link.txt", "-c ../outside.txt"])
+@cases("line", "-r ../outside.txt", "-r link.txt", "-c ../outside.txt")
 def test_nothing_outside_of_the_project_is_read(tmp_path: Path, line: str) -> None:
     (tmp_path / "outside.txt").write_text("torch==2.0.1\n")
     inside = tmp_path / "project"
@@ -184,13 +177,11 @@ def test_a_requirements_file_follows_the_project_beside_it(tmp_path: Path) -> No
     assert (found["torch"].source, found["vllm"].version) == (f"{tmp_path}/pyproject.toml:4", "0.6.0")
 
 
-@pytest.mark.parametrize(
-    ("project", "problem", "line"),
-    [
-        ("[tool.ruff]\n", "neither a", 1),
-        ("[project]\nname = 'a'\ndynamic = ['dependencies']\n", "dynamic", 3),
-        ("[project", "no valid TOML", 1),
-    ],
+@cases(
+    "project, problem, line",
+    ("[tool.ruff]\n", "neither a", 1),
+    ("[project]\nname = 'a'\ndynamic = ['dependencies']\n", "dynamic", 3),
+    ("[project", "no valid TOML", 1),
 )
 def test_a_project_that_cannot_be_read_stays_open(tmp_path: Path, project: str, problem: str, line: int) -> None:
     (tmp_path / "pyproject.toml").write_text(project)

@@ -1,4 +1,4 @@
-"""Dockerfiles and environments of conda."""
+"""Dockerfiles and environments of conda, and the libraries that a package takes from its image."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from envcheck.checks import PLAN
 from envcheck.errors import UsageError
-from tests.plans.reading import packages, plan, versions
+from tests.every import cases
+from tests.plans.reading import judge, named, packages, plan, versions
 
 DOCKERFILE = """ARG CUDA=11.7.1
 FROM nvidia/cuda:${CUDA}-cudnn8-runtime-ubuntu20.04 AS base
@@ -33,8 +35,7 @@ def test_the_last_stage_and_what_it_is_built_from_count(tmp_path: Path) -> None:
         "torch": ("2.0.1", 10),
         "vllm": ("0.6.0", 12),
     }
-    assert found["torch"].build == "cu117"
-    assert found["cuda"].image == "nvidia/cuda:11.7.1-cudnn8-runtime-ubuntu20.04"
+    assert (found["torch"].build, found["cuda"].image) == ("cu117", "nvidia/cuda:11.7.1-cudnn8-runtime-ubuntu20.04")
 
 
 def test_an_image_with_a_framework_is_replaced_by_what_is_installed(tmp_path: Path) -> None:
@@ -43,19 +44,17 @@ def test_an_image_with_a_framework_is_replaced_by_what_is_installed(tmp_path: Pa
     assert versions(plan(tmp_path, Dockerfile=f"{image}RUN pip install torch==2.4.0\n"))["torch"] == "2.4.0"
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        "FROM nvcr.io/nvidia/pytorch:99.99-py3",
-        "FROM registry.example/team/base:1",
-        "FROM debian AS a\nFROM registry.example/team/base AS b\nFROM b",
-        "ARG BASE\nFROM ${BASE}",
-        "FROM debian\nARG WHAT\nRUN pip install $WHAT",
-        "FROM debian\nRUN pip install -r /app/requirements.txt",
-        "FROM debian\nRUN uv sync --frozen",
-        "FROM debian\nRUN conda install --file env.txt",
-        "FROM debian\nRUN pip install 'torch==2.0.1",
-    ],
+    "FROM nvcr.io/nvidia/pytorch:99.99-py3",
+    "FROM registry.example/team/base:1",
+    "FROM debian AS a\nFROM registry.example/team/base AS b\nFROM b",
+    "ARG BASE\nFROM ${BASE}",
+    "FROM debian\nARG WHAT\nRUN pip install $WHAT",
+    "FROM debian\nRUN pip install -r /app/requirements.txt",
+    "FROM debian\nRUN uv sync --frozen",
+    "FROM debian\nRUN conda install --file env.txt",
+    "FROM debian\nRUN pip install 'torch==2.0.1",
 )
 def test_what_is_not_known_stays_open(tmp_path: Path, line: str) -> None:
     found = packages(plan(tmp_path, Dockerfile=line + "\n"))
@@ -102,9 +101,7 @@ dependencies:
     assert [(each.name, each.cuda) for each in environment.frameworks.items] == [("torch", "11.7")]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a: [", "dependencies: 3", "channels: [conda-forge]", "a: 1\n---\nb: 1", "[" * 5000, "#" * 600_000]
-)
+@cases("text", "", "a: [", "dependencies: 3", "channels: [conda-forge]", "a: 1\n---\nb: 1", "[" * 5000, "#" * 600_000)
 def test_bad_yaml_is_a_usage_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match=r"environment\.yml"):
         plan(tmp_path, environment__yml=text)
@@ -119,3 +116,112 @@ def test_tags_of_yaml_construct_nothing(tmp_path: Path) -> None:
 def test_a_hostile_line_of_conda_stays_open(tmp_path: Path) -> None:
     (found,) = plan(tmp_path, environment__yml=f"dependencies: ['a={',' * 280}=']\n").planned or ()
     assert "no package of conda's" in (found.problem or "")
+
+
+# --- CUDA and cuDNN that a package takes from outside its wheel -----------------------------------------------------
+
+H100 = "gpu==H100,driver==580.65.06"
+ORT = "onnxruntime-gpu==1.22.0"
+
+
+def image(base: str, *packages_of_system: str, pip: str = ORT) -> str:
+    apt = f"RUN apt-get update && apt-get install -y {' '.join(packages_of_system)}\n" if packages_of_system else ""
+    return f"FROM {base}\n{apt}RUN pip install {pip}\n"
+
+
+@cases(
+    "text, status, told",
+    (image("nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04"), "pass", ""),
+    (image("nvidia/cuda:12.3.2-cudnn9-runtime-ubuntu22.04"), "pass", ""),
+    (image("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04"), "fail", "needs cuDNN >=9"),
+    (image("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04"), "fail", "needs CUDA >=12"),
+    (image("nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04", pip="onnxruntime-gpu==1.18.1"), "fail", "has 12.4.1"),
+    (image("nvidia/cuda:12.4.1-runtime-ubuntu22.04"), "unknown", "needs cuDNN"),
+    (image("nvidia/cuda:12.4.1-base-ubuntu22.04", "libcudnn9-cuda-12"), "unknown", "needs CUDA"),
+    (image("python:3.12"), "unknown", "needs CUDA"),
+    (image("ubuntu:22.04"), "unknown", "needs CUDA"),
+    (image("python:3.12", pip="'onnxruntime-gpu[cuda,cudnn]==1.22.0'"), "pass", ""),
+    (image("python:3.12", pip="'onnxruntime-gpu[cuda]==1.22.0'"), "unknown", "needs cuDNN"),
+    (image("python:3.12", pip=f"torch==2.7.0 {ORT}"), "pass", ""),
+    (image("python:3.12", pip=f"nvidia-cuda-runtime-cu12==12.8.90 nvidia-cudnn-cu12==9.8.0.87 {ORT}"), "pass", ""),
+    (image("ubuntu:22.04", "cuda-toolkit-12-4", "libcudnn9-cuda-12"), "pass", ""),
+    (image("ubuntu:22.04", "cuda-toolkit-11-8", "libcudnn9-cuda-12"), "fail", "cuda-toolkit-11-8 has 11.8"),
+    (image("ubuntu:22.04", "cuda-12-4", "libcudnn8=8.9.7.29-1+cuda12.2"), "fail", "has 8.9.7.29"),
+    (image("ubuntu:22.04", "cuda-runtime-12-4", "libcudnn9-dev-cuda-12=9.5.1.17-1"), "pass", ""),
+    (image("debian:12", "nvidia-cuda-toolkit", "nvidia-cudnn"), "pass", ""),
+    (image("ubuntu:22.04", "cuda-compiler-12-4", "libcudnn9-cuda-12"), "unknown", "needs CUDA"),
+)
+def test_what_an_image_has_of_the_libraries_decides(tmp_path: Path, text: str, status: str, told: str) -> None:
+    name = "onnxruntime-gpu"
+    check = named(judge(plan(tmp_path, Dockerfile=text), H100), PLAN, name)
+    assert (check.status, told in check.message) == (status, True), check.message
+
+
+@cases(
+    "pip, status",
+    ("cupy-cuda12x==13.3.0", "unknown"),
+    ("cupy-cuda12x==14.0.0", "unknown"),
+    ("'cupy-cuda12x[ctk]==14.0.0'", "pass"),
+)
+def test_cupy_needs_a_toolkit_but_no_cudnn(tmp_path: Path, pip: str, status: str) -> None:
+    assert (
+        named(judge(plan(tmp_path, Dockerfile=image("python:3.12", pip=pip)), H100), PLAN, "cupy-cuda12x").status
+        == status
+    )
+    with_cuda = image("nvidia/cuda:12.4.1-runtime-ubuntu22.04", pip=pip)
+    assert named(judge(plan(tmp_path, Dockerfile=with_cuda), H100), PLAN, "cupy-cuda12x").status == "pass"
+
+
+@cases(
+    "base, pip, status",
+    ("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04", "tensorflow==2.15.0", "pass"),
+    ("nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04", "tensorflow==2.15.0", "fail"),
+    ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "tensorflow==2.15.0", "fail"),
+    ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "tensorflow==2.13.0", "pass"),
+    ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "'tensorflow[and-cuda]==2.15.0'", "pass"),
+    ("python:3.11", "tensorflow==2.13.0", "unknown"),
+    ("python:3.11", "'jax[cuda12]==0.6.0'", "pass"),
+    ("python:3.11", "'jax[cuda12_local]==0.6.0'", "unknown"),
+    ("nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04", "'jax[cuda12-local]==0.6.0'", "pass"),
+    ("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04", "'jax[cuda12-local]==0.6.0'", "fail"),
+    ("nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04", "'jax[cuda13-local]==0.8.0'", "fail"),
+    ("python:3.11", "'tensorflow[and-cuda]==2.15.0'", "pass"),
+)
+def test_tensorflow_and_jax_in_an_image(tmp_path: Path, base: str, pip: str, status: str) -> None:
+    report = judge(plan(tmp_path, Dockerfile=image(base, pip=pip)), "gpu==A100,driver==580.65.06")
+    assert named(report, PLAN, "jax" if "jax" in pip else "tensorflow").status == status
+
+
+def test_requirements_that_an_image_installs(tmp_path: Path) -> None:
+    text = "FROM ubuntu:22.04\nCOPY requirements.txt .\nRUN pip install -r requirements.txt\n"
+    found = plan(tmp_path, _requirements__txt=ORT, Dockerfile=text)
+    assert named(judge(found, H100), PLAN, "onnxruntime-gpu").status == "unknown"
+
+
+def test_a_machine_may_have_any_library(tmp_path: Path) -> None:
+    assert named(judge(plan(tmp_path, requirements__txt=ORT), H100), PLAN, "onnxruntime-gpu").status == "pass"
+
+
+@cases(
+    "command, brings",
+    ("apt-get install -y libcudnn8=8.9.7.29-1+cuda12.2", {"cudnn": "==8.9.7.29"}),
+    ("apt-get install -y --no-install-recommends libcudnn9-cuda-12:amd64=9.*", {"cudnn": "==9.*"}),
+    ("apt install -y cuda-toolkit-12-4=12.4.1-1 vim", {"cuda": "==12.4.1"}),
+    ("dnf install -y cuda-libraries-12-8", {"cuda": "==12.8.*"}),
+    ("yum -y install libcudnn8-8.9.7.29-1.cuda12.2.x86_64", {"cudnn": "==8.9.7.29"}),
+    ("zypper --non-interactive in cuda", {"cuda": ""}),
+    ("apt-get update", {}),
+    ("apt-get remove libcudnn8", {}),
+    ("apt-get install -y $CUDNN", {}),
+    ("apt-get install -y libcudnn9-samples cuda-keyring nvidia-cuda-dev", {}),
+)
+def test_packages_of_the_system_are_read(tmp_path: Path, command: str, brings: dict[str, str]) -> None:
+    found = packages(plan(tmp_path, Dockerfile=f"FROM ubuntu:22.04\nRUN {command}\n"))
+    assert {each.brings: each.bounds for each in found.values() if each.brings} == brings
+
+
+def test_what_may_install_anything_leaves_the_verdict_open(tmp_path: Path) -> None:
+    text = f"FROM registry.example/team/base:1\nRUN pip install {ORT}\n"
+    report = judge(plan(tmp_path, Dockerfile=text), H100)
+    assert named(report, PLAN, "onnxruntime-gpu").status == "pass"
+    assert report.verdict == "unknown"

@@ -17,12 +17,13 @@ from envcheck.components import parse_components
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Ignoring, Policy, Request
 from envcheck.report import render
+from tests.every import cases
 from tests.plans.reading import judge, named, plan
 
 A100 = "gpu==A100,driver==515.105.01"
 
 
-@pytest.mark.parametrize("gpu", ["RTX 5090", "B200"])
+@cases("gpu", "RTX 5090", "B200")
 def test_torch_without_code_for_the_gpu_fails_with_its_line(tmp_path: Path, gpu: str) -> None:
     report = judge(plan(tmp_path, requirements__txt="numpy\ntorch==2.0.1\n"), f"gpu=='{gpu}'")
     check = named(report, "gpu-code-missing", "torch")
@@ -49,15 +50,13 @@ def test_fixes_of_a_plan_run_no_command_in_an_environment(tmp_path: Path) -> Non
     assert not any(fix.command for fix in fixes if fix.changes)
 
 
-@pytest.mark.parametrize(
-    ("text", "machine", "status"),
-    [
-        ("torch>=2.0,<2.1\n", A100, "pass"),
-        ("torch>=2.0,<2.1\n", "gpu==B200", "fail"),
-        ("torch>=2.0,<2.9\n", "gpu==B200", "unknown"),
-        ("torch>=2.0\n", A100, "unknown"),
-        ("torch\n", A100, "unknown"),
-    ],
+@cases(
+    "text, machine, status",
+    ("torch>=2.0,<2.1\n", A100, "pass"),
+    ("torch>=2.0,<2.1\n", "gpu==B200", "fail"),
+    ("torch>=2.0,<2.9\n", "gpu==B200", "unknown"),
+    ("torch>=2.0\n", A100, "unknown"),
+    ("torch\n", A100, "unknown"),
 )
 def test_a_range_is_judged_by_all_that_it_accepts(tmp_path: Path, text: str, machine: str, status: str) -> None:
     report = judge(plan(tmp_path, requirements__txt=text), machine)
@@ -65,25 +64,22 @@ def test_a_range_is_judged_by_all_that_it_accepts(tmp_path: Path, text: str, mac
     assert (report.exit_code == 0) is (status == "pass")
 
 
-@pytest.mark.parametrize(
-    ("package", "machine", "status"),
-    [
-        ("tensorflow==2.15.0", A100, "fail"),
-        ("tensorflow[and-cuda]==2.15.0", "gpu==A100,driver==535.104.05", "pass"),
-        ("jax==0.4.30", A100, "fail"),
-        ("tensorflow>=2.10", A100, "unknown"),
-        ("vllm", A100, "unknown"),
-    ],
+@cases(
+    "package, machine, status",
+    ("tensorflow==2.15.0", A100, "fail"),
+    ("tensorflow[and-cuda]==2.15.0", "gpu==A100,driver==535.104.05", "pass"),
+    ("jax==0.4.30", A100, "fail"),
+    ("tensorflow>=2.10", A100, "unknown"),
+    ("vllm", A100, "unknown"),
 )
 def test_other_frameworks_are_asked_as_matrix_check_asks(
     tmp_path: Path, package: str, machine: str, status: str
 ) -> None:
     report = judge(plan(tmp_path, requirements__txt=f"{package}\n"), machine)
-    name = re.split(r"[=>\[]", package, maxsplit=1)[0]
-    assert named(report, "plan-does-not-fit", name).status == status
+    assert named(report, "plan-does-not-fit", re.split(r"[=>\[]", package, maxsplit=1)[0]).status == status
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "requests==2.32.0\n", "-e .\n", "no-such-thing==1\n"])
+@cases("text", "", "# nothing\n", "requests==2.32.0\n", "-e .\n", "no-such-thing==1\n")
 def test_nothing_to_judge_is_never_green(tmp_path: Path, text: str) -> None:
     report = judge(plan(tmp_path, requirements__txt=text), A100)
     assert (report.verdict, report.exit_code) == ("unknown", 3)
@@ -96,7 +92,7 @@ def test_a_private_index_leaves_the_build_open(tmp_path: Path) -> None:
     assert "package index" in named(report, "plan-does-not-fit", "torch").message
 
 
-@pytest.mark.parametrize("text", ["torch==99.1.0\n", "torch==2.0.1+cu999\n", "torch==2.0.1.dev20230101\n"])
+@cases("text", "torch==99.1.0\n", "torch==2.0.1+cu999\n", "torch==2.0.1.dev20230101\n")
 def test_a_release_that_the_matrix_does_not_know_is_never_green(tmp_path: Path, text: str) -> None:
     assert judge(plan(tmp_path, requirements__txt=text), A100).exit_code != 0
 
@@ -110,35 +106,33 @@ OF_PYTORCH = "pytorch=2.0.1=py3.10_cuda11.7_cudnn8.5.0_0"
 OLD_A100, NEW_GPU = "gpu==A100,driver==470.57.02", "gpu=='RTX 5090',driver==570.124.06"
 
 
-@pytest.mark.parametrize(
-    ("package", "machine", "status"),
-    [
-        (OF_PYTORCH, A100, "pass"),
-        (OF_PYTORCH, "gpu==A100,driver==440.33.01", "fail"),
-        (OF_PYTORCH, NEW_GPU, "fail"),
-        ("pytorch=2.1.0, pytorch-cuda=11.8", A100, "pass"),
-        ("pytorch=2.1.0, pytorch-cuda=12.1", OLD_A100, "fail"),
-        ("pytorch=2.3.0=cpu_generic_py310ha4c588e_0", A100, "fail"),
-        ("pytorch=2.3.0=cuda118_py310h954aa82_300", NEW_GPU, "fail"),
-        ("pytorch=2.3.0=cuda118_py310h954aa82_300", A100, "pass"),
-        ("pytorch=2.9.1=cuda129_mkl_py310_h954aa82_300", NEW_GPU, "pass"),
-        ("pytorch=2.12.0=cuda130_mkl_py310_h954aa82_300", "gpu==V100,driver==580.65.06", "fail"),
-        ("pytorch=2.3.0=cuda120_py310h954aa82_300", OLD_A100, "fail"),
-        ("pytorch-gpu=2.5.1", A100, "unknown"),
-        ("tensorflow=2.17.0=cpu_py311hd3d7757_203", A100, "fail"),
-        ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", OLD_A100, "fail"),
-        ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", "gpu==A100,driver==535.183.01", "pass"),
-        ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", "gpu=='GTX 970',driver==535.183.01", "fail"),
-        ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", NEW_GPU, "fail"),
-        ("tensorflow=2.19.1=cuda128py311h5e67bd7_203", NEW_GPU, "pass"),
-        ("tensorflow=2.19.1=cuda128py311h5e67bd7_203", "gpu==A100,driver==535.183.01", "pass"),
-        ("tensorflow=2.20.0=cuda118py311h5e67bd7_203", A100, "unknown"),
-        ("jaxlib=0.9.1=cuda129_py311h5e67bd7_200", NEW_GPU, "pass"),
-        ("jaxlib=0.4.34=cuda126py311h5e67bd7_200", NEW_GPU, "fail"),
-        ("jaxlib=0.4.34=cuda126py311h5e67bd7_200", OLD_A100, "fail"),
-        ("tensorflow=2.17.0", A100, "unknown"),
-        ("tensorflow", A100, "unknown"),
-    ],
+@cases(
+    "package, machine, status",
+    (OF_PYTORCH, A100, "pass"),
+    (OF_PYTORCH, "gpu==A100,driver==440.33.01", "fail"),
+    (OF_PYTORCH, NEW_GPU, "fail"),
+    ("pytorch=2.1.0, pytorch-cuda=11.8", A100, "pass"),
+    ("pytorch=2.1.0, pytorch-cuda=12.1", OLD_A100, "fail"),
+    ("pytorch=2.3.0=cpu_generic_py310ha4c588e_0", A100, "fail"),
+    ("pytorch=2.3.0=cuda118_py310h954aa82_300", NEW_GPU, "fail"),
+    ("pytorch=2.3.0=cuda118_py310h954aa82_300", A100, "pass"),
+    ("pytorch=2.9.1=cuda129_mkl_py310_h954aa82_300", NEW_GPU, "pass"),
+    ("pytorch=2.12.0=cuda130_mkl_py310_h954aa82_300", "gpu==V100,driver==580.65.06", "fail"),
+    ("pytorch=2.3.0=cuda120_py310h954aa82_300", OLD_A100, "fail"),
+    ("pytorch-gpu=2.5.1", A100, "unknown"),
+    ("tensorflow=2.17.0=cpu_py311hd3d7757_203", A100, "fail"),
+    ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", OLD_A100, "fail"),
+    ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", "gpu==A100,driver==535.183.01", "pass"),
+    ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", "gpu=='GTX 970',driver==535.183.01", "fail"),
+    ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", NEW_GPU, "fail"),
+    ("tensorflow=2.19.1=cuda128py311h5e67bd7_203", NEW_GPU, "pass"),
+    ("tensorflow=2.19.1=cuda128py311h5e67bd7_203", "gpu==A100,driver==535.183.01", "pass"),
+    ("tensorflow=2.20.0=cuda118py311h5e67bd7_203", A100, "unknown"),
+    ("jaxlib=0.9.1=cuda129_py311h5e67bd7_200", NEW_GPU, "pass"),
+    ("jaxlib=0.4.34=cuda126py311h5e67bd7_200", NEW_GPU, "fail"),
+    ("jaxlib=0.4.34=cuda126py311h5e67bd7_200", OLD_A100, "fail"),
+    ("tensorflow=2.17.0", A100, "unknown"),
+    ("tensorflow", A100, "unknown"),
 )
 def test_builds_of_conda_are_judged_by_what_is_known_of_them(
     tmp_path: Path, package: str, machine: str, status: str
@@ -163,8 +157,7 @@ def test_every_row_of_a_channels_builds_is_reached(tmp_path: Path, row: CondaBui
 
 def test_packages_of_a_plan_are_held_against_each_other(tmp_path: Path) -> None:
     report = judge(plan(tmp_path, requirements__txt="torch==2.0.1\ntorchvision==0.14.0\n"), A100)
-    check = named(report, "torch-family-mismatch", "torch")
-    assert (check.status, report.exit_code) == ("fail", 1)
+    assert (named(report, "torch-family-mismatch", "torch").status, report.exit_code) == ("fail", 1)
 
 
 def test_the_cuda_of_an_image_is_judged(tmp_path: Path) -> None:
@@ -174,20 +167,18 @@ def test_the_cuda_of_an_image_is_judged(tmp_path: Path) -> None:
     assert (check.status, check.location and check.location.line) == ("fail", 1)
 
 
-@pytest.mark.parametrize(
-    ("image", "machine", "verdict", "reason"),
-    [
-        ("nvcr.io/nvidia/pytorch:25.10-py3", A100, "fail", "driver 580"),
-        ("nvcr.io/nvidia/pytorch:25.10-py3", "gpu==V100,driver==580.65.06", "fail", "compute capability 7.5"),
-        ("nvcr.io/nvidia/pytorch:20.12-py3", "gpu=='RTX 5090',driver==580.65.06", "fail", "up to 8.9"),
-        ("nvcr.io/nvidia/pytorch:25.10-py3", "gpu=='RTX 5090',driver==580.65.06", "pass", ""),
-        ("nvcr.io/nvidia/pytorch:20.12-py3", A100, "pass", ""),
-        ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu==A100,driver==450.248.02", "pass", ""),
-        ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu=='RTX 3090',driver==418.226.00", "fail", "driver"),
-        ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==470.57.02", "unknown", "cuda-compat"),
-        ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==550.54.15", "pass", ""),
-        ("registry.example/team/base:1", A100, "unknown", "does not know this image"),
-    ],
+@cases(
+    "image, machine, verdict, reason",
+    ("nvcr.io/nvidia/pytorch:25.10-py3", A100, "fail", "driver 580"),
+    ("nvcr.io/nvidia/pytorch:25.10-py3", "gpu==V100,driver==580.65.06", "fail", "compute capability 7.5"),
+    ("nvcr.io/nvidia/pytorch:20.12-py3", "gpu=='RTX 5090',driver==580.65.06", "fail", "up to 8.9"),
+    ("nvcr.io/nvidia/pytorch:25.10-py3", "gpu=='RTX 5090',driver==580.65.06", "pass", ""),
+    ("nvcr.io/nvidia/pytorch:20.12-py3", A100, "pass", ""),
+    ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu==A100,driver==450.248.02", "pass", ""),
+    ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu=='RTX 3090',driver==418.226.00", "fail", "driver"),
+    ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==470.57.02", "unknown", "cuda-compat"),
+    ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==550.54.15", "pass", ""),
+    ("registry.example/team/base:1", A100, "unknown", "does not know this image"),
 )
 def test_what_the_notes_of_an_image_ask_for_is_judged(
     tmp_path: Path, image: str, machine: str, verdict: str, reason: str
@@ -216,11 +207,10 @@ NEW_DRIVER = "gpu=='RTX 5090',driver==575.51.03"
 
 def test_a_library_that_pytorch_runs_without_does_not_stop_it(tmp_path: Path) -> None:
     assert judge(plan(tmp_path, requirements__txt=LOCKED), NEW_DRIVER).exit_code == 0
-    alone = plan(tmp_path, requirements__txt="nvidia-cusparselt-cu12==0.6.3\n")
-    assert judge(alone, NEW_DRIVER).exit_code == 1
+    assert judge(plan(tmp_path, requirements__txt="nvidia-cusparselt-cu12==0.6.3\n"), NEW_DRIVER).exit_code == 1
 
 
-@pytest.mark.parametrize("package", ["onnxruntime==1.19.2", "jax==0.7.1"])
+@cases("package", "onnxruntime==1.19.2", "jax==0.7.1")
 def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: str) -> None:
     name = package.partition("=")[0]
     both = judge(plan(tmp_path, requirements__txt=f"{CU128}{package}\n"), NEW_DRIVER)
@@ -234,10 +224,9 @@ def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: st
     assert judge(plan(tmp_path, requirements__txt=text), A100).exit_code == 1
 
 
-@pytest.mark.parametrize("text", ["triton==1.0.0\n", "torch-no-such-thing==1.0\n"])
+@cases("text", "triton==1.0.0\n", "torch-no-such-thing==1.0\n")
 def test_a_release_of_which_no_row_tells_anything_is_not_judged(tmp_path: Path, text: str) -> None:
-    report = judge(plan(tmp_path, requirements__txt=text), "gpu==B200,driver==575.51.03")
-    assert report.exit_code == 3
+    assert judge(plan(tmp_path, requirements__txt=text), "gpu==B200,driver==575.51.03").exit_code == 3
     both = plan(
         tmp_path, Dockerfile=f"FROM ubuntu:22.04\nRUN pip install torch==2.0.1\nRUN pip install --no-deps {text}"
     )
@@ -289,9 +278,7 @@ def test_forbidden_without_a_plan_is_not_said_to_be_absent() -> None:
     assert (check.status, check.title) == ("unknown", f"Forbidden, not checked: {PLAN}")
 
 
-@pytest.mark.parametrize(
-    ("text", "exit_code"), [("torch==2.5.1\ntorch-scatter==2.1.2\n", 0), ("torch-scatter==2.1.2\n", 3)]
-)
+@cases("text, exit_code", ("torch==2.5.1\ntorch-scatter==2.1.2\n", 0), ("torch-scatter==2.1.2\n", 3))
 def test_what_a_plan_leaves_open_may_be_ignored_beside_what_was_judged(
     tmp_path: Path, text: str, exit_code: int
 ) -> None:
@@ -304,11 +291,10 @@ def test_what_a_plan_leaves_open_may_be_ignored_beside_what_was_judged(
     policy = Policy(ignore=(ignoring,), today=dt.date(2029, 1, 1))
     report = session.check(Request(assume=assume, planned=environment, policy=policy))
     assert report.exit_code == exit_code
-    head = render(report, "junit").splitlines()[1]
-    assert ('failures="0" errors="0"' in head) is (exit_code == 0)
+    assert ('failures="0" errors="0"' in render(report, "junit").splitlines()[1]) is (exit_code == 0)
 
 
-@pytest.mark.parametrize("release", ["2.6.3", "2.6.3+cu123torch2.4cxx11abifalse"])
+@cases("release", "2.6.3", "2.6.3+cu123torch2.4cxx11abifalse")
 def test_a_planned_package_that_documents_refuse_fails_whatever_its_build(tmp_path: Path, release: str) -> None:
     environment = plan(tmp_path, requirements__txt=f"torch==2.4.1\nflash-attn=={release}\n")
     report = judge(environment, "gpu==T4,driver==535.104.05")

@@ -1,4 +1,4 @@
-"""pyproject.toml as uv and Poetry read it; extras and groups of lock files; wheels for other machines."""
+"""pyproject.toml as uv, Poetry and PDM read it: default installs, extras, groups, and wheels of lock files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from envcheck.errors import UsageError
 from envcheck.plans import read_plans
 from envcheck.plans.pyproject import pep440_bounds
 from envcheck.snapshot import Planned
+from tests.every import cases
 from tests.plans.reading import judge, packages, plan, versions
 
 CU118 = "https://download.pytorch.org/whl/cu118"
@@ -22,31 +23,29 @@ def read(folder: Path, name: str, text: str, extras: str = "", python: str | Non
     return packages(read_plans([f"{folder}/{name}{extras}"], load_matrix(), marks_of(python, "linux", "x86_64")))
 
 
-@pytest.mark.parametrize(
-    ("sources", "build"),
-    [
-        ("", ""),
-        (f'[[tool.uv.index]]\nname = "x"\nurl = "{CU118}"\n', "cu118"),
-        (f'[[tool.uv.index]]\nname = "x"\nurl = "{CU118}"\nexplicit = true\n', ""),
-        (f'[tool.uv.sources]\ntorch = {{index = "x"}}\n[[tool.uv.index]]\nname = "x"\nurl = "{CU118}"\n', "cu118"),
+@cases(
+    "sources, build",
+    ("", ""),
+    (f'[[tool.uv.index]]\nname = "x"\nurl = "{CU118}"\n', "cu118"),
+    (f'[[tool.uv.index]]\nname = "x"\nurl = "{CU118}"\nexplicit = true\n', ""),
+    (f'[tool.uv.sources]\ntorch = {{index = "x"}}\n[[tool.uv.index]]\nname = "x"\nurl = "{CU118}"\n', "cu118"),
+    (
         (
-            (
-                f'[[tool.uv.index]]\nname = "x"\nurl = "{CU118}"\nexplicit = true\n'
-                """[tool.uv.sources]\ntorch = [{index = "x", marker = "sys_platform == 'win32'"}]\n"""
-            ),
-            "",
+            f'[[tool.uv.index]]\nname = "x"\nurl = "{CU118}"\nexplicit = true\n'
+            """[tool.uv.sources]\ntorch = [{index = "x", marker = "sys_platform == 'win32'"}]\n"""
         ),
-        (f'[tool.uv]\nextra-index-url = ["{CU118}"]\n', "cu118"),
-        ('[tool.uv.sources]\ntorch = {index = "gone"}\n', None),
-        ('[tool.uv]\nindex-url = "https://mirror.example/simple"\n', None),
-    ],
+        "",
+    ),
+    (f'[tool.uv]\nextra-index-url = ["{CU118}"]\n', "cu118"),
+    ('[tool.uv.sources]\ntorch = {index = "gone"}\n', None),
+    ('[tool.uv]\nindex-url = "https://mirror.example/simple"\n', None),
 )
 def test_the_index_of_uv_decides_about_the_build(tmp_path: Path, sources: str, build: str | None) -> None:
     text = f'[project]\nname = "x"\ndependencies = ["torch==2.4.1"]\n{sources}'
     assert read(tmp_path, "pyproject.toml", text)["torch"].build == build
 
 
-@pytest.mark.parametrize("source", ['git = "https://x.example/y"', 'path = "../torch"', "workspace = true"])
+@cases("source", 'git = "https://x.example/y"', 'path = "../torch"', "workspace = true")
 def test_a_source_that_states_no_version_leaves_it_open(tmp_path: Path, source: str) -> None:
     text = f'[project]\nname = "x"\ndependencies = ["torch==2.4.1"]\n[tool.uv.sources]\ntorch = {{{source}}}\n'
     found = read(tmp_path, "pyproject.toml", text)["torch"]
@@ -101,27 +100,14 @@ torch = [
     {version = "2.5.1", markers = "sys_platform == 'linux'", python = "^3.9"},
 ]
 """
-    environment = plan(tmp_path, python="3.11", pyproject__toml=text)
-    assert versions(environment) == {"torch": "2.5.1"}
+    assert versions(plan(tmp_path, python="3.11", pyproject__toml=text)) == {"torch": "2.5.1"}
 
 
-@pytest.mark.parametrize(
-    ("text", "bounds"),
-    [
-        ("^1.2.3", ">=1.2.3,<2"),
-        ("^0.2.3", ">=0.2.3,<0.3"),
-        ("^0.0.3", ">=0.0.3,<0.0.4"),
-        ("^0", ">=0,<1"),
-        ("~1.2.3", ">=1.2.3,<1.3"),
-        ("~1", ">=1,<2"),
-        ("1.2.3", "==1.2.3"),
-        ("=1.2.3", "==1.2.3"),
-        ("1.2.*", "==1.2.*"),
-        (">=1, <2", ">=1,<2"),
-        ("*", ""),
-        ("^1 || ^2", None),
-    ],
-)
+@cases("text, bounds",
+    ("^1.2.3", ">=1.2.3,<2"), ("^0.2.3", ">=0.2.3,<0.3"), ("^0.0.3", ">=0.0.3,<0.0.4"), ("^0", ">=0,<1"),
+    ("~1.2.3", ">=1.2.3,<1.3"), ("~1", ">=1,<2"), ("1.2.3", "==1.2.3"), ("=1.2.3", "==1.2.3"), ("1.2.*", "==1.2.*"),
+    (">=1, <2", ">=1,<2"), ("*", ""), ("^1 || ^2", None),
+)  # fmt: skip
 def test_bounds_of_poetry(text: str, bounds: str | None) -> None:
     assert pep440_bounds(text) == bounds
 
@@ -201,7 +187,7 @@ jx = ["jax (>=0.4)"]
 """
 
 
-@pytest.mark.parametrize(("extras", "more"), [("", ""), ("[tf]", "tensorflow"), ("[jx]", "jax"), ("[serve]", "vllm")])
+@cases("extras, more", ("", ""), ("[tf]", "tensorflow"), ("[jx]", "jax"), ("[serve]", "vllm"))
 def test_extras_and_groups_of_poetry_lock(tmp_path: Path, extras: str, more: str) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.poetry.group.serve]\noptional = true\n")
     assert set(read(tmp_path, "poetry.lock", POETRY_LOCK, extras)) == {"torch", more} - {""}
@@ -224,33 +210,30 @@ marker = "'dev' in dependency_groups"
 """
 
 
-@pytest.mark.parametrize(("extras", "names"), [("", set()), ("[gpu]", {"torch"}), ("[dev,gpu]", {"torch", "vllm"})])
+@cases("extras, names", ("", set()), ("[gpu]", {"torch"}), ("[dev,gpu]", {"torch", "vllm"}))
 def test_extras_and_groups_of_pylock(tmp_path: Path, extras: str, names: set[str]) -> None:
     pytest.importorskip("packaging.pylock")
     assert set(read(tmp_path, "pylock.toml", PYLOCK, extras)) == names
 
 
-@pytest.mark.parametrize(
-    ("tag", "python", "fits"),
-    [
-        ("cp310-cp310-manylinux_2_28_x86_64", None, True),
-        ("cp310-cp310-manylinux_2_28_x86_64", "3.10.4", True),
-        ("cp310-cp310-manylinux_2_28_x86_64", "3.11", False),
-        ("cp38-abi3-linux_x86_64", "3.11", True),
-        ("cp312-abi3-linux_x86_64", "3.11", False),
-        ("py3-none-any", "3.11", True),
-        ("py3-none-manylinux1_x86_64.manylinux_2_5_x86_64", "3.11", True),
-        ("cp310-none-macosx_11_0_arm64", None, False),
-        ("cp310-cp310-win_amd64", None, False),
-        ("cp310-cp310-manylinux_2_28_aarch64", None, False),
-    ],
+@cases(
+    "tag, python, fits",
+    ("cp310-cp310-manylinux_2_28_x86_64", None, True),
+    ("cp310-cp310-manylinux_2_28_x86_64", "3.10.4", True),
+    ("cp310-cp310-manylinux_2_28_x86_64", "3.11", False),
+    ("cp38-abi3-linux_x86_64", "3.11", True),
+    ("cp312-abi3-linux_x86_64", "3.11", False),
+    ("py3-none-any", "3.11", True),
+    ("py3-none-manylinux1_x86_64.manylinux_2_5_x86_64", "3.11", True),
+    ("cp310-none-macosx_11_0_arm64", None, False),
+    ("cp310-cp310-win_amd64", None, False),
+    ("cp310-cp310-manylinux_2_28_aarch64", None, False),
 )
 def test_a_wheel_for_another_machine_cannot_be_installed(
     tmp_path: Path, tag: str, python: str | None, *, fits: bool
 ) -> None:
     text = f"torch @ https://x.example/torch-2.0.1-{tag}.whl\n"
-    found = read(tmp_path, "requirements.txt", text, python=python)["torch"]
-    assert (found.refused is None) == fits
+    assert (read(tmp_path, "requirements.txt", text, python=python)["torch"].refused is None) == fits
     lock = f'[[package]]\nname = "torch"\nversion = "2.0.1"\nfiles = [{{file = "torch-2.0.1-{tag}.whl"}}]\n'
     assert (read(tmp_path, "poetry.lock", lock, python=python)["torch"].refused is None) == fits
     archive = lock.replace("files = [", 'files = [{file = "torch-2.0.1.tar.gz"}, ')
@@ -262,3 +245,129 @@ def test_what_cannot_be_installed_fails_with_its_line(tmp_path: Path) -> None:
     report = judge(plan(tmp_path, requirements__txt=text), "gpu==A100,driver==515.105.01")
     (check,) = [each for each in report.checks if each.title.endswith("cannot be installed")]
     assert (report.exit_code, check.status, check.location and check.location.line) == (1, "fail", 2)
+
+
+# --- A project's default install ------------------------------------------------------------------------------------
+
+PROJECT = '[project]\nname = "my_app"\ndependencies = ["numpy"]\n'
+
+
+@cases(
+    "more, installed",
+    ('[dependency-groups]\ndev = ["torch"]\ndocs = ["jax"]\n', {"torch"}),
+    ('[dependency-groups]\nDev = [{include-group = "gpu_x"}]\nGPU-x = ["torch"]\n', {"torch"}),
+    ('[dependency-groups]\ndev = ["jax"]\ngpu = ["torch"]\n[tool.uv]\ndefault-groups = ["gpu"]\n', {"torch"}),
+    ('[dependency-groups]\na = ["jax"]\nb = ["torch"]\n[tool.uv]\ndefault-groups = "all"\n', {"jax", "torch"}),
+    ('[dependency-groups]\ndev = ["jax"]\n[tool.uv]\ndefault-groups = []\n', set()),
+    ('[tool.uv]\ndev-dependencies = ["torch"]\n', {"torch"}),
+    ('[tool.rye]\ndev-dependencies = ["torch"]\n', {"torch"}),
+    ('[tool.pdm.dev-dependencies]\nany = ["torch"]\n', {"torch"}),
+    ('[dependency-groups]\nany = ["torch"]\n[tool.pdm]\n', {"torch"}),
+    ('[tool.hatch.envs.default]\nextra-dependencies = ["torch"]\n', {"torch"}),
+    ('[tool.hatch.envs.other]\ndependencies = ["torch"]\n', set()),
+    ('[tool.poetry.group.any.dependencies]\ntorch = "*"\n', {"torch"}),
+    ('[tool.poetry.group.any]\noptional = true\n[tool.poetry.group.any.dependencies]\ntorch = "*"\n', set()),
+    ('[tool.poetry.dev-dependencies]\ntorch = "*"\n', {"torch"}),
+    ('[dependency-groups]\ndev = ["jax[cuda12]"]\n[tool.uv]\noverride-dependencies = ["jax==0.4.1"]\n', {"jax"}),
+)
+def test_groups_that_are_installed_unasked(tmp_path: Path, more: str, installed: set[str]) -> None:
+    assert packages(plan(tmp_path, pyproject__toml=PROJECT + more)).keys() == {"numpy", *installed}
+
+
+@cases(
+    "asked, more",
+    ("[all]", '[project.optional-dependencies]\nall = ["My.App[gpu]"]\ngpu = ["torch"]\n'),
+    ("", '[dependency-groups]\ndev = ["my-app[gpu]"]\n[project.optional-dependencies]\ngpu = ["torch"]\n'),
+    ("", '"my_app[gpu]"]\n[project.optional-dependencies]\ngpu = ["torch"]\n'),
+)
+def test_extras_of_the_project_itself_are_followed(tmp_path: Path, asked: str, more: str) -> None:
+    start = PROJECT if more.startswith("[") else PROJECT.rstrip("]\n") + ", "
+    (tmp_path / "pyproject.toml").write_text(start + more)
+    assert "torch" in packages(read_plans([f"{tmp_path}/pyproject.toml{asked}"], load_matrix(), {}))
+
+
+@cases(
+    "command, installed",
+    ("pip install .", set()),
+    ("pip install -e .[all]", {"jax"}),
+    ("uv sync", {"torch"}),
+    ("uv sync --no-dev", set()),
+    ("uv sync --no-default-groups --extra all", {"jax"}),
+)
+def test_pip_installs_no_groups(tmp_path: Path, command: str, installed: set[str]) -> None:
+    more = '[dependency-groups]\ndev = ["torch"]\n[project.optional-dependencies]\nall = ["jax"]\n'
+    text = f"FROM ubuntu:22.04\nCOPY . .\nRUN {command}\n"
+    found = packages(plan(tmp_path, Dockerfile=text, _pyproject__toml=PROJECT + more))
+    assert found.keys() - {""} >= {"numpy", *installed}
+    assert not found.keys() & ({"torch", "jax"} - installed)
+
+
+@cases(
+    "project, installed",
+    ("", {"torch"}),
+    ("[tool.uv]\ndefault-groups = ['docs']\n", {"jax"}),
+    ("[tool.uv]\ndefault-groups = []\n", set()),
+    ("[tool.uv]\ndefault-groups = 'all'\n", {"torch", "jax"}),
+)
+def test_default_groups_of_uv_lock(tmp_path: Path, project: str, installed: set[str]) -> None:
+    text = "".join(f'[[package]]\nname = "{name}"\nversion = "2.0"\n' for name in ("torch", "jax"))
+    text += """[[package]]
+name = "app"
+source = { editable = "." }
+[package.dev-dependencies]
+dev = [{ name = "torch" }]
+docs = [{ name = "jax" }]
+"""
+    assert packages(plan(tmp_path, uv__lock=text, _pyproject__toml=project)).keys() == installed
+    groups = text.replace("[package.dev-dependencies]", "[manifest.dependency-groups]")
+    assert packages(plan(tmp_path, uv__lock=groups, _pyproject__toml=project)).keys() == installed
+
+
+def test_what_a_lock_does_not_lock_stays_open(tmp_path: Path) -> None:
+    text = '[[package]]\nname = "app"\nsource = { virtual = "." }\n'
+    text += 'dependencies = [{ name = "torch", version = "2.0.1" }]\n'
+    found = packages(plan(tmp_path, uv__lock=text))["torch"]
+    assert (found.version, found.problem) == (None, "the lock file states no version")
+
+
+def test_uv_decides_within_its_constraints(tmp_path: Path) -> None:
+    text = '[project]\nname = "a"\ndependencies = ["torch>=2", "jax==0.4.30"]\n[tool.uv]\n'
+    more = 'constraint-dependencies = ["torch==2.0.1"]\noverride-dependencies = ["jax==0.4.1"]\n'
+    assert versions(plan(tmp_path, pyproject__toml=text + more)) == {"torch": "2.0.1", "jax": "0.4.1"}
+
+
+def test_constraints_on_one_package_hold_together(tmp_path: Path) -> None:
+    found = plan(tmp_path, requirements__txt="torch\n-c a.txt\n", _a__txt="torch==2.0.1\ntorch<3\n")
+    assert versions(found) == {"torch": "2.0.1"}
+
+
+@cases(
+    "items, lines",
+    ("- [torch]", [2]),
+    ("- torch: 2.0", [2]),
+    ("- 1.0", [2]),
+    ("-", [2]),
+    ("- pip: torch", [2]),
+    ("- pip:\n  - [torch]\n  - torch: 1.0\n  - jax", [3, 4]),
+    ("- pip:\n  - pip:\n    - torch", [3]),
+    ("- pip: [jax]\n  conda: [torch]", [3]),
+    ("- &a [torch]\n- *a", [2]),
+    ("- <<: {pip: [torch]}", [2]),
+    ("- numpy\ndependencies: [torch]", [3]),
+    ("- numpy\npip: [torch]", [3]),
+    ("- pip:\n  - --pre torch", [3]),
+    ("- pytorch-2.0.1-0.tar.bz2", [2]),
+    ("- -c pytorch", [2]),
+    ("- pip:\n  - |\n    jax\n    = ?", [3]),
+    ("- 'pytorch[version=\">=2\", url=x]'", [2]),
+)
+def test_nodes_of_conda_that_are_not_understood(tmp_path: Path, items: str, lines: list[int]) -> None:
+    found = plan(tmp_path, environment__yml=f"dependencies:\n{items}\n").planned or ()
+    assert [each.line for each in found if not each.name] == lines
+
+
+def test_conda_has_pip_read_a_file_of_its_list(tmp_path: Path) -> None:
+    text = "x: &p [torch==2.0.1]\ndependencies:\n- pip:\n  - --pre -r more.txt\n  - -ihttps://x.example\n  - jax\n"
+    found = packages(plan(tmp_path, environment__yml=text, _more__txt="torch==2.0.1\n"))
+    assert (found["torch"].version, found["torch"].build, found["jax"].line) == ("2.0.1", None, 6)
+    assert found["torch"].together == found["jax"].together

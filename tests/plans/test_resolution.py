@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from envcheck.checks import PLAN
+from tests.every import cases
 from tests.plans.reading import judge, named, plan, versions
 
 H100 = "gpu==H100,driver==580.65.06"
 
 
-@pytest.mark.parametrize(
-    ("text", "pair"),
-    [
-        ("torch==2.5.0\nxformers==0.0.28.post3\n", ("xformers", "torch==2.5.1")),
-        ("transformers==4.46.0\ntokenizers==0.15.0\n", ("transformers", "tokenizers>=0.20")),
-        ("numpy==2.1.0\ntensorflow==2.15.0\n", ("tensorflow", "numpy")),
-        ("torch==2.0.1\ntriton==1.0.0\n", ("torch", "triton==2.0.0")),
-        ("torch==2.5.1\nxformers==0.0.28.post3\n", None),
-        ("torch==2.5.1+cu124\nxformers==0.0.28.post3\n", None),
-        ("torch>=2.5.1,<2.6\nxformers==0.0.28.post3\n", None),
-    ],
+@cases(
+    "text, pair",
+    ("torch==2.5.0\nxformers==0.0.28.post3\n", ("xformers", "torch==2.5.1")),
+    ("transformers==4.46.0\ntokenizers==0.15.0\n", ("transformers", "tokenizers>=0.20")),
+    ("numpy==2.1.0\ntensorflow==2.15.0\n", ("tensorflow", "numpy")),
+    ("torch==2.0.1\ntriton==1.0.0\n", ("torch", "triton==2.0.0")),
+    ("torch==2.5.1\nxformers==0.0.28.post3\n", None),
+    ("torch==2.5.1+cu124\nxformers==0.0.28.post3\n", None),
+    ("torch>=2.5.1,<2.6\nxformers==0.0.28.post3\n", None),
 )
 def test_pins_that_exclude_each_other(tmp_path: Path, text: str, pair: tuple[str, str] | None) -> None:
     report = judge(plan(tmp_path, requirements__txt=text), H100)
@@ -40,18 +37,16 @@ def test_a_command_without_requirements_excludes_nothing(tmp_path: Path) -> None
     assert not [check for check in report.checks if "cannot be installed together" in check.title]
 
 
-@pytest.mark.parametrize(
-    ("commands", "torch"),
-    [
-        ("RUN pip install torch==2.5.1\nRUN pip install vllm==0.6.3\n", "2.4.0"),
-        ("RUN pip install torch==2.5.1 && pip install vllm==0.6.3\n", "2.4.0"),
-        ("RUN pip install torch==2.5.1\nRUN pip install --no-deps vllm==0.6.3\n", "2.5.1"),
-        ("RUN pip install torch==2.5.1 vllm==0.6.3\n", "2.5.1"),
-        ("RUN pip install vllm==0.6.3\nRUN pip install torch==2.5.1\n", "2.5.1"),
-        ("RUN pip install torch==2.4.0\nRUN pip install vllm==0.6.3\n", "2.4.0"),
-    ],
+@cases(
+    "commands, torch",
+    ("RUN pip install torch==2.5.1\nRUN pip install vllm==0.6.3\n", "2.4.0"),
+    ("RUN pip install torch==2.5.1 && pip install vllm==0.6.3\n", "2.4.0"),
+    ("RUN pip install torch==2.5.1\nRUN pip install --no-deps vllm==0.6.3\n", "2.5.1"),
+    ("RUN pip install torch==2.5.1 vllm==0.6.3\n", "2.5.1"),
+    ("RUN pip install vllm==0.6.3\nRUN pip install torch==2.5.1\n", "2.5.1"),
+    ("RUN pip install torch==2.4.0\nRUN pip install vllm==0.6.3\n", "2.4.0"),
 )
-@pytest.mark.parametrize("base", ["ubuntu:22.04", "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime"])
+@cases("base", "ubuntu:22.04", "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime")
 def test_a_later_command_replaces_what_its_packages_cannot_do_with(
     tmp_path: Path, base: str, commands: str, torch: str
 ) -> None:
@@ -64,19 +59,17 @@ def test_what_replaces_the_frameworks_of_an_image_is_judged(tmp_path: Path) -> N
     assert judge(plan(tmp_path, Dockerfile=text), "gpu==B200,driver==580.65.06").exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("base", "asked", "status"),
-    [
-        ("ubuntu:18.04", "torch==2.9.1", "fail"),
-        ("ubuntu:22.04", "torch==2.9.1", None),
-        ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu18.04", "torch==2.9.1", "fail"),
-        ("centos:7", "torch==2.9.1", "fail"),
-        ("rockylinux:8", "torch==2.9.1", None),
-        ("debian:bullseye-slim", "torch==2.9.1", None),
-        ("python:3.12-alpine", "torch==2.5.1", "fail"),
-        ("alpine:3.20", "onnxruntime-gpu==1.22.0", "fail"),
-        ("python:3.12-slim-bookworm", "torch==2.5.1", None),
-    ],
+@cases(
+    "base, asked, status",
+    ("ubuntu:18.04", "torch==2.9.1", "fail"),
+    ("ubuntu:22.04", "torch==2.9.1", None),
+    ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu18.04", "torch==2.9.1", "fail"),
+    ("centos:7", "torch==2.9.1", "fail"),
+    ("rockylinux:8", "torch==2.9.1", None),
+    ("debian:bullseye-slim", "torch==2.9.1", None),
+    ("python:3.12-alpine", "torch==2.5.1", "fail"),
+    ("alpine:3.20", "onnxruntime-gpu==1.22.0", "fail"),
+    ("python:3.12-slim-bookworm", "torch==2.5.1", None),
 )
 def test_the_c_library_of_an_image(tmp_path: Path, base: str, asked: str, status: str | None) -> None:
     report = judge(plan(tmp_path, Dockerfile=f"FROM {base}\nRUN pip install {asked}\n"), H100)
@@ -96,22 +89,20 @@ def test_a_build_that_an_index_does_not_have_is_no_pass(tmp_path: Path) -> None:
 _PYTORCH = "https://download.pytorch.org/whl"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "status"),
-    [
-        ("requirements__txt", "torch==2.3.1+cu121\n", 3),
-        ("requirements__txt", "-i https://pypi.org/simple\ntorch===2.3.1+cu121\n", 3),
-        ("requirements__txt", f"--extra-index-url {_PYTORCH}/cu118\ntorch==2.3.1+cu121\n", 3),
-        ("requirements__txt", f"torch==2.3.1+cu121\n--extra-index-url {_PYTORCH}/cu121\n", 0),
-        ("requirements__txt", "torch==2.3.1+cu121\n-r index.txt\n", 0),
-        ("requirements__txt", f"torch @ {_PYTORCH}/cu121/torch-2.3.1%2Bcu121-cp312-cp312-linux_x86_64.whl\n", 0),
-        ("requirements__txt", "numpy==1.26.4\ntorch\n-c pins.txt\n", 3),
-        ("Dockerfile", "FROM ubuntu:22.04\nRUN pip install torch==2.3.1+cu121\n", 3),
-        ("Dockerfile", "FROM ubuntu:22.04\nENV PIP_EXTRA_INDEX_URL={0}\nRUN pip install torch==2.3.1+cu121\n", 0),
-        ("pyproject__toml", "[project]\nname = 'a'\ndependencies = ['torch==2.3.1+cu121']\n", 3),
-        ("environment__yml", "dependencies:\n- pip:\n  - torch==2.3.1+cu121\n", 3),
-        ("environment__yml", "dependencies:\n- pip:\n  - torch==2.3.1+cu121\n  - --extra-index-url={0}\n", 0),
-    ],
+@cases(
+    "name, text, status",
+    ("requirements__txt", "torch==2.3.1+cu121\n", 3),
+    ("requirements__txt", "-i https://pypi.org/simple\ntorch===2.3.1+cu121\n", 3),
+    ("requirements__txt", f"--extra-index-url {_PYTORCH}/cu118\ntorch==2.3.1+cu121\n", 3),
+    ("requirements__txt", f"torch==2.3.1+cu121\n--extra-index-url {_PYTORCH}/cu121\n", 0),
+    ("requirements__txt", "torch==2.3.1+cu121\n-r index.txt\n", 0),
+    ("requirements__txt", f"torch @ {_PYTORCH}/cu121/torch-2.3.1%2Bcu121-cp312-cp312-linux_x86_64.whl\n", 0),
+    ("requirements__txt", "numpy==1.26.4\ntorch\n-c pins.txt\n", 3),
+    ("Dockerfile", "FROM ubuntu:22.04\nRUN pip install torch==2.3.1+cu121\n", 3),
+    ("Dockerfile", "FROM ubuntu:22.04\nENV PIP_EXTRA_INDEX_URL={0}\nRUN pip install torch==2.3.1+cu121\n", 0),
+    ("pyproject__toml", "[project]\nname = 'a'\ndependencies = ['torch==2.3.1+cu121']\n", 3),
+    ("environment__yml", "dependencies:\n- pip:\n  - torch==2.3.1+cu121\n", 3),
+    ("environment__yml", "dependencies:\n- pip:\n  - torch==2.3.1+cu121\n  - --extra-index-url={0}\n", 0),
 )
 def test_a_build_with_a_local_tag_is_not_on_pypi(tmp_path: Path, name: str, text: str, status: int) -> None:
     files = {"_index__txt": f"--extra-index-url {_PYTORCH}/cu121\n", "_pins__txt": "torch==2.3.1+cu121\n"}
@@ -122,5 +113,4 @@ def test_a_build_with_a_local_tag_is_not_on_pypi(tmp_path: Path, name: str, text
 
 
 def test_a_build_that_is_not_found_fails_where_it_could_not_run_anyway(tmp_path: Path) -> None:
-    found = plan(tmp_path, requirements__txt="torch==2.3.1+cu121\n")
-    assert judge(found, "gpu==B200,driver==580.65.06").exit_code == 1
+    assert judge(plan(tmp_path, requirements__txt="torch==2.3.1+cu121\n"), "gpu==B200,driver==580.65.06").exit_code == 1

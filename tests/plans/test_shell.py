@@ -8,42 +8,41 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.plans.kit.shell import commands
+from tests.every import cases
 from tests.plans.reading import packages, plan
 
 INSTALL = "pip install torch==2.0.1"
 
 
-@pytest.mark.parametrize(
+@cases(
     "around",
-    [
-        "{}",
-        "{} > /dev/null",
-        "{} 2>&1 | tee log",
-        "{} || true",
-        "set -ex; {}",
-        "({})",
-        "if [ -f x ]; then {}; fi",
-        "for p in a b; do {}; done",
-        "sudo -H {}",
-        "cd /x && {} && rm -rf /y",
-        "bash -c '{}'",
-        'sh -exc "set -e; {}"',
-        "bash -lc \"sh -c '{}'\"",
-        "A=1 {}",
-        "env A=1 {}",
-        "python3.10 -m {}",
-        "/opt/conda/bin/{}",
-        "conda run -n x {}",
-        "uv {}",
-        "{} # pip install torch==1.0",
-        "{} \\\n  # a comment\n  numpy",
-        "<<EOF\n{}\nEOF",
-        "<<-'EOF' bash\n\tset -e\n\t{}\nEOF",
-        '["/bin/bash", "-c", "{}"]',
-        '["pip", "install", "torch==2.0.1"]',
-        "--mount=type=cache,target=/c --network=none {}",
-        "{} --no-cache-dir --timeout 60 -t /x",
-    ],
+    "{}",
+    "{} > /dev/null",
+    "{} 2>&1 | tee log",
+    "{} || true",
+    "set -ex; {}",
+    "({})",
+    "if [ -f x ]; then {}; fi",
+    "for p in a b; do {}; done",
+    "sudo -H {}",
+    "cd /x && {} && rm -rf /y",
+    "bash -c '{}'",
+    'sh -exc "set -e; {}"',
+    "bash -lc \"sh -c '{}'\"",
+    "A=1 {}",
+    "env A=1 {}",
+    "python3.10 -m {}",
+    "/opt/conda/bin/{}",
+    "conda run -n x {}",
+    "uv {}",
+    "{} # pip install torch==1.0",
+    "{} \\\n  # a comment\n  numpy",
+    "<<EOF\n{}\nEOF",
+    "<<-'EOF' bash\n\tset -e\n\t{}\nEOF",
+    '["/bin/bash", "-c", "{}"]',
+    '["pip", "install", "torch==2.0.1"]',
+    "--mount=type=cache,target=/c --network=none {}",
+    "{} --no-cache-dir --timeout 60 -t /x",
 )
 def test_an_installation_is_found(tmp_path: Path, around: str) -> None:
     text = f"FROM debian\nRUN {around.replace('{}', INSTALL)}\n"
@@ -52,22 +51,18 @@ def test_an_installation_is_found(tmp_path: Path, around: str) -> None:
     assert all(each.problem is None for each in found.values())
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        "echo 'pip install torch==2.0.1'",
-        "apt-get install -y python3-pip",
-        "pip download torch==2.0.1",
-        "# pip install x",
-    ],
+    "echo 'pip install torch==2.0.1'",
+    "apt-get install -y python3-pip",
+    "pip download torch==2.0.1",
+    "# pip install x",
 )
 def test_what_installs_no_package_is_left_out(tmp_path: Path, line: str) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian\nRUN {line}\n")) == {}
 
 
-@pytest.mark.parametrize(
-    "line", ["pip install $(cat x)", "pip install `cat x`", "pip install a{b,c}", "pip install 'x", "pip install $X"]
-)
+@cases("line", "pip install $(cat x)", "pip install `cat x`", "pip install a{b,c}", "pip install 'x", "pip install $X")
 def test_what_a_shell_would_have_to_compute_stays_open(tmp_path: Path, line: str) -> None:
     (found,) = packages(plan(tmp_path, Dockerfile=f"FROM debian\nRUN {line}\n")).values()
     assert found.problem
@@ -78,27 +73,20 @@ def test_an_unquoted_bound_is_a_redirection(tmp_path: Path) -> None:
     assert (found["torch"].bounds, found["jax"].bounds) == ("", ">=0.4")
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "ARG PKGS='torch==2.0.1 numpy'\nRUN pip install $PKGS",
-        "RUN V=2.0.1 && pip install torch==$V",
-        "RUN export V=2.0.1; pip install torch==${V}",
-        "ENV V=2.0.1\nRUN pip install torch==${V:-9}",
-    ],
-)
+@cases("lines",
+    "ARG PKGS='torch==2.0.1 numpy'\nRUN pip install $PKGS", "RUN V=2.0.1 && pip install torch==$V",
+    "RUN export V=2.0.1; pip install torch==${V}", "ENV V=2.0.1\nRUN pip install torch==${V:-9}",
+)  # fmt: skip
 def test_known_variables_are_filled_in(tmp_path: Path, lines: str) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian\n{lines}\n"))["torch"].version == "2.0.1"
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
-    [
-        "ENV PIP_INDEX_URL=https://download.pytorch.org/whl/cu118\nRUN pip install torch==2.0.1",
-        "ENV PIP_EXTRA_INDEX_URL https://download.pytorch.org/whl/cu118\nFROM a\nRUN pip install torch==2.0.1",
-        "RUN PIP_INDEX_URL=https://download.pytorch.org/whl/cu118 pip install torch==2.0.1",
-        "RUN export UV_TORCH_BACKEND=cu118 && uv pip install torch==2.0.1",
-    ],
+    "ENV PIP_INDEX_URL=https://download.pytorch.org/whl/cu118\nRUN pip install torch==2.0.1",
+    "ENV PIP_EXTRA_INDEX_URL https://download.pytorch.org/whl/cu118\nFROM a\nRUN pip install torch==2.0.1",
+    "RUN PIP_INDEX_URL=https://download.pytorch.org/whl/cu118 pip install torch==2.0.1",
+    "RUN export UV_TORCH_BACKEND=cu118 && uv pip install torch==2.0.1",
 )
 def test_indexes_of_variables_count(tmp_path: Path, lines: str) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian AS a\n{lines}\n"))["torch"].build == "cu118"
@@ -109,30 +97,28 @@ def test_a_variable_of_one_command_ends_with_it(tmp_path: Path) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian\n{lines}\n"))["torch"].build == ""
 
 
-@pytest.mark.parametrize(
-    ("copy", "names"),
-    [
-        ("COPY --from=build /opt/venv /opt/venv", {"torch"}),
-        ("COPY --from=0 /install /usr/local", {"torch"}),
-        ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}),
-        ("COPY --from=build /root/app.bin /x", {""}),
-        ("COPY --from=node:20 /opt/venv /opt/venv", set()),
-        ("COPY --from=mine.example/base /opt/venv /opt/venv", {""}),
-        ("COPY --from=mine.example/base /uv /bin/", set()),
-    ],
+@cases(
+    "copy, names",
+    ("COPY --from=build /opt/venv /opt/venv", {"torch"}),
+    ("COPY --from=0 /install /usr/local", {"torch"}),
+    ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}),
+    ("COPY --from=build /root/app.bin /x", {""}),
+    ("COPY --from=node:20 /opt/venv /opt/venv", set()),
+    ("COPY --from=mine.example/base /opt/venv /opt/venv", {""}),
+    ("COPY --from=mine.example/base /uv /bin/", set()),
 )
 def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, names: set[str]) -> None:
     text = f"FROM debian AS build\nRUN {INSTALL}\nFROM debian\n{copy}\n"
     assert set(packages(plan(tmp_path, Dockerfile=text))) == names
 
 
-@pytest.mark.parametrize(("source", "name"), [("/app", "torch"), ("/", "torch"), ("/other", ""), ("/ap", "")])
+@cases("source, name", ("/app", "torch"), ("/", "torch"), ("/other", ""), ("/ap", ""))
 def test_the_folder_that_a_stage_works_in_holds_its_environment(tmp_path: Path, source: str, name: str) -> None:
     text = f"FROM debian AS b\nWORKDIR /app\nRUN {INSTALL}\nFROM debian\nCOPY --from=b {source} /usr/local\n"
     assert set(packages(plan(tmp_path, Dockerfile=text))) == {name}
 
 
-@pytest.mark.parametrize("name", ["Dockerfile-gpu", "Dockerfile_trt", "Containerfile.cuda", "gpu.Dockerfile"])
+@cases("name", "Dockerfile-gpu", "Dockerfile_trt", "Containerfile.cuda", "gpu.Dockerfile")
 def test_names_of_dockerfiles(tmp_path: Path, name: str) -> None:
     assert packages(plan(tmp_path, **{name: f"FROM debian\nRUN {INSTALL}\n"}))["torch"].line == 2
 
@@ -167,9 +153,7 @@ def test_a_line_of_an_included_file_stays_open_with_its_place(tmp_path: Path) ->
     assert [(each.source, each.name) for each in found] == [(f"{tmp_path}/requirements.txt:1", "")]
 
 
-@pytest.mark.parametrize(
-    "text", ["$" * 50_000, "((" * 20_000, "sh -c 'sh -c \"sh -c x\"' " * 500, "a=1 " * 20_000, "<" * 9999]
-)
+@cases("text", "$" * 50_000, "((" * 20_000, "sh -c 'sh -c \"sh -c x\"' " * 500, "a=1 " * 20_000, "<" * 9999)
 def test_hostile_texts_end(text: str) -> None:
     assert sum(1 for _ in commands(text, {})) <= 40_000
 
@@ -182,7 +166,7 @@ def test_the_number_of_stages_is_bounded(tmp_path: Path) -> None:
 VARIABLES = " ".join(f"a{n}=1" for n in range(3000))
 
 
-@pytest.mark.parametrize("lines", ["RUN x\n" * 3000, f"COPY {'a ' * 3000} /b/\nRUN x\n", f"ENV {VARIABLES}\nRUN x\n"])
+@cases("lines", "RUN x\n" * 3000, f"COPY {'a ' * 3000} /b/\nRUN x\n", f"ENV {VARIABLES}\nRUN x\n")
 def test_what_each_line_notes_is_bounded(tmp_path: Path, lines: str) -> None:
     with pytest.raises(UsageError, match="more than 2,000"):
         plan(tmp_path, Dockerfile=f"FROM debian\n{lines}")

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from envcheck.errors import UsageError
+from tests.every import cases
 from tests.plans.reading import judge, plan
 from tests.thorough import examples
 
@@ -239,17 +240,9 @@ def test_a_node_that_is_not_understood_leaves_no_verdict(tmp_path: Path, kind: s
 
 
 _TAILS = (
-    " 1.0",
-    " ==",
-    " [x",
-    " @",
-    " ; no",
-    " --pre",
-    " -r b.txt",
-    " --index-url https://x.example",
-    "\t--hash=x",
+    " 1.0", " ==", " [x", " @", " ; no", " --pre", " -r b.txt", " --index-url https://x.example", "\t--hash=x",
     " \\ ",
-)
+)  # fmt: skip
 _REFUSED = st.one_of(
     st.text(st.sampled_from("=<>!~@[];:,?*() $%\\'\"a1.-"), min_size=1, max_size=12).map("?".__add__),
     st.builds(str.__add__, st.sampled_from(("numpy", "numpy==1.26.4", "numpy[x]>=1")), st.sampled_from(_TAILS)),
@@ -272,23 +265,18 @@ def test_a_line_that_pip_refuses_leaves_no_verdict(
     assert _status(tmp_path, requirements__txt=mutated) == 3
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "-r gpu.txt", "-rgpu.txt", "--requirement gpu.txt", "--requirement=gpu.txt", "--requirem gpu.txt",
-        "--pre -r gpu.txt", "--no-index --requirement gpu.txt", "--pre --prefer-binary -rgpu.txt", "\t-r gpu.txt # why",
-        "-r \\\ngpu.txt", "-r 'gpu.txt'", "# no \\\n-r gpu.txt", "# no\x0c-r gpu.txt", "numpy\\\n# no \\\n-r gpu.txt",
-    ],
+@cases("line",
+    "-r gpu.txt", "-rgpu.txt", "--requirement gpu.txt", "--requirement=gpu.txt", "--requirem gpu.txt",
+    "--pre -r gpu.txt", "--no-index --requirement gpu.txt", "--pre --prefer-binary -rgpu.txt", "\t-r gpu.txt # why",
+    "-r \\\ngpu.txt", "-r 'gpu.txt'", "# no \\\n-r gpu.txt", "# no\x0c-r gpu.txt", "numpy\\\n# no \\\n-r gpu.txt",
 )  # fmt: skip
 def test_every_way_to_include_a_file_is_followed(tmp_path: Path, line: str) -> None:
     found = plan(tmp_path, requirements__txt=f"tqdm\n{line}\n", _gpu__txt="torch==1.10.0\n")
     assert {each.name: each.version for each in found.planned or ()}["torch"] == "1.10.0"
 
 
-@pytest.mark.parametrize(
-    "words", ["-r gpu.txt", "-qr gpu.txt", "-Urgpu.txt", "-q --requirements gpu.txt", "-Uc gpu.txt torch"]
-)
-@pytest.mark.parametrize("command", ["pip install", "uv pip install --system"])
+@cases("words", "-r gpu.txt", "-qr gpu.txt", "-Urgpu.txt", "-q --requirements gpu.txt", "-Uc gpu.txt torch")
+@cases("command", "pip install", "uv pip install --system")
 def test_every_way_to_name_a_file_is_followed(tmp_path: Path, command: str, words: str) -> None:
     text = f"FROM ubuntu:22.04\nCOPY . .\nRUN {command} {words}\n"
     found = plan(tmp_path, Dockerfile=text, _gpu__txt="torch==1.10.0\n")
@@ -300,7 +288,7 @@ def test_what_pip_takes_for_a_comment_installs_nothing(tmp_path: Path) -> None:
     assert [each.name for each in plan(tmp_path, requirements__txt=text).planned or ()] == ["numpy"]
 
 
-@pytest.mark.parametrize("text", ["a =\n", "torch==1.0 --pre\n", "-r\n"])
+@cases("text", "a =\n", "torch==1.0 --pre\n", "-r\n")
 def test_a_constraint_that_is_not_understood_leaves_no_verdict(tmp_path: Path, text: str) -> None:
     assert _status(tmp_path, requirements__txt="torch==2.5.1\n-c limits.txt\n", _limits__txt=text) == 3
 

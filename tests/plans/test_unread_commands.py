@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envcheck.errors import UsageError
+from tests.every import cases
 from tests.plans.reading import judge, packages, plan
 from tests.thorough import examples
 
@@ -222,83 +223,71 @@ def _divided(text: str, place: int) -> tuple[list[str], list[str]]:
     return lines[:at], lines[at:]
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        "RUN apt-get install -y python3-pip pip",
-        "RUN echo 'pip install torch'",
-        "RUN pip --version && pip list",
-        "RUN pip download wheel && pip uninstall -y wheel",
-        "RUN pip config set global.index-url https://example.org/simple",
-        "RUN which pip && make install",
-        "RUN uv python install 3.12",
-        "RUN poetry config virtualenvs.create false && poetry self add poetry-plugin-export",
-        "RUN conda config --add channels conda-forge && conda run -n x make install",
-        "RUN echo $((1<<2)) && ${HOME}/bin/tool install",
-        'RUN echo "a # b" \'it is <<EOF\' # pip install "x',
-        "COPY start.sh /start.sh\nRUN chmod +x /start.sh && chown 1:1 /start.sh",
-        'COPY start.sh /start.sh\nENTRYPOINT ["/start.sh"]',
-        'ENTRYPOINT exec "$@"',
-        'ENV RUN="pip install torch"',
-        "# RUN pip install torch \\",
-        "COPY <<EOF /etc/app.conf\nname = pip\nEOF",
-    ],
+    "RUN apt-get install -y python3-pip pip",
+    "RUN echo 'pip install torch'",
+    "RUN pip --version && pip list",
+    "RUN pip download wheel && pip uninstall -y wheel",
+    "RUN pip config set global.index-url https://example.org/simple",
+    "RUN which pip && make install",
+    "RUN uv python install 3.12",
+    "RUN poetry config virtualenvs.create false && poetry self add poetry-plugin-export",
+    "RUN conda config --add channels conda-forge && conda run -n x make install",
+    "RUN echo $((1<<2)) && ${HOME}/bin/tool install",
+    'RUN echo "a # b" \'it is <<EOF\' # pip install "x',
+    "COPY start.sh /start.sh\nRUN chmod +x /start.sh && chown 1:1 /start.sh",
+    'COPY start.sh /start.sh\nENTRYPOINT ["/start.sh"]',
+    'ENTRYPOINT exec "$@"',
+    'ENV RUN="pip install torch"',
+    "# RUN pip install torch \\",
+    "COPY <<EOF /etc/app.conf\nname = pip\nEOF",
 )
 def test_what_installs_nothing_is_no_doubt(line: str) -> None:
     assert exit_code(f"{HEALTHY['server']}{line}\n") == (0, set())
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install 'fschat[model_worker]'", 3),
-        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install 'fschat[model_worker]==0.2.36' numpy", 3),
-        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install fschat numpy", 0),
-        (f"FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN {TORCH} && pip install 'uvicorn[standard]'", 0),
-        ("FROM pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime\nRUN pip install 'uvicorn[standard]'", 0),
-    ],
+@cases(
+    "text, code",
+    ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install 'fschat[model_worker]'", 3),
+    ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install 'fschat[model_worker]==0.2.36' numpy", 3),
+    ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install fschat numpy", 0),
+    (f"FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN {TORCH} && pip install 'uvicorn[standard]'", 0),
+    ("FROM pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime\nRUN pip install 'uvicorn[standard]'", 0),
 )
 def test_extras_of_an_unknown_package_are_no_pass_for_the_image_alone(text: str, code: int) -> None:
     assert exit_code(text)[0] == code
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("# escape=`\nFROM debian\nRUN pip install `\n  numpy", {"numpy"}),
-        ("# escape=`\nFROM debian\nRUN pip install a\\\nRUN pip install numpy", {"a", "numpy"}),
-        ("# a comment\n# escape=`\nFROM debian\nRUN pip install \\\n  numpy", {"numpy"}),
-        ("FROM debian\nRUN pip install num\\\npy", {"numpy"}),
-        ("FROM debian\nRUN pip install numpy \\ \t\n  scipy", {"numpy", "scipy"}),
-        ("FROM debian\n  # why\n \tRUN pip install numpy", {"numpy"}),
-        ("FROM debian\nRUN pip install numpy <<A <<B\nRUN x\nA\nx\nB\nRUN pip install scipy", {"numpy", "scipy"}),
-        ("FROM debian\nRUN echo '<<EOF' && pip install numpy\nRUN pip install scipy", {"numpy", "scipy"}),
-        ("FROM debian\nRUN <<-EOF sh\n\tpip install numpy\n\tEOF\nRUN pip install scipy", {"numpy", "scipy"}),
-        ("FROM debian\nRUN ['pip', 'install', \"numpy\"]", {""}),
-        ("FROM debian\nCMD pip install numpy\nCMD app", set()),
-        ("FROM debian AS a\nCMD pip install numpy\nFROM a\nENTRYPOINT app", set()),
-        ('FROM debian AS a\nSHELL ["bash", "-c"]\nFROM a\nRUN pip install numpy', {"numpy"}),
-        ("ARG P=numpy\nFROM debian\nENV X=$P\nRUN pip install $X", {""}),
-        ("ARG P=numpy\nFROM debian\nARG P\nRUN pip install $P", {"numpy"}),
-        ("FROM debian\nARG O=\nRUN pip install $O numpy", {"numpy"}),
-    ],
-)  # fmt: skip
+@cases("text, found",
+    ("# escape=`\nFROM debian\nRUN pip install `\n  numpy", {"numpy"}),
+    ("# escape=`\nFROM debian\nRUN pip install a\\\nRUN pip install numpy", {"a", "numpy"}),
+    ("# a comment\n# escape=`\nFROM debian\nRUN pip install \\\n  numpy", {"numpy"}),
+    ("FROM debian\nRUN pip install num\\\npy", {"numpy"}),
+    ("FROM debian\nRUN pip install numpy \\ \t\n  scipy", {"numpy", "scipy"}),
+    ("FROM debian\n  # why\n \tRUN pip install numpy", {"numpy"}),
+    ("FROM debian\nRUN pip install numpy <<A <<B\nRUN x\nA\nx\nB\nRUN pip install scipy", {"numpy", "scipy"}),
+    ("FROM debian\nRUN echo '<<EOF' && pip install numpy\nRUN pip install scipy", {"numpy", "scipy"}),
+    ("FROM debian\nRUN <<-EOF sh\n\tpip install numpy\n\tEOF\nRUN pip install scipy", {"numpy", "scipy"}),
+    ("FROM debian\nRUN ['pip', 'install', \"numpy\"]", {""}),
+    ("FROM debian\nCMD pip install numpy\nCMD app", set()),
+    ("FROM debian AS a\nCMD pip install numpy\nFROM a\nENTRYPOINT app", set()),
+    ('FROM debian AS a\nSHELL ["bash", "-c"]\nFROM a\nRUN pip install numpy', {"numpy"}),
+    ("ARG P=numpy\nFROM debian\nENV X=$P\nRUN pip install $X", {""}),
+    ("ARG P=numpy\nFROM debian\nARG P\nRUN pip install $P", {"numpy"}),
+    ("FROM debian\nARG O=\nRUN pip install $O numpy", {"numpy"}))  # fmt: skip
 def test_lines_are_divided_as_docker_does(tmp_path: Path, text: str, found: set[str]) -> None:
     assert set(packages(plan(tmp_path, Dockerfile=text))) == found
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (f"RUN pip install {'a ' * 2_500_000}", "Dockerfile:2: a line of more than 65,535 characters"),
-        (f"ARG P='{' ' * 100_000}vllm'\nRUN pip install $P", "Dockerfile:2: a line of more than 65,535"),
-        (f"ARG P='{' ' * 60_000}\\\n{' ' * 60_000}vllm'\nRUN pip install $P", ":2: an instruction of more than"),
-        ("RUN <<EOF\n" + "pip install a\n" * 10_000 + "EOF", "Dockerfile:2: an instruction of more than 100,000"),
-        ("RUN <<EOF\npip install a\n", "Dockerfile:2: no line ends the here-document"),
-        (f"ENV A={'b' * 60_000}\nRUN {'$A;' * 20_000}", "its commands are too long"),
-        (f"RUN {'x $(a);' * 9_000}", "its commands are too long"),
-    ],
-)  # fmt: skip
+@cases("text, told",
+    (f"RUN pip install {'a ' * 2_500_000}", "Dockerfile:2: a line of more than 65,535 characters"),
+    (f"ARG P='{' ' * 100_000}vllm'\nRUN pip install $P", "Dockerfile:2: a line of more than 65,535"),
+    (f"ARG P='{' ' * 60_000}\\\n{' ' * 60_000}vllm'\nRUN pip install $P", ":2: an instruction of more than"),
+    ("RUN <<EOF\n" + "pip install a\n" * 10_000 + "EOF", "Dockerfile:2: an instruction of more than 100,000"),
+    ("RUN <<EOF\npip install a\n", "Dockerfile:2: no line ends the here-document"),
+    (f"ENV A={'b' * 60_000}\nRUN {'$A;' * 20_000}", "its commands are too long"),
+    (f"RUN {'x $(a);' * 9_000}", "its commands are too long"))  # fmt: skip
 def test_what_is_out_of_bounds_is_refused(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         plan(tmp_path, Dockerfile=f"FROM debian\n{text}\n")

@@ -73,8 +73,7 @@ class Tree:
     def view(self, **changes: Any) -> View:
         """What a probe gets of this tree, without variables; ``HOME`` and the current folder are ``/home/me``."""
         variables = {"HOME": "/home/me", **changes.pop("variables", {})}
-        home = self.at("/home/me")
-        home.mkdir(parents=True, exist_ok=True)
+        self.at("/home/me").mkdir(parents=True, exist_ok=True)
         own = {"root": str(self.root), "cwd": "/home/me", "own_prefix": "/opt/envcheck"}
         return View({**own, "variables": variables, **changes})
 

@@ -55,12 +55,7 @@ def h200(bus: int = 0, device: int = 6, **changes: Any) -> dict[str, Any]:
         "nvmlDeviceGetPersistenceMode": 1,
         "nvmlDeviceGetVirtualizationMode": 1,
         "nvmlDeviceGetAddressingMode": {"value": 0},
-        "nvmlDeviceGetMemoryInfo_v2": {
-            "total": 143771 * MIB,
-            "reserved": 616 * MIB,
-            "used": 0,
-            "free": 143156 * MIB,
-        },
+        "nvmlDeviceGetMemoryInfo_v2": {"total": 143771 * MIB, "reserved": 616 * MIB, "used": 0, "free": 143156 * MIB},
         "nvmlDeviceGetMemoryInfo": {"total": 143771 * MIB, "used": 616 * MIB, "free": 143156 * MIB},
         "nvmlDeviceGetMemoryBusWidth": 6144,
         "nvmlDeviceGetBAR1MemoryInfo": {"bar1Total": 262144 * MIB, "bar1Used": 1 * MIB, "bar1Free": 262143 * MIB},
@@ -109,7 +104,7 @@ def switched_h200(bus: int, others: int = 8) -> dict[str, Any]:
         bus,
         0,
         nvmlDeviceGetFieldValues=numbered(
-            {82: Typed(1, 33), 230: Typed(1, 0), 91: Typed(1, 18), **COUNTERS, **nvlinks},
+            {82: Typed(1, 33), 230: Typed(1, 0), 91: Typed(1, 18), **COUNTERS, **nvlinks}
         ),
         nvmlDeviceGetNvLinkState=1,
         nvmlDeviceGetNvLinkVersion=4,

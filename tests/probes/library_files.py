@@ -85,8 +85,7 @@ def _gnu(names: Sequence[str]) -> bytes:
     for number, value in enumerate(hashes):
         bucket = value % _BUCKETS
         buckets[bucket] = buckets[bucket] or number + 1
-        last = number + 1 == len(hashes) or hashes[number + 1] % _BUCKETS != bucket
-        chain.append(value & ~1 | last)
+        chain.append(value & ~1 | (number + 1 == len(hashes) or hashes[number + 1] % _BUCKETS != bucket))
     return struct.pack(f"<IIIIQ{_BUCKETS}I{len(chain)}I", _BUCKETS, 1, 1, 0, 0, *buckets, *chain)
 
 

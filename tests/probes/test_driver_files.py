@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from envcheck.snapshot import Driver, DriverLibrary, Snapshot
 from probes.loader.cache import parse
+from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -80,10 +81,8 @@ def test_library_path_comes_first(run_probe: RunProbe, build_root: BuildRoot) ->
     )
     found = libraries(driver)
     stub, compat, first = list(found)[:3]
-    assert found[stub].kind == "stub"
-    assert found[stub].found_as == (f"{stubs}/libcuda.so",)
-    assert found[compat].kind == "compat"
-    assert found[compat].found_as == ("/usr/local/cuda/compat/libcuda.so.1",)
+    assert (found[stub].kind, found[stub].found_as) == ("stub", (f"{stubs}/libcuda.so",))
+    assert (found[compat].kind, found[compat].found_as) == ("compat", ("/usr/local/cuda/compat/libcuda.so.1",))
     assert first == CUDA
 
 
@@ -114,9 +113,7 @@ def test_cache_that_names_what_is_gone(run_probe: RunProbe, build_root: BuildRoo
     assert libraries(driver) == {}
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"glibc-ld.so.cache1.1", cache(("libcuda.so.1", "/x/libcuda.so.1"))[:-3], b"\xff" * 99]
-)
+@cases("data", b"", b"glibc-ld.so.cache1.1", cache(("libcuda.so.1", "/x/libcuda.so.1"))[:-3], b"\xff" * 99)
 def test_damaged_cache_leaves_the_list_open(run_probe: RunProbe, build_root: BuildRoot, data: bytes) -> None:
     driver = look(run_probe, build_root("debian-container", {"/etc/ld.so.cache": data}))
     assert driver.libraries
@@ -214,13 +211,12 @@ BAD: Mapping[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("damage", BAD)
-@pytest.mark.parametrize("name", ["libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"])
+@cases("name", "libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1")
 def test_what_the_loader_gives_up_at(run_probe: RunProbe, build_root: BuildRoot, damage: str, name: str) -> None:
     content, why = BAD[damage]
     root = build_root("ubuntu-580-open", {f"/opt/old/{name}": content})
     found = libraries(look(run_probe, root, LD_LIBRARY_PATH="/nowhere:/opt/old"))[f"/opt/old/{name}"]
-    assert found.found_by == "LD_LIBRARY_PATH"
-    assert found.refused == why
+    assert (found.found_by, found.refused) == ("LD_LIBRARY_PATH", why)
 
 
 def test_who_leads_the_loader_there(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -294,8 +290,7 @@ def test_undecodable_folder_is_sent_as_text(run_probe: RunProbe, build_root: Bui
     folder = Path(os.fsdecode(os.fsencode(root) + b"/opt/\xff"))
     folder.mkdir(parents=True)
     (folder / "libcuda.so.1").write_text(ELF, encoding="utf-8")
-    driver = look(run_probe, root, LD_LIBRARY_PATH=os.fsdecode(b"/opt/\xff"))
-    assert list(libraries(driver)) == ["/opt/?/libcuda.so.1"]
+    assert list(libraries(look(run_probe, root, LD_LIBRARY_PATH=os.fsdecode(b"/opt/\xff")))) == ["/opt/?/libcuda.so.1"]
 
 
 def test_cache_of_two_formats_in_one_file() -> None:
@@ -306,8 +301,7 @@ def test_cache_of_two_formats_in_one_file() -> None:
 
 def test_big_endian_cache() -> None:
     header = struct.pack(">20sIIB3xI12x", b"glibc-ld.so.cache1.1", 1, 12, 3, 0)
-    data = header + struct.pack(">iIIIQ", 3, 72, 77, 0, 0) + b"a.so\0/a.so\0"
-    assert parse(data) == ((("a.so", "/a.so"),), True)
+    assert parse(header + struct.pack(">iIIIQ", 3, 72, 77, 0, 0) + b"a.so\0/a.so\0") == ((("a.so", "/a.so"),), True)
 
 
 @given(st.binary(max_size=400), st.integers(0, 400), st.integers(0, 400))
@@ -341,24 +335,17 @@ def test_this_machine(run_probe: RunProbe) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler here")
-@pytest.mark.parametrize(
-    ("name", "code", "kind"),
-    [
-        ("libcuda.so.1", "int cuInit(unsigned f) { return 34; }", "stub"),
-        ("libcuda.so.1", "int cuInit(unsigned f) { return f ? 34 : 0; }", "driver"),
-        (
-            "libnvidia-ml.so.1",
-            'char *said(void) { return "libnvidia-ml.so in GDK package is a stub library"; }',
-            "stub",
-        ),
-        ("libnvidia-ml.so.1", 'char *said(void) { return "nvml"; }', "driver"),
-    ],
+@cases(
+    "name, code, kind",
+    ("libcuda.so.1", "int cuInit(unsigned f) { return 34; }", "stub"),
+    ("libcuda.so.1", "int cuInit(unsigned f) { return f ? 34 : 0; }", "driver"),
+    ("libnvidia-ml.so.1", 'char *said(void) { return "libnvidia-ml.so in GDK package is a stub library"; }', "stub"),
+    ("libnvidia-ml.so.1", 'char *said(void) { return "nvml"; }', "driver"),
 )
 def test_a_stub_is_known_by_what_it_holds(run_probe: RunProbe, tmp_path: Path, name: str, code: str, kind: str) -> None:
     folder = tmp_path / "opt"
     folder.mkdir()
     (tmp_path / "a.c").write_text(code)
-    made = ["gcc", "-O2", "-shared", "-fPIC", "-o", str(folder / name), str(tmp_path / "a.c")]
-    subprocess.run(made, check=True)
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(folder / name), str(tmp_path / "a.c")], check=True)
     found = libraries(look(run_probe, str(tmp_path), LD_LIBRARY_PATH="/opt"))[f"/opt/{name}"]
     assert (found.kind, found.found_by) == (kind, "LD_LIBRARY_PATH")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Snapshot, Toolkit
+from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
@@ -36,11 +37,9 @@ def test_ubuntu(run_probe: RunProbe, build_root: BuildRoot) -> None:
     toolkit = one(
         run_probe, build_root("ubuntu-580-open"), PATH="/usr/bin:/usr/local/cuda/bin", CUDA_HOME="/usr/local/cuda"
     )
-    assert toolkit.path == "/usr/local/cuda-12.8"
-    assert toolkit.version == "12.8.1"
+    assert (toolkit.path, toolkit.version) == ("/usr/local/cuda-12.8", "12.8.1")
     assert toolkit.source_of("version") == "file /usr/local/cuda-12.8/version.json"
-    assert toolkit.nvcc == "/usr/local/cuda-12.8/bin/nvcc"
-    assert toolkit.aliases == ("/usr/local/cuda",)
+    assert (toolkit.nvcc, toolkit.aliases) == ("/usr/local/cuda-12.8/bin/nvcc", ("/usr/local/cuda",))
     assert toolkit.on_path is True
     assert toolkit.cuda_home is True
     assert toolkit.origin == "system"
@@ -63,28 +62,23 @@ def test_no_toolkit(run_probe: RunProbe, build_root: BuildRoot) -> None:
     assert (snapshot.toolkits.items, snapshot.toolkits.complete) == ((), True)
 
 
-@pytest.mark.parametrize(
-    ("files", "version"),
-    [
-        ({"version.txt": "CUDA Version 10.2.89\n"}, "10.2.89"),
-        ({"include/cuda_runtime_api.h": HEADER.format(13000)}, "13.0"),
-        ({"targets/sbsa-linux/include/cuda_runtime_api.h": HEADER.format(12060)}, "12.6"),
-        ({"include/cuda.h": "#define CUDA_VERSION 9020\n"}, "9.2"),
-        ({"include/cuda.h": "no version here\n"}, None),
-        ({"targets/x86_64-linux/lib/libcudart.so.12.4.127": ELF}, "12.4"),
-        ({"lib64/libcudart.so.11.0": "-> libcudart.so.11.8.89", "lib64/libcudart.so.11.8.89": ELF}, "11.8"),
-        ({"lib64/libcudart.so.12": ELF}, None),
-        ({"bin/nvcc": ELF + "x" * 5000 + "Cuda compilation tools, \0release 11.8, V11.8.89\0r11.8"}, "11.8"),
-        ({"bin/nvcc": ELF + "Cuda compilation tools, release 13.\0\0V13.0.88\0"}, "13.0"),
-        ({"bin/nvcc": ELF}, None),
-        ({"version.json": '{"cuda": {"version": "12.8.1"}}', "version.txt": "CUDA Version 1.2.3"}, "12.8.1"),
-        ({"version.json": "{not json", "include/cuda.h": "#define CUDA_VERSION 12080\n"}, "12.8"),
-        (
-            {"version.json": '{"cuda": {"version": "\\u001b[2J"}}', "include/cuda.h": "#define CUDA_VERSION 12080\n"},
-            "12.8",
-        ),
-        ({"version.json": "[" * 100_000, "include/cuda.h": "#define CUDA_VERSION 12080\n"}, "12.8"),
-    ],
+@cases(
+    "files, version",
+    ({"version.txt": "CUDA Version 10.2.89\n"}, "10.2.89"),
+    ({"include/cuda_runtime_api.h": HEADER.format(13000)}, "13.0"),
+    ({"targets/sbsa-linux/include/cuda_runtime_api.h": HEADER.format(12060)}, "12.6"),
+    ({"include/cuda.h": "#define CUDA_VERSION 9020\n"}, "9.2"),
+    ({"include/cuda.h": "no version here\n"}, None),
+    ({"targets/x86_64-linux/lib/libcudart.so.12.4.127": ELF}, "12.4"),
+    ({"lib64/libcudart.so.11.0": "-> libcudart.so.11.8.89", "lib64/libcudart.so.11.8.89": ELF}, "11.8"),
+    ({"lib64/libcudart.so.12": ELF}, None),
+    ({"bin/nvcc": ELF + "x" * 5000 + "Cuda compilation tools, \0release 11.8, V11.8.89\0r11.8"}, "11.8"),
+    ({"bin/nvcc": ELF + "Cuda compilation tools, release 13.\0\0V13.0.88\0"}, "13.0"),
+    ({"bin/nvcc": ELF}, None),
+    ({"version.json": '{"cuda": {"version": "12.8.1"}}', "version.txt": "CUDA Version 1.2.3"}, "12.8.1"),
+    ({"version.json": "{not json", "include/cuda.h": "#define CUDA_VERSION 12080\n"}, "12.8"),
+    ({"version.json": '{"cuda": {"version": "\\u001b[2J"}}', "include/cuda.h": "#define CUDA_VERSION 12080\n"}, "12.8"),
+    ({"version.json": "[" * 100_000, "include/cuda.h": "#define CUDA_VERSION 12080\n"}, "12.8"),
 )
 def test_versions(run_probe: RunProbe, build_root: BuildRoot, files: dict[str, str], version: str | None) -> None:
     toolkit = one(run_probe, build_root(None, {f"/usr/local/cuda-x/{path}": text for path, text in files.items()}))
@@ -126,13 +120,11 @@ DEBIAN = {
 """Layout of Debian's package nvidia-cuda-toolkit 11.8.89~11.8.0-5~deb12u1."""
 
 
-@pytest.mark.parametrize("home", ["/usr", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit"])
+@cases("home", "/usr", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit")
 def test_debian_package_is_one_toolkit(run_probe: RunProbe, build_root: BuildRoot, home: str) -> None:
     toolkit = one(run_probe, build_root("debian-container", DEBIAN), PATH="/usr/bin", CUDA_HOME=home)
-    assert toolkit.path == "/usr/lib/nvidia-cuda-toolkit"
-    assert toolkit.version == "11.8"
-    assert toolkit.nvcc == "/usr/lib/nvidia-cuda-toolkit/bin/nvcc"
-    assert (toolkit.on_path, toolkit.cuda_home) == (True, True)
+    assert (toolkit.path, toolkit.version) == ("/usr/lib/nvidia-cuda-toolkit", "11.8")
+    assert (toolkit.nvcc, toolkit.on_path, toolkit.cuda_home) == ("/usr/lib/nvidia-cuda-toolkit/bin/nvcc", True, True)
 
 
 def test_script_on_path_leads_to_the_compiler_that_it_starts(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -143,8 +135,7 @@ def test_script_on_path_leads_to_the_compiler_that_it_starts(run_probe: RunProbe
 
 def test_script_that_tells_nothing(run_probe: RunProbe, build_root: BuildRoot) -> None:
     script = {"/usr/local/bin/nvcc": '#!/bin/sh\nexec "$CUDA_HOME/bin/nvcc" "$@"\n'}
-    toolkit = one(run_probe, build_root("ubuntu-580-open", script), PATH="/usr/local/bin")
-    assert toolkit.on_path is False
+    assert one(run_probe, build_root("ubuntu-580-open", script), PATH="/usr/local/bin").on_path is False
 
 
 def test_link_of_a_compiler_cache_is_passed_over(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -162,7 +153,7 @@ def test_home_outside_the_usual_places(run_probe: RunProbe, build_root: BuildRoo
     assert (toolkit.path, toolkit.version, toolkit.cuda_home) == ("/software/CUDA/12.1.1", "12.1.1", True)
 
 
-@pytest.mark.parametrize("home", ["", "relative/cuda", "/gone", "/etc/os-release", "\x1b[2J"])
+@cases("home", "", "relative/cuda", "/gone", "/etc/os-release", "\x1b[2J")
 def test_home_that_is_none(run_probe: RunProbe, build_root: BuildRoot, home: str) -> None:
     assert look(run_probe, build_root("debian-container"), CUDA_HOME=home) == []
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from envcheck.collect.protocol import decode_fact
 from envcheck.snapshot import Snapshot, Variables
+from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 
@@ -43,18 +43,10 @@ def test_nothing_set_is_a_complete_answer(run_probe: RunProbe) -> None:
     assert (found.values, found.complete) == ({}, True)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "NVIDIA_API_KEY",
-        "TORCH_HUB_TOKEN",
-        "NCCL_SECRET",
-        "CUDA_PASSWORD",
-        "JAX_auth_header",
-        "TF_KEY",
-        "NVIDIA_NGC_APIKEY",
-    ],
-)
+@cases("name",
+    "NVIDIA_API_KEY", "TORCH_HUB_TOKEN", "NCCL_SECRET", "CUDA_PASSWORD", "JAX_auth_header", "TF_KEY",
+    "NVIDIA_NGC_APIKEY",
+)  # fmt: skip
 def test_secrets_are_masked(run_probe: RunProbe, name: str) -> None:
     """By the parent, at its border: the list of what looks like a secret is there alone."""
     told = {"variables": look(run_probe, **{name: "hunter2"})}
@@ -63,14 +55,13 @@ def test_secrets_are_masked(run_probe: RunProbe, name: str) -> None:
     assert variables.values == {name: "***"}
 
 
-@pytest.mark.parametrize("name", ["CUDA_CACHE_PATH", "NCCL_KEYBOARD", "CUDA_LAUNCH_BLOCKING", "TF_CPP_MIN_LOG_LEVEL"])
+@cases("name", "CUDA_CACHE_PATH", "NCCL_KEYBOARD", "CUDA_LAUNCH_BLOCKING", "TF_CPP_MIN_LOG_LEVEL")
 def test_other_names_are_shown(run_probe: RunProbe, name: str) -> None:
     assert look(run_probe, **{name: "1"}).values == {name: "1"}
 
 
 def test_values_are_bounded(run_probe: RunProbe) -> None:
-    found = look(run_probe, LD_LIBRARY_PATH="/x:" * 100_000)
-    assert len(found.values["LD_LIBRARY_PATH"]) == 4096
+    assert len(look(run_probe, LD_LIBRARY_PATH="/x:" * 100_000).values["LD_LIBRARY_PATH"]) == 4096
 
 
 def test_too_many_of_them_are_not_called_complete(run_probe: RunProbe) -> None:

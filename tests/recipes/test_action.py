@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.every import cases
 from tests.recipes.running import ACTION, ROOT, STEPS, Ran, run_step
 
 PLAN = (ROOT / "tests" / "recipes" / "plans" / "requirements.txt").read_text(encoding="utf-8")
@@ -68,9 +69,10 @@ def test_targets_and_the_configuration_count(tmp_path: Path) -> None:
     assert "--fail-on" in wrong.err
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("envcheck.toml", "[target.old]\n"), ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n")],
+@cases(
+    "name, text",
+    ("envcheck.toml", "[target.old]\n"),
+    ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n"),
 )
 def test_a_configuration_in_a_checkout_of_another_user_counts(tmp_path: Path, name: str, text: str) -> None:
     here = tmp_path / "repository"
@@ -92,8 +94,8 @@ def test_another_tools_configuration_in_a_checkout_does_not_matter(tmp_path: Pat
     assert check(tmp_path, plan="requirements.txt", args=FITS).status == 0
 
 
-@pytest.mark.parametrize("text", ['$(touch ran) `touch ran`; touch ran; "; touch ran; "', "*.txt", "--version"])
-@pytest.mark.parametrize("name", ["plan", "target", "config", "fail_on", "args"])
+@cases("text", '$(touch ran) `touch ran`; touch ran; "; touch ran; "', "*.txt", "--version")
+@cases("name", "plan", "target", "config", "fail_on", "args")
 def test_inputs_are_never_run_nor_expanded(tmp_path: Path, name: str, text: str) -> None:
     ran = check(tmp_path, **{"plan": "requirements.txt", "args": FITS, name: text})
     assert not (tmp_path / "repository" / "ran").exists()
@@ -106,8 +108,7 @@ def test_words_in_quotation_marks_stay_together(tmp_path: Path) -> None:
     assert check(tmp_path, plan="requirements.txt", args=FITS + " --require 'torch >= 2.0'").status == 0
     assert check(tmp_path, plan="requirements.txt", args=FITS + " --require 'torch >= 2.4'").status == 1
     broken = check(tmp_path, plan="requirements.txt", args=FITS + " --require 'torch")
-    assert broken.status == 2
-    assert broken.out == "::error title=envcheck::the input args has a quotation without an end\n"
+    assert (broken.status, broken.out) == (2, "::error title=envcheck::the input args has a quotation without an end\n")
 
 
 def test_modules_of_the_repository_are_not_imported(tmp_path: Path) -> None:

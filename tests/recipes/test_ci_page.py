@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.every import cases
 from tests.installed import INSTALLED
 from tests.recipes.running import ACTION, ROOT, run_step
 
@@ -65,7 +66,7 @@ def plan(app: Path, release: str) -> None:
     (app / "requirements.txt").write_text(f"torch=={release}\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize(("release", "status"), [(FITS, 0), (FAILS, 1)])
+@cases("release, status", (FITS, 0), (FAILS, 1))
 def test_github(app: Path, release: str, status: int) -> None:
     plan(app, release)
     step: dict[str, Any] = GITHUB["jobs"]["envcheck"]["steps"][-1]
@@ -80,8 +81,7 @@ def test_nothing_is_left_to_fill_in() -> None:
     instructions = {"COPY", "FROM", "WORKDIR"}
     found = {word for text in texts for word in re.findall(r"\b[A-Z]{4,}\b|<[a-z-]+>|\.\.\.", text)}
     assert found - instructions == set()
-    step = GITHUB["jobs"]["envcheck"]["steps"][-1]
-    assert step["uses"].startswith("./")
+    assert GITHUB["jobs"]["envcheck"]["steps"][-1]["uses"].startswith("./")
 
 
 def test_the_inputs_and_outputs_of_the_action_are_described() -> None:
@@ -90,7 +90,7 @@ def test_the_inputs_and_outputs_of_the_action_are_described() -> None:
     assert {name for name in ACTION["outputs"] if f"`{name}`" not in part} == set()
 
 
-@pytest.mark.parametrize(("release", "status"), [(FITS, 0), (FAILS, 1)])
+@cases("release, status", (FITS, 0), (FAILS, 1))
 def test_gitlab(app: Path, release: str, status: int) -> None:
     plan(app, release)
     job = GITLAB["envcheck"]
@@ -106,7 +106,7 @@ def test_gitlab(app: Path, release: str, status: int) -> None:
     assert ("<failure" in (app / reports["junit"]).read_text(encoding="utf-8")) == bool(status)
 
 
-@pytest.mark.parametrize(("release", "status"), [(f"{FITS}+cu124", 0), (f"{FAILS}+cu117", 1)])
+@cases("release, status", (f"{FITS}+cu124", 0), (f"{FAILS}+cu117", 1))
 def test_containerfile(app: Path, release: str, status: int) -> None:
     """The last RUN; a virtual environment with torch's metadata, without its libraries, stands for the image."""
     venv.create(app.parent / "image", with_pip=False)
@@ -136,7 +136,7 @@ def test_containerfile_is_one_that_envcheck_reads(app: Path) -> None:
     assert "gpu-code-missing" in done.stdout
 
 
-@pytest.mark.parametrize(("release", "status"), [(FITS, 0), (FAILS, 1)])
+@cases("release, status", (FITS, 0), (FAILS, 1))
 def test_pre_commit(app: Path, release: str, status: int) -> None:
     plan(app, release)
     (hook,) = PRE_COMMIT["repos"][0]["hooks"]

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from envcheck.plans import formats
+from tests.every import cases
 from tests.installed import INSTALLED
 from tests.recipes.running import ROOT
 
@@ -62,16 +63,14 @@ def test_a_file_that_does_not_fit_is_named_with_its_line(repository: Path) -> No
     assert "requirements.txt:3" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("args", "files", "message"),
-    [
-        (FITS, (), "--plan"),
-        (FITS, ("gone.txt",), "cannot read gone.txt"),
-        (["--nope"], ("requirements.txt",), "unrecognized arguments: --nope"),
-        (["--fail-on", "never"], ("requirements.txt",), "--fail-on"),
-        (["requirements.txt", *FITS], ("requirements-dev.txt",), "unrecognized arguments"),
-        (["--target", "nowhere"], ("requirements.txt",), "nowhere"),
-    ],
+@cases(
+    "args, files, message",
+    (FITS, (), "--plan"),
+    (FITS, ("gone.txt",), "cannot read gone.txt"),
+    (["--nope"], ("requirements.txt",), "unrecognized arguments: --nope"),
+    (["--fail-on", "never"], ("requirements.txt",), "--fail-on"),
+    (["requirements.txt", *FITS], ("requirements-dev.txt",), "unrecognized arguments"),
+    (["--target", "nowhere"], ("requirements.txt",), "nowhere"),
 )
 def test_wrong_use_is_one_sentence(repository: Path, args: list[str], files: tuple[str, ...], message: str) -> None:
     done = hook(repository, args, *files)
@@ -84,17 +83,14 @@ def test_values_of_options_are_not_taken_for_files(repository: Path) -> None:
     assert hook(repository, ["--target", "./machines.toml"], "requirements.txt").returncode == 0
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["requirements.txt", "a/requirements-gpu.in", "pylock.toml", "pylock.gpu.toml", "uv.lock", "poetry.lock",
-     "environment.yml", "a/environment.yaml"],
-)  # fmt: skip
+@cases("name", "requirements.txt", "a/requirements-gpu.in", "pylock.toml", "pylock.gpu.toml", "uv.lock", "poetry.lock",
+     "environment.yml", "a/environment.yaml")  # fmt: skip
 def test_plans_are_selected_and_can_be_read(name: str) -> None:
     assert re.search(HOOK["files"], name)
     assert any(form.reader.recognise(name.rpartition("/")[2]) for form in formats())
 
 
-@pytest.mark.parametrize("name", ["README.txt", "xuv.lock", "package.json", "requirements.txt.bak", "pyproject.toml"])
+@cases("name", "README.txt", "xuv.lock", "package.json", "requirements.txt.bak", "pyproject.toml")
 def test_other_files_are_not_selected(name: str) -> None:
     assert not re.search(HOOK["files"], name)
 

@@ -11,6 +11,7 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.refresh import index as client
 from envcheck.refresh.index import File, Index, index_address
+from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import serve
 
@@ -32,7 +33,7 @@ def served() -> Iterator[Served]:
         yield index
 
 
-@pytest.mark.parametrize("spoken", ["json", "html"])
+@cases("spoken", "json", "html")
 def test_both_formats_say_the_same(served: Served, spoken: str) -> None:
     served.format = spoken
     found = ask(served.address, "Demo")
@@ -51,7 +52,7 @@ def test_the_name_of_a_project_is_normalised(served: Served) -> None:
     assert served.asked == ["/simple/my-package-name/"]
 
 
-@pytest.mark.parametrize("status", [404, 403, 500])
+@cases("status", 404, 403, 500)
 def test_a_refusal_is_said_without_the_address(served: Served, status: int) -> None:
     served.broken["demo/"] = status
     address = served.address.replace("http://", "http://user:secret@")
@@ -81,19 +82,17 @@ def test_an_endless_answer_is_cut(served: Served, monkeypatch: pytest.MonkeyPatc
         ask(served.address, "demo")
 
 
-@pytest.mark.parametrize("address", ["file:///srv/index", "index.example/simple", "ftp://index.example"])
+@cases("address", "file:///srv/index", "index.example/simple", "ftp://index.example")
 def test_an_address_must_be_of_the_web(address: str) -> None:
     with pytest.raises(UsageError, match="must start with http:// or https://"):
         Index(address)
 
 
-@pytest.mark.parametrize(
-    ("option", "variables", "address"),
-    [
-        ("https://a/simple", {"PIP_INDEX_URL": "https://b/simple"}, "https://a/simple"),
-        (None, {"UV_INDEX_URL": "https://c/simple", "PIP_INDEX_URL": "https://b/simple"}, "https://b/simple"),
-        (None, {"PIP_INDEX_URL": "", "UV_DEFAULT_INDEX": "https://d/simple"}, "https://d/simple"),
-    ],
+@cases(
+    "option, variables, address",
+    ("https://a/simple", {"PIP_INDEX_URL": "https://b/simple"}, "https://a/simple"),
+    (None, {"UV_INDEX_URL": "https://c/simple", "PIP_INDEX_URL": "https://b/simple"}, "https://b/simple"),
+    (None, {"PIP_INDEX_URL": "", "UV_DEFAULT_INDEX": "https://d/simple"}, "https://d/simple"),
 )
 def test_the_index_is_the_one_of_pip_and_uv(option: str | None, variables: dict[str, str], address: str) -> None:
     assert index_address(option, variables) == address

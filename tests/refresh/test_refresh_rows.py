@@ -15,6 +15,7 @@ from envcheck.errors import MatrixError, UsageError
 from envcheck.refresh import run
 from envcheck.refresh.index import Index
 from envcheck.refresh.run import Refreshed, refresh, report
+from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve, torch_members
 from tests.refresh.test_wheel_rows import write_projects
@@ -132,7 +133,7 @@ def told(outcome: Refreshed) -> list[str]:
 # --- nothing new --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spoken", ["json", "html"])
+@cases("spoken", "json", "html")
 def test_where_the_rows_are_right_no_byte_changes(served: Served, matrix: Path, spoken: str) -> None:
     served.format = spoken
     outcome = regenerate(served, matrix)
@@ -163,8 +164,7 @@ def test_wheels_are_read_by_ranges(served: Served, matrix: Path) -> None:
 
 def test_a_new_torch_becomes_a_row(served: Served, matrix: Path) -> None:
     add_torch(served, "2.6.0", "13.0", "sm_75 sm_120 compute_120", "nvidia-cudnn-cu13==9.5.1.17", "triton~=3.8.0")
-    arm = torch_members("2.6.0", "13.0", "sm_80 sm_90")
-    served.add("torch-2.6.0-cp311-cp311-manylinux_2_28_aarch64.whl", arm)
+    served.add("torch-2.6.0-cp311-cp311-manylinux_2_28_aarch64.whl", torch_members("2.6.0", "13.0", "sm_80 sm_90"))
     served.add("torch-2.6.0-cp312-cp312-win_amd64.whl", torch_members("2.6.0", None, ""))
     assert told(regenerate(served, matrix)) == ["torch 2.6.0: new row: CUDA 13.0"]
     assert """
@@ -264,13 +264,12 @@ def test_a_need_that_a_row_did_not_have_is_added_unless_another_row_says_it(serv
     path = matrix / "rows.toml"
     beside = '[[release]]\nname = "demo"\nversions = "==1.1"\nneeds = { cudnn = "==9.1" }\nsource = ["documents"]\n\n'
     path.write_text(path.read_text().replace("# By hand.\n", f"{beside}# By hand.\n", 1))
-    outcome = regenerate(served, matrix)
-    assert told(outcome) == ["demo >=1.0,<1.2: xformers: ==0.0.27, which the row did not say"]
+    assert told(regenerate(served, matrix)) == ["demo >=1.0,<1.2: xformers: ==0.0.27, which the row did not say"]
     added = [row.needs for row in read_folder(matrix).releases if row.name == "demo" and "xformers" in row.needs]
     assert added == [{"torch": "==2.4.0", "cuda": ">=12,<13", "python": ">=3.9", "xformers": "==0.0.27"}]
 
 
-@pytest.mark.parametrize("more", ["1.3.0.1", "1.3.1"])
+@cases("more", "1.3.0.1", "1.3.1")
 def test_a_release_of_two_numbers_does_not_stand_for_others(served: Served, matrix: Path, more: str) -> None:
     add_demo(served, "1.3", "torch==2.5.0")
     add_demo(served, more, "torch==2.5.1")
@@ -299,9 +298,7 @@ def test_a_wrong_pin_is_corrected_and_what_metadata_does_not_tell_stays(served: 
 
 def test_a_row_is_split_where_its_releases_differ(served: Served, matrix: Path) -> None:
     add_demo(served, "1.1", "torch==2.3.1")
-    assert told(regenerate(served, matrix)) == [
-        "demo >=1.0,<1.2: needs differ: split into 2 rows",
-    ]
+    assert told(regenerate(served, matrix)) == ["demo >=1.0,<1.2: needs differ: split into 2 rows"]
     rows = {row.versions: row for row in read_folder(matrix).releases if row.name == "demo"}
     assert {versions: row.needs["torch"] for versions, row in rows.items()} == {
         "==1.0": "==2.4.0",
@@ -357,9 +354,7 @@ def test_a_name_without_generated_rows(served: Served, matrix: Path) -> None:
     assert served.asked == []
 
 
-@pytest.mark.parametrize(
-    "broken", ["torch/", "demo/", f"demo-1.3-cp39-abi3-{LINUX}", f"torch-2.5.0-cp311-cp311-{LINUX}"]
-)
+@cases("broken", "torch/", "demo/", f"demo-1.3-cp39-abi3-{LINUX}", f"torch-2.5.0-cp311-cp311-{LINUX}")
 def test_when_anything_cannot_be_read_nothing_changes(served: Served, matrix: Path, broken: str) -> None:
     add_demo(served, "1.3", "torch==2.5.0")
     add_torch(served, "2.6.0", "12.6", "sm_90 sm_100")
@@ -474,7 +469,7 @@ def test_an_installed_matrix_is_refused(served: Served, matrix: Path) -> None:
     assert served.asked == []
 
 
-@pytest.mark.parametrize("trace", ["compiled.json", "../__init__.py"])
+@cases("trace", "compiled.json", "../__init__.py")
 def test_a_folder_of_a_package_is_refused(served: Served, matrix: Path, trace: str) -> None:
     (matrix / trace).write_text("")
     with pytest.raises(UsageError, match="belongs to an installed package"):
@@ -495,28 +490,14 @@ def test_the_default_is_the_checkout_s(monkeypatch: pytest.MonkeyPatch, matrix: 
     assert run.folder_to_write(None) == matrix
 
 
-@pytest.mark.parametrize(
-    ("prepare", "complaint"),
-    [
-        (lambda folder: (folder / "rows.toml").unlink(), "no matrix here: it has no TOML file"),
-        (
-            lambda folder: (folder / "rows.toml").rename(folder.parent / "x") and folder.rmdir(),
-            "there is no such folder",
-        ),
-        (
-            lambda folder: (folder / "rows.toml").write_text("[sources]\n"),
-            r"no file there has a table \[generated.NAME\]",
-        ),
-        (
-            lambda folder: (folder / "rows.toml").write_text('[generated.a]\nsource = "b"\n'),
-            r"there is no \[sources.b\]",
-        ),
-        (
-            lambda folder: (folder / "rows.toml").write_text("[generated.a]\nsources = 1\n"),
-            r"rows.toml: \[generated.a\]: ",
-        ),
-        (lambda folder: write_projects(folder, {"name": 5}), "pypi.jsonl: line 1: not a project as"),
-    ],
+@cases(
+    "prepare, complaint",
+    (lambda folder: (folder / "rows.toml").unlink(), "no matrix here: it has no TOML file"),
+    (lambda folder: (folder / "rows.toml").rename(folder.parent / "x") and folder.rmdir(), "there is no such folder"),
+    (lambda folder: (folder / "rows.toml").write_text("[sources]\n"), r"no file there has a table \[generated.NAME\]"),
+    (lambda folder: (folder / "rows.toml").write_text('[generated.a]\nsource = "b"\n'), r"there is no \[sources.b\]"),
+    (lambda folder: (folder / "rows.toml").write_text("[generated.a]\nsources = 1\n"), r"rows.toml: \[generated.a\]: "),
+    (lambda folder: write_projects(folder, {"name": 5}), "pypi.jsonl: line 1: not a project as"),
 )
 def test_a_folder_that_does_not_do(served: Served, matrix: Path, prepare: object, complaint: str) -> None:
     assert callable(prepare)

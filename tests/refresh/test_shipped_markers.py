@@ -18,18 +18,9 @@ pytestmark = pytest.mark.lab  # all rows are read as they would be edited
 
 
 SOURCES_ALONE = {
-    "causal-conv1d",
-    "flash-attn",
-    "hqq",
-    "llama-cpp-python",
-    "mamba-ssm",
-    "tensorrt-llm",
-    "torch-cluster",
-    "torch-scatter",
-    "torch-sparse",
-    "torch-spline-conv",
-    "ucx-py-cu12",
-}
+    "causal-conv1d", "flash-attn", "hqq", "llama-cpp-python", "mamba-ssm", "tensorrt-llm", "torch-cluster",
+    "torch-scatter", "torch-sparse", "torch-spline-conv", "ucx-py-cu12",
+}  # fmt: skip
 """Projects of which PyPI has no wheels, only source archives."""
 
 

@@ -16,6 +16,7 @@ from envcheck.errors import UsageError
 from envcheck.refresh import source_archive
 from envcheck.refresh.index import Index
 from envcheck.refresh.source_archive import read_archive
+from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
 from tests.refresh.test_requirement_rows import add, rows
@@ -45,18 +46,16 @@ def required(served: Served) -> list[str]:
         return [str(one) for one in read_archive(index.files("demo")[0], index.session).requirements]
 
 
-@pytest.mark.parametrize(
-    ("members", "wanted"),
-    [
-        ({INFO: metadata("demo", "1.0", "torch>=2.0"), LISTED: b"torch>=1.0\n"}, ["torch>=2.0"]),
-        ({INFO: OLD_INFO, LISTED: b"numpy<2,>=1.16\ntorch\n\n[gpu]\ncupy>=9\n"}, ["numpy<2,>=1.16", "torch"]),
-        ({INFO: OLD_INFO, LISTED: b'[:python_version < "3.8"]\nnumpy<1.22\n'}, ['numpy<1.22; python_version < "3.8"']),
-        ({INFO: OLD_INFO, LISTED: b'[gpu:python_version < "3.8"]\nnumpy<1.22\n'}, []),
-        ({"demo-1.0/src/demo.egg-info/requires.txt": b"torch>=1.5\n"}, ["torch>=1.5"]),
-        ({"demo-1.0/tests/a/b/c/other.egg-info/requires.txt": b"torch>=1.5\n"}, []),
-        ({INFO: OLD_INFO, LISTED: b"=broken\ntorch>=1.5\n\xff\n"}, ["torch>=1.5"]),
-        ({"demo-1.0/setup.py": b"raise SystemExit"}, []),
-    ],
+@cases(
+    "members, wanted",
+    ({INFO: metadata("demo", "1.0", "torch>=2.0"), LISTED: b"torch>=1.0\n"}, ["torch>=2.0"]),
+    ({INFO: OLD_INFO, LISTED: b"numpy<2,>=1.16\ntorch\n\n[gpu]\ncupy>=9\n"}, ["numpy<2,>=1.16", "torch"]),
+    ({INFO: OLD_INFO, LISTED: b'[:python_version < "3.8"]\nnumpy<1.22\n'}, ['numpy<1.22; python_version < "3.8"']),
+    ({INFO: OLD_INFO, LISTED: b'[gpu:python_version < "3.8"]\nnumpy<1.22\n'}, []),
+    ({"demo-1.0/src/demo.egg-info/requires.txt": b"torch>=1.5\n"}, ["torch>=1.5"]),
+    ({"demo-1.0/tests/a/b/c/other.egg-info/requires.txt": b"torch>=1.5\n"}, []),
+    ({INFO: OLD_INFO, LISTED: b"=broken\ntorch>=1.5\n\xff\n"}, ["torch>=1.5"]),
+    ({"demo-1.0/setup.py": b"raise SystemExit"}, []),
 )
 def test_an_archive_declares(members: dict[str, bytes], wanted: list[str]) -> None:
     served = Served()
@@ -99,9 +98,12 @@ def test_the_search_ends_after_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert required(served) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "content",
-    [b"", b"text", gzip.compress(b"text"), packed({LISTED: b"torch\n"})[:60]],
+    b"",
+    b"text",
+    gzip.compress(b"text"),
+    packed({LISTED: b"torch\n"})[:60],
     ids=["empty", "text", "no archive", "cut short"],
 )
 def test_a_broken_archive_is_told(content: bytes) -> None:

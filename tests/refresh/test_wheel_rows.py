@@ -1,4 +1,4 @@
-"""Rows of wheels from file names: systems, Pythons, glibc, archives, and what is written to the file."""
+"""Rows of wheels from file names, as real projects name their files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from envcheck.bundle import folder
 from envcheck.compat.compiling import PROJECTS
 from envcheck.compat.load import read_folder
 from envcheck.refresh.document import Projects
 from envcheck.refresh.index import File, Index
 from envcheck.refresh.run import refresh
+from envcheck.refresh.wheel_files import newest_wheel, pythons_of, releases
 from envcheck.refresh.wheel_rows import published_rows, wheel_rows
+from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
 
@@ -35,45 +35,41 @@ def rows(*names: str, requires_python: str = "", yanked: tuple[str, ...] = ()) -
     return {row["versions"]: row["pythons"] for row in wheel_rows("demo", files)}
 
 
-@pytest.mark.parametrize(
-    ("platform", "systems"),
-    [
-        ("manylinux_2_28_x86_64", ["linux-x86_64"]),
-        ("manylinux2014_x86_64.manylinux_2_17_x86_64", ["linux-x86_64"]),
-        ("manylinux_2_17_aarch64", ["linux-aarch64"]),
-        ("win_amd64", ["windows-x86_64"]),
-        ("macosx_11_0_arm64", ["macos-aarch64"]),
-        ("macosx_10_9_universal2", ["macos-x86_64", "macos-aarch64"]),
-        ("macosx_10_6_intel", ["macos-x86_64"]),
-        ("any", ["any"]),
-        ("musllinux_1_1_x86_64", []),
-        ("manylinux2014_i686", []),
-        ("win32", []),
-    ],
+@cases(
+    "platform, systems",
+    ("manylinux_2_28_x86_64", ["linux-x86_64"]),
+    ("manylinux2014_x86_64.manylinux_2_17_x86_64", ["linux-x86_64"]),
+    ("manylinux_2_17_aarch64", ["linux-aarch64"]),
+    ("win_amd64", ["windows-x86_64"]),
+    ("macosx_11_0_arm64", ["macos-aarch64"]),
+    ("macosx_10_9_universal2", ["macos-x86_64", "macos-aarch64"]),
+    ("macosx_10_6_intel", ["macos-x86_64"]),
+    ("any", ["any"]),
+    ("musllinux_1_1_x86_64", []),
+    ("manylinux2014_i686", []),
+    ("win32", []),
 )
 def test_a_wheel_is_for_the_systems_of_its_name(platform: str, systems: list[str]) -> None:
     found = rows(f"demo-1.0-cp310-cp310-{platform}.whl")
     assert [list(pythons) for pythons in found.values()] == ([systems] if systems else [])
 
 
-@pytest.mark.parametrize(
-    ("tags", "requires", "spec"),
-    [
-        ("cp310-cp310", "", "==3.10"),
-        ("cp39-abi3", "", ">=3.9"),
-        ("cp39-abi3", ">=3.9,<3.13", ">=3.9,<3.13"),
-        ("py3-none", ">=3.8", ">=3.8"),
-        ("py2.py3-none", "", "==2.7|>=3.0"),
-        ("cp36.cp37-none", "", ">=3.6,<3.8"),
-        ("py3-none", ">=3.8.1", ">=3.8.1"),
-        ("py3-none", ">=3.8.0", ">=3.8"),
-        ("cp310-cp310", ">=3.10.11", ">=3.10.11,<3.11"),
-        ("py3-none", ">=3.7.1,<3.11,!=3.9.7", ">=3.7.1,<3.11,!=3.9.7"),
-        ("py3-none", ">=3.6.2,!=3.9.0,!=3.9.1", ">=3.6.2,<3.9|>=3.9.2"),
-        ("py3-none", ">=3.6,!=3.9.7,!=3.10.3", ">=3.6,!=3.9.7,!=3.10.3"),
-        ("py3-none", ">=3.9,<=3.12", ">=3.9,<=3.12.0"),
-        ("py3-none", ">3.8,!=3.9.*", ">=3.8.1,<3.9|>=3.10"),
-    ],
+@cases(
+    "tags, requires, spec",
+    ("cp310-cp310", "", "==3.10"),
+    ("cp39-abi3", "", ">=3.9"),
+    ("cp39-abi3", ">=3.9,<3.13", ">=3.9,<3.13"),
+    ("py3-none", ">=3.8", ">=3.8"),
+    ("py2.py3-none", "", "==2.7|>=3.0"),
+    ("cp36.cp37-none", "", ">=3.6,<3.8"),
+    ("py3-none", ">=3.8.1", ">=3.8.1"),
+    ("py3-none", ">=3.8.0", ">=3.8"),
+    ("cp310-cp310", ">=3.10.11", ">=3.10.11,<3.11"),
+    ("py3-none", ">=3.7.1,<3.11,!=3.9.7", ">=3.7.1,<3.11,!=3.9.7"),
+    ("py3-none", ">=3.6.2,!=3.9.0,!=3.9.1", ">=3.6.2,<3.9|>=3.9.2"),
+    ("py3-none", ">=3.6,!=3.9.7,!=3.10.3", ">=3.6,!=3.9.7,!=3.10.3"),
+    ("py3-none", ">=3.9,<=3.12", ">=3.9,<=3.12.0"),
+    ("py3-none", ">3.8,!=3.9.*", ">=3.8.1,<3.9|>=3.10"),
 )
 def test_tags_and_requires_python_tell_the_pythons(tags: str, requires: str, spec: str) -> None:
     found = rows(f"demo-1.0-{tags}-manylinux_2_17_x86_64.whl", requires_python=requires)
@@ -124,9 +120,7 @@ def test_a_long_series_is_parted_for_the_limit_of_a_line() -> None:
     assert max(text.count(".") for text in row["releases"]) < 200
 
 
-@pytest.mark.parametrize(
-    "name", ["demo-.whl", "demo-1.0-x.whl", "other-1.0-py3-none-any.whl", "demo-1.0.exe", "-.tar.gz"]
-)
+@cases("name", "demo-.whl", "demo-1.0-x.whl", "other-1.0-py3-none-any.whl", "demo-1.0.exe", "-.tar.gz")
 def test_other_files_are_left_out(name: str) -> None:
     assert rows(name) == {}
 
@@ -150,8 +144,7 @@ def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) 
         ("demo ==0.1", "taken away"),
         ("demo", "written"),
     ]
-    assert again.changes == ()
-    assert again.files == ()
+    assert (again.changes, again.files) == ((), ())
     demo, zother = path.read_text().splitlines()
     assert demo == (
         '{"name":"demo","source":{"title":"demo on PyPI","address":"PyPI demo","read":"2026-02-02"},'
@@ -161,3 +154,71 @@ def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) 
     found = read_folder(tmp_path)
     assert [(row.name, row.versions) for row in found.wheels] == [("demo", "==1.0"), ("zother", "==1.0")]
     assert found.sources["pypi.jsonl/demo"].read == "2026-02-02"
+
+
+# --- Releases and platforms by file names, as real projects name their files ----------------------------------------
+
+
+def files(*names: str) -> list[File]:
+    return [File(name, f"https://index.example/{name}") for name in names]
+
+
+def test_only_final_releases_with_wheels_that_stand() -> None:
+    listed = [
+        *files(
+            "vllm-0.2.0-cp311-cp311-manylinux1_x86_64.whl", "vllm-0.3.0.tar.gz", "vllm-0.9.0rc1-cp38-abi3-win_amd64.whl"
+        ),
+        *files("vllm-0.6.1+cu118-cp38-abi3-manylinux1_x86_64.whl", "other-1.0-py3-none-any.whl", "nonsense.whl"),
+        *files("vllm-0.10.2-cp38-abi3-manylinux1_x86_64.whl", "vllm-0.4.0.post1-cp311-cp311-manylinux1_x86_64.whl"),
+        File("vllm-0.2.1-cp311-cp311-manylinux1_x86_64.whl", "https://index.example/", yanked=True),
+    ]
+    assert [str(release.version) for release in releases(listed, "vLLM")] == ["0.2.0", "0.4.0.post1", "0.10.2"]
+
+
+def test_pythons_and_platforms() -> None:
+    (release,) = releases(
+        files(
+            "torch-1.4.0-cp27-cp27mu-manylinux1_x86_64.whl",
+            "torch-1.4.0-cp36-cp36m-manylinux1_x86_64.whl",
+            "torch-1.4.0-cp38-cp38-manylinux1_x86_64.whl",
+            "torch-1.4.0-cp37-none-macosx_10_9_x86_64.whl",
+            "torch-1.4.0-cp39-cp39-win_amd64.whl",
+            "torch-1.4.0-cp310-cp310-manylinux_2_28_aarch64.whl",
+        ),
+        "torch",
+    )
+    assert pythons_of(release) == [(2, 7), (3, 6), (3, 8)]
+    assert pythons_of(release, "windows") == [(3, 9)]
+    assert pythons_of(release, machine="aarch64") == [(3, 10)]
+    assert release.machines == ("x86_64", "aarch64")
+    newest = newest_wheel(release)
+    assert newest is not None
+    assert newest.file.name == "torch-1.4.0-cp38-cp38-manylinux1_x86_64.whl"
+
+
+def test_the_last_build_of_a_wheel_counts() -> None:
+    (release,) = releases(
+        files(
+            "torch-2.10.0-1-cp310-cp310-manylinux_2_28_x86_64.whl",
+            "torch-2.10.0-3-cp310-cp310-manylinux_2_28_x86_64.whl",
+        ),
+        "torch",
+    )
+    newest = newest_wheel(release)
+    assert newest is not None
+    assert newest.build == (3, "")
+
+
+@cases(
+    "name, later, platforms",
+    ("x-1-py3-none-any.whl", True, set()),
+    ("x-1-cp39-abi3-manylinux_2_28_x86_64.whl", True, {("linux", "x86_64")}),
+    ("x-1-py39-none-win_amd64.whl", True, {("windows", "x86_64")}),
+    ("x-1-cp311-cp311-manylinux_2_17_aarch64.manylinux2014_aarch64.whl", False, {("linux", "aarch64")}),
+    ("x-1-cp312-cp312-macosx_11_0_arm64.whl", False, {("macos", "aarch64")}),
+    ("x-1-cp312-cp312-musllinux_1_2_ppc64le.whl", False, {("linux", "other")}),
+)
+def test_what_a_wheel_is_for(name: str, later: bool, platforms: set[tuple[str, str]]) -> None:  # noqa: FBT001
+    ((wheel,),) = (release.wheels for release in releases(files(name), "x"))
+    assert (wheel.any_later, set(wheel.platforms)) == (later, platforms)
+    assert newest_wheel(releases(files(name), "x")[0], *next(iter(platforms or {("linux", "x86_64")}))) == wheel

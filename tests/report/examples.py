@@ -64,24 +64,12 @@ def check(
     about = subject or Subject()
     shown = title or rule.replace("-", " ").capitalize()
     return Check(
-        id=f"{rule}@{about.key}",
-        rule=rule,
-        scope=scope,
-        layer=layer,
-        subject=about,
-        status=status,
-        title=shown,
-        **more,
+        id=f"{rule}@{about.key}", rule=rule, scope=scope, layer=layer, subject=about, status=status, title=shown, **more
     )
 
 
 def report(
-    checks: Iterable[Check],
-    snapshot: Snapshot,
-    *,
-    headline: str = "",
-    primary: Check | None = None,
-    **more: Any,
+    checks: Iterable[Check], snapshot: Snapshot, *, headline: str = "", primary: Check | None = None, **more: Any
 ) -> Report:
     """A report on ``checks``; fails and warns are judged as the verdict's definition says."""
     told = tuple(checks)

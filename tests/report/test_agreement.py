@@ -96,8 +96,7 @@ def test_the_verdict_its_headline_and_the_exit_status_agree(judged: list[Report]
         assert (lead is not None) == bool(statuses & set(BAD)), report.headline
         if lead is not None and report.verdict != "unknown":
             assert lead.status == report.verdict, f"{report.headline} is no milder than the verdict"
-        failing = {"fail": 1, "warn": report.exit_code, "unknown": 3, "pass": 0}[report.verdict]
-        assert report.exit_code == failing
+        assert report.exit_code == {"fail": 1, "warn": report.exit_code, "unknown": 3, "pass": 0}[report.verdict]
     for report in sample(judged):
         first = render(report, "text", Options()).splitlines()[0]
         assert first.startswith(VERDICTS[report.verdict]), first

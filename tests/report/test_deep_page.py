@@ -6,12 +6,12 @@ from typing import Any
 
 import jsonschema
 import msgspec
-import pytest
 
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
 from envcheck.report.saved.schema import schema
 from envcheck.snapshot import Framework, ProbeRun, Snapshot, Trial
+from tests.every import cases
 from tests.rules.machines import VENV, but, h200, machine, torch, venv, with_venv
 
 RAN = Trial(
@@ -44,22 +44,17 @@ def cupy(trial: Trial | None) -> Framework:
 NUMBA = Framework(source="file", name="numba", version="0.61.0")
 
 
-@pytest.mark.parametrize(
-    ("frameworks", "said"),
-    [
-        ((torch(),), "GPU, driver and frameworks look compatible"),
-        ((torch(trial=RAN),), "GPU, driver and frameworks fit, and ran"),
-        ((torch(trial=RAN), cupy(RAN)), "GPU, driver and frameworks fit, and ran"),
-        ((torch(trial=RAN), NUMBA), "GPU, driver and frameworks fit, and ran"),
-        (
-            (torch(trial=RAN), but(NUMBA, trial=but(RAN, ran_on_gpu=False, error="x"))),
-            "GPU, driver and frameworks fit; torch ran",
-        ),
-        (
-            (torch(trial=Trial(source="trial", imported=True, skipped="x")),),
-            "GPU, driver and frameworks look compatible",
-        ),
-    ],
+@cases(
+    "frameworks, said",
+    ((torch(),), "GPU, driver and frameworks look compatible"),
+    ((torch(trial=RAN),), "GPU, driver and frameworks fit, and ran"),
+    ((torch(trial=RAN), cupy(RAN)), "GPU, driver and frameworks fit, and ran"),
+    ((torch(trial=RAN), NUMBA), "GPU, driver and frameworks fit, and ran"),
+    (
+        (torch(trial=RAN), but(NUMBA, trial=but(RAN, ran_on_gpu=False, error="x"))),
+        "GPU, driver and frameworks fit; torch ran",
+    ),
+    ((torch(trial=Trial(source="trial", imported=True, skipped="x")),), "GPU, driver and frameworks look compatible"),
 )
 def test_the_headline_says_how_far_it_was_tried(frameworks: tuple[Framework, ...], said: str) -> None:
     assert headline(*frameworks) == said
@@ -72,15 +67,13 @@ def test_the_row_says_where_it_ran() -> None:
     assert "import (--deep)" not in page
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"ran_on_gpu": False, "error": "x"}, "cannot use the GPU"),
-        ({"imported": False, "ran_on_gpu": None, "error": "x"}, "import fails"),
-        ({"imported": None, "ran_on_gpu": None, "error": "timed out"}, "import did not finish"),
-        ({"ran_on_gpu": None, "error": "timed out"}, "no result"),
-        ({"ran_on_gpu": None, "skipped": "no GPU"}, "imported"),
-    ],
+@cases(
+    "changes, said",
+    ({"ran_on_gpu": False, "error": "x"}, "cannot use the GPU"),
+    ({"imported": False, "ran_on_gpu": None, "error": "x"}, "import fails"),
+    ({"imported": None, "ran_on_gpu": None, "error": "timed out"}, "import did not finish"),
+    ({"ran_on_gpu": None, "error": "timed out"}, "no result"),
+    ({"ran_on_gpu": None, "skipped": "no GPU"}, "imported"),
 )
 def test_the_row_says_how_far_it_came(changes: dict[str, Any], said: str) -> None:
     page = render(judge(tried(torch(trial=but(RAN, **changes))), Request()), "text", Options())

@@ -16,6 +16,7 @@ from envcheck.fleet.examine import _findings
 from envcheck.report import Options, render
 from envcheck.report.page.findings import Outline, folded
 from envcheck.tui.screens.pages import in_order, title_of
+from tests.every import cases
 from tests.report.examples import about, check, gpu, machine, report
 
 GPUS = tuple(map(gpu, range(8)))
@@ -43,7 +44,7 @@ def shown(form: str, judged: Report, **options: Any) -> str:
     return html.unescape(text).replace("%25", "%") if form != "text" else text
 
 
-@pytest.mark.parametrize("status", ["fail", "warn", "note"])
+@cases("status", "fail", "warn", "note")
 @pytest.mark.parametrize("form", SHOWN)
 def test_each_title_is_shown(form: str, status: str) -> None:
     if form in ("summary", "github") and status == "note":
@@ -54,15 +55,13 @@ def test_each_title_is_shown(form: str, status: str) -> None:
     assert "44 %" in text
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        {"title": "GPU 6 (NVIDIA H200): 44 % slower than the others"},
-        {"message": "GPU 6 is far behind."},
-        {"evidence": (Evidence(what="behind", value="44 %"),)},
-        {"fixes": (Fix(text="Replace it"),)},
-        {"fixes": (Fix(text="Reset it", command=("nvidia-smi", "-r", "-i", "5")),)},
-    ],
+    {"title": "GPU 6 (NVIDIA H200): 44 % slower than the others"},
+    {"message": "GPU 6 is far behind."},
+    {"evidence": (Evidence(what="behind", value="44 %"),)},
+    {"fixes": (Fix(text="Replace it"),)},
+    {"fixes": (Fix(text="Reset it", command=("nvidia-smi", "-r", "-i", "5")),)},
 )
 def test_what_differs_in_anything_said_is_a_finding_of_its_own(other: dict[str, Any]) -> None:
     judged = of(slow(4), slow(6, **other))
@@ -80,8 +79,7 @@ def test_the_number_of_the_gpu_alone_is_no_difference() -> None:
 
 
 def test_another_number_that_is_the_index_by_chance_is_a_difference() -> None:
-    counted = [slow(number, evidence=(Evidence(what="errors", value=str(number)),)) for number in (4, 6)]
-    assert len(folded(counted)) == 2
+    assert len(folded([slow(number, evidence=(Evidence(what="errors", value=str(number)),)) for number in (4, 6)])) == 2
 
 
 def test_every_fix_of_a_folded_finding_is_on_the_long_pages() -> None:
@@ -105,10 +103,7 @@ def test_a_fleet_joins_nodes_that_say_the_same() -> None:
         return type("Node", (), {"node": name, "findings": told})()
 
     problems = _problems([node("a", "GPU 1 is lost"), node("b", "GPU 1 is lost", "GPU 2 is lost")])
-    assert [(each.title, each.nodes) for each in problems] == [
-        ("GPU 1 is lost", ("a", "b")),
-        ("GPU 2 is lost", ("b",)),
-    ]
+    assert [(each.title, each.nodes) for each in problems] == [("GPU 1 is lost", ("a", "b")), ("GPU 2 is lost", ("b",))]
 
 
 def test_the_reason_for_slurm_names_no_gpu_whose_failure_is_ignored() -> None:
@@ -117,5 +112,4 @@ def test_the_reason_for_slurm_names_no_gpu_whose_failure_is_ignored() -> None:
 
 
 def test_json_has_both() -> None:
-    told = json.loads(render(of(slow(4), slow(6, "44 %")), "json", PLAIN))
-    assert len(told["checks"]) == 2
+    assert len(json.loads(render(of(slow(4), slow(6, "44 %")), "json", PLAIN))["checks"]) == 2

@@ -20,6 +20,7 @@ from envcheck.report import render
 from envcheck.report.saved.read import MOST_JUDGED, MOST_RECORDS, MOST_VALUES, NOT_KNOWN, read_report
 from envcheck.rules.engine import evaluate
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Snapshot
+from tests.every import cases
 from tests.test_machines import TRIED, report_on
 
 DIGITS = "9" * 5000
@@ -69,27 +70,25 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple
         yield path, value
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
-    [
-        ("verdict",),
-        ("checks", 0, "status"),
-        ("checks", 0, "layer"),
-        ("checks", 0, "scope"),
-        ("checks", 0, "decided_by"),
-        ("checks", 0, "action"),
-        ("checks", 0, "subject", "kind"),
-        ("checks", 0, "rule"),
-        ("probes", 0, "status"),
-        ("probes", 0, "name"),
-        ("measurements", 0, "precision"),
-        ("snapshot", "platform", "os"),
-        ("snapshot", "platform", "container"),
-        ("snapshot", "gpus", "items", 0, "compute_mode"),
-        ("snapshot", "environments", "items", 0, "manager"),
-        ("snapshot", "environments", "items", 0, "distributions", 0, "channel"),
-        ("snapshot", "libraries", "items", 0, "origin"),
-    ],
+    ("verdict",),
+    ("checks", 0, "status"),
+    ("checks", 0, "layer"),
+    ("checks", 0, "scope"),
+    ("checks", 0, "decided_by"),
+    ("checks", 0, "action"),
+    ("checks", 0, "subject", "kind"),
+    ("checks", 0, "rule"),
+    ("probes", 0, "status"),
+    ("probes", 0, "name"),
+    ("measurements", 0, "precision"),
+    ("snapshot", "platform", "os"),
+    ("snapshot", "platform", "container"),
+    ("snapshot", "gpus", "items", 0, "compute_mode"),
+    ("snapshot", "environments", "items", 0, "manager"),
+    ("snapshot", "environments", "items", 0, "distributions", 0, "channel"),
+    ("snapshot", "libraries", "items", 0, "origin"),
     ids=lambda path: ".".join(map(str, path)),
 )
 def test_a_word_of_a_newer_minor_is_taken_as_not_known(path: tuple[str | int, ...], tried: dict[str, Any]) -> None:
@@ -151,7 +150,7 @@ def with_all(content: dict[str, Any], kinds: tuple[type, ...], value: object) ->
     return content
 
 
-@pytest.mark.parametrize("value", [DIGITS, f"1.{DIGITS}+cu124", "", "((((", "٣.٤"])
+@cases("value", DIGITS, f"1.{DIGITS}+cu124", "", "((((", "٣.٤")
 def test_no_text_breaks_judging(value: str, tried: dict[str, Any]) -> None:
     """Such as a version of more digits than Python reads: in every text, and in each version alone."""
     judged(with_all(tried, (str,), value))
@@ -167,19 +166,17 @@ def test_no_text_breaks_judging(value: str, tried: dict[str, Any]) -> None:
         judged(changed(tried, path, [f"torch=={value}", f"numpy<{value}"] if path[-1] == "requires" else value))
 
 
-@pytest.mark.parametrize("value", [0, -1, 2**62, -(2**62)])
+@cases("value", 0, -1, 2**62, -(2**62))
 def test_no_number_breaks_judging(value: int, tried: dict[str, Any]) -> None:
     judged(with_all(tried, (int, float), value))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (b'{"schema_version": "1.0", "x": NaN}', "is not JSON"),
-        (b'{"schema_version": "1.0", "duration_s": 1e999}', "not a report"),
-        (b'{"schema_version": "1.0", "x": [' + b"{}," * (MOST_RECORDS + 1) + b"{}]}", "more than 500000 records"),
-        (b'{"schema_version": "1.0", "x": [' + b"0," * (MOST_VALUES + 1) + b"0]}", "4000000 values"),
-    ],
+@cases(
+    "text, words",
+    (b'{"schema_version": "1.0", "x": NaN}', "is not JSON"),
+    (b'{"schema_version": "1.0", "duration_s": 1e999}', "not a report"),
+    (b'{"schema_version": "1.0", "x": [' + b"{}," * (MOST_RECORDS + 1) + b"{}]}", "more than 500000 records"),
+    (b'{"schema_version": "1.0", "x": [' + b"0," * (MOST_VALUES + 1) + b"0]}", "4000000 values"),
 )
 def test_what_is_beyond_bounds_is_refused(text: bytes, words: str) -> None:
     with pytest.raises(UsageError, match=words):

@@ -26,6 +26,7 @@ from envcheck.report.saved.read import MOST_BYTES, read_report
 from envcheck.report.saved.schema import SCHEMAS, published, schema
 from envcheck.text.output import parse_targets
 from envcheck.tui.export import choices
+from tests.every import cases
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report
 
 VALIDATOR = jsonschema.Draft202012Validator(schema("report"))
@@ -78,7 +79,7 @@ def test_json_is_the_whole_report_and_fits_its_schema(name: str) -> None:
     assert text.isprintable() or set(filter(lambda char: not char.isprintable(), text)) <= {"\n"}
 
 
-@pytest.mark.parametrize("name", ["healthy", "unknown-nvml", "hostile"])
+@cases("name", "healthy", "unknown-nvml", "hostile")
 def test_no_key_is_left_out(name: str) -> None:
     """What is not known is null, in the facts as in the checks."""
 
@@ -137,11 +138,11 @@ def test_json_has_the_keys_of_the_contract() -> None:
     }
     assert content["checks"][0]["explained_by"] is None
     assert set(content["checks"][0]["subject"]) == {
-        *("kind", "key", "index", "uuid", "pci_bus_id", "path", "environment"),
+        *("kind", "key", "index", "uuid", "pci_bus_id", "path", "environment")
     }
 
 
-@pytest.mark.parametrize("name", ["driver-too-old", "no-gpu", "healthy"])
+@cases("name", "driver-too-old", "no-gpu", "healthy")
 def test_the_fix_at_the_top_is_the_first_that_the_page_shows(name: str) -> None:
     snapshot = EXAMPLES[name]().snapshot
     assert snapshot
@@ -192,8 +193,7 @@ def test_every_property_of_a_schema_is_described(name: str) -> None:
 
 
 def test_a_description_is_the_docstring_below_the_field() -> None:
-    properties = schema("report")["$defs"]["Figure"]["properties"]
-    assert properties["share"]["description"] == "`value` divided by `ceiling`."
+    assert schema("report")["$defs"]["Figure"]["properties"]["share"]["description"] == "`value` divided by `ceiling`."
     assert schema("report")["$defs"]["Summary"]["properties"]["pass"]["description"] == "What holds."
     assert schema("report")["$defs"]["Gpu"]["properties"]["source"]["description"].startswith("Where it was read")
 
@@ -228,8 +228,7 @@ def test_summary_is_one_short_line(name: str) -> None:
 
 def test_summary_of_a_small_report_is_complete() -> None:
     _, content = summary(EXAMPLES["warned"]())
-    assert content["cut"] == {"checks": 0, "assumed": 0, "ask": 0, "targets": 0}
-    assert content["verdict"] == "warn"
+    assert (content["cut"], content["verdict"]) == ({"checks": 0, "assumed": 0, "ask": 0, "targets": 0}, "warn")
     assert content["primary"] == "row-remap-pending"
     assert content["checks"][0] == {
         "id": "row-remap-pending@0000:09:00.0",
@@ -264,9 +263,7 @@ def test_summary_tells_every_rule_before_it_repeats_one() -> None:
     assert content["cut"]["checks"] == 96 - len(content["checks"]) > 0
 
 
-@pytest.mark.parametrize(
-    "text", ["x" * 10_000, "漢" * 5_000, "\x1b" * 5_000, "\u202e" * 5_000, '"\\' * 5_000, "\udcff" * 3_000]
-)
+@cases("text", "x" * 10_000, "漢" * 5_000, "\x1b" * 5_000, "\u202e" * 5_000, '"\\' * 5_000, "\udcff" * 3_000)
 def test_summary_stays_short_whatever_the_names(text: str) -> None:
     fix = Fix(text=text, command=("rm", text))
     found = many(3, title=text, message=text, fixes=(fix,))
@@ -288,8 +285,7 @@ def test_summary_stays_short_whatever_the_names(text: str) -> None:
 
 def test_summary_without_checks() -> None:
     _, content = summary(report([], machine((), None), verdict="unknown"))
-    assert content["checks"] == []
-    assert content["summary"]["pass"] == 0
+    assert (content["checks"], content["summary"]["pass"]) == ([], 0)
 
 
 def test_json_of_names_that_are_no_text() -> None:
@@ -316,36 +312,33 @@ def test_a_later_minor_with_unknown_keys_is_read() -> None:
     content["checks"][0]["also_new"] = True
     content["snapshot"]["gpus"]["items"][0]["also_new"] = {}
     found = read_report(json.dumps(content).encode())
-    assert found.schema_version == "1.7"
-    assert found.checks == healthy().checks
+    assert (found.schema_version, found.checks) == ("1.7", healthy().checks)
 
 
 def test_a_byte_order_mark_is_no_obstacle() -> None:
     assert read_report(b"\xef\xbb\xbf" + saved()) == healthy()
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "is empty"),
-        (b" \n", "is empty"),
-        (b"GPU 0: H100", "is not JSON"),
-        (b"\xff\xfe{\x00", "is not JSON"),
-        (b'"\\udcff"', "is not JSON"),
-        (b'{"schema_version": "1.0"', "is not JSON"),
-        (b"[]", "not a report of envcheck"),
-        (b"null", "not a report of envcheck"),
-        (b"{}", "not a report of envcheck: Object missing required field `schema_version`"),
-        (b'{"schema_version": 1}', "not a report of envcheck"),
-        (b'{"schema_version": "1.0"}', "not a report of envcheck: Object missing required field"),
-        (b'{"schema_version": "one"}', "has a schema_version of 'one'"),
-        (b'{"schema_version": "1"}', "has a schema_version of '1'"),
-        (b'{"schema_version": "2.0"}', "has schema 2.0, and this envcheck reads up to 1.x; use a newer envcheck"),
-        (b'{"schema_version": "0.9"}', "has schema 0.9, which this envcheck"),
-        (b'{"x":' * 100_000, "nested too deeply"),
-        (saved(verdict=["\x1b[2Jfine"]), "not a report of envcheck"),
-        (saved(duration_s="long"), "not a report of envcheck"),
-    ],
+@cases(
+    "content, reason",
+    (b"", "is empty"),
+    (b" \n", "is empty"),
+    (b"GPU 0: H100", "is not JSON"),
+    (b"\xff\xfe{\x00", "is not JSON"),
+    (b'"\\udcff"', "is not JSON"),
+    (b'{"schema_version": "1.0"', "is not JSON"),
+    (b"[]", "not a report of envcheck"),
+    (b"null", "not a report of envcheck"),
+    (b"{}", "not a report of envcheck: Object missing required field `schema_version`"),
+    (b'{"schema_version": 1}', "not a report of envcheck"),
+    (b'{"schema_version": "1.0"}', "not a report of envcheck: Object missing required field"),
+    (b'{"schema_version": "one"}', "has a schema_version of 'one'"),
+    (b'{"schema_version": "1"}', "has a schema_version of '1'"),
+    (b'{"schema_version": "2.0"}', "has schema 2.0, and this envcheck reads up to 1.x; use a newer envcheck"),
+    (b'{"schema_version": "0.9"}', "has schema 0.9, which this envcheck"),
+    (b'{"x":' * 100_000, "nested too deeply"),
+    (saved(verdict=["\x1b[2Jfine"]), "not a report of envcheck"),
+    (saved(duration_s="long"), "not a report of envcheck"),
 )
 def test_what_is_no_report_is_refused_in_one_sentence(content: bytes, reason: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -363,8 +356,7 @@ def test_a_file_beyond_bounds_is_refused() -> None:
 
 def test_a_saved_report_is_printed_as_it_was() -> None:
     for name, build in EXAMPLES.items():
-        again = read_report(render(build(), "json").encode())
-        assert render(again, "text") == render(build(), "text"), name
+        assert render(read_report(render(build(), "json").encode()), "text") == render(build(), "text"), name
 
 
 def test_counts_are_the_checks() -> None:

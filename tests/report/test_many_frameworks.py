@@ -14,14 +14,10 @@ from envcheck.snapshot import Framework, Listing
 from tests.report.examples import HOME, VENV, check, gpu, gpu_checks, machine, report, stack_checks, torch_subject
 
 LEADING = [
-    ("torch", "2.5.1+cu124", "12.4"),
-    ("tensorflow", "2.18.0", "12.5"),
-    ("jax", "0.4.35", "12"),
-    ("onnxruntime", "1.31.1", None),
-    ("cupy-cuda12x", "13.3.0", "12"),
-    ("ctranslate2", "4.8.5", "12"),
+    ("torch", "2.5.1+cu124", "12.4"), ("tensorflow", "2.18.0", "12.5"), ("jax", "0.4.35", "12"),
+    ("onnxruntime", "1.31.1", None), ("cupy-cuda12x", "13.3.0", "12"), ("ctranslate2", "4.8.5", "12"),
     ("numba", "0.68.1", None),
-]
+]  # fmt: skip
 EXTENSIONS = [
     ("torchvision", "0.20.1+cu124"),
     ("torchaudio", "2.5.1+cu124"),

@@ -16,6 +16,7 @@ from envcheck.report.answers.rule import rule_list, rule_markdown, rule_page
 from envcheck.report.progress import ProgressLine, progress
 from envcheck.rules.api import Facts, Outcome, Rule, rule
 from envcheck.snapshot import ProbeRun, Snapshot
+from tests.every import cases
 from tests.report.examples import healthy
 
 
@@ -47,6 +48,8 @@ A thing.
 SHOWN = """\
 A title that says what the problem is.
 
+Layer: driver. Scope: env. Since envcheck 0.1.0.
+
 What it checks
     A thing.
 
@@ -61,10 +64,12 @@ Sources
 
 def test_a_rule_page_is_its_file_without_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("envcheck.rules.documentation.folder", {"docs/rules": tmp_path}.__getitem__)
+    monkeypatch.setattr("envcheck.report.answers.rule.lines_of", lambda _name: [])
     (tmp_path / "a-problem.md").write_text(PAGE)
     found = example_rule("a_problem", "env")
     assert rule_page(found) == SHOWN
-    assert rule_markdown(found) == PAGE
+    facts = "Layer: driver. Scope: env. Since envcheck 0.1.0.\n\n## What"
+    assert rule_markdown(found) == PAGE.replace("## What", facts)
 
 
 def test_the_rule_list_has_every_rule_once_by_scope() -> None:
@@ -151,7 +156,7 @@ def plain(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, seconds: float, 
     return stream.getvalue()
 
 
-@pytest.mark.parametrize(("stream", "term"), [(io.StringIO(), "xterm"), (Terminal(), "dumb")])
+@cases("stream, term", (io.StringIO(), "xterm"), (Terminal(), "dumb"))
 def test_progress_is_plain_lines_elsewhere(stream: io.StringIO, term: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", term)
     text = plain(monkeypatch, stream, 0.3)
@@ -166,7 +171,7 @@ def test_what_still_runs_is_said_again_after_a_while(monkeypatch: pytest.MonkeyP
     assert len(plain(monkeypatch, io.StringIO(), 0.5, silence=0.1).splitlines()) > 2
 
 
-@pytest.mark.parametrize(("lines", "seconds"), [(True, 0.0), (False, 0.2)])
+@cases("lines, seconds", (True, 0.0), (False, 0.2))
 def test_a_check_and_what_is_short_are_silent_elsewhere(
     lines: bool,  # noqa: FBT001 - a parameter
     seconds: float,
@@ -180,7 +185,7 @@ def test_a_check_and_what_is_short_are_silent_elsewhere(
     assert stream.getvalue() == ""
 
 
-@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+@cases("stream", io.StringIO(), Terminal())
 def test_quiet_shows_no_progress(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("envcheck.report.progress._SECONDS_BETWEEN", 0.01)

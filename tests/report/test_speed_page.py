@@ -15,6 +15,7 @@ from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, ProbeRun
+from tests.every import cases
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import (
     conditions,
@@ -41,8 +42,7 @@ def run(status: str = "ok", detail: str = "", **more: str) -> ProbeRun:
 
 def reported(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] = (run(),)) -> Report:
     here = [h200(number, sm_count=132) for number in range(gpus)]
-    snapshot = machine(*here, measurements=figures, runs=runs)
-    return session.judge(snapshot, Request(only=MEASURED, bench=Bench()))
+    return session.judge(machine(*here, measurements=figures, runs=runs), Request(only=MEASURED, bench=Bench()))
 
 
 def quick(gpu: int = 0) -> list[Measurement]:
@@ -126,7 +126,7 @@ def test_page_is_as_recorded(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("ascii_only", [False, True])
+@cases("ascii_only", False, True)
 def test_no_line_is_wider_than_the_page(name: str, *, ascii_only: bool) -> None:
     text = page_of(PAGES[name](), ascii=ascii_only)
     assert max(map(len, text.splitlines())) <= WIDTH
@@ -167,8 +167,7 @@ def test_what_was_not_judged_is_not_called_ok() -> None:
 
 
 def test_a_wide_spread_is_shown() -> None:
-    loose = memory_copy(4.3e12, samples=(4.0e12, 4.3e12, 4.4e12))
-    assert "spread 9%" in page_of(reported(loose))
+    assert "spread 9%" in page_of(reported(memory_copy(4.3e12, samples=(4.0e12, 4.3e12, 4.4e12))))
     assert "spread" not in page_of(healthy())
 
 

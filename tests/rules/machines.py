@@ -181,8 +181,7 @@ def on_the_bus(gpu: Gpu, kernel_driver: str = "") -> Gpu:
 
 
 def answered(call: str, code: int = 0, name: str = "", **more: Any) -> ApiResult:
-    source = "nvml" if call.startswith("nvml") else "cuda"
-    return ApiResult(source=source, call=call, code=code, name=name, **more)
+    return ApiResult(source=("nvml" if call.startswith("nvml") else "cuda"), call=call, code=code, name=name, **more)
 
 
 NOT_LOADED = answered("nvmlInit", 9, "DRIVER_NOT_LOADED")
@@ -215,11 +214,7 @@ def driver(release: str = RELEASE, **changes: Any) -> Driver:
 
 
 NO_DRIVER = Driver(
-    source="file",
-    installed=False,
-    nvml=NO_NVML,
-    cuda_init=NO_LIBCUDA,
-    libraries=Listing(items=(), complete=True),
+    source="file", installed=False, nvml=NO_NVML, cuda_init=NO_LIBCUDA, libraries=Listing(items=(), complete=True)
 )
 
 
@@ -378,14 +373,12 @@ def not_loaded(**changes: Any) -> Snapshot:
     silent = Driver(
         source="file", installed=True, libraries=libraries, nvml=NOT_LOADED, cuda_init=NO_DEVICE, cuda_devices=0
     )
-    snapshot = machine(on_the_bus(h200()), driver=silent, kernel=unloaded())
-    return but(snapshot, **changes)
+    return but(machine(on_the_bus(h200()), driver=silent, kernel=unloaded()), **changes)
 
 
 def container_without_gpu(**changes: Any) -> Snapshot:
     """A container that got nothing of the host's GPU."""
-    snapshot = machine(on_the_bus(h200(), "nvidia"), platform=DOCKER, driver=NO_DRIVER, kernel=kernel(0))
-    return but(snapshot, **changes)
+    return but(machine(on_the_bus(h200(), "nvidia"), platform=DOCKER, driver=NO_DRIVER, kernel=kernel(0)), **changes)
 
 
 def xid(number: int, text: str, gpu: Gpu | None = None) -> KernelMessage:

@@ -89,9 +89,7 @@ HEALTHY = {
         machine(h200(virtualization="passthrough")), platform__virtualization="kvm", fabric__manager_running=None
     ),
     "a container that has CUDA and no NVML": machine(
-        h200(index=None, source="cuda", persistence_mode=None),
-        platform=DOCKER,
-        driver=driver(nvml=NO_NVML),
+        h200(index=None, source="cuda", persistence_mode=None), platform=DOCKER, driver=driver(nvml=NO_NVML)
     ),
     "another GPU kept for a guest": machine(
         RTX_3090, on_the_bus(geforce("NVIDIA GeForce RTX 3090", "8.6", "10de:2204", 1), "vfio-pci")
@@ -152,10 +150,7 @@ BROKEN = {
         ),
         "no-nvidia-gpu",
     ),
-    "no GPU, in a container, with PyTorch": (
-        with_venv(without_gpu(platform=DOCKER), venv(torch())),
-        "no-nvidia-gpu",
-    ),
+    "no GPU, in a container, with PyTorch": (with_venv(without_gpu(platform=DOCKER), venv(torch())), "no-nvidia-gpu"),
     "no GPU, with the CPU build": (with_venv(without_gpu(), venv(torch("2.5.1+cpu", None))), "no-nvidia-gpu"),
     "every GPU kept for guests": (
         without_gpu(gpus=gpus(on_the_bus(h200(0), "vfio-pci"), on_the_bus(h200(1), "vfio-pci"))),
@@ -290,8 +285,7 @@ def test_a_probe_that_died_leaves_its_questions_open() -> None:
     died = ProbeRun(name="cuda", status="crashed", detail="SIGSEGV", fills=("driver.cuda_init",))
     snapshot = but(machine(driver=driver(cuda_init=None)), runs=(died,))
     (found,) = (each for each in judge(snapshot) if each.rule == "gpu-init-failed")
-    assert found.status == "unknown"
-    assert found.missing[0].probe == "cuda"
+    assert (found.status, found.missing[0].probe) == ("unknown", "cuda")
     assert "SIGSEGV" in found.message
 
 

@@ -33,8 +33,7 @@ HOME = "/home/ada"
 
 def recorded(name: str) -> Snapshot:
     """The facts of ``tests/machines``."""
-    found = msgspec.json.decode((MACHINES / f"{name}.json").read_bytes())
-    return msgspec.convert(found["snapshot"], Snapshot)
+    return msgspec.convert(msgspec.json.decode((MACHINES / f"{name}.json").read_bytes())["snapshot"], Snapshot)
 
 
 def judged(snapshot: Snapshot, request: Request | None = None) -> Report:

@@ -44,8 +44,9 @@ def test_j_k_and_arrows_move_and_the_details_follow() -> None:
 
 
 def test_enter_opens_a_finding_with_its_rule_and_escape_closes_it() -> None:
-    before, opened, end, closed = pressed("driver-too-old", "enter", "end", "escape")
-    assert "envcheck rule driver-too-old" in end
+    before, opened, below, end, closed = pressed("driver-too-old", "enter", "pagedown", "end", "escape")
+    assert "envcheck rule driver-too-old" in below
+    assert "CUDA Toolkit release notes" in end
     assert "esc closes" in opened
     assert closed == before
 

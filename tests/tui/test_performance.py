@@ -1,7 +1,9 @@
-"""The second screen: figures, the fields above them, GPUs at the moment."""
+"""The second screen, and the place Fleet."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,14 +14,20 @@ from textual.widgets import Input
 
 from envcheck.checks import Report
 from envcheck.collect.bench_plan import Bench
+from envcheck.fleet import saved
+from envcheck.fleet.record import Fleet
 from envcheck.pipeline.request import Request
 from envcheck.snapshot import Conditions, Gpu, Measurement, Span, Verification
 from envcheck.tui.app import EnvcheckApp
+from envcheck.tui.screens.fleet import FleetPage, read_fleet
 from envcheck.tui.widgets.figures import FigureRows
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.telemetry import Telemetry, spark
+from tests.every import cases
+from tests.fleet.made import healthy
+from tests.fleet.test_fleet import fleet_of, write
 from tests.rules.machines import h200, machine
-from tests.tui.showing import LARGE, Replay, judged, recorded, settled, show, until, words
+from tests.tui.showing import LARGE, SMALL, Replay, judged, recorded, settled, show, until, words
 
 PLAIN = Paint(dark=True, ascii_only=True)
 
@@ -42,8 +50,7 @@ def copied(gpu: Gpu, share: float, **more: Any) -> Measurement:
 def measured(*shares: float, **more: Any) -> Report:
     gpus = [h200(number) for number in range(len(shares))]
     figures = tuple(copied(gpu, share, **more) for gpu, share in zip(gpus, shares, strict=True))
-    snapshot = msgspec.structs.replace(machine(*gpus), measurements=figures)
-    return judged(snapshot)
+    return judged(msgspec.structs.replace(machine(*gpus), measurements=figures))
 
 
 def lines(report: Report, columns: int = 100) -> list[str]:
@@ -86,10 +93,9 @@ def test_a_figure_stands_beside_its_baseline() -> None:
     assert any("98% of baseline" in line for line in lines(judged(snapshot, Request(baseline=(earlier,)))))
 
 
-@pytest.mark.parametrize("columns", [60, 79, 120, 199])
+@cases("columns", 60, 79, 120, 199)
 def test_no_row_is_wider_than_the_screen(columns: int) -> None:
-    long = measured(0.9, variant="x" * 300, detail="y" * 300)
-    assert max(map(len, lines(long, columns))) <= max(columns, 100)
+    assert max(map(len, lines(measured(0.9, variant="x" * 300, detail="y" * 300), columns))) <= max(columns, 100)
 
 
 def test_why_something_is_not_judged_is_short() -> None:
@@ -223,3 +229,87 @@ def test_a_spark_goes_from_nothing_to_the_top() -> None:
     assert spark([0, 50, 100, None], 5, 100, ascii_only=False) == " ▁▅█ "
     assert spark([0.0, 50.0, 100.0], 3, 100, ascii_only=True) == "_=#"
     assert spark([], 3, None, ascii_only=False) == "   "
+
+
+# --- The place Fleet: its nodes, the search, the summary, and the report of a node ----------------------------------
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    made = healthy(5)
+    made[3]["snapshot"]["driver"]["release"] = "570.1"
+    write(tmp_path, made)
+    (tmp_path / "broken.json").write_text("{")
+    return fleet_of(tmp_path)
+
+
+@cases("size", SMALL, LARGE)
+def test_the_nodes_stand_in_order_with_the_worst_first(fleet: Fleet, size: tuple[int, int]) -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: isinstance(app.screen, FleetPage))
+        await until(pilot, lambda: "node00003" in words(app))
+        seen = words(app)
+        assert seen.index("broken") < seen.index("node00003") < seen.index("node00000")
+        assert "1 difference" in seen
+        assert "1 node did not answer" in seen
+
+    show(None, steps, size=size, fleet=fleet)
+
+
+def test_search_summary_and_the_report_of_a_node(fleet: Fleet) -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: isinstance(app.screen, FleetPage))
+        await pilot.press("s")
+        await until(pilot, lambda: "570.1, not 580.159.04" in words(app))
+        await pilot.press("escape", "slash", *"node00003")
+        await until(pilot, lambda: "node00000" not in words(app))
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: app.report is not None and app.report.host == "node00003")
+        await pilot.press("f")
+        await until(pilot, lambda: isinstance(app.screen, FleetPage))
+
+    show(None, steps, size=LARGE, fleet=fleet)
+
+
+def test_reports_are_found_beside_a_fleet_report_that_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, moved = tmp_path / "first", tmp_path / "moved"
+    (first / "reports").mkdir(parents=True)
+    write(first / "reports", healthy(4))
+    monkeypatch.chdir(first)
+    (first / "fleet.jsonl").write_text("".join(saved.write(fleet_of(Path("reports")))))
+    monkeypatch.chdir(tmp_path)
+    first.rename(moved)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: isinstance(app.screen, FleetPage))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.report is not None and app.report.host == "node00000")
+
+    show(None, steps, size=LARGE, fleet=read_fleet(str(moved / "fleet.jsonl")))
+
+
+def test_a_node_without_a_report_says_why(fleet: Fleet) -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: isinstance(app.screen, FleetPage))
+        await pilot.press("enter")
+        await pilot.pause(0.2)
+        assert isinstance(app.screen, FleetPage)
+        assert app.report is None
+
+    show(None, steps, size=LARGE, fleet=fleet)
+
+
+def test_hostile_names_and_ascii(tmp_path: Path) -> None:
+    made = healthy(4)
+    made[0]["host"] = "\x1b[31mred [bold]x[/bold] \u202egpj"
+    made[0]["headline"] = "[link=x]y"
+    for number, report in enumerate(made):
+        (tmp_path / f"{number}.json").write_text(json.dumps(report))
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: isinstance(app.screen, FleetPage))
+        await until(pilot, lambda: "red [bold]x[/bold]" in words(app))
+        assert "\x1b" not in words(app)
+        assert words(app).isascii()
+
+    show(None, steps, size=LARGE, ascii_only=True, fleet=fleet_of(tmp_path))

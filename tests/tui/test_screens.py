@@ -1,16 +1,34 @@
-"""What must stand on the screens, at any size and in any look; the whole pictures are in test_snapshots.py."""
+"""What must stand on the screens, at any size and in any look; the third and fourth screen."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import DataTable, Input, Tree
 
 from envcheck.text.clean import shell_line
 from envcheck.tui.app import EnvcheckApp
-from tests.tui.showing import LARGE, MACHINES, SHOWN, SMALL, at_rest, judged, recorded, show, take, words
+from envcheck.tui.screens.whatif import BuildTable
+from envcheck.tui.worker import grid, questions
+from tests.every import cases
+from tests.tui.showing import (
+    LARGE,
+    MACHINES,
+    SHOWN,
+    SMALL,
+    at_rest,
+    judged,
+    recorded,
+    settled,
+    show,
+    take,
+    until,
+    words,
+)
 
 BROKEN = sorted(path.stem for path in (MACHINES / "constructed").glob("*.json"))
 
@@ -31,7 +49,7 @@ def test_verdict_cause_and_fix_are_on_the_first_screen_without_a_key(name: str) 
         assert any(re.sub(r"\s+", "", shell_line(fix.command)) in whole for fix in mends), seen[0]
 
 
-@pytest.mark.parametrize("name", ["h200", "driver-too-old", "eight"])
+@cases("name", "h200", "driver-too-old", "eight")
 def test_both_looks_say_the_same_words_in_other_colours(name: str) -> None:
     texts, pictures = [], []
 
@@ -70,7 +88,7 @@ def test_ascii_alone_where_that_is_wanted() -> None:
         assert screen.isascii(), [character for character in screen if not character.isascii()]
 
 
-@pytest.mark.parametrize("size", [(110, 40), (20, 5)])  # test_snapshots.py has 80 x 24 and 200 x 60
+@cases("size", (110, 40), (20, 5))  # test_snapshots.py has 80 x 24 and 200 x 60
 def test_every_size_can_be_shown(size: tuple[int, int]) -> None:
     seen: list[str] = []
     show(SHOWN["driver-too-old"](), take("2", "3", "4", "1")(seen), size=size)
@@ -102,5 +120,143 @@ def test_a_finding_takes_one_row() -> None:
     report = judged(recorded("h200"))
     seen: list[str] = []
     show(report, take()(seen))
-    shown = [line for line in seen[0].splitlines() if re.match(r" [✗!?i✓] (FAIL|WARN|open|note|ok) ", line)]
-    assert len(shown) >= 8
+    assert len([line for line in seen[0].splitlines() if re.match(r" [✗!?i✓] (FAIL|WARN|open|note|ok) ", line)]) >= 8
+
+
+# --- The third and fourth screens -----------------------------------------------------------------------------------
+
+
+def field(app: EnvcheckApp, name: str) -> Input:
+    return app.query_one(f"#ask-{name}", Input)
+
+
+def test_the_fields_begin_with_this_machine() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("3")
+        await until(pilot, lambda: "COMPATIBLE" in words(app))
+        assert field(app, "gpu").value == "NVIDIA H200"
+        assert field(app, "driver").value == "580.159.04"
+
+    show(SHOWN["h200"](), steps, size=SMALL)
+
+
+def test_another_driver_is_judged_as_it_is_written() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("3")
+        await until(pilot, lambda: "COMPATIBLE" in words(app))
+        field(app, "driver").value = "450.80.02"
+        field(app, "package").value = "torch==2.6.0+cu126"
+        await until(pilot, lambda: "INCOMPATIBLE" in words(app))
+        assert "NO" in words(app)
+        field(app, "driver").value = "not a version"
+        await until(pilot, lambda: "INCOMPATIBLE" not in words(app))
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_cell_of_the_grid_becomes_the_question() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("3")
+        table = app.query_one("#whatif-grid", DataTable)
+        await until(pilot, lambda: table.row_count)
+        found = app.query_one(BuildTable).grid
+        assert found is not None
+        stated = found.stated
+        row = next(number for number, line in enumerate(stated) if any(line))
+        column = next(number for number, text in enumerate(stated[row]) if text)
+        table.move_cursor(row=row, column=column + 1)
+        await pilot.press("enter")
+        await settled(pilot)
+        assert field(app, "package").value == stated[row][column]
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_field_that_was_asked_for_right_after_its_place_keeps_the_keys() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("3", "1")
+        app.tabs.go_to("matrix")
+        app.tabs.go_to("matrix", "#ask-package")
+        await until(pilot, lambda: app.focused is field(app, "package"))
+        await settled(pilot, 0.3)
+        assert app.focused is field(app, "package")
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_the_grid_says_in_words_what_fits() -> None:
+    found = grid.grid("torch")
+    assert found is not None
+    judged = [grid.row(line, ["gpu==H100", "driver==535.104.05"]) for line in found.stated]
+    assert {"fits", "no"} <= {cell for cells in judged for cell in cells}
+    assert all(
+        bool(cell) == bool(text)
+        for cells, line in zip(judged, found.stated, strict=True)
+        for cell, text in zip(cells, line, strict=True)
+    )
+
+
+def test_the_grid_holds_the_release_that_is_asked_about_and_those_beside_it() -> None:
+    newest, found = grid.grid("torch"), grid.grid("torch==2.4.0+cu121")
+    assert newest is not None
+    assert found is not None
+    assert "2.4.0" not in newest.rows
+    assert found.rows == (*newest.rows, *(row for row in found.rows if row not in newest.rows))
+    place = found.rows.index("2.4.0")
+    assert found.rows[place - 2 : place + 3] == ("2.5.0", "2.4.1", "2.4.0", "2.3.1", "2.3.0")
+
+
+def test_a_driver_of_which_only_its_cuda_is_known_goes_by_its_branch() -> None:
+    report = SHOWN["driver-too-old"]()
+    assert report.snapshot is not None
+    assert report.snapshot.driver is not None
+    assert report.snapshot.driver.release is None
+    assert questions.machine_fields(msgspec.json.encode(report))["driver"] == "470"
+
+
+def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> None:
+    assert "tensorflow" in grid.names()
+    found = grid.grid("tensorflow")
+    assert found is not None
+    fixed = ["gpu==H100", "driver==580.65.06"]
+    assert any("fits" in grid.row(line, fixed) for line in found.stated)
+    assert grid.grid("no-such-thing") is None
+
+
+def test_a_value_stands_with_its_source() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("4")
+        await until(pilot, lambda: " release " in words(app))
+        (row,) = (line for line in words(app).splitlines() if " release " in line)
+        assert row.strip(" │").split()[-3:] == ["release", "580.159.04", "nvml"]
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_node_is_grown_when_it_is_opened() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("4")
+        await until(pilot, lambda: app.query("#facts-tree"))
+        tree = app.query_one("#facts-tree", Tree)
+        (probes,) = (node for node in tree.root.children if str(node.label).startswith("probes"))
+        assert not probes.children
+        probes.expand()
+        await settled(pilot)
+        assert len(probes.children) == len(app.report.probes)  # type: ignore[union-attr]
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_search_needs_all_words_and_says_how_many_it_found() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        search = app.query_one("#facts-search", Input)
+        for wanted, least, most in (("driver release", 1, 20), ("e", 500, 500), ("no such thing at all", 0, 0)):
+            search.value = wanted
+            await at_rest(pilot, 1.0)
+            count = len(app.query_one("#facts-tree", Tree).root.children)
+            assert least <= count <= most
+            assert f"{count} found" in words(app)
+
+    show(SHOWN["h200"](), steps, size=LARGE)

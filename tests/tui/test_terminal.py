@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import cases
 from tests.installed import INSTALLED
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux, a real terminal")
@@ -122,7 +123,7 @@ def test_an_examination_that_dies_is_told_as_long_as_there_is_no_other_and_at_th
     assert "envcheck: the examination ended early (signal 9)" in shown
 
 
-@pytest.mark.parametrize("how", ["q", "TERM", "HUP"])
+@cases("how", "q", "TERM", "HUP")
 def test_leaving_ends_every_child(terminal: Terminal, how: str) -> None:
     marker = f"ENVCHECK_TEST={uuid.uuid4().hex}"
     terminal.start(f"{marker} {envcheck('tui')}")
@@ -142,7 +143,7 @@ def test_leaving_ends_every_child(terminal: Terminal, how: str) -> None:
     assert not children(marker)
 
 
-@pytest.mark.parametrize("seconds", [0.0, 2.0])
+@cases("seconds", 0.0, 2.0)
 def test_nothing_outlives_the_terminal(terminal: Terminal, seconds: float) -> None:
     marker = f"ENVCHECK_TEST={uuid.uuid4().hex}"
     terminal.tmux("new-session", "-d", f"exec env {marker} {envcheck('tui')}")

@@ -102,26 +102,25 @@ def test_questions_are_answered_and_a_process_that_died_is_replaced() -> None:
 
     async def ask() -> None:
         stated = ("gpu==H100", "driver==580.65.06", "torch==2.6.0+cu126")
-        lines = await client.ask("fits", stated, (), Options())
-        assert lines[0][0].text == "COMPATIBLE"
-        assert "What it checks" in (await client.ask("rule_pages"))["driver-too-old"]
+        assert (await client.ask("fits", stated, (), Options()))[0][0].text == "COMPATIBLE"
+        assert "What it checks" in (await client.ask("rule_pages", ["driver-too-old"]))["driver-too-old"]
         with pytest.raises(UsageError, match="torch"):
             await client.ask("fits", ("torch",), (), Options())
         assert client._worker is not None
         os.kill(client._worker._process.pid, signal.SIGKILL)
         with pytest.raises(EnvcheckError, match="signal 9"):
-            await client.ask("rule_pages")
-        await client.ask("rule_pages")
+            await client.ask("rule_pages", [])
+        await client.ask("rule_pages", [])
 
     asyncio.run(ask())
     client.end()
     with pytest.raises(EnvcheckError, match="closing"):
-        client.answer("rule_pages", ())
+        client.answer("rule_pages", (["gpu-lost"],))
 
 
 def test_closing_ends_a_question_in_the_middle() -> None:
     client = Client()
-    assert client.answer("rule_pages", ())
+    assert client.answer("rule_pages", (["gpu-lost"],))
     worker = client._worker
     assert worker is not None
     client.end()
@@ -132,8 +131,6 @@ def test_closing_ends_a_question_in_the_middle() -> None:
 def test_an_examination_ends_its_probes_when_the_application_hangs_up(tmp_path: Path) -> None:
     started = time.monotonic()
     heard: list[Message] = []
-    request = Request(cwd=str(tmp_path))
-    examine_in_worker(request, {}, heard.append, lambda: bool(heard))
-    told = [type(each).__name__ for each in heard]
-    assert "Judged" in told
+    examine_in_worker(Request(cwd=str(tmp_path)), {}, heard.append, lambda: bool(heard))
+    assert "Judged" in [type(each).__name__ for each in heard]
     assert time.monotonic() - started < 60

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Callable, Iterable
 
-from envcheck.rules.api import Rule
-from envcheck.rules.documentation import page_of
+from envcheck.checks import Source
+from envcheck.compat.load import load_matrix
+from envcheck.report.markup.markdown import code
+from envcheck.rules.api import EVERYTHING, Per, Rule
+from envcheck.rules.catalog import all_rules
+from envcheck.rules.documentation import RELATED, lines_of, named_on, page_of, title_and_sections
+from envcheck.text.clean import clean
 from envcheck.text.wrap import clip, width
 
 _COLUMNS = 80
+_WIDEST = 100
+"""Columns of a page."""
+_MARGIN = "    "
+_MOST_LINES = 8
+_ASKED: dict[Per, str] = {
+    "machine": "",
+    "gpu": " Asked for each GPU.",
+    "environment": " Asked for the environment.",
+    "framework": " Asked for each framework.",
+    "measurement": " Asked for each measured figure.",
+}
 _SCOPES = {
     "node": "Node: GPU, driver, kernel, fabric",
     "container": "Container",
@@ -18,8 +35,72 @@ _SCOPES = {
 
 
 def rule_page(rule: Rule) -> str:
-    """The page of ``rule``, as a terminal shows it."""
-    return rule.documentation + "\n"
+    """The page of ``rule`` as a terminal shows it: indented below each heading what stands there."""
+    title, sections = _page(rule, str)
+    sections["Sources"] = "\n".join(_source_lines(source) for source in rule.sources)
+    parts = [f"{heading}\n{textwrap.indent(body, _MARGIN)}" for heading, body in sections.items()]
+    return "\n\n".join([title, *parts]) + "\n"
+
+
+def _source_lines(source: Source) -> str:
+    one = f"{source.title}: {source.address}"
+    return one if len(_MARGIN + one) <= _WIDEST else f"{source.title}:\n  {source.address}"
+
+
+def rule_markdown(rule: Rule, named: Callable[[str], str] = code) -> str:
+    """The page of ``rule`` in Markdown; ``named`` writes the name of another rule."""
+    title, sections = _page(rule, named)
+    parts = [f"## {heading}\n\n{body}" for heading, body in sections.items()]
+    return "\n\n".join([f"# `{rule.name}`", title, *parts]) + "\n"
+
+
+def _page(rule: Rule, named: Callable[[str], str]) -> tuple[str, dict[str, str]]:
+    """What is above the first heading, and the text below each. What rules and rows tell is added to the page."""
+    page = page_of(rule.name)
+    title, sections = title_and_sections(page)
+    sources = sections.pop("Sources", "")
+    sections.pop(RELATED, None)
+    made = {"Error lines": _error_lines(rule), RELATED: _related(rule, named_on(page), named), "Sources": sources}
+    asked = _ASKED[rule.per]
+    facts = f"Layer: {rule.layer}. Scope: {rule.scope}.{asked} Since envcheck {rule.since}.0."
+    return f"{title}\n\n{facts}", {**sections, **{heading: body for heading, body in made.items() if body}}
+
+
+def _error_lines(rule: Rule) -> str:
+    """Lines by which a text, a log or a trial names the problem, and statuses of the driver's libraries."""
+    found = [clip(clean(line), _WIDEST - 2 * len(_MARGIN)) for line in lines_of(rule.name)]
+    rows = [row for row in load_matrix().answers if row.problem == rule.name]
+    answers = ", ".join(f"{row.api.upper()} {row.code} ({row.meaning})" for row in rows)
+    parts = []
+    if found:
+        more = len(found) - _MOST_LINES
+        rest = f", and of {more} more kinds" if more > 0 else ""
+        lines = "\n".join(f"{_MARGIN}{line}" for line in found[:_MOST_LINES])
+        parts += [f"Lines like these lead to it{rest}:\n\n{lines}"]
+    if answers:
+        parts.append(_filled(f"Status of the driver's libraries: {answers}."))
+    return "\n\n".join(parts)
+
+
+def _related(rule: Rule, named_here: Iterable[str], named: Callable[[str], str]) -> str:
+    """The rules whose findings it accounts for or that account for its own, and those that its page names."""
+    rules = all_rules()
+    explained = {*rule.explains, *rule.explains_failing, *(each.name for each in rules if rule.name in each.told_by)}
+    causes = {*rule.told_by, *(each.name for each in rules if rule.name in (*each.explains, *each.explains_failing))}
+    lists = {
+        "Its finding explains": sorted(explained - {*EVERYTHING}),
+        "Its finding is explained by": sorted(causes),
+        "It gives way to": sorted({*rule.yields_to} - {*EVERYTHING}),
+        "See also": [*named_here],
+    }
+    lines = ["Its finding explains every other one about its environment."] if rule.explains == EVERYTHING else []
+    lines += ["It gives way to every other finding."] if rule.yields_to == EVERYTHING else []
+    lines += [_filled(f"{head}: {', '.join(map(named, names))}.") for head, names in lists.items() if names]
+    return "\n\n".join(lines)
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, _WIDEST - len(_MARGIN), break_long_words=False, break_on_hyphens=False)
 
 
 def rule_place(name: str) -> str:
@@ -74,8 +155,3 @@ def rule_json(rules: Iterable[Rule], base: str | None) -> str:
         for rule in rules
     ]
     return json.dumps(described, indent=2) + "\n"
-
-
-def rule_markdown(rule: Rule) -> str:
-    """The page of ``rule`` in Markdown."""
-    return page_of(rule.name)

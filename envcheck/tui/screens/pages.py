@@ -12,6 +12,8 @@ from envcheck.report.page.pen import WORDS, Line, Pen, Span, screen_rows
 from envcheck.report.page.tail import untested
 
 _COUNTED = {"?": "open"}
+_EXAMPLE = 8
+"""Columns by which the page of a rule indents an example."""
 _MOST_SHOWN = 200
 """Lines about a finding that are shown beside the list."""
 _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}
@@ -93,11 +95,19 @@ def _rule_lines(name: str, documentation: str, pen: Pen) -> list[Line]:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Indentation and text of each paragraph. A change of indentation ends one, and so does a URL."""
+    """Indentation and text of each paragraph. A change of indentation ends one, and so does a URL. Lines of an example
+    stay as they are.
+    """
     margin, joined = "", ""
     for line in text.splitlines():
         words = line.strip()
         indented = line[: len(line) - len(line.lstrip())]
+        if len(indented) >= _EXAMPLE:
+            if joined:
+                yield margin, joined
+            yield indented, words
+            joined = ""
+            continue
         if joined and (indented != margin or not words or joined.rpartition(" ")[2].startswith("https://")):
             yield margin, joined
             joined = ""

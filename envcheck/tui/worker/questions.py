@@ -17,6 +17,7 @@ from envcheck.redact import redact
 from envcheck.report import Options, render
 from envcheck.report.answers.diff import render_diff
 from envcheck.report.answers.matrix import answer_lines
+from envcheck.report.answers.rule import rule_page
 from envcheck.report.page.pen import Line, Pen
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
@@ -89,9 +90,9 @@ def grid(package: str, overlays: Sequence[str]) -> grids.Grid | None:
 row = grids.row
 
 
-def rule_pages() -> Mapping[str, str]:
-    """The documentation of each rule, by its name."""
-    return {rule.name: rule.documentation for rule in all_rules()}
+def rule_pages(names: Sequence[str]) -> Mapping[str, str]:
+    """The pages of these rules, by name."""
+    return {rule.name: rule_page(rule) for rule in all_rules() if rule.name in names}
 
 
 def compared(name: str, report: bytes, options: Options) -> str:

@@ -49,21 +49,18 @@ class _Worker:
         begin = time.perf_counter()
         handle = self.library.new_handle(int(stream))
         made = time.perf_counter() - begin
-        self._fill(handle)
-        call("cuStreamSynchronize", stream)
-        begin = time.perf_counter()
-        self.library.ask("cudnnDestroy", handle)
-        taken = made + time.perf_counter() - begin
-        call("cuStreamDestroy", stream)
-        return taken
-
-    def _fill(self, handle: c_void_p) -> None:
         described, value = c_void_p(), c_float(self.value)
         self.library.ask("cudnnCreateTensorDescriptor", byref(described))
         shape = (1, 1, 1, self.array.count)
         self.library.ask("cudnnSetTensor4dDescriptor", described, 0, TYPES["fp32"], *shape)
         self.library.ask("cudnnSetTensor", handle, described, c_void_p(self.array.address), byref(value))
         self.library.ask("cudnnDestroyTensorDescriptor", described)
+        call("cuStreamSynchronize", stream)
+        begin = time.perf_counter()
+        self.library.ask("cudnnDestroy", handle)
+        taken = made + time.perf_counter() - begin
+        call("cuStreamDestroy", stream)
+        return taken
 
 
 def handles(benches: Sequence[Bench], library: Cudnn) -> Fields:

@@ -46,7 +46,11 @@ class Cudnn(Library):
         self.function("cudnnGetVersion").restype = c_size_t
         self.function("cudnnGetErrorString").restype = c_char_p
         self.number = int(self.function("cudnnGetVersion")())
-        self._compare_parts()
+        # Let each sub-library compare releases; of one that is missing the function that needs it will tell.
+        for part in _CHECKS[self.major]:
+            status = int(self.function(f"cudnn{part}VersionCheck")())
+            if status not in (0, _UNAVAILABLE):
+                raise self._incomplete(f"cudnn{part}VersionCheck: {self.describe(status)}")
         with self.required():
             self.handle = self.new_handle(int(bench.device.stream))
 
@@ -121,13 +125,6 @@ class Cudnn(Library):
                     check(os.path.join(folder, name))
             except OSError as error:
                 raise self._incomplete(str(error)) from error
-
-    def _compare_parts(self) -> None:
-        """Let each sub-library compare releases; of one that is missing the function that needs it will tell."""
-        for part in _CHECKS[self.major]:
-            status = int(self.function(f"cudnn{part}VersionCheck")())
-            if status not in (0, _UNAVAILABLE):
-                raise self._incomplete(f"cudnn{part}VersionCheck: {self.describe(status)}")
 
     @property
     def _lacking(self) -> str:

@@ -114,7 +114,8 @@ class Figures:
         made = [self._figure(largest, result, {**connected, **words, "points": points}, checks)]
         smallest, result = outside[0]
         if smallest.size <= max(SMALLEST, 4 * len(self._ranks)):
-            made.append(self._latency(smallest, result, connected))
+            variant = self._words(binary(smallest.size))
+            made.append(self._record(smallest, result["seconds"], "s", variant, None, result, connected))
         return made + found
 
     def _points(self, name: str, sweep: Iterable[tuple[Step, Fields]]) -> list[Fields]:
@@ -150,10 +151,6 @@ class Figures:
         samples = [step.size / seconds * share for seconds in result["seconds"]]
         checks = checks or _verified(step, result, len(self._ranks))
         return self._record(step, samples, "B/s", self._variant(), checks, result, collective)
-
-    def _latency(self, step: Step, result: Fields, collective: Fields) -> Fields:
-        variant = self._words(binary(step.size))
-        return self._record(step, result["seconds"], "s", variant, None, result, collective)
 
     def _record(
         self,

@@ -42,11 +42,20 @@ def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[Job, ...]:
         quick = [step for name in (names if only else ["all-reduce"]) for step in _sweep(name, sizes, ranks)]
         quick = quick if only else [step for step in quick if not step.in_place]
         return (Job(True, tuple(quick), 6.0, choices=True),)
-    every = _sizes(4)
+    every = [SMALLEST]
+    while every[-1] < LARGEST:
+        every.append(every[-1] * 4)
     apart = [step for name in names for step in _sweep(name, every, ranks)]
     together = [step for name in names for step in _sweep(name, (SMALLEST, 32 << 10, 1 << 20, QUICK), ranks)]
+    # Sums in the other types: whether they are right, with the time that they take.
+    kinds = [
+        Step(name, _WATCHED, kind=kind, samples=3, seconds=0.005)
+        for name in names
+        if name in ("all-reduce", "reduce", "reduce-scatter")
+        for kind in ("int32", "fp16", "bf16")
+    ]
     return (
-        Job(True, (*apart, *_kinds(names)), 20.0, *_in_pairs(names, ranks)),
+        Job(True, (*apart, *kinds), 20.0, *_in_pairs(names, ranks)),
         Job(False, tuple(together), 8.0),
     )
 
@@ -68,13 +77,6 @@ def rounds(ranks: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(found)
 
 
-def _sizes(factor: int) -> tuple[int, ...]:
-    found = [SMALLEST]
-    while found[-1] < LARGEST:
-        found.append(found[-1] * factor)
-    return tuple(found)
-
-
 def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[Step]:
     """Out of place, and in place where that exists."""
     found = []
@@ -88,13 +90,3 @@ def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[Step]:
                 watch = size >= _WATCHED
                 found.append(Step(name, given, in_place=in_place, samples=3, seconds=0.01, watch=watch))
     return found
-
-
-def _kinds(names: Iterable[str]) -> list[Step]:
-    """Sums in the other types: whether they are right, with the time that they take."""
-    return [
-        Step(name, _WATCHED, kind=kind, samples=3, seconds=0.005)
-        for name in names
-        if name in ("all-reduce", "reduce", "reduce-scatter")
-        for kind in ("int32", "fp16", "bf16")
-    ]

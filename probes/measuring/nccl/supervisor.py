@@ -143,7 +143,11 @@ def supervise(
     finally:
         left = mapped_files(worker.process for worker in workers if worker.process and not worker.done)
         for worker in workers:
-            _end(worker)
+            os.close(worker.reading)
+            os.close(worker.writing)
+            if worker.process:
+                os.kill(worker.process, signal.SIGKILL)  # it is not reaped yet, so its id is not reused
+                os.waitpid(worker.process, 0)
         remove(left)
 
 
@@ -299,11 +303,3 @@ def _late(workers: Sequence[_Worker], limits: Limits, now: float) -> list[Fault]
     behind = [worker for worker in at_work if not worker.asked]
     words = f"no progress for {limit:.0f} s"
     return [Fault(worker.number, "stuck", words, worker.step, {}) for worker in behind]
-
-
-def _end(worker: _Worker) -> None:
-    os.close(worker.reading)
-    os.close(worker.writing)
-    if worker.process:
-        os.kill(worker.process, signal.SIGKILL)  # it is not reaped yet, so its id is not reused
-        os.waitpid(worker.process, 0)

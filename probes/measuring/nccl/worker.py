@@ -172,7 +172,14 @@ class Worker:
         self._talk.say(step="loading NCCL")
         self._nccl = nccl = Nccl(benches[0])
         self._talk.say(version=nccl.version, path=nccl.path)
-        self._compare_releases(nccl)
+        # Raise LibraryError where ranks have loaded different releases: they would wait for each other, or crash.
+        own = nccl.number
+        newest, oldest = self._talk.agree(own), -self._talk.agree(-own)
+        if newest != oldest:
+            other = version_text(oldest if own == newest else newest)
+            raise LibraryError(
+                f"NCCL {nccl.version} here, {other} on another rank: all ranks need one release", nccl.path
+            )
         self._talk.say(step="connecting the ranks")
         first = self._ranks[0].number == 0
         identity = bytes.fromhex(self._talk.agree(nccl.unique_id().hex() if first else None))
@@ -189,16 +196,6 @@ class Worker:
         self._talk.say(ready=True, most=self._most)
         members = (Member(place, place.rank.number, each) for place, each in zip(places, made, strict=True))
         return Team(self._order.ranks, tuple(members))
-
-    def _compare_releases(self, nccl: Nccl) -> None:
-        """Raise LibraryError where ranks have loaded different releases: they would wait for each other, or crash."""
-        own = nccl.number
-        newest, oldest = self._talk.agree(own), -self._talk.agree(-own)
-        if newest != oldest:
-            other = version_text(oldest if own == newest else newest)
-            raise LibraryError(
-                f"NCCL {nccl.version} here, {other} on another rank: all ranks need one release", nccl.path
-            )
 
     def _bench(self, rank: Rank, shown: dict[str, int]) -> Bench:
         if rank.uuid not in shown:
@@ -224,16 +221,12 @@ class Worker:
                 self._talk.say(step=f"{step} between ranks {pair[0]} and {pair[1]}")
                 if team.members:
                     self._talk.say(result={"pair": pair, "step": number, **self._done(step, team)})
-                else:
-                    self._join_step(step)
+                # Agree as often as those that do a step.
+                elif step.size <= self._most:
+                    self._talk.agree(None)
+                    self._talk.agree(None)
 
     # One step.
-
-    def _join_step(self, step: Step) -> None:
-        """Agree as often as those that do a step."""
-        if step.size <= self._most:
-            self._talk.agree(None)
-            self._talk.agree(None)
 
     def _done(self, step: Step, team: Team) -> Fields:
         """What came of a step: seconds of each sample, of the slowest rank here; and whether results are right."""

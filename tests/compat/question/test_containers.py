@@ -23,7 +23,7 @@ from tests.compat.asking import (
     shown,
     verdict,
 )
-from tests.every import every
+from tests.every import cases, every
 from tests.thorough import sample
 
 try:
@@ -218,26 +218,21 @@ def test_does_not_fit(question: str) -> None:
     assert_does_not_fit(question)
 
 
-@pytest.mark.parametrize(
-    ("question", "why"),
-    [
-        ("nvcr==pytorch:24.10 driver==535.104.05 gpu==RTX,4090", "documents disagree"),
-        ("nvcr==tritonserver:25.10 driver==575.57.08 gpu==RTX,4090", "documents disagree"),
-        ("nvcr==pytorch:24.10 driver==470.82.01", "data center GPUs"),
-        ("nvcr==pytorch:24.10 gpu==Jetson,AGX,Orin,64GB", "Jetsons have separate images"),
-        ("nvcr==pytorch:99.01 driver==570.86.15", "does not know the container"),
-        ("nvcr==dgl:23.07-py3 python==3.10", "documents disagree"),
-        ("nvcr==tritonserver:26.07 cuda==13.3.0", "documents disagree"),
-        ("nvcr==tensorflow:22.05-py3 tensorflow==2.8.0", "the matrix does not know which version"),
-        ("nvcr==tensorrt:23.04-py3 tensorrt==8.6.1", "documents disagree"),
-        (
-            "image==ollama/ollama:0.32.1 gpu==T4 driver==560.35.03",
-            "which driver ollama/ollama:0.32.1 needs is not known",
-        ),
-        ("image==ghcr.io/huggingface/text-generation-inference:3.3.5 gpu==T4", "was built is not documented"),
-        ("nvcr==nothing:24.10 driver==570.86.15", "has no notes of the container nothing"),
-        ("nvcr==24.10 driver==570.86.15", "write nvcr==NAME:TAG"),
-    ],
+@cases(
+    "question, why",
+    ("nvcr==pytorch:24.10 driver==535.104.05 gpu==RTX,4090", "documents disagree"),
+    ("nvcr==tritonserver:25.10 driver==575.57.08 gpu==RTX,4090", "documents disagree"),
+    ("nvcr==pytorch:24.10 driver==470.82.01", "data center GPUs"),
+    ("nvcr==pytorch:24.10 gpu==Jetson,AGX,Orin,64GB", "Jetsons have separate images"),
+    ("nvcr==pytorch:99.01 driver==570.86.15", "does not know the container"),
+    ("nvcr==dgl:23.07-py3 python==3.10", "documents disagree"),
+    ("nvcr==tritonserver:26.07 cuda==13.3.0", "documents disagree"),
+    ("nvcr==tensorflow:22.05-py3 tensorflow==2.8.0", "the matrix does not know which version"),
+    ("nvcr==tensorrt:23.04-py3 tensorrt==8.6.1", "documents disagree"),
+    ("image==ollama/ollama:0.32.1 gpu==T4 driver==560.35.03", "which driver ollama/ollama:0.32.1 needs is not known"),
+    ("image==ghcr.io/huggingface/text-generation-inference:3.3.5 gpu==T4", "was built is not documented"),
+    ("nvcr==nothing:24.10 driver==570.86.15", "has no notes of the container nothing"),
+    ("nvcr==24.10 driver==570.86.15", "write nvcr==NAME:TAG"),
 )
 def test_nobody_can_tell(question: str, why: str) -> None:
     assert_nobody_can_tell(question)
@@ -269,9 +264,7 @@ def test_a_container_holds_its_publishers_build(release: str, package: str) -> N
         assert_fits(f"nvcr=={release} {package}=={held.partition('a')[0].partition('+')[0]}")
 
 
-@pytest.mark.parametrize(
-    "tag", ["11.8.0-base-ubuntu{}", "12.1.0-cudnn8-devel-ubuntu{}", "12.4.1-cudnn-runtime-ubuntu{}"]
-)
+@cases("tag", "11.8.0-base-ubuntu{}", "12.1.0-cudnn8-devel-ubuntu{}", "12.4.1-cudnn-runtime-ubuntu{}")
 def test_the_tag_of_a_cuda_image_names_its_system(tag: str) -> None:
     asked = f"nvcr==nvidia/cuda:{tag.format('22.04')}"
     assert_fits(f"{asked} ubuntu==22.04")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import pytest
-
 from envcheck.bundle import folder
 from envcheck.compat.compiling import read_rows
 from envcheck.compat.load import load_matrix
@@ -14,7 +12,7 @@ from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import DistributionRow, ReleaseRow
 from envcheck.importers.kit.operating_system import from_title
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
-from tests.every import every
+from tests.every import cases, every
 
 MATRIX = load_matrix()
 ROWS = [row for name in sorted(MATRIX.distribution_names) for row in MATRIX.rows_of(name)]
@@ -60,7 +58,7 @@ def test_a_distribution_has_no_other_glibc(row: ReleaseRow) -> None:
     assert_does_not_fit(f"{row.name}=={release} glibc==2.4")
 
 
-@pytest.mark.parametrize("written", ["rhel8.6", "RHEL-8", "rockylinux8", "almalinux_8", "centos-stream9", "debian 12"])
+@cases("written", "rhel8.6", "RHEL-8", "rockylinux8", "almalinux_8", "centos-stream9", "debian 12")
 def test_how_a_release_is_written(written: str) -> None:
     assert_fits(f"os=={written.replace(' ', ',')} torch==2.8.0")
 
@@ -71,7 +69,7 @@ def test_the_distribution_in_an_image_decides() -> None:
     assert "it comes with ubuntu 18.04" in found.reasons[0].message
 
 
-@pytest.mark.parametrize("named", ["os==ubuntu19.10", "os==debian7", "os==sles15"])
+@cases("named", "os==ubuntu19.10", "os==debian7", "os==sles15")
 def test_of_a_release_without_a_row_the_glibc_is_not_known(named: str) -> None:
     assert_nobody_can_tell(f"{named} torch==2.8.0")
     assert_fits(f"{named} torch==2.8.0 glibc==2.31")
@@ -89,7 +87,7 @@ def test_toolkits_that_nvidia_provides_for_a_distribution(row: ReleaseRow) -> No
             assert found.verdict == ("compatible" if provided else "unknown"), shown(found)
 
 
-@pytest.mark.parametrize("named", ["os==centos6", "os==ubuntu19.10", "os==debian12", "debian==12"])
+@cases("named", "os==centos6", "os==ubuntu19.10", "os==debian12", "debian==12")
 def test_a_toolkit_of_which_nothing_is_told_for_the_distribution(named: str) -> None:
     assert_nobody_can_tell(f"{named} cuda==12.4")
     assert_nobody_can_tell(f"{named} nvcc==12.4 gcc==12")
@@ -101,8 +99,8 @@ def test_what_packages_bring_of_cuda_is_chosen_by_glibc() -> None:
     assert_fits("os==ubuntu24.04 cudnn==8.9 cuda==11.8")
 
 
-@pytest.mark.parametrize("library", ["cudnn==9.8.0", "tensorrt==10.9.0", "tensorrt-cu12==10.9.0.34", "nccl==2.32.3"])
-@pytest.mark.parametrize("old", ["os==centos7", "amazonlinux==2", "glibc==2.17"])
+@cases("library", "cudnn==9.8.0", "tensorrt==10.9.0", "tensorrt-cu12==10.9.0.34", "nccl==2.32.3")
+@cases("old", "os==centos7", "amazonlinux==2", "glibc==2.17")
 def test_a_library_whose_wheels_need_a_newer_glibc_is_not_said_to_fit(library: str, old: str) -> None:
     if library.startswith("tensorrt") and old == "os==centos7":
         assert_does_not_fit(f"{old} {library}")  # its documents dropped it
@@ -112,7 +110,7 @@ def test_a_library_whose_wheels_need_a_newer_glibc_is_not_said_to_fit(library: s
         assert_fits(f"{new} {library}")
 
 
-@pytest.mark.parametrize("library", ["cudnn==8.9.7", "nccl==2.26.2", "tensorrt==10.0.1"])
+@cases("library", "cudnn==8.9.7", "nccl==2.26.2", "tensorrt==10.0.1")
 def test_a_library_whose_wheels_suit_the_glibc(library: str) -> None:
     assert_fits(f"amazonlinux==2 {library}")
     assert_fits(f"glibc==2.17 {library}")
@@ -149,8 +147,7 @@ DROPPED = [
 def test_a_system_that_tensorrt_dropped_is_refused(release: str, dropped: tuple[str, ...]) -> None:
     names = ["tensorrt", *(["tensorrt-cu12"] if release.startswith("1") else [])]
     for name, system in product(names, ("ubuntu18.04", "ubuntu20.04", "ubuntu22.04", "rhel7", "centos7", "rhel8")):
-        found = verdict(f"{name}=={release} os=={system}")
-        assert (found == "incompatible") == (system in dropped), (name, system)
+        assert (verdict(f"{name}=={release} os=={system}") == "incompatible") == (system in dropped), (name, system)
 
 
 @every([row for row in MATRIX.releases if MATRIX.distribution_names & row.needs.keys() and row.name not in SYSTEMS])

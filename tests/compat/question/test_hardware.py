@@ -1,14 +1,25 @@
-"""Driver, CUDA, nvcc, GPU and kernel module against each other. A comma stands for a blank in a GPU's name."""
+"""Driver, CUDA, nvcc, GPU and kernel module against each other; Jetsons; models that drivers list late."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.specifier import Version, covered, parse_specifier
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import GpuRow, ReleaseRow
-from tests.compat.asking import answer, assert_fits, assert_nobody_can_tell, questions, shown, verdict
-from tests.every import every
+from envcheck.versions import DriverRelease
+from tests.compat.asking import (
+    answer,
+    assert_does_not_fit,
+    assert_fits,
+    assert_nobody_can_tell,
+    judged,
+    questions,
+    shown,
+    verdict,
+)
+from tests.compat.question.test_requirements import named
+from tests.every import cases, every
 
 MATRIX = load_matrix()
 
@@ -17,83 +28,6 @@ def release(row: ReleaseRow) -> Version:
     """The release that a row is about."""
     return Version(parse_specifier(row.versions).bounds[0].numbers)
 
-
-COMPATIBLE = """
-nvcc==12.9 gpu==sm_100f
-nvcc==13.4 gpu==sm_107a
-nvcc==13.5 gpu==sm_107f
-nvcc==12.0 gpu==sm_90a
-driver==525.60.13 cuda==12.4
-driver==525.60.13 cuda==12.0
-driver==525 cuda==12
-driver==535 cuda==12.4
-driver==450.80.02 cuda==11.8
-driver==450.36.06 cuda==11.0
-driver==440.33.01 cuda==10.2
-driver==440.33 cuda==10.2
-driver==418.39 cuda==10.1
-driver==418.87.00 cuda==10.1
-driver==410.48 cuda==10.0
-driver==396.26 cuda==9.2
-driver==384.81 cuda==9.0
-driver==375.26 cuda==8.0
-driver==367.48 cuda==8.0.44
-driver==396.37 cuda==9.2.148
-driver==580.65.06 cuda==13.0
-driver==580 cuda==13
-driver==565.57.01 cuda==12.7
-driver==700.10.01 cuda==13.0
-driver==700.10.01 cuda==8.0
-driver>=535 cuda==12.4
-driver==528.33 cuda==12.0 os==windows
-driver==452.39 cuda==11.8 os==windows
-driver==452.39 cuda==11.8 os==wsl
-driver==580.88 cuda==13.0 os==windows
-driver==470.256.02 gpu==Tesla,K80
-driver==390.157 gpu==sm_20
-driver==580.95.05 gpu==GTX,1080,Ti
-driver==580 gpu==V100
-driver==570.86.10 gpu==RTX,5090
-driver==520.61.05 gpu==RTX,4090
-driver==450.51.05 gpu==A100
-driver==455.23.05 gpu==GeForce,RTX,3090
-driver==410.48 gpu==T4
-driver==535 gpu==H100 kernel-module==open
-driver==535 gpu==H100 kernel-module==proprietary
-gpu==V100 kernel-module==proprietary
-gpu==B200 kernel-module==open
-gpu==GTX,1660 kernel-module==open
-cuda==11.8 gpu==RTX,4090
-cuda==12.8 gpu==RTX,5090
-cuda==12.7 gpu==H100
-driver==418.43 gpu==GTX,1660,Ti
-cuda==11.0 gpu==A100
-cuda==11.8 gpu==NVIDIA,H100,80GB,HBM3
-cuda==12.9 gpu==V100
-cuda==11.8 gpu==K80
-cuda==10.2 gpu==sm_30
-cuda==12.9 gpu==B300
-nvcc==12.8 gpu==sm_120
-nvcc==11.4 gpu==Jetson,AGX,Orin
-nvcc==13.0 gpu==sm_110
-nvcc==12.6 driver==535.54.03
-driver==522.25 gpu==RTX,4090 os==windows
-driver==572.16 gpu==RTX,5090 os==windows
-cuda==10.2 gpu==Jetson,Nano
-cuda==12.6 gpu==Jetson,AGX,Orin
-cuda==13.0 gpu==Jetson,AGX,Thor
-cuda==12.4 os==windows
-nvcc==12.4 gcc==13
-nvcc==12.4 gcc==13.2.0
-cuda==12.8 gcc==14
-nvcc==13.0 gcc==15
-cuda==cu124 driver==550
-driver==550 cuda==12.4.1
-cuda==12 gpu==H100
-cuda>=12 gpu==H100
-driver==550 cuda==12.4 gpu==9.0
-driver==550 cuda==12.4 gpu==A100,80GB gpu==T4
-"""
 
 INCOMPATIBLE = """
 nvcc==12.9 gpu==sm_110
@@ -167,35 +101,6 @@ nvcc==11.6 gcc==12
 driver==550 cuda==12.4 gpu==H100 gpu==K80
 """
 
-UNKNOWN = """
-driver==450.80 cuda==11.8
-driver==525.60 cuda==12.0
-driver==387.26 cuda==9.1
-driver==527.41 cuda==12.0 os==windows
-driver==580 cuda==13.0 gpu==V10
-driver==550 gpu==Voodoo,3
-driver==550 gpu==sm_130
-driver==nonsense cuda==12.4
-driver==550 cuda==99
-driver==590 cuda==14.2
-cuda>=12 gpu==RTX,5090
-cuda>=11 gpu==H100
-driver>=580 gpu==V100
-driver>=520 cuda==12.4
-nvcc==12.7 gpu==H100
-driver==540.4.0 gpu==Jetson,AGX,Orin
-driver==550 python==3.12
-driver==550
-os==linux machine==x86_64
-driver==550 cuda==12.4 os==beos
-driver==550 cuda==12.4 frobnicator==1.0
-"""
-
-
-@every(questions(COMPATIBLE))
-def test_fits(question: str) -> None:
-    assert_fits(question)
-
 
 @every(questions(INCOMPATIBLE))
 def test_does_not_fit(question: str) -> None:
@@ -203,11 +108,6 @@ def test_does_not_fit(question: str) -> None:
     assert found.verdict == "incompatible", shown(found)
     assert found.reasons[0].verdict == "incompatible"
     assert found.reasons[0].sources
-
-
-@every(questions(UNKNOWN))
-def test_nobody_can_tell(question: str) -> None:
-    assert_nobody_can_tell(question)
 
 
 def test_what_is_taken_for_granted_is_said() -> None:
@@ -231,17 +131,11 @@ def test_members_that_disagree_are_told_apart() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("question", "verdict"),
-    [
-        ("driver>=525 cuda==12.4", "compatible"),
-        ("driver>=525.53 cuda==12.4", "unknown"),
-        ("driver>525 cuda==12.4", "compatible"),
-        ("driver<=525 cuda==12.4", "unknown"),
-        ("driver<525 cuda==12.4", "incompatible"),
-        ("driver>=570 cuda==13.0", "unknown"),
-    ],
-)
+@cases("question, verdict",
+    ("driver>=525 cuda==12.4", "compatible"), ("driver>=525.53 cuda==12.4", "unknown"),
+    ("driver>525 cuda==12.4", "compatible"), ("driver<=525 cuda==12.4", "unknown"),
+    ("driver<525 cuda==12.4", "incompatible"), ("driver>=570 cuda==13.0", "unknown"),
+)  # fmt: skip
 def test_a_branch_as_the_least_driver_is_its_newest_release(question: str, verdict: str) -> None:
     assert answer(question).verdict == verdict
 
@@ -262,11 +156,9 @@ def test_what_is_misspelt_is_guessed_at_but_not_answered() -> None:
 
 
 @every(
-    [
-        ("cuda-compat==12.4 driver==550.54.14 gpu==RTX,3090", ("no cuda-compat",)),
-        ("tensorrt-engine==10.3 tensorrt==10.9", ("tensorrt-engine 10.9", "tensorrt 10.3")),
-        ("torch==2.5.1 driver==470.57.02", ("torch 2.5.1+cu118", "driver >= 525.60.13")),
-    ]
+    ("cuda-compat==12.4 driver==550.54.14 gpu==RTX,3090", ("no cuda-compat",)),
+    ("tensorrt-engine==10.3 tensorrt==10.9", ("tensorrt-engine 10.9", "tensorrt 10.3")),
+    ("torch==2.5.1 driver==470.57.02", ("torch 2.5.1+cu118", "driver >= 525.60.13")),
 )
 def test_the_change_of_one_component_is_suggested(question: str, suggestions: tuple[str, ...]) -> None:
     assert answer(question).suggestions == suggestions
@@ -316,3 +208,151 @@ def test_a_module_needs_the_jetpack_that_brought_it(gpu: GpuRow) -> None:
         assert verdict(f"gpu=={named} jetpack=={release(row)}") == wanted
         linux = parse_specifier(row.needs["l4t"]).bounds[0].numbers
         assert verdict(f"gpu=={named} l4t=={'.'.join(map(str, linux))}") == wanted
+
+
+# --- Models that drivers list later than their generation -----------------------------------------------------------
+
+LISTED = [row for row in load_matrix().gpus if row.listed_from]
+
+
+@every(lambda: [(row.name, row.listed_from) for row in LISTED])
+def test_drivers_before_the_first_that_lists_a_model_are_open(name: str, listed: str) -> None:
+    model = name.replace(" ", ",") if " " in name else name
+    first = DriverRelease.parse(listed)
+    assert first is not None
+    assert verdict(f"gpu=={model} driver=={listed}") == "compatible"
+    assert verdict(f"gpu=={model} driver=={first.branch}.0") == "unknown"
+    assert verdict(f"gpu=={model} driver==525.60.13") in ("unknown", "incompatible")
+
+
+def test_there_are_such_models() -> None:
+    assert {"L40S", "H100 NVL"} <= {row.name for row in LISTED}
+
+
+@every(
+    lambda: [
+        ("5.0.2", "cudnn==8.4.1", "cudnn==8.6.0"),
+        ("5.1.2", "cudnn==8.6.0", "cudnn==8.9.0"),
+        ("6.1", "cuda==12.6", "cuda==12.2"),
+        ("6.2", "cuda==12.8", "cuda==12.4"),
+    ]
+)
+def test_what_one_document_alone_lets_a_jetpack_have_is_open(jetpack: str, fits: str, disputed: str) -> None:
+    assert verdict(f"jetpack=={jetpack} {fits}") == "compatible"
+    assert verdict(f"jetpack=={jetpack} {disputed}") == "unknown"
+
+
+# --- Jetsons: their system's Python, and the packages that have builds for them apart from PyPI ---------------------
+
+PYTHONS = ("3.6", "3.8", "3.10", "3.12")
+JETSONS = {name for row in MATRIX.indexes if row.jetsons for name in row.packages}
+BUILDS = [row for name in JETSONS for row in MATRIX.rows_of(f"{name}-for-jetson")]
+
+
+@every([row for name in ("jetpack", "l4t") for row in MATRIX.rows_of(name)])
+def test_another_python_than_the_systems_is_not_refused(row: ReleaseRow) -> None:
+    own = row.bundles["python"]
+    for python in PYTHONS:
+        wanted = "compatible" if python == own else "unknown"
+        assert verdict(f"{row.name}=={named(row.versions)} python=={python}") == wanted, python
+
+
+@every([row for row in MATRIX.rows_of("jetpack") if row.bundles["python"] == "3.8"])
+def test_the_systems_python_decides_about_no_package(row: ReleaseRow) -> None:
+    found = judged(f"jetpack=={named(row.versions)} torch==2.5.1+cpu")
+    assert not any("python" in reason.message for reason in found.reasons), shown(found)
+
+
+def newest(name: str) -> Iterator[str]:
+    """A few releases of a package, the newest first."""
+    rows = MATRIX.wheels_by_name.get(name, ())
+    yield from dict.fromkeys(named(row.versions) for row in reversed(rows[-8:]))
+
+
+@every([(name, one) for name in sorted(JETSONS) for one in newest(name)])
+def test_the_build_on_pypi_refuses_no_jetson(name: str, release: str) -> None:
+    for jetson in ("gpu==Jetson,AGX,Orin", "gpu==Jetson,Nano", "jetpack==6.2", "jetpack==5.1.1", "l4t==32.7.1"):
+        found = judged(f"{name}=={release} {jetson}")
+        assert found.verdict != "incompatible", f"{jetson}\n{shown(found)}"
+
+
+@every(BUILDS)
+def test_a_build_for_jetsons_fits_the_jetpack_that_it_is_for(row: ReleaseRow) -> None:
+    package, wanted = row.name.removesuffix("-for-jetson"), row.needs["jetpack"].split("|")
+    for spec in wanted:
+        assert_fits(f"{package}=={named(row.versions)} jetpack=={named(spec)}")
+    assert verdict(f"{package}=={named(row.versions)} jetpack==7.0") == "unknown"
+    assert_does_not_fit(f"{package}=={named(row.versions)} jetpack=={named(wanted[0])} cuda==9.0")
+
+
+def test_every_package_with_such_builds_is_on_such_an_index() -> None:
+    built = {row.name.removesuffix("-for-jetson") for row in MATRIX.releases if row.name.endswith("-for-jetson")}
+    assert built
+    assert built <= JETSONS
+
+
+@cases("gpu", "A100", "RTX,4090", "GH200")
+def test_other_gpus_have_the_builds_on_pypi(gpu: str) -> None:
+    assert verdict(f"bitsandbytes==0.45.0 gpu=={gpu} machine==aarch64") == "incompatible"
+
+
+def test_what_is_said_of_both_indexes() -> None:
+    (reason,) = judged("torch==2.5.1 jetpack==6.2").reasons
+    assert "PyPI's torch 2.5.1 does not fit" in reason.message
+    assert reason.message.endswith("the index decides")
+    assert reason.sources
+    assert_nobody_can_tell("torch==2.5.1 gpu==Jetson,Orin,Nano")
+
+
+def test_a_tag_names_the_build() -> None:
+    assert_does_not_fit("torch==2.5.1+cu124 gpu==Jetson,AGX,Orin")
+
+
+def test_other_packages_still_refuse() -> None:
+    assert_does_not_fit("torch==2.1.0 torchvision==0.17.0 jetpack==5.1.2")
+
+
+@cases("name", "NVIDIA Jetson AGX Orin Developer Kit", "Jetson Orin Nano Engineering Reference Developer Kit Super")
+def test_a_developer_kit_is_named_after_its_module(name: str) -> None:
+    assert_fits(f"gpu=={name.replace(' ', ',')} jetpack==6.2")
+
+
+TX = ("Jetson TX1", "Jetson TX2", "Jetson TX2i")
+ALL_OF_32 = (*TX, "Jetson Nano", "Jetson AGX Xavier")
+MODULES = {
+    "28.3.2": TX,
+    "28.4": TX,
+    "28.5": TX,
+    "31.1": ("Jetson AGX Xavier",),
+    "32.1": ("Jetson TX2", "Jetson TX2i", "Jetson Nano", "Jetson AGX Xavier"),
+    "32.2.1": ALL_OF_32,
+    "32.2.3": ALL_OF_32,
+    "32.3.1": ALL_OF_32,
+    "32.4.4": (*ALL_OF_32, "Jetson Xavier NX"),
+    "32.5.1": (*ALL_OF_32, "Jetson Xavier NX", "Jetson TX2 NX"),
+    "32.7.1": (*ALL_OF_32, "Jetson Xavier NX", "Jetson TX2 NX", "Jetson Xavier NX 16GB", "Jetson AGX Xavier 64GB"),
+}
+"""The modules that the page of a Jetson Linux names."""
+
+
+@every(MODULES.items())
+def test_the_modules_of_a_jetson_linux(release: str, modules: tuple[str, ...]) -> None:
+    l4t = parse_version(release)
+    assert l4t is not None
+    (row,) = [row for row in MATRIX.rows_of("jetpack") if covered(row.needs["l4t"], l4t) != "none"]
+    jetpack = named(row.versions)
+    others = [row.name for row in MATRIX.gpus if row.kind == "tegra" and row.confidence != "weak"]
+    for gpu in {*others, *modules}:
+        for asked in (f"l4t=={release}", f"jetpack=={jetpack}"):
+            found = verdict(f"{asked} gpu=={gpu.replace(' ', ',')}")
+            assert found == ("compatible" if gpu in modules else "incompatible"), (asked, gpu)
+
+
+def test_a_module_whose_first_jetpack_is_not_documented() -> None:
+    for jetpack, wanted in (
+        ("4.6", "unknown"),
+        ("4.6.1", "compatible"),
+        ("5.1.2", "compatible"),
+        ("6.0", "incompatible"),
+    ):
+        assert verdict(f"jetpack=={jetpack} gpu==Jetson,AGX,Xavier,Industrial") == wanted

@@ -1,18 +1,22 @@
-"""Releases that go together, and GPUs, by documents and by measured GPU code: the bounds of rows, and single facts."""
+"""Releases that go together, by documents, by measured GPU code, and by what an extension is compiled against."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
 
+import pytest
+
 from envcheck.compat.load import load_matrix
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import scheme
 from envcheck.compat.question.package_needs import release_for
 from envcheck.compat.question.published import published
 from envcheck.compat.relations.gpu_code import read_targets
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import ComputeCapability
-from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, questions, shown
+from tests.compat.asking import answer, assert_does_not_fit, assert_fits, judged, questions, shown, verdict
 from tests.every import every
 from tests.thorough import sample
 
@@ -183,26 +187,147 @@ def test_does_not_fit(question: str) -> None:
     assert_does_not_fit(question)
 
 
-@every(
-    questions("""
-pytorch3d==0.7.8 torch==2.5.1
-pytorch3d==0.7.4 python==3.11
-torchrec==1.0.0 torch==2.6.0
-onnx==1.17.0 onnxruntime==1.18.0
-natten==0.21.5 torch==2.7.0
-mamba-ssm==2.2.4 causal-conv1d==1.2.0
-custatevec-cu12==1.12.0 gpu==V100
-sglang==0.5.3 gpu==T4
-unsloth==2025.9.1 gpu==GTX,1080
-isaacsim==4.5.0 gpu==RTX,2080
-auto-gptq==0.7.1 gpu==RTX,4090 os==windows
-""")
-)
-def test_nobody_can_tell(question: str) -> None:
-    assert_nobody_can_tell(question)
-
-
 def test_the_newest_release_is_chosen_whichever_file_speaks_of_it() -> None:
     bounds = release_for(MATRIX, "transformers", "torch", "2.5.1")
     assert bounds
     assert parse_specifier(bounds).bounds[0].numbers > (5,)
+
+
+# --- Packages that are compiled against PyTorch ---------------------------------------------------------------------
+
+ROWS = """\
+[sources.page]
+title = "Written for a test"
+address = "https://example.org"
+read = "2026-11-20"
+
+[[release]]
+name = "torch-extension"
+versions = ">=1.10"
+source = "page"
+
+[[release]]
+name = "our-ops"
+versions = "==1.0"
+needs = { torch = ">=1.9", nvcc = ">=10.0" }
+source = "page"
+"""
+
+
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "rows.toml").write_text(ROWS)
+    return load_matrix((str(folder),))
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+our-ops==1.0 nvcc==12.4 torch==2.5.1+cu118
+our-ops==1.0 nvcc==11.8 torch==2.5.1
+our-ops==1.0 nvcc==12.4 torch==2.5.1 cuda==11.8
+our-ops==1.0 nvcc==12 torch==2.5.1+cu118
+our-ops==1.0 nvcc==13.0 torch==2.5.1+cu118 gpu==H100 driver==580
+flash-attn==2.7.0 nvcc==12.4 torch==2.5.1+cu118
+deepspeed==0.16.0 nvcc==11.8 torch==2.5.1+cu124
+torch-scatter==2.1.2 nvcc==11.8 torch==2.5.1+cu124
+torch-sparse==0.6.18 nvcc==13.0 torch==2.5.1+cu124
+torch-cluster==1.6.3 nvcc==11.8 torch==2.5.1+cu124
+torch-spline-conv==1.2.2 nvcc==11.8 torch==2.5.1+cu124
+mamba-ssm==2.2.4 nvcc==11.8 torch==2.5.1+cu124
+causal-conv1d==1.5.0 nvcc==11.8 torch==2.5.1+cu124
+mmcv==2.2.0 nvcc==11.8 torch==2.3.0+cu121
+mmcv-full==1.7.2 nvcc==12.1 torch==2.0.1+cu118
+detectron2==0.6 nvcc==11.8 torch==2.1.0+cu121
+pytorch3d==0.7.8 nvcc==11.8 torch==2.4.1+cu124
+grouped-gemm==0.1.6 nvcc==11.8 torch==2.3.0+cu121
+apex==0.1 nvcc==11.8 torch==2.5.1+cu124
+"""),
+)
+def test_pytorch_refuses_another_major(matrix: Matrix, question: str) -> None:
+    found = answer(question, matrix)
+    assert found.verdict == "incompatible", shown(found)
+    assert "PyTorch refuses nvcc" in found.reasons[0].message
+    assert found.reasons[0].sources
+    if "cuda==" not in question:
+        assert any(each.startswith(("nvcc ", "torch ")) for each in found.suggestions)
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+our-ops==1.0 nvcc==12.4 torch==2.5.1
+our-ops==1.0 nvcc==12.1 torch==2.5.1
+our-ops==1.0 nvcc==11.6 torch==2.5.1+cu118
+our-ops==1.0 nvcc==12 torch==2.5.1+cu121
+our-ops==1.0 torch==2.5.1+cu118
+flash-attn==2.7.0 nvcc==11.8 torch==2.5.1+cu118
+mamba-ssm==2.2.4 nvcc==12.1 torch==2.5.1+cu124
+apex==0.1 nvcc==12.4 torch==2.5.1+cu124
+nvcc==12.1 torch==2.5.1
+"""),
+)
+def test_another_minor_is_none(matrix: Matrix, question: str) -> None:
+    found = answer(question, matrix)
+    assert found.verdict == "compatible", shown(found)
+
+
+def test_apex_refuses_another_minor_too(matrix: Matrix) -> None:
+    found = answer("apex==0.1 nvcc==12.6 torch==2.5.1+cu124", matrix)
+    assert found.verdict == "incompatible", shown(found)
+    assert "it refuses nvcc 12.6, which has another minor version" in found.reasons[0].message
+    assert "nvcc 12.4" in found.suggestions
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+mamba-ssm==2.2.4 nvcc==11.3 torch==2.5.1+cu118
+torch-sparse==0.6.18 nvcc==12.4 gcc==14 torch==2.5.1+cu124
+mamba-ssm==2.2.4 nvcc==12.4 gpu==RTX,5090 torch==2.5.1+cu124
+"""),
+)
+def test_what_nvcc_itself_needs_holds_for_an_extension(matrix: Matrix, question: str) -> None:
+    assert answer(question, matrix).verdict == "incompatible"
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+nvcc==12.4 torch==2.5.1+cu118
+nvcc==11.8 torch==2.5.1 driver==550.54.14
+nvcc==12.4 torch==2.5.1+cpu
+our-ops==1.0 nvcc==11.8 torch==1.9.0 cuda==10.2
+"""),
+)
+def test_where_nothing_is_compiled_or_no_row_tells_it_is_open(matrix: Matrix, question: str) -> None:
+    found = answer(question, matrix)
+    assert found.verdict != "incompatible", shown(found)
+
+
+def test_what_is_open_says_why(matrix: Matrix) -> None:
+    found = answer("nvcc==12.4 torch==2.5.1+cu118", matrix)
+    assert found.verdict == "unknown"
+    assert "runs without nvcc" in found.reasons[0].message
+
+
+def compiled() -> list[ReleaseRow]:
+    """What is compiled against PyTorch 2.5.1, and by nvcc 12.6."""
+    found: list[ReleaseRow] = []
+    for row in load_matrix().releases:
+        needs = [(row.needs.get(name, ""), parse_version(text, scheme(name))) for name, text in BESIDE]
+        if all(spec and version and covered(spec, version) == "all" for spec, version in needs):
+            found.append(row)
+    return [row for row in found if published(load_matrix(), row.name)]
+
+
+BESIDE = (("torch", "2.5.1"), ("nvcc", "12.6"))
+
+
+@every(compiled)
+def test_a_toolkit_beside_another_cuda_of_pytorch_is_not_refused(row: ReleaseRow) -> None:
+    version = next(one for one in published(load_matrix(), row.name) if covered(row.versions, one) == "all")
+    asked = f"{row.name}=={version} torch==2.5.1"
+    assert verdict(f"{asked} cuda==12.6") == "unknown"
+    assert verdict(f"{asked} cuda==13.0") == "incompatible"

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.relations.gpu_code import read_targets, runs_natively
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import MigRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import ComputeCapability, DriverRelease
-from tests.compat.asking import (
-    assert_does_not_fit,
-    assert_fits,
-    assert_nobody_can_tell,
-    judged,
-    questions,
-    shown,
-    verdict,
-)
-from tests.every import every
+from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
+from tests.every import cases, every
 from tests.thorough import sample
 
 MATRIX = load_matrix()
@@ -68,8 +58,7 @@ def test_a_library_serves_the_gpus_of_its_toolkit(row: ReleaseRow) -> None:
     own = toolkit(row)
     for name in {"cublas", "cufft", "cusolver", "npp"} & row.bundles.keys():
         for gpu in ("3.7", "7.0", "7.5", "9.0", "10.0", "12.1"):
-            asked = verdict(f"{name}=={row.bundles[name]} gpu=={gpu}")
-            assert asked == verdict(f"cuda=={own} gpu=={gpu}"), (name, gpu)
+            assert verdict(f"{name}=={row.bundles[name]} gpu=={gpu}") == verdict(f"cuda=={own} gpu=={gpu}"), (name, gpu)
 
 
 @every(sample(BY_CUDA))
@@ -129,58 +118,7 @@ def test_a_profile_that_came_later_needs_its_own_driver(row: MigRow, profile: st
     assert_does_not_fit(f"{asked} driver=={row.driver}")
 
 
-@every(
-    questions("""
-mig==1g.10gb gpu==H100
-mig==7g.141gb gpu==H200 driver==550.90.07
-fabric-manager==550.54.14 driver==550.54.14
-cublas==12.4.2.65 cuda==12.4
-nvidia-cublas-cu12==12.4.5.8 driver==550.54.14
-onnxruntime-gpu==1.20.0 nvidia-cudnn-cu12==9.5.1.17
-bitsandbytes==0.45.3 gpu==sm_120
-torch==2.6.0+cu126 nvidia-cudnn-cu12==9.5.1.17
-torch==2.1.2+cu118 nvidia-cudnn-cu11==8.9.6.50
-ctranslate2==4.5.0 nvidia-cudnn-cu12==9.1.0.70
-ollama==0.31.0 gpu==sm_61 driver==570.10.10
-""")
-)
-def test_fits(question: str) -> None:
-    assert_fits(question)
-
-
-@every(
-    questions("""
-mig==1g.10gb gpu==RTX,4090
-mig==1g.5gb gpu==V100
-fabric-manager==550.54.14 driver==550.90.07
-nvidia-cufft-cu12==11.2.1.3 driver==470
-onnxruntime-gpu==1.20.0 nvidia-cudnn-cu11==9.5.1.17
-onnxruntime-gpu==1.20.0 nvidia-cudnn-cu12==8.9.7.29
-nvidia-cudnn-cu12==9.5.1.17 gpu==RTX,5090
-bitsandbytes==0.45.3 gpu==sm_120 torch==2.7.0+cu126
-torch==2.6.0+cu126 nvidia-cudnn-cu12==9.1.0.70
-torch==2.3.1+cu118 nvidia-cudnn-cu11==8.9.6.50
-ctranslate2==4.4.0 cudnn==9.1
-ollama==0.31.0 gpu==sm_61 driver==550
-""")
-)
-def test_does_not_fit(question: str) -> None:
-    assert_does_not_fit(question)
-
-
-@every(
-    questions("""
-fabric-manager==550.54.14 driver==550
-cublas==12.6.4.1 cuda==12.4
-mig==1g.5gb gpu==A100,64GB
-mig==9g.99gb gpu==H100
-""")
-)
-def test_nobody_can_tell(question: str) -> None:
-    assert_nobody_can_tell(question)
-
-
-@pytest.mark.parametrize("profile", ["MIG 1g.10gb", "mig-1g.10gb", "1G.10GB"])
+@cases("profile", "MIG 1g.10gb", "mig-1g.10gb", "1G.10GB")
 def test_a_profile_is_read_as_tools_write_it(profile: str) -> None:
     assert judged(f"mig=={profile.replace(' ', ',')} gpu==H100").verdict == "compatible"
 

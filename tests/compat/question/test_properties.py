@@ -1,4 +1,4 @@
-"""What must hold for every question, whatever the rows say."""
+"""What must hold for every question, whatever the rows say and whoever asks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from envcheck.compat.question.choose import evaluate
 from envcheck.compat.question.reading import gpu_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.components import Bound, Component
+from envcheck.components import Bound, Component, parse_components
+from envcheck.errors import UsageError
 from envcheck.versions import DriverRelease
+from tests.every import cases
 from tests.thorough import examples
 
 MATRIX = load_matrix()
@@ -106,8 +108,7 @@ def test_a_further_component_never_mends_what_does_not_fit(
     assume(canonical(further.name) not in {canonical(item.name) for item in question})
     assume(canonical(further.name) not in SETS)  # within a set its parts fit together
     without = evaluate(MATRIX, on(platform, *question)).verdict
-    with_it = evaluate(MATRIX, on(platform, *question, further)).verdict
-    assert (without, with_it) != ("incompatible", "compatible")
+    assert (without, evaluate(MATRIX, on(platform, *question, further)).verdict) != ("incompatible", "compatible")
 
 
 @settings(max_examples=examples(300))
@@ -120,8 +121,7 @@ def test_what_fits_fits_without_any_of_its_components(question: list[Component],
     for place in range(len(question) if fits else 0):
         if canonical(question[place].name) in SETS:
             continue  # within a set its parts fit together
-        rest = [*question[:place], *question[place + 1 :]]
-        assert evaluate(MATRIX, on(platform, *rest)).verdict != "incompatible"
+        assert evaluate(MATRIX, on(platform, *[*question[:place], *question[place + 1 :]])).verdict != "incompatible"
 
 
 def generation_ends(components: list[Component]) -> int:
@@ -154,8 +154,7 @@ def test_an_answer_says_why_and_its_suggestions_are_new(question: list[Component
     if found.verdict == "incompatible":
         assert found.reasons[0].verdict == "incompatible"
         assert found.reasons[0].sources
-    written = {f"{item.name} {item.exact}" for item in question}
-    assert not written & set(found.suggestions)
+    assert not {f"{item.name} {item.exact}" for item in question} & set(found.suggestions)
 
 
 @settings(max_examples=examples(150))
@@ -181,3 +180,49 @@ texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_siz
 def test_any_value_is_answered(name: str, value: str) -> None:
     found = ask(MATRIX, [named(name, value), named("driver" if name != "driver" else "cuda", "12.4")])
     assert found.verdict in ("compatible", "incompatible", "unknown")
+
+
+# --- Questions that nobody means to ask get an answer or one sentence -----------------------------------------------
+
+NAMES_HOSTILE = (
+    "cuda", "nvcc", "cuda-compat", "driver", "gpu", "torch", "python", "cudnn", "nccl", "tensorrt", "tensorrt-engine",
+    "jax", "mxnet", "jetpack", "os", "machine", "kernel-module", "nothing-of-that-name",
+)  # fmt: skip
+VERSIONS = (
+    *("0", "1", "5", "9.0", "9.1.0", "12", "12.4", "13.4", "535", "550.54.14", "9999", "2.5.1", "2.5.1+cu124"),
+    *("3.12", "999999999", "9" * 5000, "1.*", "=12.4", "2.0a1", "1.2.3.4.5.6.7", "1!2", "x", "sm_90", "linux"),
+)
+
+
+def answered(*texts: str) -> str:
+    components: list[Component] = []
+    try:
+        for text in texts:
+            components += parse_components(text)
+        return ask(load_matrix(), components).verdict
+    except UsageError as error:
+        return str(error)
+
+
+@cases("texts",
+    ("cuda<9.0", "torch==2.5.1"), ("cuda===12.4", "mxnet<9"), ("cuda~=9.1.0", "mxnet<5"), ("driver>9999", "mxnet<5"),
+    ("gpu==NoSuchGPU9999", "driver==1.2.3"),
+)  # fmt: skip
+def test_what_names_no_known_release_is_unknown(texts: tuple[str, ...]) -> None:
+    assert answered(*texts) in ("unknown", "incompatible")
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(NAMES_HOSTILE),
+            st.sampled_from(("==", ">=", "<=", "~=", ">", "<", "!=", "===")),
+            st.sampled_from(VERSIONS),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_any_operator_with_any_version(asked: list[tuple[str, str, str]]) -> None:
+    assert answered(*(f"{name}{operator}{version}" for name, operator, version in asked))

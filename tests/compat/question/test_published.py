@@ -80,7 +80,7 @@ def test_a_number_that_was_skipped_is_no_release(row: PublishedRow) -> None:
         assert fit.sources
 
 
-@every([*MATRIX.releases, *MATRIX.wheels])
+@every(*MATRIX.releases, *MATRIX.wheels)
 def test_what_a_row_names_exists(row: ReleaseRow | WheelRow) -> None:
     for bound in parse_specifier(row.versions).bounds:
         if bound.operator == "==":
@@ -216,13 +216,3 @@ def test_a_wheel_for_a_system_is_not_refused_because_rows_are_for_another(name: 
             found = judged(f"{name}=={version} os=={os} machine=={machine} gpu==A100")
             refused = any(f"{version} is for" in one.message and "not for" in one.message for one in found.reasons)
             assert not refused or name in NOT_FOR_GPUS, f"{version} {system}"
-
-
-@every(
-    questions("""
-transformer-engine==1.5 python==3.10
-exllamav3==1.3.0 python==3.12
-""")
-)
-def test_pypi_has_no_wheel_of_a_release_that_only_its_repository_has(question: str) -> None:
-    assert_nobody_can_tell(question)

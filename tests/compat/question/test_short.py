@@ -1,18 +1,33 @@
-"""Short versions that stand for several releases: the answer says which fit and which do not, and is plain where none
-differs. Swept over all rows that set a bound within such a version.
-"""
+"""Short versions stand for several releases: the answer says which fit, in bounded time."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import scheme
+from envcheck.compat.question.candidates import Candidate
+from envcheck.compat.question.choose import MOST_WORK, work
+from envcheck.compat.question.question import Question
+from envcheck.compat.question.reading import read_question
+from envcheck.compat.question.software import candidate_fits
+from envcheck.compat.relations.fit import Fit
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.components import parse_components
-from tests.compat.asking import judged, shown, verdict
+from envcheck.components import Component, parse_components
+from tests.compat.asking import (
+    answer,
+    assert_does_not_fit,
+    assert_fits,
+    assert_nobody_can_tell,
+    judged,
+    questions,
+    shown,
+    verdict,
+)
 from tests.every import every
 
 _PATCHES = 30
@@ -154,3 +169,110 @@ def test_the_grammar_of_spans() -> None:
     assert not says("<3.14.1 and >=3.14.2", (3, 14, 1))
     assert says("12.2.1 to 12.2.4", (12, 2, 3))
     assert not says("12.2.1 and 12.2.2", (12, 2, 0))
+
+
+# --- Short versions: one release of each that fits is enough, and is named; none that does is not -------------------
+
+
+@every(
+    ("torch==2.5 torchvision==0.20", {"torch": "2.5.1+cu124, the wheel on PyPI", "torchvision": "0.20.1"}),
+    ("torch==2.5 torchvision==0.20.0", {"torch": "2.5.0+cu124, the wheel on PyPI"}),
+    ("torch==2.5+cu118 torchvision==0.20.0", {"torch": "2.5.0+cu118"}),
+    ("torch==2.5 torchvision==0.20 torchaudio==2.5.0", {"torchvision": "0.20.0"}),
+    ("cuda==12 gpu==RTX,5090", {"cuda": "12.9"}),
+    ("cuda==11 gpu==H100", {"cuda": "11.8"}),
+    ("nvcc==11 gcc==10", {"nvcc": "11.8"}),
+    ("torch==2 python==3.9", {"torch": "2.8.0+cu128, the wheel on PyPI"}),
+    ("torch==2.5.1 python==3", {"python": "3.12"}),
+    ("tensorflow==2 python==3.12", {}),
+    ("jetpack==6 l4t==36.4.0", {"jetpack": "6.1"}),
+    ("jetpack==6 deepstream==7.1", {}),
+)
+def test_one_release_of_each_that_fits_is_enough(question: str, members: dict[str, str]) -> None:
+    assert_fits(question)
+    found = answer(question)
+    assert found.assumed.items() >= members.items()
+    told = " ".join(reason.message for reason in found.reasons if "for several releases" in reason.message)
+    assert told
+    assert all(name in told for name in members)
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+torch==2.4 torchvision==0.20
+torch==2.5 torchvision==0.20.0 torchaudio==2.5.1
+torch==2.5 torchaudio==2.5.0 torchvision==0.20.1
+cuda==13 gpu==V100
+cuda==11 gpu==RTX,5090
+torch==1 python==3.13
+torch==2 python==2.7
+"""),
+)
+def test_none_that_fits_is_none(question: str) -> None:
+    assert_does_not_fit(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+torch==2 frobnicator==1.0
+torch==2 xformers==0 gpu==Voodoo,3
+tensorrt-engine==10 tensorrt==10.3
+torch==2.7 gpu==RTX,5090 cuda==12
+cuda>=12 gpu==RTX,5090
+driver>=525 cuda==13.0
+torch==2
+"""),
+)
+def test_what_stays_open(question: str) -> None:
+    assert_nobody_can_tell(question)
+
+
+def test_the_releases_that_do_not_fit_are_told() -> None:
+    found = answer("torch==2.5 torchvision==0.20.0 torchaudio==2.5.1")
+    assert found.reasons[0].message == (
+        "no release that torch==2.5 stands for fits: torchvision 0.20.0 needs torch 2.5.0; this is 2.5.1; "
+        "torchaudio 2.5.1 needs torch 2.5.1; this is 2.5.0"
+    )
+    assert "torchvision 0.20.1" in found.suggestions
+
+
+# --- Questions of majors alone: bounded in work, so in time ---------------------------------------------------------
+
+MANY = questions("""
+torch==2 torchvision==0 torchaudio==2 cuda==12
+torch==2 nvcc==12 deepspeed==0 flash-attn==2 driver==470
+torch==2 cuda==12 vllm==0 gpu==sm_120 driver==470
+torch==2 torchvision==0 torchaudio==2 triton==3 cuda==12 nccl==2 cudnn==9
+""")
+MOST_JUDGED = 4 * MOST_WORK
+"""Builds of releases that may be judged: some two for a unit of work, for families and for suggestions."""
+
+
+def read(question: str) -> list[Component]:
+    return [component for text in question.split() for component in parse_components(text)]
+
+
+@pytest.mark.parametrize("question", MANY)
+def test_the_work_of_trials_is_bounded(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+
+    def counted(asked: Question, candidate: Candidate) -> list[Fit]:
+        judged.append(candidate.label)
+        return candidate_fits(asked, candidate)
+
+    monkeypatch.setattr("envcheck.compat.question.fits.candidate_fits", counted)
+    assert answer(question).verdict in ("unknown", "incompatible")
+    assert 0 < len(judged) <= MOST_JUDGED
+
+
+def test_a_question_of_majors_costs_more_than_one_of_releases() -> None:
+    matrix = load_matrix()
+    costs = [work(read(text), read_question(matrix, read(text))) for text in (MANY[0], "torch==2.5.1 cuda==12.4")]
+    assert costs[0] > 10 * costs[1]
+
+
+def test_families_of_two_are_still_narrowed() -> None:
+    assert verdict("jax==0 jaxlib==0 cuda==12 cudnn==9") == "compatible"
+    assert verdict("tensorflow==2 cuda==11 cudnn==8") == "compatible"

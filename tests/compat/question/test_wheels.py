@@ -14,26 +14,14 @@ from envcheck.compat.question.wheels import wheel_fits, wheels_of
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Machine, Os, WheelRow
-from tests.compat.asking import (
-    assert_does_not_fit,
-    assert_fits,
-    assert_nobody_can_tell,
-    judged,
-    questions,
-    shown,
-    verdict,
-)
+from tests.compat.asking import judged, shown, verdict
 from tests.every import every
 from tests.thorough import sample
 
 MATRIX = load_matrix()
 SYSTEMS: tuple[tuple[Os, Machine], ...] = (
-    ("linux", "x86_64"),
-    ("linux", "aarch64"),
-    ("windows", "x86_64"),
-    ("macos", "x86_64"),
-    ("macos", "aarch64"),
-)
+    ("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"), ("macos", "x86_64"), ("macos", "aarch64"),
+)  # fmt: skip
 PYTHONS = [Version((3, minor), scheme=scheme("python")) for minor in range(5, 17)]
 
 
@@ -129,60 +117,6 @@ def test_a_package_without_a_gpu_is_judged_as_one_for_the_cpu() -> None:
     assert asked_for > 100
 
 
-@every(
-    questions("""
-tensorflow==2.16.1 os==windows python==3.11
-tensorflow==2.10.1 os==windows gpu==RTX,3080
-tensorflow==2.17.0 os==macos machine==arm64 python==3.12
-tensorflow==2.12.0 os==macos
-numba==0.60.0 os==macos machine==arm64 python==3.12
-jaxlib==0.4.17 python==3.12
-jaxlib==0.4.30 os==macos machine==arm64
-torch==2.5.1 os==macos machine==arm64 python==3.12
-torch==2.2.2 os==macos machine==x86_64
-jaxlib==0.7.2 glibc==2.27
-torch==2.8.0 python==3.13t
-jax-cuda12-plugin==0.6.2 python==cp313t
-transformers==4.55.0 python==3.14t
-numba==0.60.0 machine==aarch64 python==3.12
-""")
-)
-def test_fits(question: str) -> None:
-    assert_fits(question)
-
-
-@every(
-    questions("""
-tensorflow==2.16.1 os==windows gpu==RTX,4090
-tensorflow==2.16.1 os==windows cuda==12.3
-tensorflow==2.18.0 os==macos machine==arm64 gpu==H100
-tensorflow==2.12.0 os==macos python==3.12
-jaxlib==0.4.14 python==3.8
-jaxlib==0.4.16 python==3.12
-torch==2.8.0 glibc==2.17
-torch==2.7.0 python==3.14t
-numba==0.61.2 python==3.13t
-onnxruntime-gpu==1.22.0 python==3.13t os==windows
-jaxlib==0.5.0 os==macos machine==x86_64
-numpy==2.1.0 python==3.9
-numba==0.63.0 os==macos machine==x86_64
-""")
-)
-def test_does_not_fit(question: str) -> None:
-    assert_does_not_fit(question)
-
-
-@every(
-    questions("""
-torch==1.0.0 os==windows
-torchaudio==0.4.0 machine==aarch64
-torch==2.8.0+cu128 python==3.13t
-""")
-)
-def test_another_index_or_a_source_archive_leaves_it_open(question: str) -> None:
-    assert_nobody_can_tell(question)
-
-
 @pytest.mark.parametrize("local", ["cu118", "cpu"])
 def test_a_build_of_another_index_has_no_wheels_on_pypi(local: str) -> None:
     version = Version((0, 20, 1), local=local)
@@ -194,27 +128,6 @@ def test_a_mac_without_a_wheel_of_pytorch_is_told_so() -> None:
     found = judged("torch==2.12.0 os==macos machine==x86_64")
     assert found.verdict == "incompatible", shown(found)
     assert "macOS aarch64, none for macOS x86_64" in found.reasons[0].message
-
-
-@every(
-    questions("""
-sglang==0.5.11 os==windows
-torch==2.5.1 os==macos machine==x86_64
-torchcodec==0.7.0 os==macos machine==x86_64
-""")
-)
-def test_where_no_other_index_has_a_package_pypi_decides(question: str) -> None:
-    assert_does_not_fit(question)
-
-
-@every(
-    questions("""
-numba==0.40.1 python==3.7 machine==aarch64
-numpy==1.16.0 python==3.7 machine==aarch64
-""")
-)
-def test_a_source_archive_where_no_row_names_the_machine_leaves_it_open(question: str) -> None:
-    assert_nobody_can_tell(question)
 
 
 @every(lambda: sample([(row, version) for row, version in cases() if "any" in row.pythons]))

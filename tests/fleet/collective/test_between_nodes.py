@@ -25,6 +25,7 @@ from envcheck.fleet.collective.together import Together
 from envcheck.fleet.engines.launch import Command
 from envcheck.fleet.engines.talk import Processes
 from tests.cli.calling import ROOT, envcheck
+from tests.every import cases
 from tests.fleet.collective.stand_in import BANDWIDTH
 from tests.fleet.test_engines import programs
 from tests.installed import INSTALLED
@@ -137,9 +138,7 @@ def test_nodes_that_do_not_answer_are_rows_and_the_others_are_measured(tmp_path:
     assert found.exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "reason"), [("killed", "killed by SIGKILL"), ("fails", "the GPU fell off"), ("wrong", "")]
-)
+@cases("behaviour, reason", ("killed", "killed by SIGKILL"), ("fails", "the GPU fell off"), ("wrong", ""))
 def test_a_node_at_fault_is_named(tmp_path: Path, behaviour: str, reason: str) -> None:
     found = bench(tmp_path, {"n2": {behaviour: 1}}, names(5))
     if behaviour == "wrong":
@@ -171,7 +170,7 @@ def test_a_node_whose_program_stops_is_named(tmp_path: Path) -> None:
         assert together.measure(names(2)).value == pytest.approx(BANDWIDTH)
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@cases("count", 1, 2)
 def test_too_few_nodes_are_one_sentence(tmp_path: Path, count: int) -> None:
     found = bench(tmp_path, {}, names(count))
     assert (found.verdict, found.exit_code) == ("unknown", 3)
@@ -225,17 +224,15 @@ def test_the_page_names_the_slow_node(tmp_path: Path) -> None:
     assert msgspec.json.decode((tmp_path / "out.json").read_bytes(), type=FleetBench).slow[0].node == "n3"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--fleet"], "--fleet needs what starts the nodes: --hosts FILE, --slurm or --ray ADDRESS"),
-        (["--fleet", "--hosts", "/no/such"], "cannot read /no/such: No such file or directory"),
-        (["--fleet", "--slurm", "--full"], "--fleet takes no --full"),
-        (["--fleet", "--slurm", "--format", "html"], "--fleet prints text or json, not html"),
-        (["--fleet", "--slurm", "--command", " "], "--command is empty; it is what each node runs"),
-        (["--hosts", "x"], "--hosts, --slurm, --ray and --command need --fleet"),
-        (["--fleet-node", "--list"], "--fleet-node takes no --list"),
-    ],
+@cases(
+    "arguments, told",
+    (["--fleet"], "--fleet needs what starts the nodes: --hosts FILE, --slurm or --ray ADDRESS"),
+    (["--fleet", "--hosts", "/no/such"], "cannot read /no/such: No such file or directory"),
+    (["--fleet", "--slurm", "--full"], "--fleet takes no --full"),
+    (["--fleet", "--slurm", "--format", "html"], "--fleet prints text or json, not html"),
+    (["--fleet", "--slurm", "--command", " "], "--command is empty; it is what each node runs"),
+    (["--hosts", "x"], "--hosts, --slurm, --ray and --command need --fleet"),
+    (["--fleet-node", "--list"], "--fleet-node takes no --list"),
 )
 def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str], told: str) -> None:
     result = envcheck("bench", *arguments, cwd=tmp_path)

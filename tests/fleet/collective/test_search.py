@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envcheck.fleet.collective.search import Outcome, Search
+from tests.every import cases
 from tests.thorough import examples
 
 HEALTHY = 48e9
@@ -98,7 +99,7 @@ def test_two_nodes_that_are_slow_together_only_are_named_and_no_other(data: st.D
     assert len(search.groups) <= most(count, 1) + math.comb(math.ceil(math.log2(count)) + 1, 2)
 
 
-@pytest.mark.parametrize("count", [3, 4, 6, 8, 17, 33, 64])
+@cases("count", 3, 4, 6, 8, 17, 33, 64)
 def test_groups_that_are_slower_the_larger_they_are_have_no_slow_link(count: int) -> None:
     def measure(group: tuple[str, ...]) -> Outcome:
         return Outcome(HEALTHY * (1 - 0.05 * math.log2(len(group))))
@@ -121,21 +122,20 @@ def test_nodes_that_break_or_die_are_named(data: st.DataObject) -> None:
     left = count - len(search.lost)
     if left >= FEWEST[odd - len(search.lost)]:
         assert {each.node for each in search.suspects} == set(of.get("slow", ())) | set(of.get("breaking", ()))
-        failing = {each.node for each in search.suspects if each.outcome.value is None}
-        assert failing == set(of.get("breaking", ()))
+        assert {each.node for each in search.suspects if each.outcome.value is None} == set(of.get("breaking", ()))
     else:
         assert search.suspects == []
     assert len(search.groups) <= most(count, odd) + len(search.lost)
 
 
-@pytest.mark.parametrize("count", [4, 5, 6, 7, 8, 9, 16, 31])
+@cases("count", 4, 5, 6, 7, 8, 9, 16, 31)
 def test_every_pair_of_slow_nodes_is_found(count: int) -> None:
     for pair in combinations(names(count), 2):
         search = searched(count, fleet(dict.fromkeys(pair, 0.6)))
         assert {each.node for each in search.suspects} == set(pair)
 
 
-@pytest.mark.parametrize("count", [2, 3, 10])
+@cases("count", 2, 3, 10)
 def test_where_no_group_works_nothing_is_blamed(count: int) -> None:
     search = searched(count, fleet({}, breaking=names(count)))
     assert (search.reference, search.suspects, search.lost) == (None, [], {})

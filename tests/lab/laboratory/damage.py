@@ -10,13 +10,9 @@ from tests.lab.laboratory.entry import Broken
 from tests.lab.laboratory.place import Place
 
 DAMAGED = (
-    "damaged-distribution",
-    "cuda-library-missing",
-    "cudnn-missing",
-    "jit-compiler-missing",
-    "framework-import-fails",
+    "damaged-distribution", "cuda-library-missing", "cudnn-missing", "jit-compiler-missing", "framework-import-fails",
     "library-not-found",
-)
+)  # fmt: skip
 """Any of these may be the root cause, as long as it names the file or the package."""
 
 
@@ -44,8 +40,7 @@ def _changed(stack: tuple[str, ...], change: Callable[[Place], object]) -> Calla
 
 def _libraries_elsewhere(place: Place, *wheels: str) -> None:
     """Intact copies on LD_LIBRARY_PATH, which comes after the RPATH of PyTorch's libraries."""
-    toolkit = place.beside(*wheels, name="toolkit")
-    place.lead("LD_LIBRARY_PATH", *sorted(toolkit.glob("nvidia/*/lib")))
+    place.lead("LD_LIBRARY_PATH", *sorted(place.beside(*wheels, name="toolkit").glob("nvidia/*/lib")))
 
 
 def _cublas_cut_off(place: Place) -> None:

@@ -65,6 +65,7 @@ def _conda(place: Place) -> None:
         described = {**package, "build_number": 0, "channel": "conda-forge", "files": files}
         (records / f"{package['name']}-{package['version']}-cpu_0.json").write_text(json.dumps(described))
     (place.prefix / "pyvenv.cfg").unlink()
+    (place.site.parent / "os.py").touch()  # conda's environments have the standard library of their own
 
 
 def _base_gone(place: Place) -> None:

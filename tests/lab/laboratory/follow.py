@@ -105,11 +105,13 @@ def _set(place: Place, command: list[str]) -> None:
 
 
 def _with_what_is_reachable(command: list[str]) -> list[str]:
-    """PyTorch's own index is not asked: the builds that a laboratory needs of it are on PyPI as well."""
+    """PyTorch's own index is not asked: the builds that a laboratory needs of it are on PyPI, without a label."""
     if "--index-url" not in command:
         return command
     at = command.index("--index-url")
-    return command[:at] + command[at + 2 :] if "pytorch.org" in command[at + 1] else command
+    if "pytorch.org" not in command[at + 1]:
+        return command
+    return [re.sub(r"(==[^+]+)\+\w+$", r"\1", word) for word in command[:at] + command[at + 2 :]]
 
 
 def _by_hand(place: Place, text: str) -> str:

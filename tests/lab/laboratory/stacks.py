@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 PURE = (
-    "filelock==4.2.11",
-    "fsspec==2026.9.0",
-    "jinja2==3.1.6",
-    "markupsafe==3.0.4",
-    "mpmath==1.3.0",
-    "networkx==3.6.1",
+    "filelock==4.2.11", "fsspec==2026.9.0", "jinja2==3.1.6", "markupsafe==3.0.4", "mpmath==1.3.0", "networkx==3.6.1",
     "typing-extensions==4.16.0",
-)
+)  # fmt: skip
 
 NVIDIA_12 = (
-    "nvidia-cublas-cu12==12.4.5.8",
-    "nvidia-cuda-cupti-cu12==12.4.127",
-    "nvidia-cuda-nvrtc-cu12==12.4.127",
-    "nvidia-cuda-runtime-cu12==12.4.127",
-    "nvidia-cudnn-cu12==9.1.0.70",
-    "nvidia-cufft-cu12==11.2.1.3",
-    "nvidia-curand-cu12==10.3.5.147",
-    "nvidia-cusolver-cu12==11.6.1.9",
-    "nvidia-cusparse-cu12==12.3.1.170",
-    "nvidia-nccl-cu12==2.21.5",
-    "nvidia-nvjitlink-cu12==12.4.127",
-    "nvidia-nvtx-cu12==12.4.127",
-)
+    "nvidia-cublas-cu12==12.4.5.8", "nvidia-cuda-cupti-cu12==12.4.127", "nvidia-cuda-nvrtc-cu12==12.4.127",
+    "nvidia-cuda-runtime-cu12==12.4.127", "nvidia-cudnn-cu12==9.1.0.70", "nvidia-cufft-cu12==11.2.1.3",
+    "nvidia-curand-cu12==10.3.5.147", "nvidia-cusolver-cu12==11.6.1.9", "nvidia-cusparse-cu12==12.3.1.170",
+    "nvidia-nccl-cu12==2.21.5", "nvidia-nvjitlink-cu12==12.4.127", "nvidia-nvtx-cu12==12.4.127",
+)  # fmt: skip
 
 NUMPY = "numpy==2.2.6"
 

@@ -19,6 +19,7 @@ from probes.measuring.cudnn.convolution import KINDS
 from probes.measuring.cudnn.graph import Proposal
 from probes.measuring.cudnn.layer_checks import BatchNorm, Window
 from probes.measuring.cudnn.layer_shape import PRECISIONS, Layer, W, X, Y
+from tests.every import cases
 
 from .host_gpu import HostDevice
 
@@ -63,8 +64,8 @@ def convolved(layer: Layer, direction: str, layout: str, x: list[float], w: list
     return result
 
 
-@pytest.mark.parametrize("window", [1, 3])
-@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@cases("window", 1, 3)
+@cases("layout", "NCHW", "NHWC")
 @pytest.mark.parametrize("direction", list(KINDS))
 def test_a_convolution_is_right_and_a_wrong_one_is_seen(direction: str, layout: str, window: int) -> None:
     layer = Layer(LAYER.images, LAYER.channels, LAYER.filters, LAYER.side, window)
@@ -188,7 +189,7 @@ def checked(name: str, *, backward: bool, x: list[float], dy: list[float], resul
     return verdict
 
 
-@pytest.mark.parametrize("backward", [False, True])
+@cases("backward", False, True)
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_a_layer_is_right_and_a_wrong_one_is_seen(name: str, backward: bool) -> None:  # noqa: FBT001
     shape, function = FUNCTIONS[name]
@@ -204,7 +205,7 @@ def test_a_layer_is_right_and_a_wrong_one_is_seen(name: str, backward: bool) -> 
     assert (wrong["right"], wrong["wrong"]) == (False, wrong["checked"])
 
 
-@pytest.mark.parametrize("backward", [False, True])
+@cases("backward", False, True)
 def test_a_batch_norm_is_right_and_a_wrong_one_is_seen(backward: bool) -> None:  # noqa: FBT001
     shape, epsilon = (4, 3, 5, 5), 1e-5
     scale, bias = numbers(3), numbers(3)
@@ -279,7 +280,7 @@ def attended(shape: attention.Shape, q: list[float], k: list[float], v: list[flo
     return result, totals
 
 
-@pytest.mark.parametrize("wrong", [None, "O", "STATS", "DQ", "DK", "DV"])
+@cases("wrong", None, "O", "STATS", "DQ", "DK", "DV")
 def test_attention_is_right_and_a_wrong_one_is_seen(wrong: str | None) -> None:
     shape = ATTENTION
     q, k, v, dy = (numbers(shape.count, "fp16") for _ in range(4))

@@ -18,6 +18,7 @@ from probes.kit.tree import Tree
 from probes.measuring.cudnn import handles as module
 from probes.measuring.cudnn.handles import THREADS, handles
 from probes.measuring.device import LibraryError
+from tests.every import cases
 
 from .host_gpu import HostDevice, bench_on
 
@@ -87,7 +88,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "call", lambda *_: 7)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@cases("count", 1, 2, 3)
 def test_each_gpu_has_handles_of_its_own(count: int) -> None:
     gpus = [Gpu() for _ in range(count)]
     library: Any = StandIn()
@@ -125,8 +126,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any],
         monkeypatch.setattr(cudnn_gpus, "bench_of", lambda _, uuid, gpu: bench(gpu, uuid))
         monkeypatch.setattr(cudnn_gpus, "Cudnn", lambda _: StandIn())
         out = Out("bench.cudnn_gpus", lines.append)
-        given = {"gpus": [{"uuid": uuid} for uuid in uuids], "libraries": {}, **asked}
-        cudnn_gpus.collect(Tree({"bench": given}), out)
+        cudnn_gpus.collect(Tree({"bench": {"gpus": [{"uuid": uuid} for uuid in uuids], "libraries": {}, **asked}}), out)
         out.done()
         sent = [json.loads(line) for line in lines]
         return [each for line in sent for each in line.get("fact", {}).get("measurements", ())], sent[-1]["done"]
@@ -134,7 +134,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any],
     return collect
 
 
-@pytest.mark.parametrize("asked", [{"full": True}, {"only": ["cudnn-handles"]}])
+@cases("asked", {"full": True}, {"only": ["cudnn-handles"]})
 def test_two_gpus_are_measured_together(asked: dict[str, Any], collected: Any) -> None:
     (found,), done = collected(["GPU-1", "GPU-2"], **asked)
     assert (found["name"], found["variant"], found["gpu"]) == ("cudnn-handles", "2 GPUs", "GPU-1")
@@ -142,13 +142,11 @@ def test_two_gpus_are_measured_together(asked: dict[str, Any], collected: Any) -
     assert done["status"] == "ok"
 
 
-@pytest.mark.parametrize(
-    ("uuids", "asked", "why"),
-    [
-        (["GPU-1"], {"full": True}, "one GPU is measured"),
-        (["GPU-1", "GPU-2"], {}, "measured with --full"),
-        (["GPU-1", "GPU-2"], {"full": True, "only": ["cufft"]}, "not asked for"),
-    ],
+@cases(
+    "uuids, asked, why",
+    (["GPU-1"], {"full": True}, "one GPU is measured"),
+    (["GPU-1", "GPU-2"], {}, "measured with --full"),
+    (["GPU-1", "GPU-2"], {"full": True, "only": ["cufft"]}, "not asked for"),
 )
 def test_nothing_is_measured_otherwise(uuids: list[str], asked: dict[str, Any], why: str, collected: Any) -> None:
     found, done = collected(uuids, **asked)

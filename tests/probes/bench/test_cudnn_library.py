@@ -22,6 +22,7 @@ from probes.measuring.cudnn.library import Cudnn, IncompleteError, NotSupported
 from probes.measuring.device import LibraryError, Unavailable
 from probes.measuring.library import Library
 from probes.measuring.measurement import run_all
+from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 
 from .host_gpu import Function, HostDevice, bench_on
@@ -183,14 +184,12 @@ def test_a_wrong_convolution_is_told(loaded: Callable[..., Any]) -> None:
     assert (verdict["right"], verdict["wrong"]) == (False, verdict["checked"])
 
 
-@pytest.mark.parametrize(
-    ("failing", "words"),
-    [
-        ({"cudnnCreate": 3007}, "cudnnCreate: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH (3007)"),
-        ({"cudnnBackendExecute": 5000}, "cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED (5000): no valid engine"),
-        ({"cudnnBackendFinalize": 3007}, "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH (3007)"),
-        ({"cudnnOpsVersionCheck": 1002}, "cudnnOpsVersionCheck: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH (1002)"),
-    ],
+@cases(
+    "failing, words",
+    ({"cudnnCreate": 3007}, "cudnnCreate: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH (3007)"),
+    ({"cudnnBackendExecute": 5000}, "cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED (5000): no valid engine"),
+    ({"cudnnBackendFinalize": 3007}, "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH (3007)"),
+    ({"cudnnOpsVersionCheck": 1002}, "cudnnOpsVersionCheck: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH (1002)"),
 )
 def test_a_failing_call_is_said_in_cudnns_words(
     failing: dict[str, int], words: str, loaded: Callable[..., Any]
@@ -212,10 +211,7 @@ def test_a_cudnn_without_an_engine_for_a_convolution_has_failed(loaded: Callable
 # --- sub-libraries ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("number", "part"),
-    [(91900, "graph"), (91900, "engines_runtime_compiled"), (8907, "cnn_infer"), (8907, "ops_train")],
-)
+@cases("number, part", (91900, "graph"), (91900, "engines_runtime_compiled"), (8907, "cnn_infer"), (8907, "ops_train"))
 def test_a_missing_part_is_named_before_cudnn_is_called(number: int, part: str, loaded: Callable[..., Any]) -> None:
     standin = StandIn(number)
     with pytest.raises(IncompleteError, match=rf"missing beside it: .*libcudnn_{part}\.so.*cannot open"):
@@ -223,8 +219,8 @@ def test_a_missing_part_is_named_before_cudnn_is_called(number: int, part: str, 
     assert standin.called == []
 
 
-@pytest.mark.parametrize("part", ["cnn", "ops", "engines_precompiled", "heuristic"])
-@pytest.mark.parametrize("others", [False, True])
+@cases("part", "cnn", "ops", "engines_precompiled", "heuristic")
+@cases("others", False, True)
 def test_a_cudnn_has_all_of_its_kernels_or_compiles_them(
     part: str,
     others: bool,  # noqa: FBT001
@@ -243,7 +239,7 @@ def test_a_cudnn_has_all_of_its_kernels_or_compiles_them(
         assert Cudnn(bench).version == "9.19.0"
 
 
-@pytest.mark.parametrize("status", [1002, 3007, 5000])
+@cases("status", 1002, 3007, 5000)
 def test_a_call_that_fails_names_parts_that_were_taken_from_elsewhere(
     status: int, loaded: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -288,7 +284,7 @@ def test_a_part_that_the_loader_finds_elsewhere_comes_before_the_one_beside(
         Cudnn(bench)
 
 
-@pytest.mark.parametrize("part", ["graph", "adv", "a_new_part"])
+@cases("part", "graph", "adv", "a_new_part")
 def test_a_part_that_is_cut_off_is_not_loaded(part: str, loaded: Callable[..., Any], tmp_path: Path) -> None:
     """The loader would map it, and the process die of it; some parts cuDNN loads late."""
     for name in ("libcudnn.so.9", "libcudnn_graph.so.9"):
@@ -309,14 +305,13 @@ def test_a_library_that_is_cut_off_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_a_part_that_only_some_calls_need_does_not_stop_the_rest(loaded: Callable[..., Any]) -> None:
-    found = sent(loaded(StandIn(failing={"cudnnCnnVersionCheck": 3009})))
-    assert found["verification"]["right"]
+    assert sent(loaded(StandIn(failing={"cudnnCnnVersionCheck": 3009})))["verification"]["right"]
 
 
 # --- releases and statuses ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "version"), [(8500, "8.5.0"), (8907, "8.9.7"), (90000, "9.0.0"), (92801, "9.28.1")])
+@cases("number, version", (8500, "8.5.0"), (8907, "8.9.7"), (90000, "9.0.0"), (92801, "9.28.1"))
 def test_releases(number: int, version: str, loaded: Callable[..., Any]) -> None:
     library = Cudnn(loaded(StandIn(number)))
     assert (library.version, library.major) == (version, int(version[0]))
@@ -327,16 +322,14 @@ def test_an_older_one_is_no_fault(loaded: Callable[..., Any]) -> None:
         Cudnn(loaded(StandIn(7605, lacking=("cudnnBackendExecute",))))
 
 
-@pytest.mark.parametrize(
-    ("number", "status", "kind"),
-    [
-        (8907, 9, NotSupported),
-        (8907, 14, IncompleteError),
-        (91900, 3007, NotSupported),
-        (91900, 3009, NotSupported),
-        (91900, 1002, IncompleteError),
-        (91900, 5000, LibraryError),
-    ],
+@cases(
+    "number, status, kind",
+    (8907, 9, NotSupported),
+    (8907, 14, IncompleteError),
+    (91900, 3007, NotSupported),
+    (91900, 3009, NotSupported),
+    (91900, 1002, IncompleteError),
+    (91900, 5000, LibraryError),
 )
 def test_statuses(number: int, status: int, kind: type[Exception], loaded: Callable[..., Any]) -> None:
     library = Cudnn(loaded(StandIn(number, {"cudnnSoftmaxForward": status})))

@@ -26,6 +26,7 @@ from probes.measuring.verify import (
     drawn_elements,
     tolerance,
 )
+from tests.every import cases
 
 SHAPE = (64, 48, 96)
 
@@ -33,20 +34,18 @@ SHAPE = (64, 48, 96)
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("bits", "value"),
-    [
-        (0x00, 0.0),
-        (0x01, 2.0**-9),
-        (0x07, 7 * 2.0**-9),
-        (0x08, 2.0**-6),
-        (0x38, 1.0),
-        (0x3C, 1.5),
-        (0x40, 2.0),
-        (0x7E, 448.0),
-        (0xB8, -1.0),
-        (0xFE, -448.0),
-    ],
+@cases(
+    "bits, value",
+    (0x00, 0.0),
+    (0x01, 2.0**-9),
+    (0x07, 7 * 2.0**-9),
+    (0x08, 2.0**-6),
+    (0x38, 1.0),
+    (0x3C, 1.5),
+    (0x40, 2.0),
+    (0x7E, 448.0),
+    (0xB8, -1.0),
+    (0xFE, -448.0),
 )
 def test_e4m3(bits: int, value: float) -> None:
     assert _fp8(bits) == value
@@ -58,9 +57,7 @@ def test_e4m3_grows_with_its_bits() -> None:
     assert values == sorted(set(values))
 
 
-@pytest.mark.parametrize(
-    ("bits", "value"), [(0x3F80, 1.0), (0xBF80, -1.0), (0x4049, 3.140625), (0x0000, 0.0), (0x7F80, math.inf)]
-)
+@cases("bits, value", (0x3F80, 1.0), (0xBF80, -1.0), (0x4049, 3.140625), (0x0000, 0.0), (0x7F80, math.inf))
 def test_bfloat16(bits: int, value: float) -> None:
     data = bytearray(struct.pack("<H", bits))
     assert list(_values(data, PRECISIONS["bf16"])) == [value]
@@ -68,7 +65,7 @@ def test_bfloat16(bits: int, value: float) -> None:
     assert _result(data, PRECISIONS["fp8"]) == value
 
 
-@pytest.mark.parametrize(("bits", "value"), [(0x3C00, 1.0), (0x3555, 0.333251953125), (0xC000, -2.0), (0x7BFF, 65504)])
+@cases("bits, value", (0x3C00, 1.0), (0x3555, 0.333251953125), (0xC000, -2.0), (0x7BFF, 65504))
 def test_float16(bits: int, value: float) -> None:
     assert list(_values(bytearray(struct.pack("<H", bits)), PRECISIONS["fp16"])) == [value]
 
@@ -111,8 +108,7 @@ def drawn(name: str, index: int, seed: int) -> bytes:
     if name == "fp8":
         high = (word >> 32) | 0x04000000
         below = 32 - high.bit_length()
-        exponent = 1 if below > 5 else 6 - below
-        return bytes([word & 0x80 | exponent << 3 | word & 7])
+        return bytes([word & 0x80 | (1 if below > 5 else 6 - below) << 3 | word & 7])
     single = struct.pack("<f", signed(word >> 32, 32) / 2.0**31)
     if name == "bf16":
         return single[2:]

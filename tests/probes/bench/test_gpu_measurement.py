@@ -1,9 +1,11 @@
-"""Measurements as they are sent: what is sent is what was asked for, also where nothing could be measured."""
+"""Measurements as they are sent, and which code a GPU gets where no NVRTC compiles it."""
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
+from threading import Event, Timer
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +20,13 @@ from probes.bench import memory as bench_memory
 from probes.kit.figures import Figure
 from probes.kit.out import Out
 from probes.kit.tree import Tree
+from probes.measuring import kernels
+from probes.measuring.cublaslt import CublasLt
 from probes.measuring.device import CudaError, LibraryError, Unavailable
+from probes.measuring.kernels import CompileError, Compiler, Nvrtc, prepared_name
 from probes.measuring.measurement import Bench, measurement, run_all
+from probes.measuring.variants import variants
+from tests.every import cases
 
 
 def bench(*only: str) -> Bench:
@@ -83,14 +90,12 @@ def test_a_library_that_fails_costs_itself_alone_and_is_told_from_one_that_is_no
     assert (found[0].precision, found[0].variant) == ("fp16", "forward")
 
 
-@pytest.mark.parametrize(
-    ("figure", "called", "facts"),
-    [
-        (Figure("device-memory-copy"), "device-memory-copy", {}),
-        (Figure("fma", "fp64"), "fma fp64", {"precision": "fp64"}),
-        (Figure("gemm", "bf16", burst=False), "gemm bf16 sustained", {"precision": "bf16", "burst": False}),
-        (Figure("gemm", "tf32", (16384, 8192, 1024)), "gemm tf32 16384x8192x1024", {"precision": "tf32"}),
-    ],
+@cases(
+    "figure, called, facts",
+    (Figure("device-memory-copy"), "device-memory-copy", {}),
+    (Figure("fma", "fp64"), "fma fp64", {"precision": "fp64"}),
+    (Figure("gemm", "bf16", burst=False), "gemm bf16 sustained", {"precision": "bf16", "burst": False}),
+    (Figure("gemm", "tf32", (16384, 8192, 1024)), "gemm tf32 16384x8192x1024", {"precision": "tf32"}),
 )
 def test_what_is_missing_is_named_as_what_is_there(figure: Figure, called: str, facts: dict[str, Any]) -> None:
     (found,) = sent({figure: failing(Unavailable("why"))})
@@ -129,7 +134,7 @@ def asked(probe: Any, **bench: Any) -> dict[str, Any]:
     return done
 
 
-@pytest.mark.parametrize("probe", [bench_chip, bench_gemm, bench_links, bench_memory])
+@cases("probe", bench_chip, bench_gemm, bench_links, bench_memory)
 def test_a_binding_that_cannot_speak_to_the_driver_is_named(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     old_driver(monkeypatch, "cuInit")
     done = asked(probe, full=True)
@@ -167,3 +172,107 @@ def test_a_gpu_without_a_context_costs_its_own_links_only(monkeypatch: pytest.Mo
     with pytest.raises(CudaError, match="OUT_OF_MEMORY"):
         asked(bench_links, gpus=[{"uuid": uuid} for uuid in uuids])
     assert links == ["GPU-2", "GPU-3", "GPU-2 GPU-3"]
+
+
+# --- Which code a GPU gets where no NVRTC compiles it, and what is said where there is none -------------------------
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(kernels, "PREPARED", str(tmp_path / "prepared"))
+    (tmp_path / "prepared").mkdir()
+    for name in ("sm_50.cubin", "sm_80.cubin", "sm_89.cubin", "sm_90.cubin", "compute_50.ptx", "compute_89.ptx"):
+        (tmp_path / "prepared" / f"memory-UNROLL1.{name}").write_text(name)
+    (tmp_path / "prepared" / "memory-UNROLL1.notes.txt").write_text("no code")
+    return tmp_path / "prepared"
+
+
+@cases("capability, code",
+    ((5, 0), b"sm_50.cubin"), ((5, 3), b"sm_50.cubin"), ((8, 0), b"sm_80.cubin"), ((8, 6), b"sm_80.cubin"),
+    ((8, 9), b"sm_89.cubin"), ((9, 0), b"sm_90.cubin"), ((7, 5), b"compute_50.ptx\0"), ((10, 0), b"compute_89.ptx\0"),
+)  # fmt: skip
+def test_the_nearest_code_is_taken(capability: tuple[int, int], code: bytes, prepared: Path) -> None:
+    assert Compiler((), capability).module("memory", ("-DUNROLL=1",)) == code
+
+
+@cases("options, capability", (("-DUNROLL=4",), (9, 0)), ((), (9, 0)), (("-DUNROLL=1",), (3, 5)))
+def test_other_options_and_older_gpus_have_none(
+    options: tuple[str, ...], capability: tuple[int, int], prepared: Path
+) -> None:
+    with pytest.raises(Unavailable, match=r"no NVRTC was found, and none was prepared"):
+        Compiler((), capability).module("memory", options)
+
+
+def test_what_is_wrong_with_the_libraries_is_said(tmp_path: Path) -> None:
+    """A file that is not a library, and one that is not there."""
+    (tmp_path / "libnvrtc.so.12").write_bytes(b"\x7fELF nonsense")
+    compiler = Compiler([str(tmp_path / "libnvrtc.so.12"), str(tmp_path / "missing.so")], (9, 0))
+    with pytest.raises(Unavailable) as caught:
+        compiler.module("no-such-kernel")
+    assert str(caught.value).count("NVRTC cannot be loaded") == 2
+
+
+def test_a_library_that_is_no_nvrtc_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="compiles no cubins"):
+        Nvrtc("libc.so.6")
+    with pytest.raises(Unavailable, match="is not a cuBLASLt"):
+        CublasLt("libc.so.6")
+    with pytest.raises(Unavailable, match="cuBLASLt cannot be loaded"):
+        CublasLt("no-such-library.so.12")
+
+
+def test_names_of_prepared_code_tell_variants_apart() -> None:
+    found = variants()
+    names = [prepared_name(variant.name, variant.options) for variant in found]
+    assert len(set(names)) == len(names)
+    assert "gemm-KIND4-RESULT3" in names
+    assert "compute-MMA-KIND4" in names
+    assert all((Path(kernels.FOLDER) / f"{variant.name}.cu").is_file() for variant in found)
+
+
+def test_every_source_has_a_variant() -> None:
+    assert {file.stem for file in Path(kernels.FOLDER).glob("*.cu")} == {variant.name for variant in variants()}
+
+
+class SlowNvrtc:
+    """Compiles one source after it was let."""
+
+    path, version = "libnvrtc.so.13", "13.0"
+
+    def __init__(self) -> None:
+        self.let, self.compiled = Event(), list[str]()
+        self.error: Exception | None = None
+
+    def cubin(self, _source: str, name: str, _architecture: str, _options: object) -> bytes:
+        self.let.wait(10)
+        self.compiled.append(name)
+        if self.error:
+            raise self.error
+        return b"cubin"
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Compiler, SlowNvrtc]:
+    monkeypatch.setattr(kernels, "_COMPILED", {})
+    nvrtc = SlowNvrtc()
+    compiler = Compiler((), (9, 0))
+    monkeypatch.setattr(compiler, "_nvrtc", nvrtc)
+    return compiler, nvrtc
+
+
+def test_what_is_compiled_ahead_is_waited_for_and_compiled_once(slow: tuple[Compiler, SlowNvrtc]) -> None:
+    compiler, nvrtc = slow
+    compiler.ahead(("caches",), ("caches",))
+    compiler.ahead(("caches",))
+    Timer(0.05, nvrtc.let.set).start()
+    assert compiler.module("caches") == compiler.module("caches") == b"cubin"
+    assert nvrtc.compiled == ["caches.cu"]
+
+
+def test_an_error_ahead_is_reported_where_the_module_is_needed(slow: tuple[Compiler, SlowNvrtc]) -> None:
+    compiler, nvrtc = slow
+    nvrtc.error = CompileError("no such register")
+    nvrtc.let.set()
+    compiler.ahead(("caches",))
+    with pytest.raises(Unavailable, match="no such register"):
+        compiler.module("caches")

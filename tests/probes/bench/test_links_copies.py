@@ -15,6 +15,7 @@ from probes.measuring import host_copies, peer_copies
 from probes.measuring.host_copies import HostCopies
 from probes.measuring.pattern import POISON, SEED
 from probes.measuring.peer_copies import PeerCopies
+from tests.every import cases
 
 SIZE = 4096
 WORDS = SIZE // 8
@@ -126,7 +127,7 @@ def results(memories: Memories, kind: str) -> tuple[bool, int, int]:
     return checked["right"], checked["checked"], checked["wrong"]
 
 
-@pytest.mark.parametrize(("kind", "words"), [("host-to-device", 1), ("device-to-host", 1), ("both", 2)])
+@cases("kind, words", ("host-to-device", 1), ("device-to-host", 1), ("both", 2))
 def test_sound_copies_are_right(memories: Memories, kind: str, words: int) -> None:
     assert results(memories, kind) == (True, words * WORDS, 0)
 
@@ -148,14 +149,12 @@ def last_of(target: int, source: int) -> Any:
 HOST, HOST2, GPU, GPU2 = range(1000, 1004)
 
 
-@pytest.mark.parametrize(
-    ("kind", "target", "source"),
-    [
-        ("host-to-device", GPU, HOST),
-        ("device-to-host", HOST, GPU),
-        ("both", GPU, HOST),
-        ("both", HOST2, GPU2),
-    ],
+@cases(
+    "kind, target, source",
+    ("host-to-device", GPU, HOST),
+    ("device-to-host", HOST, GPU),
+    ("both", GPU, HOST),
+    ("both", HOST2, GPU2),
 )
 def test_one_wrong_byte_is_caught_in_either_direction(memories: Memories, kind: str, target: int, source: int) -> None:
     memories.spoil = last_of(target, source)(memories)
@@ -163,9 +162,12 @@ def test_one_wrong_byte_is_caught_in_either_direction(memories: Memories, kind: 
     assert (right, wrong) == (False, 1)
 
 
-@pytest.mark.parametrize(
-    ("kind", "target", "source"),
-    [("host-to-device", GPU, HOST), ("device-to-host", HOST, GPU), ("both", GPU, HOST), ("both", HOST2, GPU2)],
+@cases(
+    "kind, target, source",
+    ("host-to-device", GPU, HOST),
+    ("device-to-host", HOST, GPU),
+    ("both", GPU, HOST),
+    ("both", HOST2, GPU2),
 )
 def test_a_copy_that_writes_nothing_leaves_poison(
     memories: Memories, kind: str, target: int, source: int, monkeypatch: pytest.MonkeyPatch
@@ -197,7 +199,7 @@ def peers(memories: Memories, *, both: bool) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("both", "times"), [(False, 1), (True, 2)])
+@cases("both, times", (False, 1), (True, 2))
 def test_sound_copies_between_gpus_are_right(memories: Memories, both: bool, times: int) -> None:  # noqa: FBT001
     found = peers(memories, both=both)
     assert (found["right"], found["checked"], found["wrong"]) == (True, times * WORDS, 0)
@@ -208,9 +210,7 @@ def test_sound_copies_between_gpus_are_right(memories: Memories, both: bool, tim
 SENT, RECEIVED, SENT2, RECEIVED2 = range(1000, 1004)
 
 
-@pytest.mark.parametrize(
-    ("both", "target", "source"), [(False, 1001, SENT), (True, RECEIVED2, SENT), (True, RECEIVED, SENT2)]
-)
+@cases("both, target, source", (False, 1001, SENT), (True, RECEIVED2, SENT), (True, RECEIVED, SENT2))
 def test_one_wrong_byte_between_gpus_is_caught(
     memories: Memories,
     both: bool,  # noqa: FBT001

@@ -10,6 +10,7 @@ import pytest
 
 from probes.kit.tree import Tree
 from probes.measuring.numa import Place, on_node, places
+from tests.every import cases
 
 BuildRoot = Callable[..., str]
 NODES = "/sys/devices/system/node"
@@ -43,16 +44,14 @@ def test_its_own_node_is_near_and_the_farthest_is_far(build_root: BuildRoot) -> 
     assert found(build_root, machine(4), 1) == (Place(1, "near"), Place(3, "far"), "")
 
 
-@pytest.mark.parametrize(
-    ("tree", "own", "why"),
-    [
-        (machine(1), None, "sysfs shows no second NUMA node"),
-        ({}, 0, "sysfs shows no second NUMA node"),
-        (machine(2), None, "sysfs does not say which NUMA node the GPU is on"),
-        (machine(2, allowed="0"), 1, "this process may not use NUMA node 1, which the GPU is on"),
-        (machine(2), 5, "this process may not use NUMA node 5, which the GPU is on"),
-        (machine(2, policy="bind:0"), 0, "a memory policy (numactl) holds this process's memory in place"),
-    ],
+@cases(
+    "tree, own, why",
+    (machine(1), None, "sysfs shows no second NUMA node"),
+    ({}, 0, "sysfs shows no second NUMA node"),
+    (machine(2), None, "sysfs does not say which NUMA node the GPU is on"),
+    (machine(2, allowed="0"), 1, "this process may not use NUMA node 1, which the GPU is on"),
+    (machine(2), 5, "this process may not use NUMA node 5, which the GPU is on"),
+    (machine(2, policy="bind:0"), 0, "a memory policy (numactl) holds this process's memory in place"),
 )
 def test_where_it_cannot_be_told_nothing_is_called_near(
     build_root: BuildRoot, tree: dict[str, str], own: int | None, why: str

@@ -14,6 +14,7 @@ import pytest
 from probes.bench import curand as bench_curand
 from probes.measuring.device import LibraryError
 from probes.measuring.mathematics.randomness import suspicions, to_uniform
+from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, stored
 
 COUNT = 1 << 17
@@ -34,20 +35,18 @@ def test_sound_numbers_are_not_suspected() -> None:
     assert suspicions(to_uniform([draw.gauss(0, 1) for _ in range(COUNT)])) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda xs: [0.98 * x for x in xs], "variance"),
-        (lambda xs: [x**1.2 for x in xs], "mean"),
-        (lambda xs: [(x + y) / 2 for x, y in pairwise(xs)], "correlation at distance 1"),
-        (repeated, "correlation at distance 1"),
-        (sorted, "correlation at distance 32"),
-        (lambda xs: xs[: COUNT // 4] * 4, "chi-squared"),
-        (lambda xs: [i / len(xs) for i in range(len(xs))], "chi-squared 0"),
-        (lambda xs: [(int(x * 65536) & ~1) / 65536 for x in xs], "chi-squared of bits 8 to 15"),
-        (lambda xs: [*xs[:-1], 1.5], "1 of 131,072 numbers lie outside [0, 1]"),
-        (lambda xs: [*xs[:-1], float("nan")], "1 of 131,072 numbers lie outside [0, 1]"),
-    ],
+@cases(
+    "change, said",
+    (lambda xs: [0.98 * x for x in xs], "variance"),
+    (lambda xs: [x**1.2 for x in xs], "mean"),
+    (lambda xs: [(x + y) / 2 for x, y in pairwise(xs)], "correlation at distance 1"),
+    (repeated, "correlation at distance 1"),
+    (sorted, "correlation at distance 32"),
+    (lambda xs: xs[: COUNT // 4] * 4, "chi-squared"),
+    (lambda xs: [i / len(xs) for i in range(len(xs))], "chi-squared 0"),
+    (lambda xs: [(int(x * 65536) & ~1) / 65536 for x in xs], "chi-squared of bits 8 to 15"),
+    (lambda xs: [*xs[:-1], 1.5], "1 of 131,072 numbers lie outside [0, 1]"),
+    (lambda xs: [*xs[:-1], float("nan")], "1 of 131,072 numbers lie outside [0, 1]"),
 )
 def test_numbers_that_are_not_random_are(change: Any, said: str) -> None:
     assert any(said in each for each in suspicions(change(uniform())))
@@ -102,12 +101,10 @@ def test_the_smallest_array_is_filled_and_verified(monkeypatch: pytest.MonkeyPat
     assert (found["verification"]["right"], found["verification"]["checked"]) == (True, COUNT)
 
 
-@pytest.mark.parametrize(
-    ("generators", "said"),
-    [
-        (Generators(7), "two seeds give the same numbers"),
-        (Generators(repeatable=False), "one seed gives different numbers"),
-    ],
+@cases(
+    "generators, said",
+    (Generators(7), "two seeds give the same numbers"),
+    (Generators(repeatable=False), "one seed gives different numbers"),
 )
 def test_seeds_that_mean_nothing_are_seen(generators: Generators, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = deep(monkeypatch, generators.library())["verification"]
@@ -116,8 +113,7 @@ def test_seeds_that_mean_nothing_are_seen(generators: Generators, said: str, mon
 
 
 def test_numbers_that_were_never_written_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = deep(monkeypatch, Generators().library(curandGenerateUniform=lambda *_: 0))["verification"]
-    assert not found["right"]
+    assert not deep(monkeypatch, Generators().library(curandGenerateUniform=lambda *_: 0))["verification"]["right"]
 
 
 def test_a_generator_that_fails_names_the_status(monkeypatch: pytest.MonkeyPatch) -> None:

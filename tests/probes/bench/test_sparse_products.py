@@ -15,6 +15,7 @@ from probes.measuring.device import LibraryError, Unavailable
 from probes.measuring.mathematics import cusparselt, sparse_matrix
 from probes.measuring.mathematics.cusparselt import broken_strips
 from probes.measuring.mathematics.sparse_matrix import Blocks, Panels, Result, blocks, panels, shifted, verified
+from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
 Rows = list[list[float]]
@@ -87,15 +88,15 @@ def judged(form: str, width: int, spoil: Callable[[Rows], object], *, by_column:
     return verified(matrix, *given, Result(device.array("fp64", flat), *step), width, draw)
 
 
-@pytest.mark.parametrize("form", ["CSR", "BSR"])
-@pytest.mark.parametrize(("width", "by_column"), [(1, False), (3, False), (3, True)])
+@cases("form", "CSR", "BSR")
+@cases("width, by_column", (1, False), (3, False), (3, True))
 def test_a_right_product_is_right(form: str, width: int, by_column: bool) -> None:  # noqa: FBT001
     found = judged(form, width, lambda _: None, by_column=by_column)
     assert (found["right"], found["wrong"], found["checked"]) == (True, 0, 256)
 
 
-@pytest.mark.parametrize("form", ["CSR", "BSR"])
-@pytest.mark.parametrize("width", [1, 3])
+@cases("form", "CSR", "BSR")
+@cases("width", 1, 3)
 def test_rows_in_the_wrong_order_and_a_small_error_are_seen(form: str, width: int) -> None:
     def scale(rows: Rows) -> None:
         rows[:] = [[x * (1 + 1e-12) for x in row] for row in rows]
@@ -162,8 +163,7 @@ def test_the_smallest_product_is_made_and_verified(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_library_that_computes_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = deep(monkeypatch, Sparse(sign=-1).library())
-    assert not found["verification"]["right"]
+    assert not deep(monkeypatch, Sparse(sign=-1).library())["verification"]["right"]
 
 
 def test_a_library_that_does_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,15 +228,13 @@ def test_too_little_memory_is_no_fault_of_the_library(monkeypatch: pytest.Monkey
 # --- two of four --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("after", "broken"),
-    [
-        ([0.0, -3.0, 2.5, 0.0], 0),
-        ([1.0, -3.0, 0.0, 0.0], 1),  # a smaller one kept
-        ([0.0, -3.0, 2.0, 0.0], 1),  # changed
-        ([0.0, -3.0, 0.0, 0.0], 1),  # one lost
-        ([1.0, -3.0, 2.5, 0.0], 1),  # one too many
-    ],
+@cases(
+    "after, broken",
+    ([0.0, -3.0, 2.5, 0.0], 0),
+    ([1.0, -3.0, 0.0, 0.0], 1),  # a smaller one kept
+    ([0.0, -3.0, 2.0, 0.0], 1),  # changed
+    ([0.0, -3.0, 0.0, 0.0], 1),  # one lost
+    ([1.0, -3.0, 2.5, 0.0], 1),  # one too many
 )
 def test_fours_keep_their_two_largest(after: list[float], broken: int) -> None:
     assert broken_strips([1.0, -3.0, 2.5, 0.5], after) == broken

@@ -87,8 +87,7 @@ def test_two_wheels_that_claim_one_file(machine: Machine, run_probe: RunProbe) -
 
 def test_two_wheels_with_files_of_one_size_are_told_apart_by_hash(machine: Machine, run_probe: RunProbe) -> None:
     path = "nvidia/cudnn/lib/libcudnn_ops.so.9"
-    other = CUDNN.replace(b"\0\x01\x09\0", b"\x01\x01\x09\0")
-    machine.install("nvidia-cudnn-cu11", "9.1.1.0", {path: other})
+    machine.install("nvidia-cudnn-cu11", "9.1.1.0", {path: CUDNN.replace(b"\0\x01\x09\0", b"\x01\x01\x09\0")})
     machine.install("nvidia-cudnn-cu12", "9.1.0.70", {path: CUDNN})
     (found,) = machine.listing(run_probe).items
     assert (found.owner, found.altered) == ("nvidia-cudnn-cu12==9.1.0.70", False)

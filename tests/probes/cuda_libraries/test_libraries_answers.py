@@ -14,6 +14,7 @@ from probes.cuda_libraries.answer import Answer, answer, can_answer, cuda, packe
 from probes.elf.exported import Exports
 from probes.elf.library import open_elf
 from probes.kit.library_names import family_of
+from tests.every import cases
 from tests.probes.library_files import Hash, library, returns, stores, stores_on_arm
 
 NOISE = b"\x48\x89\xe5\xc7\x85\x3c\xff\xff\xff\x00\x00\x01\x00\xba\xfe\xff\x00\x00"
@@ -26,30 +27,28 @@ def told(tmp_path: Path, family: str, soname: str, **exports: bytes) -> Answer:
     return answer(str(place), family, soname)
 
 
-@pytest.mark.parametrize(
-    ("family", "soname", "exports", "version"),
-    [
-        ("cufft", "libcufft.so.11", {"cufftGetVersion": stores(11201)}, "11.2.1"),
-        ("curand", "libcurand.so.10", {"curandGetVersion": stores(10305)}, "10.3.5"),
-        ("cusolver", "libcusolver.so.11", {"cusolverGetVersion": stores(11601)}, "11.6.1"),
-        ("cusparse", "libcusparse.so.12", {"cusparseGetVersion": NOISE + stores(13012)}, "12.10.12"),
-        ("cublasLt", "libcublasLt.so.12", {"cublasLtGetVersion": NOISE + returns(120405)}, "12.4.5"),
-        ("cublasLt", "libcublasLt.so.11", {"cublasLtGetVersion": returns(11310)}, "11.3.10"),
-        ("cutensor", "libcutensor.so.2", {"cutensorGetVersion": returns(20001)}, "2.0.1"),
-        ("nccl", "libnccl.so.2", {"ncclGetVersion": stores(22105)}, "2.21.5"),
-        ("nccl", "libnccl.so.2", {"ncclGetVersion": stores(2708)}, "2.7.8"),
-        ("nvinfer", "libnvinfer.so.8", {"getInferLibVersion": returns(8601)}, "8.6.1"),
-        ("nvrtc", "libnvrtc.so.12", {"nvrtcVersion": stores(12, 4)}, "12.4"),
-        ("nvrtc", "libnvrtc.so.11.2", {"nvrtcVersion": stores(11, 7)}, "11.7"),
-        ("nvshmem_host", "libnvshmem_host.so.3", {"nvshmemx_vendor_get_version_info": stores(3, 8, 0)}, "3.8.0"),
-        ("cupti", "libcupti.so.13", {"cuptiGetVersion": stores(130500)}, "13.5"),
-        ("cupti", "libcupti.so.12", {"cuptiGetVersion": stores(22)}, None),
-        ("cudart", "libcudart.so.12", {"cudaRuntimeGetVersion": NOISE, "inner": stores(12040)}, "12.4"),
-        ("cudnn", "libcudnn.so.7", {"cudnnGetVersion": returns(7605)}, "7.6.5"),
-        ("cudnn_cnn", "libcudnn_cnn.so.9", {"cudnnCnnVersionCheck": NOISE + returns(91002)}, "9.10.2"),
-        ("cudnn_ops", "libcudnn_ops.so.9", {"cudnn_ops_infer_version": b"\x02\x0a\x09\0"}, "9.10.2"),
-        ("cudnn_ops_infer", "libcudnn_ops_infer.so.8", {"cudnn_ops_infer_version": b"\x02\x09\x08\0"}, "8.9.2"),
-    ],
+@cases(
+    "family, soname, exports, version",
+    ("cufft", "libcufft.so.11", {"cufftGetVersion": stores(11201)}, "11.2.1"),
+    ("curand", "libcurand.so.10", {"curandGetVersion": stores(10305)}, "10.3.5"),
+    ("cusolver", "libcusolver.so.11", {"cusolverGetVersion": stores(11601)}, "11.6.1"),
+    ("cusparse", "libcusparse.so.12", {"cusparseGetVersion": NOISE + stores(13012)}, "12.10.12"),
+    ("cublasLt", "libcublasLt.so.12", {"cublasLtGetVersion": NOISE + returns(120405)}, "12.4.5"),
+    ("cublasLt", "libcublasLt.so.11", {"cublasLtGetVersion": returns(11310)}, "11.3.10"),
+    ("cutensor", "libcutensor.so.2", {"cutensorGetVersion": returns(20001)}, "2.0.1"),
+    ("nccl", "libnccl.so.2", {"ncclGetVersion": stores(22105)}, "2.21.5"),
+    ("nccl", "libnccl.so.2", {"ncclGetVersion": stores(2708)}, "2.7.8"),
+    ("nvinfer", "libnvinfer.so.8", {"getInferLibVersion": returns(8601)}, "8.6.1"),
+    ("nvrtc", "libnvrtc.so.12", {"nvrtcVersion": stores(12, 4)}, "12.4"),
+    ("nvrtc", "libnvrtc.so.11.2", {"nvrtcVersion": stores(11, 7)}, "11.7"),
+    ("nvshmem_host", "libnvshmem_host.so.3", {"nvshmemx_vendor_get_version_info": stores(3, 8, 0)}, "3.8.0"),
+    ("cupti", "libcupti.so.13", {"cuptiGetVersion": stores(130500)}, "13.5"),
+    ("cupti", "libcupti.so.12", {"cuptiGetVersion": stores(22)}, None),
+    ("cudart", "libcudart.so.12", {"cudaRuntimeGetVersion": NOISE, "inner": stores(12040)}, "12.4"),
+    ("cudnn", "libcudnn.so.7", {"cudnnGetVersion": returns(7605)}, "7.6.5"),
+    ("cudnn_cnn", "libcudnn_cnn.so.9", {"cudnnCnnVersionCheck": NOISE + returns(91002)}, "9.10.2"),
+    ("cudnn_ops", "libcudnn_ops.so.9", {"cudnn_ops_infer_version": b"\x02\x0a\x09\0"}, "9.10.2"),
+    ("cudnn_ops_infer", "libcudnn_ops_infer.so.8", {"cudnn_ops_infer_version": b"\x02\x09\x08\0"}, "8.9.2"),
 )
 def test_what_a_family_says(
     tmp_path: Path, family: str, soname: str, exports: dict[str, bytes], version: str | None
@@ -89,7 +88,7 @@ def test_cufile_holds_one_text_of_four_numbers(tmp_path: Path) -> None:
     assert answer(str(place), "cufile", "libcufile.so.0").version is None
 
 
-@pytest.mark.parametrize("number", [10307, 12060])
+@cases("number", 10307, 12060)
 def test_arm(tmp_path: Path, number: int) -> None:
     names = {10307: ("curand", "libcurand.so.10", "10.3.7"), 12060: ("cudart", "libcudart.so.12", "12.6")}
     family, soname, version = names[number]
@@ -105,8 +104,7 @@ def test_a_number_that_arm_builds_in_two_steps(tmp_path: Path) -> None:
 
 
 def test_two_numbers_that_could_be_the_version_are_none(tmp_path: Path) -> None:
-    code = stores(11201) + stores(11300)
-    assert told(tmp_path, "cufft", "libcufft.so.11", cufftGetVersion=code) == Answer()
+    assert told(tmp_path, "cufft", "libcufft.so.11", cufftGetVersion=(stores(11201) + stores(11300))) == Answer()
 
 
 def test_a_number_of_another_major_is_not_the_version(tmp_path: Path) -> None:
@@ -125,7 +123,7 @@ def test_no_function_no_soname_no_library(tmp_path: Path) -> None:
     assert not can_answer("cublas")
 
 
-@pytest.mark.parametrize("table", ["gnu", "sysv"])
+@cases("table", "gnu", "sysv")
 def test_every_exported_symbol_is_found_and_no_other(tmp_path: Path, table: Hash) -> None:
     names = [f"symbol{number}" for number in range(40)]
     place = tmp_path / "lib.so"
@@ -157,10 +155,9 @@ def test_damaged_files_give_no_answer_and_no_error(tmp_path: Path) -> None:
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(8902, "8.9.2"), (91002, "9.10.2"), (90100, "9.1.0"), (7605, "7.6.5"), (2708, "2.7.8"), (22105, "2.21.5")],
-)
+@cases("number, text",
+    (8902, "8.9.2"), (91002, "9.10.2"), (90100, "9.1.0"), (7605, "7.6.5"), (2708, "2.7.8"), (22105, "2.21.5"),
+)  # fmt: skip
 def test_numbers_of_cudnn_and_nccl_tell_their_own_scheme(number: int, text: str) -> None:
     assert release(number) == text
     assert release(number, int(text.split(".", maxsplit=1)[0])) == text
@@ -187,31 +184,27 @@ def test_numbers_that_are_no_version() -> None:
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "family", "numbers"),
-    [
-        ("libcudnn.so.9.1.0", "cudnn", "9.1.0"),
-        ("libcudnn_ops_infer.so.8", "cudnn_ops_infer", "8"),
-        ("libcudnn-abc12345.so.8", "cudnn", "8"),
-        ("libcudart-d0da41ae.so.11.0", "cudart", "11.0"),
-        ("libnvrtc-builtins-2dc4bf68.so.11.8", "nvrtc-builtins", "11.8"),
-        ("libnvrtc.alt.so.13", "nvrtc.alt", "13"),
-        ("libcuda.so.535.261.03", "cuda", "535.261.03"),
-        ("libnvidia-ml.so.1", "nvidia-ml", "1"),
-        ("libnvinfer_plugin.so.10", "nvinfer_plugin", "10"),
-        ("libnvinfer_builder_resource_sm90.so.10.8.0", "nvinfer_builder_resource_sm90", "10.8.0"),
-        ("libcublasLt.so", "cublasLt", ""),
-    ],
+@cases(
+    "name, family, numbers",
+    ("libcudnn.so.9.1.0", "cudnn", "9.1.0"),
+    ("libcudnn_ops_infer.so.8", "cudnn_ops_infer", "8"),
+    ("libcudnn-abc12345.so.8", "cudnn", "8"),
+    ("libcudart-d0da41ae.so.11.0", "cudart", "11.0"),
+    ("libnvrtc-builtins-2dc4bf68.so.11.8", "nvrtc-builtins", "11.8"),
+    ("libnvrtc.alt.so.13", "nvrtc.alt", "13"),
+    ("libcuda.so.535.261.03", "cuda", "535.261.03"),
+    ("libnvidia-ml.so.1", "nvidia-ml", "1"),
+    ("libnvinfer_plugin.so.10", "nvinfer_plugin", "10"),
+    ("libnvinfer_builder_resource_sm90.so.10.8.0", "nvinfer_builder_resource_sm90", "10.8.0"),
+    ("libcublasLt.so", "cublasLt", ""),
 )
 def test_names_of_libraries(name: str, family: str, numbers: str) -> None:
     assert family_of(name) == (family, numbers)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["libcurl.so.4", "libcups.so.2", "libcudadebugger.so.1", "libnccl-net.so", "libcudart_static.a", "cudnn.so",
-     "libcudnn.so.9.py", "libcudnn.so.9\n", "libnvToolsExt.so.x", "libcudart.so.1.2.3.4.5.6.7"],
-)  # fmt: skip
+@cases("name",
+     "libcurl.so.4", "libcups.so.2", "libcudadebugger.so.1", "libnccl-net.so", "libcudart_static.a", "cudnn.so",
+     "libcudnn.so.9.py", "libcudnn.so.9\n", "libnvToolsExt.so.x", "libcudart.so.1.2.3.4.5.6.7")  # fmt: skip
 def test_names_of_other_files(name: str) -> None:
     assert family_of(name) is None
 

@@ -1,11 +1,8 @@
-"""The CUDA probe: its decisions with a made-up driver API, its two ways to call one with a made-up libcuda.
-
-The made-up libcuda (``fake_libcuda.c``) is compiled here and called in child processes, by the real cuda.bindings and
-directly; where there is no C compiler these tests are skipped.
-"""
+"""The CUDA probe: its decisions, its two ways to call, and which library file is mapped."""
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -18,7 +15,9 @@ import pytest
 from envcheck.snapshot import ApiResult, Gpu, Snapshot
 from probes import cuda
 from probes.driver_apis.cuda import Answer
+from probes.driver_apis.loaded import is_missing, mapped, why_not_loadable
 from probes.kit.bus_id import canonical_bus_id
+from tests.every import cases
 from tests.probes.fake_parent import run_child
 
 Run = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -129,8 +128,7 @@ def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: Run) -> None:
     assert (gpu.pci_bus_id, gpu.cuda_ordinal, gpu.compute_capability) == ("0000:1b:00.0", 0, "9.0")
     assert (gpu.name, gpu.uuid, gpu.sm_count, gpu.memory) == (None, None, None, None)
     assert snapshot.driver
-    assert snapshot.driver.cuda_devices == 2
-    assert snapshot.disagreements == ()
+    assert (snapshot.driver.cuda_devices, snapshot.disagreements) == (2, ())
 
 
 def test_peers_reach_each_other_if_both_ways_are_allowed(ask: Run) -> None:
@@ -151,7 +149,7 @@ def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: Run) -> None:
     assert one_gpu.fabric is None
 
 
-@pytest.mark.parametrize("code", [3, 802, 803, 804, 999])
+@cases("code", 3, 802, 803, 804, 999)
 def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: Run, code: int) -> None:
     api = FakeApi(failing={"init": code})
     snapshot, done = ask(api)
@@ -200,12 +198,10 @@ def test_a_version_that_is_not_told_is_unknown(ask: Run) -> None:
     assert snapshot.driver.cuda is None
 
 
-@pytest.mark.parametrize(
-    ("complaint", "status"),
-    [
-        ("libcuda.so.1: cannot open shared object file: No such file or directory", "absent"),
-        ("/usr/lib/libcuda.so.1: invalid ELF header", "ok"),
-    ],
+@cases(
+    "complaint, status",
+    ("libcuda.so.1: cannot open shared object file: No such file or directory", "absent"),
+    ("/usr/lib/libcuda.so.1: invalid ELF header", "ok"),
 )
 def test_a_libcuda_that_cannot_be_loaded(
     run_probe: Run, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
@@ -220,17 +216,10 @@ def test_a_libcuda_that_cannot_be_loaded(
     assert done["status"] == status
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"),
-    [
-        ("0000:1B:00.0", "0000:1b:00.0"),
-        ("00000000:1B:00.0", "0000:1b:00.0"),
-        ("00010000:01:1F.7", "10000:01:1f.7"),
-        ("1B:00.0", None),
-        ("", None),
-        ("0000:1b:00.8", None),
-    ],
-)
+@cases("text, canonical",
+    ("0000:1B:00.0", "0000:1b:00.0"), ("00000000:1B:00.0", "0000:1b:00.0"), ("00010000:01:1F.7", "10000:01:1f.7"),
+    ("1B:00.0", None), ("", None), ("0000:1b:00.8", None),
+)  # fmt: skip
 def test_bus_ids(text: str, canonical: str | None) -> None:
     assert canonical_bus_id(text) == canonical
 
@@ -258,37 +247,90 @@ def through(folder: Path, *, bindings: bool = True, **variables: str) -> Snapsho
     return ran.snapshot
 
 
-@pytest.mark.parametrize("bindings", [True, False])
+@cases("bindings", True, False)
 def test_a_libcuda_is_asked_through_the_bindings_and_directly(libcuda: Path, *, bindings: bool) -> None:
     snapshot = through(libcuda, bindings=bindings, FAKE_COUNT="2", FAKE_BUS="0000:43:00.0 0000:1B:00.0")
     result = started(snapshot)
-    assert (result.code, result.name) == (0, "CUDA_SUCCESS")
-    assert result.library == str((libcuda / "libcuda.so.1").resolve())
+    assert (result.code, result.name, result.library) == (0, "CUDA_SUCCESS", str((libcuda / "libcuda.so.1").resolve()))
     first, second = gpus(snapshot)
     assert (first.pci_bus_id, second.pci_bus_id) == ("0000:43:00.0", "0000:1b:00.0")
     assert (first.cuda_ordinal, second.cuda_ordinal) == (0, 1)
     assert first.uuid == "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f"
-    assert (first.name, first.compute_capability, first.sm_count) == ("NVIDIA H200", "9.0", 132)
-    assert first.errors == ()
+    assert (first.name, first.compute_capability, first.sm_count, first.errors) == ("NVIDIA H200", "9.0", 132, ())
     assert snapshot.driver
     assert (snapshot.driver.cuda, snapshot.driver.cuda_devices) == ("13.0", 2)
 
 
-@pytest.mark.parametrize("bindings", [True, False])
+@cases("bindings", True, False)
 def test_statuses_of_a_libcuda_keep_name_and_text(libcuda: Path, *, bindings: bool) -> None:
     result = started(through(libcuda, bindings=bindings, FAKE_INIT="802"))
-    assert (result.code, result.name) == (802, "CUDA_ERROR_SYSTEM_NOT_READY")
-    assert result.text == "system not yet initialized"
+    assert (result.code, result.name, result.text) == (802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized")
 
 
-@pytest.mark.parametrize("bindings", [True, False])
+@cases("bindings", True, False)
 def test_a_status_that_nobody_knows_stays_a_number(libcuda: Path, *, bindings: bool) -> None:
     result = started(through(libcuda, bindings=bindings, FAKE_INIT="4711"))
     assert (result.code, result.name) == (4711, "")
 
 
-@pytest.mark.parametrize("bindings", [True, False])
+@cases("bindings", True, False)
 def test_a_device_that_is_lost_after_the_start(libcuda: Path, *, bindings: bool) -> None:
     (gpu,) = gpus(through(libcuda, bindings=bindings, FAKE_LOST="999"))
     assert (gpu.label, gpu.cuda_ordinal, gpu.pci_bus_id) == ("cuda-0", 0, None)
     assert {error.code for error in gpu.errors} == {999}
+
+
+# --- Which library file is mapped, and why one is not ---------------------------------------------------------------
+
+MAPS = """\
+5581-5582 r--p 00000000 00:1f 1234                       /usr/bin/python3.11
+7f01-7f02 rw-p 00000000 00:00 0
+7f02-7f03 r-xp 00000000 00:1f 2001                       {folder}/libcudart.so.12
+7f03-7f04 r-xp 00000000 00:1f 2002                       {folder}/with blank/libcuda.so.580.1
+7f04-7f05 r-xp 00000000 00:1f 2003                       {folder}/libcuda.so.1
+7f05-7f06 rw-p 00000000 00:00 0                          [heap]
+"""
+
+
+def test_the_first_file_with_the_stem_is_named(tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    maps.write_text(MAPS.format(folder=tmp_path))
+    assert mapped("libcuda.so", str(maps)) == str(tmp_path / "with blank/libcuda.so.580.1")
+    assert mapped("libnvidia-ml.so", str(maps)) is None
+    assert mapped("libcuda.so", str(tmp_path / "missing")) is None
+
+
+def test_links_are_resolved_and_strange_names_stay_printable(tmp_path: Path) -> None:
+    (tmp_path / "libcuda.so.580.1").touch()
+    (tmp_path / "libcuda.so.1").symlink_to("libcuda.so.580.1")
+    maps = tmp_path / "maps"
+    maps.write_bytes(f"1-2 r-xp 0 00:1f 1 {tmp_path}/libcuda.so.1\n".encode())
+    assert mapped("libcuda.so", str(maps)) == str(tmp_path / "libcuda.so.580.1")
+    maps.write_bytes(b"1-2 r-xp 0 00:1f 1 /\xff/libcuda.so.1\n")
+    assert mapped("libcuda.so", str(maps)) == "/\ufffd/libcuda.so.1"
+
+
+def test_this_process_has_the_c_library_mapped() -> None:
+    assert ctypes.CDLL(None)
+    path = mapped("libc.so") or mapped("ld-linux-x86-64.so") or mapped("ld-linux-aarch64.so")
+    assert path
+    assert Path(path).is_file()
+
+
+def test_the_loaders_words(tmp_path: Path) -> None:
+    soname = "libof-no-such-thing.so.9"
+    complaint = why_not_loadable(soname)
+    assert complaint
+    assert is_missing(soname, complaint)
+    torn = tmp_path / "libtorn.so.1"
+    torn.write_text("no library")
+    complaint = why_not_loadable(str(torn))
+    assert complaint
+    assert not is_missing("libtorn.so.1", complaint)
+
+
+def test_a_library_that_loads_has_nothing_against_it() -> None:
+    path = mapped("libc.so")
+    if path is None:
+        pytest.skip("no libc.so among the mapped files")
+    assert why_not_loadable(path) is None

@@ -13,6 +13,7 @@ from envcheck.snapshot import Snapshot
 from probes import nvml
 from probes.kit.out import Out
 from probes.kit.tree import Tree
+from tests.every import cases
 from tests.probes import fake_gpus
 from tests.probes.fake_gpus import h200, kepler, pci_info, switched_h200
 from tests.probes.fake_nvml import FakeLibrary, Status, Typed, binding, listed
@@ -44,8 +45,7 @@ def test_identity_of_a_healthy_gpu(ask: Ask) -> None:
     assert (gpu.index, gpu.minor, gpu.label, gpu.errors) == (0, 0, None, ())
     assert (gpu.name, gpu.brand, gpu.architecture, gpu.compute_capability) == ("NVIDIA H200", "nvidia", "hopper", "9.0")
     assert (gpu.serial, gpu.vbios) == ("1653724057450", "96.00.A5.00.1A")
-    assert (gpu.part_number, gpu.gsp_firmware) == ("692-2G520-0282-000", "580.159.04")
-    assert gpu.cores == 16896
+    assert (gpu.part_number, gpu.gsp_firmware, gpu.cores) == ("692-2G520-0282-000", "580.159.04", 16896)
 
 
 def test_modes_of_a_healthy_gpu(ask: Ask) -> None:
@@ -176,8 +176,7 @@ def test_symbols_that_the_driver_lacks_say_nothing_about_the_gpu(ask: Ask) -> No
     assert gpu.temperature
     assert gpu.throttle
     assert (gpu.memory.total, gpu.memory.reserved, gpu.temperature.gpu) == (143771 << 20, None, 33.0)
-    assert gpu.throttle.reasons == ("gpu_idle",)
-    assert (gpu.addressing_mode, gpu.fabric) == (None, None)
+    assert (gpu.throttle.reasons, gpu.addressing_mode, gpu.fabric) == (("gpu_idle",), None, None)
     assert not {"addressing_mode", "fabric", "memory.reserved"} & set(gpu.not_supported)
     assert gpu.errors == ()
     assert result[0].driver
@@ -283,9 +282,7 @@ def test_marks_for_no_value_are_not_values(ask: Ask) -> None:
     assert (gpu.processes[0].pid, gpu.processes[0].memory) == (7, None)
 
 
-@pytest.mark.parametrize(
-    ("domain", "shown"), [(0, "0000:1b:00.0"), (0xABCD, "abcd:1b:00.0"), (0x10000, "10000:1b:00.0")]
-)
+@cases("domain, shown", (0, "0000:1b:00.0"), (0xABCD, "abcd:1b:00.0"), (0x10000, "10000:1b:00.0"))
 def test_bus_ids_are_canonical(ask: Ask, domain: int, shown: str) -> None:
     assert only_gpu(ask(h200(nvmlDeviceGetPciInfo_v3=pci_info(0x1B, domain=domain)))).pci_bus_id == shown
 

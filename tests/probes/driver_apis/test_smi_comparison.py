@@ -75,10 +75,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
     "temperature.gpu": ("nvmlDeviceGetTemperatureV", {"temperature": 60}),
     "temperature.shutdown": ("nvmlDeviceGetTemperatureThreshold", 60),
     "recovery_action": ("nvmlDeviceGetFieldValues", fake_gpus.fields(f230=Typed(1, 1))),
-    "throttle.seconds hw_thermal_slowdown": (
-        "nvmlDeviceGetFieldValues",
-        fake_gpus.fields(f270=Typed(3, 10**9)),
-    ),
+    "throttle.seconds hw_thermal_slowdown": ("nvmlDeviceGetFieldValues", fake_gpus.fields(f270=Typed(3, 10**9))),
     "fabric.state": ("nvmlDeviceGetGpuFabricInfoV", fabric(0, 3, 0)),
     "nvmlDeviceGetVbiosVersion": ("nvmlDeviceGetVbiosVersion", Status(999)),
 }

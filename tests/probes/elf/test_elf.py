@@ -16,6 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 
 from probes.elf.library import Elf, ElfError, open_elf
+from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"
 WITH_SECTIONS = ["new.so", "linked.so", "aarch64.so", "x86.so", "s390x.so", "powerpc.so", "program"]
@@ -65,8 +66,7 @@ class Oracle:
 def assert_same_dynamic_section(elf: Elf, said: Oracle) -> None:
     assert elf.needed == tuple(tag.needed for tag in said.tags("DT_NEEDED"))
     assert elf.soname == next((tag.soname for tag in said.tags("DT_SONAME")), None)
-    assert elf.rpath == said.folders("DT_RPATH")
-    assert elf.runpath == said.folders("DT_RUNPATH")
+    assert (elf.rpath, elf.runpath) == (said.folders("DT_RPATH"), said.folders("DT_RUNPATH"))
     assert elf.no_default_lib == any(tag.entry.d_val & 0x800 for tag in said.tags("DT_FLAGS_1"))
 
 
@@ -74,14 +74,12 @@ def assert_same(path: Path) -> None:
     with path.open("rb") as file, open_elf(os.fspath(path)) as elf:
         said = Oracle(file)
         assert (elf.bits, elf.size) == (said.elf.elfclass, path.stat().st_size)
-        names = [section.name for section in said.elf.iter_sections()]
-        assert [section.name for section in elf.section_list] == names
+        assert [section.name for section in elf.section_list] == [section.name for section in said.elf.iter_sections()]
         assert elf.sections == {
             section.name: (section["sh_offset"], 0 if section["sh_type"] == "SHT_NOBITS" else section["sh_size"])
             for section in reversed(list(said.elf.iter_sections()))
         }
-        assert elf.version_needs == said.versions_needed()
-        assert elf.version_definitions == said.versions_defined()
+        assert (elf.version_needs, elf.version_definitions) == (said.versions_needed(), said.versions_defined())
         assert_same_dynamic_section(elf, said)
 
 
@@ -117,18 +115,16 @@ def test_rpath_and_runpath_are_told_apart() -> None:
         assert (elf.rpath, elf.runpath, elf.no_default_lib) == (("/opt/old", "$ORIGIN"), (), False)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("new.so", (64, "x86_64", "shared")),
-        ("aarch64.so", (64, "aarch64", "shared")),
-        ("x86.so", (32, "i386", "shared")),
-        ("s390x.so", (64, "s390", "shared")),
-        ("powerpc.so", (32, "ppc", "shared")),
-        ("program", (64, "x86_64", "executable")),
-        ("library.o", (64, "x86_64", "relocatable")),
-        ("sm_80-cuda-13.0.cubin", (64, "cuda", "executable")),
-    ],
+@cases(
+    "name, expected",
+    ("new.so", (64, "x86_64", "shared")),
+    ("aarch64.so", (64, "aarch64", "shared")),
+    ("x86.so", (32, "i386", "shared")),
+    ("s390x.so", (64, "s390", "shared")),
+    ("powerpc.so", (32, "ppc", "shared")),
+    ("program", (64, "x86_64", "executable")),
+    ("library.o", (64, "x86_64", "relocatable")),
+    ("sm_80-cuda-13.0.cubin", (64, "cuda", "executable")),
 )
 def test_machines_and_kinds(name: str, expected: tuple[int, str, str]) -> None:
     with open_elf(os.fspath(FILES / name)) as elf:

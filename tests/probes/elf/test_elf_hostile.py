@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from probes.elf import dynamic, tables
 from probes.elf.library import Elf, ElfError, open_elf
+from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
 from tests.probes.tiny_elf import BASE, HEADER, library
 from tests.thorough import examples
@@ -83,7 +84,7 @@ def test_every_length(tmp_path: Path, name: str) -> None:
         ask(path)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x7f", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(9), b"text" * 100, b"MZ"])
+@cases("data", b"", b"\x7f", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(9), b"text" * 100, b"MZ")
 def test_no_elf_file(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
@@ -178,14 +179,12 @@ def test_long_names_share_an_allowance(tmp_path: Path) -> None:
     assert cost.bytes < 8 * dynamic.STRINGS_LIMIT
 
 
-@pytest.mark.parametrize(
-    ("entries", "question", "problem"),
-    [
-        ([(1, 5), (5, BASE), (10, 1 << 63)], "needed", "a name of its dynamic section does not end"),
-        ([(1, 500), (5, BASE), (10, 16)], "needed", "outside the table of names"),
-        ([(1, 1)], "needed", "outside the table of names"),
-        ([(1, 1), (5, 1 << 63), (10, 16)], "needed", "points outside what is loaded"),
-    ],
+@cases(
+    "entries, question, problem",
+    ([(1, 5), (5, BASE), (10, 1 << 63)], "needed", "a name of its dynamic section does not end"),
+    ([(1, 500), (5, BASE), (10, 16)], "needed", "outside the table of names"),
+    ([(1, 1)], "needed", "outside the table of names"),
+    ([(1, 1), (5, 1 << 63), (10, 16)], "needed", "points outside what is loaded"),
 )
 def test_entries_that_lead_nowhere(tmp_path: Path, entries: list[tuple[int, int]], question: str, problem: str) -> None:
     (tmp_path / "library").write_bytes(library(entries, b"\xff" * 64))

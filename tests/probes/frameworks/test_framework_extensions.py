@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Framework
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
 SO = "cpython-312-x86_64-linux-gnu.so"
@@ -28,16 +29,11 @@ def torch(tree: Frameworks, cuda: str = "12.8") -> None:
     tree.package({"torch/__init__.py": "", "torch/version.py": version}, "torch", "2.8.0")
 
 
-@pytest.mark.parametrize("name", ["torchvision", "torchaudio"])
-@pytest.mark.parametrize(
-    ("label", "expected"),
-    [
-        ("+cu124", ("12.4", False, None)),
-        ("+cpu", (None, True, None)),
-        ("+rocm6.2", (None, False, "6.2")),
-        ("", (None, None, None)),
-    ],
-)
+@cases("name", "torchvision", "torchaudio")
+@cases("label, expected",
+    ("+cu124", ("12.4", False, None)), ("+cpu", (None, True, None)), ("+rocm6.2", (None, False, "6.2")),
+    ("", (None, None, None)),
+)  # fmt: skip
 def test_the_family_of_torch(tree: Frameworks, name: str, label: str, expected: tuple[Any, ...]) -> None:
     files: Files = {
         f"{name}/__init__.py": "",
@@ -130,14 +126,12 @@ def test_vllm(tree: Frameworks) -> None:
     assert [path.rpartition("/")[2] for path in found.binaries or ()] == ["_C.abi3.so", "vllm_flash_attn_c.abi3.so"]
 
 
-@pytest.mark.parametrize(
-    ("version", "cuda", "built_for"),
-    [
-        ("2.7.4.post1+cu12torch2.5cxx11abiFALSE", "12", {"torch": "2.5"}),
-        ("2.5.8+cu123torch2.3cxx11abiTRUE", "12.3", {"torch": "2.3"}),
-        ("2.3.6+cu118torch2.1cxx11abiFALSE", "11.8", {"torch": "2.1"}),
-        ("2.8.3", None, {}),
-    ],
+@cases(
+    "version, cuda, built_for",
+    ("2.7.4.post1+cu12torch2.5cxx11abiFALSE", "12", {"torch": "2.5"}),
+    ("2.5.8+cu123torch2.3cxx11abiTRUE", "12.3", {"torch": "2.3"}),
+    ("2.3.6+cu118torch2.1cxx11abiFALSE", "11.8", {"torch": "2.1"}),
+    ("2.8.3", None, {}),
 )
 def test_flash_attention_by_the_label_of_its_version(
     tree: Frameworks, version: str, cuda: str | None, built_for: dict[str, str]
@@ -197,13 +191,11 @@ def bitsandbytes(tree: Frameworks, *numbers: str, nearest: bool = False) -> None
     tree.package({**files, **own}, "bitsandbytes", "0.50.2", requires("torch<3,>=2.4"))
 
 
-@pytest.mark.parametrize(
-    ("there", "wanted", "chosen"),
-    [
-        (("cuda124", "cuda128"), "12.8", "128"),
-        (("cuda118", "cuda124", "cuda126"), "12.8", "126"),
-        (("cuda121", "cuda130"), "12.0", "121"),
-    ],
+@cases(
+    "there, wanted, chosen",
+    (("cuda124", "cuda128"), "12.8", "128"),
+    (("cuda118", "cuda124", "cuda126"), "12.8", "126"),
+    (("cuda121", "cuda130"), "12.0", "121"),
 )
 def test_bitsandbytes_takes_the_library_for_torchs_cuda(
     tree: Frameworks, there: tuple[str, ...], wanted: str, chosen: str
@@ -269,8 +261,7 @@ def test_a_deepspeed_that_saw_no_torch_when_it_was_built(tree: Frameworks) -> No
     info = f"version='0.19.8'\ninstalled_ops={{}}\ntorch_info={torch_info}\n"
     files: Files = {"deepspeed/git_version_info_installed.py": info, "deepspeed/ops/__init__.py": ""}
     tree.package({**files, "deepspeed/__init__.py": ""}, "deepspeed", "0.19.8")
-    found = tree.only()
-    assert told(found, "cuda", "built_for", "binaries", "cpu_only") == (None, {}, (), None)
+    assert told(tree.only(), "cuda", "built_for", "binaries", "cpu_only") == (None, {}, (), None)
 
 
 def test_transformer_engine_and_its_parts(tree: Frameworks) -> None:

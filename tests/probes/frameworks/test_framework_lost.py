@@ -14,6 +14,7 @@ from probes.loader.script import Event
 from probes.loader.setup import System
 from probes.loader.symbols import unresolved
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 from tests.probes.tiny_elf import tiny_elf
 
@@ -48,9 +49,7 @@ def test_a_whole_package_is_not_incomplete(tree: Frameworks) -> None:
     assert gone(tree) == (False, None)
 
 
-@pytest.mark.parametrize(
-    "name", ["torch/__init__.py", _C, "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cuda.so.1.2"]
-)
+@cases("name", "torch/__init__.py", _C, "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cuda.so.1.2")
 def test_a_file_that_the_import_takes_is_gone(tree: Frameworks, name: str) -> None:
     assert gone(tree, name) == (True, f"files that its RECORD lists are gone: {name}")
 
@@ -90,7 +89,7 @@ def test_a_library_for_another_processor_is_refused_and_not_looked_for(tmp_path:
     assert "unfound" not in load
 
 
-@pytest.mark.parametrize("kept", [70, 240, -1])
+@cases("kept", 70, 240, -1)
 def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> None:
     whole = tiny_elf(["libc.so.6"], soname="libcut.so")
     place = tmp_path / "libcut.so"
@@ -110,8 +109,7 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
 
 
 def image(path: str, *needed: str) -> Image:
-    head = ElfInfo(path, Identity(1, hash(path)), needed=needed)
-    return Image(path, head, None, "rpath")
+    return Image(path, ElfInfo(path, Identity(1, hash(path)), needed=needed), None, "rpath")
 
 
 @pytest.fixture(autouse=True)
@@ -137,8 +135,7 @@ def test_symbols_are_not_missed_where_a_library_of_pytorch_lacks_another(tmp_pat
     extension = image("/site/torchvision/_C.so", "libtorch_cpu.so")
     base = image("/site/torch/lib/libtorch_cuda.so", "libcublas.so.12")
     own = Request("/site/torchvision/_C.so", None, extension)
-    lost = Request("libcublas.so.12", base, None)
-    assert asked(tmp_path, own, lost, images=("/site/torch/lib/libc10.so",)) is None
+    assert asked(tmp_path, own, Request("libcublas.so.12", base, None), images=("/site/torch/lib/libc10.so",)) is None
 
 
 def test_symbols_are_missed_where_pytorch_is_loaded_whole(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import Frameworks, requires
 
 CHECK = """
@@ -41,7 +40,7 @@ def test_a_release_that_refuses_to_be_imported_without_bindings_needs_those_of_o
     assert asked(tmp_path, CHECK) == EACH
 
 
-@pytest.mark.parametrize("off", ["0", "False"])
+@cases("off", "0", "False")
 def test_unless_a_variable_turns_that_off(tmp_path: Path, off: str) -> None:
     assert asked(tmp_path, CHECK, NUMBA_CUDA_USE_NVIDIA_BINDING=off) is None
 

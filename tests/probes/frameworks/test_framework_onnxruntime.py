@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Framework
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
 CAPI = "onnxruntime/capi"
@@ -53,16 +54,13 @@ def test_the_cpu_package(tree: Frameworks) -> None:
     tree.package(cpu_files(), "onnxruntime", "1.31.1")
     found = tree.only()
     assert (found.name, found.version, found.cpu_only) == ("onnxruntime", "1.31.1", True)
-    assert (found.providers, found.cuda, found.problem) == (("CPU",), None, None)
-    assert found.binaries == (f"{SITE}/{STATE}",)
+    assert (found.providers, found.cuda, found.problem, found.binaries) == (("CPU",), None, None, (f"{SITE}/{STATE}",))
 
 
-@pytest.mark.parametrize(
-    ("code", "call"),
-    [
-        ("def preload_dlls(cuda: bool = True):\n    pass\n", "onnxruntime.preload_dlls()"),
-        ("# def preload_dlls(): not in this release\n", None),
-    ],
+@cases(
+    "code, call",
+    ("def preload_dlls(cuda: bool = True):\n    pass\n", "onnxruntime.preload_dlls()"),
+    ("# def preload_dlls(): not in this release\n", None),
 )
 def test_the_call_that_loads_libraries_of_wheels(tree: Frameworks, code: str, call: str | None) -> None:
     tree.package({**gpu_files(), "onnxruntime/__init__.py": code}, "onnxruntime-gpu", "1.31.1")

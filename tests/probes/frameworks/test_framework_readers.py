@@ -1,4 +1,4 @@
-"""Frameworks as their files describe them. The files are constructed; what they say is what the wheels named say."""
+"""Frameworks as their files describe them, and that a reader is one file of its folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+import probes.frameworks
 from envcheck.snapshot import Framework
+from probes.installations import catalog
+from probes.installations.catalog import KINDS, kinds
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
 
@@ -145,10 +149,7 @@ def test_jax_with_a_plugin(tree: Frameworks) -> None:
     part = found["jax-cuda12-plugin"]
     assert told(part, "version", "extends", "cuda", "problem") == ("0.12.0", "jax", "12", None)
     assert part.built_for == {"jaxlib": "0.12.0"}
-    assert part.binaries == (
-        f"{SITE}/jax_cuda12_plugin/_prng.so",
-        f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so",
-    )
+    assert part.binaries == (f"{SITE}/jax_cuda12_plugin/_prng.so", f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so")
 
 
 def test_a_plugin_without_its_compiler(tree: Frameworks) -> None:
@@ -170,8 +171,7 @@ def test_a_compiler_without_its_plugin(tree: Frameworks) -> None:
 
 def test_a_jaxlib_from_before_the_plugins(tree: Frameworks) -> None:
     jax(tree, "0.4.7+cuda11.cudnn86")
-    found = tree.found()["jax"]
-    assert told(found, "cuda", "cudnn", "cpu_only") == ("11", "8.6", False)
+    assert told(tree.found()["jax"], "cuda", "cudnn", "cpu_only") == ("11", "8.6", False)
 
 
 def test_jaxlib_alone(tree: Frameworks) -> None:
@@ -186,7 +186,7 @@ def test_jax_without_jaxlib(tree: Frameworks) -> None:
     assert found.problem == "jaxlib, which it requires, is not installed"
 
 
-@pytest.mark.parametrize("other", ["jax-rocm7-plugin", "jax-oneapi-plugin", "libtpu", "jax-metal"])
+@cases("other", "jax-rocm7-plugin", "jax-oneapi-plugin", "libtpu", "jax-metal")
 def test_jax_for_another_device_is_not_called_a_build_for_the_cpu(tree: Frameworks, other: str) -> None:
     jax(tree)
     tree.wheel(SITE, other.replace("-", "_"), "0.1")
@@ -219,7 +219,7 @@ def test_cupy(tree: Frameworks) -> None:
     assert [path.rpartition("/")[2].partition(".")[0] for path in found.binaries or ()] == ["cublas", "thrust"]
 
 
-@pytest.mark.parametrize(("name", "cuda"), [("cupy-cuda101", "10.1"), ("cupy-cuda92", "9.2"), ("cupy-cuda13x", "13")])
+@cases("name, cuda", ("cupy-cuda101", "10.1"), ("cupy-cuda92", "9.2"), ("cupy-cuda13x", "13"))
 def test_the_cuda_of_a_cupy_by_its_name(tree: Frameworks, name: str, cuda: str) -> None:
     cupy(tree, name, "{damaged")
     assert told(tree.only(), "name", "cuda") == (name, cuda)
@@ -239,8 +239,7 @@ def test_of_two_cupys_the_one_whose_files_are_there(tree: Frameworks) -> None:
 def test_numba_says_nothing_of_cuda(tree: Frameworks) -> None:
     text = "version_json = '''\n{\n \"dirty\": false,\n \"version\": \"0.68.1\"\n}\n'''  # END VERSION_JSON\n"
     tree.package({"numba/__init__.py": "", "numba/_version.py": text}, "numba", "0.68.1", requires("llvmlite<0.51"))
-    found = tree.only()
-    assert told(found, "version", "cuda", "cpu_only", "requires") == ("0.68.1", None, None, ("llvmlite<0.51",))
+    assert told(tree.only(), "version", "cuda", "cpu_only", "requires") == ("0.68.1", None, None, ("llvmlite<0.51",))
 
 
 def test_numba_cuda(tree: Frameworks) -> None:
@@ -310,13 +309,11 @@ compiled_cuda_archs = [80, 90]
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "expected"),
-    [
-        (OF_2_6_2, "paddlepaddle-gpu", ("2.6.2", "11.8", "8.6.0", False, None)),
-        (OF_3_3_1, "paddlepaddle", ("3.3.1", None, None, True, None)),
-        (WITH_ARCHITECTURES, "paddlepaddle-gpu", ("3.3.1", "12.9", "9.9.0", False, ("sm_80", "sm_90"))),
-    ],
+@cases(
+    "text, name, expected",
+    (OF_2_6_2, "paddlepaddle-gpu", ("2.6.2", "11.8", "8.6.0", False, None)),
+    (OF_3_3_1, "paddlepaddle", ("3.3.1", None, None, True, None)),
+    (WITH_ARCHITECTURES, "paddlepaddle-gpu", ("3.3.1", "12.9", "9.9.0", False, ("sm_80", "sm_90"))),
 )
 def test_paddle(tree: Frameworks, text: str, name: str, expected: tuple[Any, ...]) -> None:
     tree.package({"paddle/__init__.py": "", "paddle/version/__init__.py": text}, name, expected[0])
@@ -346,12 +343,10 @@ def test_ctranslate2_names_its_libraries_among_its_constants(tree: Frameworks) -
     assert len(found.binaries or ()) == 2
 
 
-@pytest.mark.parametrize(
-    ("libraries", "cpu_only"),
-    [
-        (["libggml-base.so", "libggml-cpu.so", "libllama.so", "libggml-cuda.so"], False),
-        (["libggml-base.so", "libggml-cpu.so", "libllama.so", "libggml-vulkan.so"], False),
-    ],
+@cases(
+    "libraries, cpu_only",
+    (["libggml-base.so", "libggml-cpu.so", "libllama.so", "libggml-cuda.so"], False),
+    (["libggml-base.so", "libggml-cpu.so", "libllama.so", "libggml-vulkan.so"], False),
 )
 def test_llama_cpp(tree: Frameworks, libraries: list[str], *, cpu_only: bool) -> None:
     files: dict[str, str | bytes] = {f"llama_cpp/lib/{name}": elf_needing("libc.so.6") for name in libraries}
@@ -360,12 +355,10 @@ def test_llama_cpp(tree: Frameworks, libraries: list[str], *, cpu_only: bool) ->
     assert told(tree.only(), "name", "version", "cpu_only") == ("llama-cpp-python", "0.3.36", cpu_only)
 
 
-@pytest.mark.parametrize(
-    ("name", "libraries", "expected"),
-    [
-        ("cntk-gpu", ["libCntk.Math-2.7.so", "libcudart.so.10.0", "libcudnn.so.7"], ("10.0", "7", False)),
-        ("cntk", ["libCntk.Math-2.7.so"], (None, None, True)),
-    ],
+@cases(
+    "name, libraries, expected",
+    ("cntk-gpu", ["libCntk.Math-2.7.so", "libcudart.so.10.0", "libcudnn.so.7"], ("10.0", "7", False)),
+    ("cntk", ["libCntk.Math-2.7.so"], (None, None, True)),
 )
 def test_cntk(tree: Frameworks, name: str, libraries: list[str], expected: tuple[Any, ...]) -> None:
     files: dict[str, str | bytes] = {f"cntk/libs/{each}": elf_needing("libc.so.6") for each in libraries}
@@ -415,25 +408,23 @@ def test_a_package_on_python_path_shadows_the_installed_one(tree: Frameworks) ->
 # --- conda --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("record", "files", "expected"),
-    [
-        (
-            "jaxlib-0.4.35-cuda124py312h1.json",
-            {"jaxlib/__init__.py": "", "jaxlib/version.py": RELEASED.replace("0.12.0", "0.4.35")},
-            ("jaxlib", "0.4.35", "12.4", False),
-        ),
-        (
-            "tensorflow-base-2.18.0-cuda120py312h1.json",
-            {"tensorflow/__init__.py": "", "tensorflow/python/x.py": ""},
-            ("tensorflow", "2.18.0", "12.0", False),
-        ),
-        (
-            "torchvision-0.20.1-cpu_py312_h1.json",
-            {"torchvision/__init__.py": "", "torchvision/version.py": "__version__ = '0.20.1'\n"},
-            ("torchvision", "0.20.1", None, True),
-        ),
-    ],
+@cases(
+    "record, files, expected",
+    (
+        "jaxlib-0.4.35-cuda124py312h1.json",
+        {"jaxlib/__init__.py": "", "jaxlib/version.py": RELEASED.replace("0.12.0", "0.4.35")},
+        ("jaxlib", "0.4.35", "12.4", False),
+    ),
+    (
+        "tensorflow-base-2.18.0-cuda120py312h1.json",
+        {"tensorflow/__init__.py": "", "tensorflow/python/x.py": ""},
+        ("tensorflow", "2.18.0", "12.0", False),
+    ),
+    (
+        "torchvision-0.20.1-cpu_py312_h1.json",
+        {"torchvision/__init__.py": "", "torchvision/version.py": "__version__ = '0.20.1'\n"},
+        ("torchvision", "0.20.1", None, True),
+    ),
 )
 def test_packages_of_conda(
     tree: Frameworks, record: str, files: dict[str, str | bytes], expected: tuple[Any, ...]
@@ -441,3 +432,50 @@ def test_packages_of_conda(
     tree.package(files)
     tree.file(f"/env/conda-meta/{record}", '{"depends": ["cuda-version >=12.0,<13"]}')
     assert told(tree.only(), "name", "version", "cuda", "cpu_only") == expected
+
+
+# --- A framework reader is one file: what it declares is found by listing the folder --------------------------------
+
+READER = '''"""A framework of this test."""
+
+IMPORTS = ("toy",)
+DISTRIBUTIONS = ("toy-gpu",)
+{order}
+
+def read(site, names):
+    return [{{"name": "toy", "version": "1.0", "path": f"{{site.folders[0]}}/toy", "source": "file " + names[0]}}]
+'''
+
+
+def test_a_reader_is_added_with_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Frameworks(tmp_path / "root")
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "toy_reader.py").write_text(READER.format(order=""))
+    monkeypatch.setattr(probes.frameworks, "__path__", [*probes.frameworks.__path__, str(folder)])
+    monkeypatch.setattr(catalog, "KINDS", (*KINDS, *kinds(str(folder))))
+    assert tree.found() == {}
+    tree.package({"toy/__init__.py": ""}, "toy-gpu", "1.0")
+    assert tree.only().source == "file toy-gpu"
+
+
+def test_those_that_others_build_on_come_first(tmp_path: Path) -> None:
+    for name, order in (("a", ""), ("b", "ORDER = 1"), ("c", "ORDER = 0"), ("_helper", "")):
+        (tmp_path / f"{name}.py").write_text(READER.format(order=order))
+    assert [kind.module for kind in kinds(str(tmp_path))] == ["c", "b", "a"]
+    assert KINDS[0].module == "torch"
+    assert [kind.module for kind in KINDS if kind.order == KINDS[0].order] == ["torch"]
+
+
+@cases("missing", "IMPORTS", "DISTRIBUTIONS")
+def test_a_reader_that_declares_nothing_is_named(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "toy.py").write_text(READER.format(order="").replace(missing, "SOMETHING"))
+    with pytest.raises(ValueError, match=r"toy\.py declares no"):
+        kinds(str(tmp_path))
+
+
+def test_declarations_are_what_an_import_would_give() -> None:
+    for kind in KINDS:
+        module = __import__(f"probes.frameworks.{kind.module}", fromlist=["read"])
+        assert (kind.imported, kind.distributions) == (module.IMPORTS, module.DISTRIBUTIONS)
+        assert getattr(module, "ORDER", 2) == kind.order

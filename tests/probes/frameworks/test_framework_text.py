@@ -6,40 +6,38 @@ import time
 from pathlib import Path
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.installations import text
 from probes.owners.requirements import cuda_major, libraries_of, pinned, relevant_lines
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
 
-@pytest.mark.parametrize(
-    ("content", "value"),
-    [
-        ("x = '1.2'", "1.2"),
-        ('__y__ = x = "1.2"\n', "1.2"),
-        ("x = y = '1.2'\n", "1.2"),
-        ("x: str = '1.2'\n", "1.2"),
-        ("x: Optional[str] = None\nx2 = 3\n", None),
-        ("x    = '1.2'\n", "1.2"),
-        ("x = {'a': [1, 2]}\n", {"a": [1, 2]}),
-        ("x = collections.OrderedDict([('a', True)])\n", {"a": True}),
-        ("x = OrderedDict([('a', True)])\n", {"a": True}),
-        ("    x = '1.2'\n", None),
-        ("x = '1.2'\nx = '1.3'\n", None),
-        ("x = get()\n", None),
-        ("x = __import__('os').system('true')\n", None),
-        ("x == '1.2'\n", None),
-        ("x = (\n", None),
-        ("x = " + "[" * 5000 + "\n", None),
-        ("x = '" + "a" * 20000 + "'\n", None),
-        ("x = collections.OrderedDict(7)\n", None),
-        ("x = collections.OrderedDict([1, 2])\n", None),
-        ("x = '\\d'\n", "\\d"),
-        ("", None),
-    ],
+@cases(
+    "content, value",
+    ("x = '1.2'", "1.2"),
+    ('__y__ = x = "1.2"\n', "1.2"),
+    ("x = y = '1.2'\n", "1.2"),
+    ("x: str = '1.2'\n", "1.2"),
+    ("x: Optional[str] = None\nx2 = 3\n", None),
+    ("x    = '1.2'\n", "1.2"),
+    ("x = {'a': [1, 2]}\n", {"a": [1, 2]}),
+    ("x = collections.OrderedDict([('a', True)])\n", {"a": True}),
+    ("x = OrderedDict([('a', True)])\n", {"a": True}),
+    ("    x = '1.2'\n", None),
+    ("x = '1.2'\nx = '1.3'\n", None),
+    ("x = get()\n", None),
+    ("x = __import__('os').system('true')\n", None),
+    ("x == '1.2'\n", None),
+    ("x = (\n", None),
+    ("x = " + "[" * 5000 + "\n", None),
+    ("x = '" + "a" * 20000 + "'\n", None),
+    ("x = collections.OrderedDict(7)\n", None),
+    ("x = collections.OrderedDict([1, 2])\n", None),
+    ("x = '\\d'\n", "\\d"),
+    ("", None),
 )
 def test_assigned(content: str, value: object) -> None:
     assert text.assigned(content, "x") == value
@@ -60,75 +58,51 @@ def test_a_long_line_takes_no_long_time() -> None:
     assert time.perf_counter() - began < 10
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("12.5.1", "12.5"),
-        ("12", "12"),
-        ("12.x", "12"),
-        ("11.8", "11.8"),
-        ("0.0", None),
-        ("False", None),
-        (None, None),
-        (12, None),
-        ("\x1b[2J", None),
-        ("12.4\n", None),
-    ],
-)
+@cases("value, expected",
+    ("12.5.1", "12.5"), ("12", "12"), ("12.x", "12"), ("11.8", "11.8"), ("0.0", None), ("False", None), (None, None),
+    (12, None), ("\x1b[2J", None), ("12.4\n", None),
+)  # fmt: skip
 def test_versions_of_cuda(value: object, expected: str | None) -> None:
     assert text.cuda_version(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (1208, "12.8"),
-        (1201, "12.1"),
-        (12080, "12.8"),
-        (902, "9.2"),
-        (True, None),
-        (None, None),
-        ("1208", None),
-        (5, None),
-    ],
-)
+@cases("value, expected",
+    (1208, "12.8"), (1201, "12.1"), (12080, "12.8"), (902, "9.2"), (True, None), (None, None), ("1208", None),
+    (5, None),
+)  # fmt: skip
 def test_cuda_as_one_number(value: object, expected: str | None) -> None:
     assert text.cuda_of_number(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
-        ("2.7.4.post1+cu12torch2.5cxx11abiFALSE", {"cuda": "12", "torch": "2.5"}),
-        ("0.20.1+cu124", {"cuda": "12.4"}),
-        ("0.11.0+cu102", {"cuda": "10.2"}),
-        ("0.4+cu92", {"cuda": "9.2"}),
-        ("0.20.1", {}),
-        ("0.20.1+cpu", {}),
-        (None, {}),
-    ],
+@cases(
+    "version, expected",
+    ("2.7.4.post1+cu12torch2.5cxx11abiFALSE", {"cuda": "12", "torch": "2.5"}),
+    ("0.20.1+cu124", {"cuda": "12.4"}),
+    ("0.11.0+cu102", {"cuda": "10.2"}),
+    ("0.4+cu92", {"cuda": "9.2"}),
+    ("0.20.1", {}),
+    ("0.20.1+cpu", {}),
+    (None, {}),
 )
 def test_labels(version: str | None, expected: dict[str, str]) -> None:
     assert text.label(version) == expected
 
 
-@pytest.mark.parametrize(
-    ("lines", "version"),
-    [
-        (["torch==2.5.1"], "2.5.1"),
-        (["torch (==2.5.1)"], "2.5.1"),
-        (["torch ==2.5.1 ; python_version > '3'"], "2.5.1"),
-        (["torch<2.15.0,>=2.14.0"], "2.14"),
-        (["torch (<2.6.0,>=2.5.0)"], "2.5"),
-        (["torch>=2.4,<3"], None),
-        (["torch>=2.14.1,<2.15"], None),
-        (["torch>=2.4"], None),
-        (["torch==2.5.*"], None),
-        (["torch==2.5.1; extra == 'all'"], None),
-        (["torch==2.5.1; os == 'a'", "torch==2.5.0; os == 'b'"], None),
-        (["torchvision==0.20.1"], None),
-        (["", "==", "\x00", "torch["], None),
-    ],
+@cases(
+    "lines, version",
+    (["torch==2.5.1"], "2.5.1"),
+    (["torch (==2.5.1)"], "2.5.1"),
+    (["torch ==2.5.1 ; python_version > '3'"], "2.5.1"),
+    (["torch<2.15.0,>=2.14.0"], "2.14"),
+    (["torch (<2.6.0,>=2.5.0)"], "2.5"),
+    (["torch>=2.4,<3"], None),
+    (["torch>=2.14.1,<2.15"], None),
+    (["torch>=2.4"], None),
+    (["torch==2.5.*"], None),
+    (["torch==2.5.1; extra == 'all'"], None),
+    (["torch==2.5.1; os == 'a'", "torch==2.5.0; os == 'b'"], None),
+    (["torchvision==0.20.1"], None),
+    (["", "==", "\x00", "torch["], None),
 )
 def test_pins(lines: list[str], version: str | None) -> None:
     assert pinned(lines, "torch") == version
@@ -208,9 +182,7 @@ def strings(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-@pytest.mark.parametrize(
-    "binary", [b"", b"\x7fELF\x02\x01\x01" + b"\xff" * 300, elf_needing("lib\x1b[2J.so", constants=b"\0")]
-)
+@cases("binary", b"", b"\x7fELF\x02\x01\x01" + b"\xff" * 300, elf_needing("lib\x1b[2J.so", constants=b"\0"))
 def test_hostile_files_are_read_and_say_nothing_that_a_terminal_obeys(tmp_path: Path, binary: bytes) -> None:
     tree = Frameworks(tmp_path)
     for path in TEXTS:

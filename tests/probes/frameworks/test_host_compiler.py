@@ -8,6 +8,7 @@ import pytest
 
 from probes.frameworks.triton import read as read_triton
 from probes.installations.host_compiler import host_compiler
+from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON
 from tests.probes.loader.test_loading_by_name import Tree
 
@@ -55,7 +56,7 @@ def test_what_is_not_there_and_what_is_not_known(tree: Tree) -> None:
     assert host_compiler(tree.site()) == {}
 
 
-@pytest.mark.parametrize("place", ["runtime/build.py", "compiler.py"])
+@cases("place", "runtime/build.py", "compiler.py")
 def test_a_triton_that_compiles_in_c_says_with_what(tree: Tree, place: str) -> None:
     """``compiler.py`` in 2.0, ``runtime/build.py`` in 3.x."""
     tree.text("triton/__init__.py", "__version__ = '3.7.1'\n")

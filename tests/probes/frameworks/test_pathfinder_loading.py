@@ -18,6 +18,7 @@ from probes.kit.tree import Tree
 from probes.loader.script import called, imported, started
 from probes.loader.steps import Ask
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
@@ -50,15 +51,13 @@ class Room:
         shutil.copytree(Path(str(module.__file__)).parent, self.packages / "cuda" / "pathfinder")
 
     def site(self, variables: Mapping[str, str]) -> Site:
-        tree = Tree({"variables": dict(variables)})
-        return Site(tree, str(self.prefix), (str(self.packages),), 0, ())
+        return Site(Tree({"variables": dict(variables)}), str(self.prefix), (str(self.packages),), 0, ())
 
     def loaded(self, *names: str, **variables: str) -> set[str]:
         """Where libraries really lie that a program of this environment has when it has loaded these."""
         command = [str(self.prefix / "bin" / "python"), "-B", "-c", TOLD, *names]
         done = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=True)
-        paths = {line.partition("/")[1] + line.partition("/")[2] for line in done.stdout.splitlines()}
-        return self._libraries(paths)
+        return self._libraries({line.partition("/")[1] + line.partition("/")[2] for line in done.stdout.splitlines()})
 
     def predicted(self, *names: str, **variables: str) -> set[str]:
         site = self.site(variables)
@@ -78,25 +77,23 @@ def room(tmp_path: Path) -> Room:
     return Room(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("files", "asked"),
-    [
-        (["nvidia/cu13/lib/libnvrtc.so.13", f"nvidia/cu13/lib/{BUILTINS}"], ["nvrtc"]),
-        (["nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.2"], ["nvrtc"]),
-        (["nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.8"], ["nvrtc"]),
-        ([f"nvidia/cu13/lib/{name}" for name in CUBLAS] + ["nvidia/cu13/lib/libcurand.so.10"], ["cublas", "curand"]),
-        (["cutensor/lib/libcutensor.so.2", *(f"nvidia/cu13/lib/{name}" for name in CUBLAS)], ["cutensor"]),
-        (
-            [
-                *(f"nvidia/cu13/lib/{name}" for name in CUBLAS),
-                "nvidia/cu13/lib/libcusparse.so.12",
-                "nvidia/cu13/lib/libnvJitLink.so.13",
-                "nvidia/cu13/lib/libcusolver.so.12",
-            ],
-            ["cusolver"],
-        ),
-        (["nvidia/cuda_nvcc/nvvm/lib64/libnvvm.so.4"], ["nvvm"]),
-    ],
+@cases(
+    "files, asked",
+    (["nvidia/cu13/lib/libnvrtc.so.13", f"nvidia/cu13/lib/{BUILTINS}"], ["nvrtc"]),
+    (["nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.2"], ["nvrtc"]),
+    (["nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.8"], ["nvrtc"]),
+    ([f"nvidia/cu13/lib/{name}" for name in CUBLAS] + ["nvidia/cu13/lib/libcurand.so.10"], ["cublas", "curand"]),
+    (["cutensor/lib/libcutensor.so.2", *(f"nvidia/cu13/lib/{name}" for name in CUBLAS)], ["cutensor"]),
+    (
+        [
+            *(f"nvidia/cu13/lib/{name}" for name in CUBLAS),
+            "nvidia/cu13/lib/libcusparse.so.12",
+            "nvidia/cu13/lib/libnvJitLink.so.13",
+            "nvidia/cu13/lib/libcusolver.so.12",
+        ],
+        ["cusolver"],
+    ),
+    (["nvidia/cuda_nvcc/nvvm/lib64/libnvvm.so.4"], ["nvvm"]),
 )
 def test_what_it_loads_is_what_is_predicted(room: Room, files: Sequence[str], asked: Sequence[str]) -> None:
     room.install_pathfinder()
@@ -107,22 +104,16 @@ def test_what_it_loads_is_what_is_predicted(room: Room, files: Sequence[str], as
     assert room.predicted(*asked) == truth
 
 
-TOOLKIT = (
-    "cuda-13.0/lib64/libcudart.so.13",
-    "cuda-13.0/lib64/libcusparseLt.so.0",
-    "cuda-13.0/nvvm/lib64/libnvvm.so.4",
-)
+TOOLKIT = ("cuda-13.0/lib64/libcudart.so.13", "cuda-13.0/lib64/libcusparseLt.so.0", "cuda-13.0/nvvm/lib64/libnvvm.so.4")
 
 
-@pytest.mark.parametrize(
-    ("variables", "asked"),
-    [
-        ({"CUDA_HOME": "toolkit"}, ["nvvm", "cusparseLt"]),
-        ({"CUDA_PATH": "cuda-13.0/"}, ["nvvm"]),
-        ({"LD_LIBRARY_PATH": "cuda-13.0/lib64"}, ["nvvm"]),
-        ({"LD_LIBRARY_PATH": "else/lib", "CUDA_HOME": "toolkit"}, ["nvvm"]),
-        ({"LD_LIBRARY_PATH": "cuda-13.0/nvvm/lib64", "CUDA_HOME": "else"}, ["nvvm"]),
-    ],
+@cases(
+    "variables, asked",
+    ({"CUDA_HOME": "toolkit"}, ["nvvm", "cusparseLt"]),
+    ({"CUDA_PATH": "cuda-13.0/"}, ["nvvm"]),
+    ({"LD_LIBRARY_PATH": "cuda-13.0/lib64"}, ["nvvm"]),
+    ({"LD_LIBRARY_PATH": "else/lib", "CUDA_HOME": "toolkit"}, ["nvvm"]),
+    ({"LD_LIBRARY_PATH": "cuda-13.0/nvvm/lib64", "CUDA_HOME": "else"}, ["nvvm"]),
 )
 def test_a_toolkit_is_its_last_resort(room: Room, variables: Mapping[str, str], asked: Sequence[str]) -> None:
     room.install_pathfinder()
@@ -156,7 +147,7 @@ def test_the_names_asked_for_in_a_toolkit_are_those_of_its_catalogue(room: Room)
     assert not found_in_toolkit(site, "no such library")
 
 
-@pytest.mark.parametrize("text", [b"", b"\xff\0" * 99, b"libcufft.so." + b"9" * 99, b"libcufft.so"])
+@cases("text", b"", b"\xff\0" * 99, b"libcufft.so." + b"9" * 99, b"libcufft.so")
 def test_a_catalogue_without_names_has_it_look_for_none(room: Room, text: bytes) -> None:
     room.shop.at("cuda/pathfinder/_dynamic_libs/descriptor_catalog.py").write_bytes(text)
     assert not found_in_toolkit(room.site({"CUDA_HOME": "/cuda"}), "cufft")
@@ -170,17 +161,15 @@ def test_older_ones_list_the_names_elsewhere(room: Room) -> None:
     assert preload.names == ("libcufft.so.10", "libcufft.so.9")
 
 
-@pytest.mark.parametrize(
-    ("text", "loaded"),
-    [
-        ('dep_basename = "libnvrtc-builtins.so.13.0"', True),
-        ('major, minor = 13, 0\nsibling = f"libnvrtc-builtins.so.{major}.{minor}"', True),
-        ('major, minor = 13, 1\nsibling = f"libnvrtc-builtins.so.{major}.{minor}"', False),
-        ("major, minor = 13, 0", False),
-        ("", False),
-        (b"\xff\0" * 99, False),
-        (None, False),
-    ],
+@cases(
+    "text, loaded",
+    ('dep_basename = "libnvrtc-builtins.so.13.0"', True),
+    ('major, minor = 13, 0\nsibling = f"libnvrtc-builtins.so.{major}.{minor}"', True),
+    ('major, minor = 13, 1\nsibling = f"libnvrtc-builtins.so.{major}.{minor}"', False),
+    ("major, minor = 13, 0", False),
+    ("", False),
+    (b"\xff\0" * 99, False),
+    (None, False),
 )
 def test_builtins_are_loaded_by_the_versions_that_say_so(room: Room, text: str | bytes | None, *, loaded: bool) -> None:
     """Constructed in the form of 1.8, of 1.9, and of versions that load none, as 1.0."""

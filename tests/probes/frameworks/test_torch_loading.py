@@ -8,6 +8,7 @@ import pytest
 
 from probes.installations.torch_files import torch_of
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
 OF_1_13 = """
@@ -128,49 +129,47 @@ def site(tree: Frameworks, text: str | bytes, cuda: str = "13.2") -> Site:
     return Site(tree.view(), "/env", (SITE,), 0, ())
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (OF_1_13, [("libcublas.so.11", "failed", ""), ("libcudnn.so.8", "failed", "")]),
-        (OF_2_5, [("libcublas.so.*[0-9]", "failed", ""), ("libnvToolsExt.so.*[0-9]", "failed", "")]),
-        (
-            OF_2_8,
-            [
-                ("libcudnn.so.*[0-9]", "failed", ""),
-                ("libcufile.so.*[0-9]", "failed", ""),
-                ("libnvrtc.so.*[0-9]", "mapped", "nvidia/cuda_runtime/lib/libcudart.so"),
-            ],
-        ),
-        (
-            OF_2_9,
-            [
-                ("libnccl.so.*[0-9]", "failed", ""),
-                ("libnvToolsExt.so.*[0-9]", "failed", ""),
-                ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
-                ("libnvJitLink.so.*[0-9]", "mapped", "libcudart.so"),
-            ],
-        ),
-        (
-            OF_2_11,
-            [
-                ("libnvrtc-builtins.so.*[0-9]", "failed", ""),
-                ("libnccl.so.*[0-9]", "failed", ""),
-                ("libnvToolsExt.so.*[0-9]", "failed", ""),
-                ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
-                ("libnccl.so.*[0-9]", "mapped", "libcudart.so"),
-                ("libnvToolsExt.so.*[0-9]", "mapped", "libcudart.so"),
-            ],
-        ),
-        (
-            OF_2_15,
-            [
-                ("libcublasLt.so.*[0-9]", "failed", ""),
-                ("libnccl.so.*[0-9]", "failed", ""),
-                ("libcublasLt.so.*[0-9]", "mapped", "libcudart.so"),
-                ("libnccl.so.*[0-9]", "mapped", "libcudart.so"),
-            ],
-        ),
-    ],
+@cases(
+    "text, expected",
+    (OF_1_13, [("libcublas.so.11", "failed", ""), ("libcudnn.so.8", "failed", "")]),
+    (OF_2_5, [("libcublas.so.*[0-9]", "failed", ""), ("libnvToolsExt.so.*[0-9]", "failed", "")]),
+    (
+        OF_2_8,
+        [
+            ("libcudnn.so.*[0-9]", "failed", ""),
+            ("libcufile.so.*[0-9]", "failed", ""),
+            ("libnvrtc.so.*[0-9]", "mapped", "nvidia/cuda_runtime/lib/libcudart.so"),
+        ],
+    ),
+    (
+        OF_2_9,
+        [
+            ("libnccl.so.*[0-9]", "failed", ""),
+            ("libnvToolsExt.so.*[0-9]", "failed", ""),
+            ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
+            ("libnvJitLink.so.*[0-9]", "mapped", "libcudart.so"),
+        ],
+    ),
+    (
+        OF_2_11,
+        [
+            ("libnvrtc-builtins.so.*[0-9]", "failed", ""),
+            ("libnccl.so.*[0-9]", "failed", ""),
+            ("libnvToolsExt.so.*[0-9]", "failed", ""),
+            ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
+            ("libnccl.so.*[0-9]", "mapped", "libcudart.so"),
+            ("libnvToolsExt.so.*[0-9]", "mapped", "libcudart.so"),
+        ],
+    ),
+    (
+        OF_2_15,
+        [
+            ("libcublasLt.so.*[0-9]", "failed", ""),
+            ("libnccl.so.*[0-9]", "failed", ""),
+            ("libcublasLt.so.*[0-9]", "mapped", "libcudart.so"),
+            ("libnccl.so.*[0-9]", "mapped", "libcudart.so"),
+        ],
+    ),
 )
 def test_preloads(tree: Frameworks, text: str, expected: list[tuple[str, str, str]]) -> None:
     found = torch_of(site(tree, text)).preloads
@@ -178,14 +177,12 @@ def test_preloads(tree: Frameworks, text: str, expected: list[tuple[str, str, st
     assert {preload.after for preload in found} == {"libtorch_global_deps.so"}
 
 
-@pytest.mark.parametrize(
-    ("text", "required"),
-    [
-        (OF_2_8, ["libnvrtc"]),
-        (OF_2_9, ["libnvrtc-builtins", "libnvJitLink"]),
-        (OF_2_11, ["libnvrtc-builtins", "libnccl"]),
-        (OF_2_15, []),
-    ],
+@cases(
+    "text, required",
+    (OF_2_8, ["libnvrtc"]),
+    (OF_2_9, ["libnvrtc-builtins", "libnvJitLink"]),
+    (OF_2_11, ["libnvrtc-builtins", "libnccl"]),
+    (OF_2_15, []),
 )
 def test_what_it_stops_at(tree: Frameworks, text: str, required: list[str]) -> None:
     """Where the import goes on without those that are left; where it would end, all that it lacks is told."""
@@ -194,14 +191,12 @@ def test_what_it_stops_at(tree: Frameworks, text: str, required: list[str]) -> N
     assert {preload.when for preload in found if preload.required} <= {"mapped"}
 
 
-@pytest.mark.parametrize(
-    ("text", "folders"),
-    [
-        (OF_2_5, ("nvidia/cublas/lib",)),
-        (OF_2_8, ("nvidia/cudnn/lib", "cudnn/lib")),
-        (OF_2_9, ("nvidia/nccl/lib", "nvidia/cu13/lib")),
-        (OF_2_15, ("nvidia/cublas/lib", "nvidia/cu13/lib", "cublas/lib")),
-    ],
+@cases(
+    "text, folders",
+    (OF_2_5, ("nvidia/cublas/lib",)),
+    (OF_2_8, ("nvidia/cudnn/lib", "cudnn/lib")),
+    (OF_2_9, ("nvidia/nccl/lib", "nvidia/cu13/lib")),
+    (OF_2_15, ("nvidia/cublas/lib", "nvidia/cu13/lib", "cublas/lib")),
 )
 def test_where_it_looks(tree: Frameworks, text: str, folders: tuple[str, ...]) -> None:
     assert torch_of(site(tree, text)).preloads[0].folders == folders
@@ -224,7 +219,7 @@ def test_it_is_read_once(tree: Frameworks) -> None:
     assert torch_of(found) is first
 
 
-@pytest.mark.parametrize("text", ["", "def _preload_cuda_deps\n", OF_2_15.partition("def _load")[0], b"\xff\0" * 500])
+@cases("text", "", "def _preload_cuda_deps\n", OF_2_15.partition("def _load")[0], b"\xff\0" * 500)
 def test_texts_of_another_form_name_nothing(tree: Frameworks, text: str | bytes) -> None:
     assert torch_of(site(tree, text)).preloads == ()
 

@@ -13,6 +13,7 @@ from probes.frameworks import torch
 from probes.installations.torch_files import read_version_file
 from probes.python.distributions import installed_by_conda, installed_in
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.environment_trees import Tree, elf_with_constants
 
 SITE = "/env/lib/python3.11/site-packages"
@@ -45,15 +46,13 @@ def read(tree: Tree, *before: str) -> Framework:
     return found
 
 
-@pytest.mark.parametrize(
-    ("wheel", "expected"),
-    [
-        ("torch-1.13.1", {"version": "1.13.1+cu117", "cuda": "11.7", "cudnn": "8.5.0.96", "nccl": None}),
-        ("torch-2.5.1", {"version": "2.5.1+cu124", "cuda": "12.4", "cudnn": "9.1.0.70", "nccl": "2.21.5"}),
-        ("torch-2.8.0", {"version": "2.8.0+cu128", "cuda": "12.8", "cudnn": "9.10.2.21", "nccl": "2.27.3"}),
-        ("torch-2.11.0", {"version": "2.11.0+cu130", "cuda": "13.0", "cudnn": "9.19.0.56", "nccl": "2.28.9"}),
-        ("torch-2.15.0", {"version": "2.15.0+cu132", "cuda": "13.2", "cudnn": "9.26.0.51", "nccl": "2.30.7"}),
-    ],
+@cases(
+    "wheel, expected",
+    ("torch-1.13.1", {"version": "1.13.1+cu117", "cuda": "11.7", "cudnn": "8.5.0.96", "nccl": None}),
+    ("torch-2.5.1", {"version": "2.5.1+cu124", "cuda": "12.4", "cudnn": "9.1.0.70", "nccl": "2.21.5"}),
+    ("torch-2.8.0", {"version": "2.8.0+cu128", "cuda": "12.8", "cudnn": "9.10.2.21", "nccl": "2.27.3"}),
+    ("torch-2.11.0", {"version": "2.11.0+cu130", "cuda": "13.0", "cudnn": "9.19.0.56", "nccl": "2.28.9"}),
+    ("torch-2.15.0", {"version": "2.15.0+cu132", "cuda": "13.2", "cudnn": "9.26.0.51", "nccl": "2.30.7"}),
 )
 def test_cuda_wheels(tree: Tree, wheel: str, expected: dict[str, Any]) -> None:
     tree.torch(SITE, wheel)
@@ -75,20 +74,18 @@ def test_the_cpu_wheel(tree: Tree) -> None:
     assert found.requires == ()
 
 
-@pytest.mark.parametrize(
-    ("constants", "targets"),
-    [
-        (b"\0sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90\0", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"),
-        (b"std::string ipc_hsm_70 sm_75 sm_120\0", "sm_70 sm_75 sm_120"),
-        (b"\0sm_80 sm_90a compute_90\0", "sm_80 sm_90a compute_90"),
-        (b"\0sm_87\0", "sm_87"),
-        (b"\0sm_80 sm_90\0other\0sm_80 sm_90\0", "sm_80 sm_90"),
-        (b"\0sm_80\0sm_80 sm_90\0", "sm_80 sm_90"),
-        (b"\0sm_80 sm_90\0sm_70 sm_75\0", None),
-        (b"\0sm_80\0sm_90\0", None),
-        (b"\0sm_80 sm_90", None),
-        (b"\0nothing\0", None),
-    ],
+@cases(
+    "constants, targets",
+    (b"\0sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90\0", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"),
+    (b"std::string ipc_hsm_70 sm_75 sm_120\0", "sm_70 sm_75 sm_120"),
+    (b"\0sm_80 sm_90a compute_90\0", "sm_80 sm_90a compute_90"),
+    (b"\0sm_87\0", "sm_87"),
+    (b"\0sm_80 sm_90\0other\0sm_80 sm_90\0", "sm_80 sm_90"),
+    (b"\0sm_80\0sm_80 sm_90\0", "sm_80 sm_90"),
+    (b"\0sm_80 sm_90\0sm_70 sm_75\0", None),
+    (b"\0sm_80\0sm_90\0", None),
+    (b"\0sm_80 sm_90", None),
+    (b"\0nothing\0", None),
 )
 def test_targets_inside_the_library(tree: Tree, constants: bytes, targets: str | None) -> None:
     tree.torch(SITE)
@@ -100,7 +97,7 @@ def test_targets_inside_the_library(tree: Tree, constants: bytes, targets: str |
         assert found.read["gpu_code"] == f"elf {library}"
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + b"\xff" * 200, b"text" * 100])
+@cases("damage", b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + b"\xff" * 200, b"text" * 100)
 def test_a_damaged_library_says_nothing(tree: Tree, damage: bytes) -> None:
     tree.torch(SITE)
     tree.file(f"{SITE}/torch/lib/libtorch_python.so", damage)
@@ -127,8 +124,7 @@ def test_without_a_list_the_gpu_code_itself_counts(tree: Tree) -> None:
     library = f"{SITE}/torch/lib/libtorch_cuda.so"
     tree.file(library, (ELF_FILES / "embedded.so").read_bytes())
     found = read(tree)
-    assert found.gpu_code == EMBEDDED
-    assert found.read["gpu_code"] == f"elf {library}"
+    assert (found.gpu_code, found.read["gpu_code"]) == (EMBEDDED, f"elf {library}")
     tree.file(f"{SITE}/torch/lib/libtorch_python.so", elf_with_constants(b"\0sm_80 sm_90\0"))
     assert read(tree).gpu_code == ("sm_80", "sm_90")
 
@@ -142,20 +138,13 @@ def test_no_torch_at_all(tree: Tree) -> None:
 # --- version.py ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "version", "cuda", "cpu_only"),
-    [
-        ("__version__ = '2.5.0a0+gitabc'\ncuda = '12.4'\nhip = None\n", "2.5.0a0+gitabc", "12.4", False),
-        (
-            "__version__ = '2.6.0a0+df5bbc09d1.nv24.12'\ncuda: str = '12.6'\n",
-            "2.6.0a0+df5bbc09d1.nv24.12",
-            "12.6",
-            False,
-        ),
-        ("__version__ = '2.5.1+rocm6.2'\ncuda = None\nhip = '6.2.41133-dd7f95766'\n", "2.5.1+rocm6.2", None, False),
-        ("__version__ = '2.8.0+xpu'\ncuda = None\nhip = None\nxpu = '20250000'\n", "2.8.0+xpu", None, False),
-        ("__version__ = '2.5.1'\ncuda = hip = None\n", "2.5.1", None, True),
-    ],
+@cases(
+    "text, version, cuda, cpu_only",
+    ("__version__ = '2.5.0a0+gitabc'\ncuda = '12.4'\nhip = None\n", "2.5.0a0+gitabc", "12.4", False),
+    ("__version__ = '2.6.0a0+df5bbc09d1.nv24.12'\ncuda: str = '12.6'\n", "2.6.0a0+df5bbc09d1.nv24.12", "12.6", False),
+    ("__version__ = '2.5.1+rocm6.2'\ncuda = None\nhip = '6.2.41133-dd7f95766'\n", "2.5.1+rocm6.2", None, False),
+    ("__version__ = '2.8.0+xpu'\ncuda = None\nhip = None\nxpu = '20250000'\n", "2.8.0+xpu", None, False),
+    ("__version__ = '2.5.1'\ncuda = hip = None\n", "2.5.1", None, True),
 )
 def test_version_files(tree: Tree, text: str, version: str, cuda: str | None, *, cpu_only: bool) -> None:
     tree.file(f"{SITE}/torch/version.py", text)
@@ -163,23 +152,21 @@ def test_version_files(tree: Tree, text: str, version: str, cuda: str | None, *,
     assert (said.version, said.cuda, said.cpu_only, said.problem) == (version, cuda, cpu_only, None)
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("def broken(:\n", "it is not Python"),
-        (b"__version__ = '2'\0", "it is not Python"),
-        (b"\xff\xfe\xfa", "it is not Python"),
-        ("(" * 5000, "it is not Python"),
-        ("x = " + "-" * 60000 + "1", "it is not Python"),
-        ("", "it assigns no plain __version__"),
-        ("from torch._version import __version__\n", "it assigns no plain __version__"),
-        ("__version__ = 2.5\n", "it assigns no plain __version__"),
-        ("__version__ = '2.5'\n__version__ = '2.6'\n", "it assigns no plain __version__"),
-        ("__version__ = '\\x1b[2J'\n", "it assigns no plain __version__"),
-        ("__version__ = '2.5.1'\n", "it does not say for which CUDA it was built"),
-        ("__version__ = '2.5.1'\ncuda = get()\n", "it does not say for which CUDA it was built"),
-        ("__version__ = '2.5.1'\ncuda = '\\d'\n", "it does not say for which CUDA it was built"),
-    ],
+@cases(
+    "content, problem",
+    ("def broken(:\n", "it is not Python"),
+    (b"__version__ = '2'\0", "it is not Python"),
+    (b"\xff\xfe\xfa", "it is not Python"),
+    ("(" * 5000, "it is not Python"),
+    ("x = " + "-" * 60000 + "1", "it is not Python"),
+    ("", "it assigns no plain __version__"),
+    ("from torch._version import __version__\n", "it assigns no plain __version__"),
+    ("__version__ = 2.5\n", "it assigns no plain __version__"),
+    ("__version__ = '2.5'\n__version__ = '2.6'\n", "it assigns no plain __version__"),
+    ("__version__ = '\\x1b[2J'\n", "it assigns no plain __version__"),
+    ("__version__ = '2.5.1'\n", "it does not say for which CUDA it was built"),
+    ("__version__ = '2.5.1'\ncuda = get()\n", "it does not say for which CUDA it was built"),
+    ("__version__ = '2.5.1'\ncuda = '\\d'\n", "it does not say for which CUDA it was built"),
 )
 def test_version_files_that_tell_too_little(tree: Tree, content: str | bytes, problem: str) -> None:
     tree.file(f"{SITE}/torch/version.py", content)
@@ -298,8 +285,7 @@ def test_pins_that_differ_by_platform_decide_nothing(tree: Tree) -> None:
     more = ["nvidia-nccl-cu12==2.21.*", "nvidia-nccl-cu12>=2.20", "triton ==3.1.0"]
     tree.wheel(SITE, "torch", "2.5.1", "".join(f"Requires-Dist: {line}\n" for line in [*lines, *more]))
     found = read(tree)
-    assert (found.cudnn, found.nccl) == (None, None)
-    assert found.requires == (*lines, *more)
+    assert (found.cudnn, found.nccl, found.requires) == (None, None, (*lines, *more))
 
 
 # --- conda --------------------------------------------------------------------------------------------------------

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from probes.installations.xla_flags import unknown_flags
 from probes.kit.tree import Tree
+from tests.every import cases
 
 XLA = b"\0xla_dump_to\0xla_gpu_autotune_level\0" + bytes(9 << 20) + b"\0xla_gpu_ftz\0"
 """The last name lies behind the first part that is read at once."""
@@ -18,15 +17,13 @@ def asked(folder: Path, value: str, content: bytes = XLA) -> list[str] | None:
     return unknown_flags(Tree({"variables": {"XLA_FLAGS": value}}), [str(folder / "xla.so")])
 
 
-@pytest.mark.parametrize(
-    ("value", "unknown"),
-    [
-        ("--xla_gpu_autotune_level=0 --xla_gpu_ftz", []),
-        ("--xla_gpu_ftz=true --xla_gpu_enable_fast_everything=true", ["--xla_gpu_enable_fast_everything"]),
-        ("--xla_gpu_autotune_levels=0", ["--xla_gpu_autotune_levels"]),
-        ("", None),
-        ("flags.txt", None),
-    ],
+@cases(
+    "value, unknown",
+    ("--xla_gpu_autotune_level=0 --xla_gpu_ftz", []),
+    ("--xla_gpu_ftz=true --xla_gpu_enable_fast_everything=true", ["--xla_gpu_enable_fast_everything"]),
+    ("--xla_gpu_autotune_levels=0", ["--xla_gpu_autotune_levels"]),
+    ("", None),
+    ("flags.txt", None),
 )
 def test_a_flag_is_unknown_where_no_library_holds_its_name(
     tmp_path: Path, value: str, unknown: list[str] | None
@@ -44,5 +41,4 @@ def test_nothing_is_said_of_a_library_without_xla(tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_where_a_library_cannot_be_read(tmp_path: Path) -> None:
-    tree = Tree({"variables": {"XLA_FLAGS": "--xla_gpu_ftz"}})
-    assert unknown_flags(tree, [str(tmp_path / "gone.so")]) is None
+    assert unknown_flags(Tree({"variables": {"XLA_FLAGS": "--xla_gpu_ftz"}}), [str(tmp_path / "gone.so")]) is None

@@ -13,6 +13,7 @@ import pytest
 
 from probes.gpu_code import fatbins
 from probes.gpu_code.targets import Entry, GpuCode, gpu_code, gpu_targets
+from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"
 WITH_FATBINS = ["kernels.o", "linkable.o", "linked.so", "kernels.fatbin", "embedded.so", "whole.a"]
@@ -71,19 +72,12 @@ def test_cubins_as_cuobjdump_lists_them(name: str) -> None:
     assert (entry.offset, entry.size) == (0, (FILES / name).stat().st_size)
 
 
-@pytest.mark.parametrize(
-    ("name", "target", "relocatable"),
-    [
-        ("sm_80-cuda-13.0.cubin", "sm_80", False),
-        ("linkable-sm_80.cubin", "sm_80", True),
-        ("sm_90a-cuda-12.4.cubin", "sm_90a", False),
-        ("sm_90a-cuda-13.0.cubin", "sm_90a", False),
-        ("sm_100a-cuda-12.8.cubin", "sm_100a", False),
-        ("sm_100a-cuda-13.0.cubin", "sm_100a", False),
-        ("sm_100f-cuda-12.9.cubin", "sm_100f", False),
-        ("sm_100f-cuda-13.0.cubin", "sm_100f", False),
-    ],
-)
+@cases("name, target, relocatable",
+    ("sm_80-cuda-13.0.cubin", "sm_80", False), ("linkable-sm_80.cubin", "sm_80", True),
+    ("sm_90a-cuda-12.4.cubin", "sm_90a", False), ("sm_90a-cuda-13.0.cubin", "sm_90a", False),
+    ("sm_100a-cuda-12.8.cubin", "sm_100a", False), ("sm_100a-cuda-13.0.cubin", "sm_100a", False),
+    ("sm_100f-cuda-12.9.cubin", "sm_100f", False), ("sm_100f-cuda-13.0.cubin", "sm_100f", False),
+)  # fmt: skip
 def test_targets_of_cubins(name: str, target: str, *, relocatable: bool) -> None:
     (entry,) = small(name).entries
     assert (entry.target, entry.relocatable) == (target, relocatable)
@@ -179,8 +173,7 @@ def test_members_of_a_thin_archive_may_be_gone_or_elsewhere(tmp_path: Path) -> N
     (tmp_path / "inner").mkdir()
     shutil.copy(FILES / "thin.a", tmp_path / "inner")
     code = read(tmp_path / "inner" / "thin.a")
-    assert (code.entries, code.complete) == ((), False)
-    assert code.problem == "a member of the thin archive is not there"
+    assert (code.entries, code.complete, code.problem) == ((), False, "a member of the thin archive is not there")
     for name in ("kernels.o", "linkable.o"):
         shutil.copy(FILES / name, tmp_path)
         (tmp_path / "inner" / name).symlink_to(f"../{name}")
@@ -228,14 +221,12 @@ def test_libraries_without_gpu_code() -> None:
 # --- kinds that are not read ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "problem"),
-    [
-        (128, "it holds GPU code of a kind that is not read: tile IR"),
-        (256, "it holds GPU code of a kind that is not read: concatenated"),
-        (77, "it holds GPU code of a kind that is not read: 77"),
-        (32, None),
-    ],
+@cases(
+    "kind, problem",
+    (128, "it holds GPU code of a kind that is not read: tile IR"),
+    (256, "it holds GPU code of a kind that is not read: concatenated"),
+    (77, "it holds GPU code of a kind that is not read: 77"),
+    (32, None),
 )
 def test_other_kinds_are_told(tmp_path: Path, kind: int, problem: str | None) -> None:
     data = bytearray((FILES / "kernels.fatbin").read_bytes())

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from probes.gpu_code import fatbins, search
 from probes.gpu_code.targets import GpuCode, gpu_code, gpu_targets
+from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
 from tests.thorough import examples
 
@@ -111,8 +112,7 @@ def test_damage_costs_little_and_breaks_nothing(written: Path, name: str, drawn:
 def test_every_length(written: Path, name: str) -> None:
     whole = gpu_code(os.fspath(FILES / name))
     for length in range(0, len(REAL[name]), 61):
-        code = read(written, REAL[name][:length])
-        assert len(code.entries) <= len(whole.entries)
+        assert len(read(written, REAL[name][:length]).entries) <= len(whole.entries)
 
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -141,7 +141,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         assert not gpu_code(path).complete
 
 
-@pytest.mark.parametrize("data", [b"#!/bin/sh\n", b"INPUT(libx.so)", b"PK\x03\x04" * 9, b"BC\xc0\xde" * 9, b"\0" * 99])
+@cases("data", b"#!/bin/sh\n", b"INPUT(libx.so)", b"PK\x03\x04" * 9, b"BC\xc0\xde" * 9, b"\0" * 99)
 def test_other_files(written: Path, data: bytes) -> None:
     assert read(written, data).problem == NOTHING
 
@@ -166,18 +166,16 @@ def test_only_headers_are_read(written: Path) -> None:
     assert cost.bytes < 1 << 17
 
 
-@pytest.mark.parametrize(
-    ("data", "kept", "problem"),
-    [
-        (fatbin(image(80), image(86, header=0)), ["sm_80"], "damaged"),
-        (fatbin(image(80), image(86, header=63)), ["sm_80"], "damaged"),
-        (fatbin(image(80), image(86, size=1 << 63)), ["sm_80"], "damaged"),
-        (fatbin(image(80), image(86, size=(1 << 64) - 64)), ["sm_80"], "damaged"),
-        (fatbin(image(80), image(86, header=0xFFFFFFFF)), ["sm_80"], "damaged"),
-        (fatbin(image(80), size=(1 << 64) - 1), ["sm_80"], "cut short"),
-        (fatbin(image(80))[:50], [], "cut short"),
-        (fatbin(image(80), image(86, header=0)) + fatbin(image(90)), ["sm_80", "sm_90"], "damaged"),
-    ],
+@cases(
+    "data, kept, problem",
+    (fatbin(image(80), image(86, header=0)), ["sm_80"], "damaged"),
+    (fatbin(image(80), image(86, header=63)), ["sm_80"], "damaged"),
+    (fatbin(image(80), image(86, size=1 << 63)), ["sm_80"], "damaged"),
+    (fatbin(image(80), image(86, size=(1 << 64) - 64)), ["sm_80"], "damaged"),
+    (fatbin(image(80), image(86, header=0xFFFFFFFF)), ["sm_80"], "damaged"),
+    (fatbin(image(80), size=(1 << 64) - 1), ["sm_80"], "cut short"),
+    (fatbin(image(80))[:50], [], "cut short"),
+    (fatbin(image(80), image(86, header=0)) + fatbin(image(90)), ["sm_80", "sm_90"], "damaged"),
 )
 def test_lies_about_sizes(written: Path, data: bytes, kept: list[str], problem: str) -> None:
     code = read(written, data)
@@ -268,8 +266,7 @@ def test_large_plain_data_is_sampled(written: Path, monkeypatch: pytest.MonkeyPa
 def test_files_without_code_in_cudas_sections_are_sampled_when_large(
     written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = library([(".data", fatbin(image(90, content=b"x" * 1024)) * 2000)])
-    written.write_bytes(data)
+    written.write_bytes(library([(".data", fatbin(image(90, content=b"x" * 1024)) * 2000)]))
     assert gpu_targets(os.fspath(written)).complete
     monkeypatch.setattr(search, "SAMPLED_FROM_ALONE", 1 << 20)
     assert gpu_targets(os.fspath(written)).targets == ("sm_90",)
@@ -289,15 +286,13 @@ def test_the_constructed_archive_is_one(written: Path) -> None:
     assert (targets(code), code.complete) == (["sm_80", "sm_90"], True)
 
 
-@pytest.mark.parametrize(
-    ("size", "problem"),
-    [
-        (b"9999999999", "the last member of the archive is cut short"),
-        (b"-1        ", "the archive is damaged: a member has no header"),
-        (b"          ", "the archive is damaged: a member has no header"),
-        (b"1e9       ", "the archive is damaged: a member has no header"),
-        ("²".encode().ljust(10), "the archive is damaged: a member has no header"),
-    ],
+@cases(
+    "size, problem",
+    (b"9999999999", "the last member of the archive is cut short"),
+    (b"-1        ", "the archive is damaged: a member has no header"),
+    (b"          ", "the archive is damaged: a member has no header"),
+    (b"1e9       ", "the archive is damaged: a member has no header"),
+    ("²".encode().ljust(10), "the archive is damaged: a member has no header"),
 )
 def test_wild_sizes_of_members(written: Path, size: bytes, problem: str) -> None:
     data = bytearray(archive(("a.o/", fatbin(image(80))), ("b.o/", fatbin(image(90)))))
@@ -336,22 +331,20 @@ def test_archives_in_archives_are_not_opened(written: Path) -> None:
 THERE, OUTSIDE = "is not there", "lies outside the archive's folder"
 
 
-@pytest.mark.parametrize(
-    ("name", "names", "problem"),
-    [
-        ("/0", b"../secret.o/\n", OUTSIDE),
-        ("/0", b"/etc/\n", OUTSIDE),
-        ("/0", b"./../inner/../secret.o/\n", OUTSIDE),
-        ("/1", b"../nothing.o/\n", THERE),
-        ("/0", b"a\0b/\n", THERE),
-        ("/0", b"\xff\x1b[31m/\n", THERE),
-        ("/0", b"a/" * 100_000 + b"/\n", THERE),
-        ("/0", b"endless", THERE),
-        ("/0", b"", THERE),
-        ("/9999999999999", b"../secret.o/\n", THERE),
-        ("/x", b"../secret.o/\n", THERE),
-        ("../secret.o", b"", THERE),
-    ],
+@cases(
+    "name, names, problem",
+    ("/0", b"../secret.o/\n", OUTSIDE),
+    ("/0", b"/etc/\n", OUTSIDE),
+    ("/0", b"./../inner/../secret.o/\n", OUTSIDE),
+    ("/1", b"../nothing.o/\n", THERE),
+    ("/0", b"a\0b/\n", THERE),
+    ("/0", b"\xff\x1b[31m/\n", THERE),
+    ("/0", b"a/" * 100_000 + b"/\n", THERE),
+    ("/0", b"endless", THERE),
+    ("/0", b"", THERE),
+    ("/9999999999999", b"../secret.o/\n", THERE),
+    ("/x", b"../secret.o/\n", THERE),
+    ("../secret.o", b"", THERE),
 )
 def test_names_in_thin_archives(tmp_path: Path, name: str, names: bytes, problem: str) -> None:
     (tmp_path / "inner").mkdir()
@@ -372,19 +365,17 @@ def test_a_thin_archive_that_names_itself_or_a_pipe(tmp_path: Path) -> None:
 # --- PTX --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        ".version 8.0\n",
-        ".version 8.0\n.target\n",
-        ".version 8\n.target sm_90\n",
-        ".version 8.0\n.target sm_99999999999\n",
-        ".version 99999999999.0\n.target sm_90\n",
-        "x\n.version 8.0\n.target sm_90\n",
-        "//" * 100_000,
-        "\n" * 200_000,
-        ".version 8.0\n" * 20_000,
-    ],
+    ".version 8.0\n",
+    ".version 8.0\n.target\n",
+    ".version 8\n.target sm_90\n",
+    ".version 8.0\n.target sm_99999999999\n",
+    ".version 99999999999.0\n.target sm_90\n",
+    "x\n.version 8.0\n.target sm_90\n",
+    "//" * 100_000,
+    "\n" * 200_000,
+    ".version 8.0\n" * 20_000,
 )
 def test_text_that_is_no_ptx(written: Path, text: str) -> None:
     assert read(written, text.encode()).problem == NOTHING

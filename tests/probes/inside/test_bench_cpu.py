@@ -22,6 +22,7 @@ from probes.inside import processor
 from probes.inside.figures import Absent
 from probes.inside.processor import Blas, blas_of
 from probes.inside.works import TransformSize
+from tests.every import cases
 from tests.probes.trials.test_deep_end_to_end import python_of
 
 INFO = "processor\t: 0\nmodel name\t: AMD EPYC 9575F 64-Core Processor\ncpu cores\t: 64\n"
@@ -54,13 +55,11 @@ def compiled(folder: Path, name: str, threads: str, config: str, count: int) -> 
     return library
 
 
-@pytest.mark.parametrize(
-    ("name", "threads", "config"),
-    [
-        ("libscipy_openblas64_-6bb3.so", "scipy_openblas_get_num_threads64_", "scipy_openblas_get_config64_"),
-        ("libopenblas64_p-r0.3.23.so", "openblas_get_num_threads64_", "openblas_get_config64_"),
-        ("libopenblas.so.0", "openblas_get_num_threads", "openblas_get_config"),
-    ],
+@cases(
+    "name, threads, config",
+    ("libscipy_openblas64_-6bb3.so", "scipy_openblas_get_num_threads64_", "scipy_openblas_get_config64_"),
+    ("libopenblas64_p-r0.3.23.so", "openblas_get_num_threads64_", "openblas_get_config64_"),
+    ("libopenblas.so.0", "openblas_get_num_threads", "openblas_get_config"),
 )
 def test_a_blas_is_asked_for_its_threads(name: str, threads: str, config: str, tmp_path: Path) -> None:
     other = compiled(tmp_path / "other", name, threads, config, 3)
@@ -104,7 +103,7 @@ def test_without_numpy_nothing_is_measured_and_why() -> None:
 
 
 @pytest.mark.usefixtures("without_numpy")
-@pytest.mark.parametrize("broken", ["import _numpy_core_that_is_gone", "raise ImportError('libopenblas.so')"])
+@cases("broken", "import _numpy_core_that_is_gone", "raise ImportError('libopenblas.so')")
 def test_a_broken_numpy_is_a_failure_and_not_absent(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +152,7 @@ def test_bins_are_those_of_the_definition(monkeypatch: pytest.MonkeyPatch) -> No
             assert size > 0
 
 
-@pytest.mark.parametrize("module", ["bench.cpu", "bench.tensorrt"])
+@cases("module", "bench.cpu", "bench.tensorrt")
 def test_what_runs_in_environments_is_read_by_python_3_8(module: str) -> None:
     root = str(Path(bench_cpu.__file__).parents[2])
     code = f"import sys; sys.path.insert(0, {root!r}); import probes.{module}"

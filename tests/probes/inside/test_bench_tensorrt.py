@@ -17,6 +17,7 @@ from probes.inside.figures import Absent, Refused
 from probes.kit.figures import Fields, Figure
 from probes.trials import trial
 from probes.trials.trial import NotTriedError
+from tests.every import cases
 from tests.probes.inside import fake_tensorrt
 from tests.probes.inside.fake_tensorrt import BINDINGS
 
@@ -61,21 +62,19 @@ def test_every_release_and_precision_is_verified_fused_and_not(version: str, pre
     assert not fake_tensorrt.Memory.at
 
 
-@pytest.mark.parametrize("wrong", ["bias", "relu"])
+@cases("wrong", "bias", "relu")
 @pytest.mark.parametrize("precision", KINDS)
-@pytest.mark.parametrize("version", ["8.6.0", "11.4.0.106"])
+@cases("version", "8.6.0", "11.4.0.106")
 def test_a_wrong_result_is_seen(version: str, precision: str, wrong: str, play: Any) -> None:
-    found = play(version, wrong=wrong).measured(Way(precision))
-    assert not found["verification"]["right"]
+    assert not play(version, wrong=wrong).measured(Way(precision))["verification"]["right"]
 
 
 def test_a_result_that_was_not_written_is_wrong(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_tensorrt.Memory, "write", lambda self, data: None)
-    found = play("10.14.1.48.post1").measured(Way("fp32"))
-    assert found["verification"]["wrong"] == DRAWN
+    assert play("10.14.1.48.post1").measured(Way("fp32"))["verification"]["wrong"] == DRAWN
 
 
-@pytest.mark.parametrize("version", ["8.6.0", "10.0.1", "11.4.0.106"])
+@cases("version", "8.6.0", "10.0.1", "11.4.0.106")
 def test_a_portable_engine_says_so(version: str, play: Any) -> None:
     found = play(version).measured(Way("fp16", portable=True))
     assert found["verification"]["right"]
@@ -100,16 +99,14 @@ def test_a_gpu_that_is_not_fast_in_a_precision_is_not_measured_in_it(play: Any) 
     assert play("8.6.0", wrong="slow").measured(Way("fp32"))["verification"]["right"]
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        ("Builder", "no builder: CUDA initialization failure with error: 35"),
-        ("build_serialized_network", "the network could not be built: no implementation of the layer"),
-        ("deserialize_cuda_engine", "no engine from the serialized network: TensorRT logs no reason"),
-        ("create_execution_context", "no execution context: TensorRT logs no reason"),
-        ("set_tensor_address", "the tensor 'given' could not be connected: TensorRT logs no reason"),
-        ("execute_async_v3", "the engine could not be run: TensorRT logs no reason"),
-    ],
+@cases(
+    "call, words",
+    ("Builder", "no builder: CUDA initialization failure with error: 35"),
+    ("build_serialized_network", "the network could not be built: no implementation of the layer"),
+    ("deserialize_cuda_engine", "no engine from the serialized network: TensorRT logs no reason"),
+    ("create_execution_context", "no execution context: TensorRT logs no reason"),
+    ("set_tensor_address", "the tensor 'given' could not be connected: TensorRT logs no reason"),
+    ("execute_async_v3", "the engine could not be run: TensorRT logs no reason"),
 )
 def test_what_returns_nothing_is_refused_in_the_words_of_the_log(call: str, words: str, play: Any) -> None:
     with pytest.raises(Refused) as refused:
@@ -150,7 +147,7 @@ def test_layers_that_move_data_are_not_counted() -> None:
     assert computing(layers_of('{"Layers": ["Reformatting CopyNode for x", "a + b"]}')) == ["a + b"]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"Layers": 3}', "nothing"])
+@cases("text", "", "{}", "[]", '{"Layers": 3}', "nothing")
 def test_an_inspector_that_answers_otherwise_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="the inspector's answer cannot be read"):
         layers_of(text)
@@ -182,7 +179,7 @@ def test_a_trial_computes_a_verified_convolution() -> None:
         deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", refuses="build_serialized_network"))
 
 
-@pytest.mark.parametrize("step", [deep_tensorrt.matrix_product, deep_tensorrt.convolution])
+@cases("step", deep_tensorrt.matrix_product, deep_tensorrt.convolution)
 @pytest.mark.usefixtures("on_device")
 def test_a_trial_says_what_tensorrt_logged(step: Any, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Refused, match="no builder: CUDA initialization failure with error: 35"):

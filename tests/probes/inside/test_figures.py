@@ -12,6 +12,7 @@ from probes.inside.convolution import KINDS, Convolution, Shape
 from probes.inside.figures import Absent, Refused, compared, rate, run_all
 from probes.kit.figures import Fields, Figure
 from probes.kit.tree import Tree
+from tests.every import cases
 
 
 class Sent:
@@ -68,7 +69,7 @@ def test_a_rate_is_the_median_of_its_samples() -> None:
     assert rate(6.0, [1.0, 3.0, 2.0], "B/s") == {"value": 3.0, "samples": [6.0, 2.0, 3.0], "unit": "B/s"}
 
 
-@pytest.mark.parametrize("found", [1.2, 0.8, math.nan, math.inf])
+@cases("found", 1.2, 0.8, math.nan, math.inf)
 def test_a_wrong_element_makes_the_result_wrong(found: float) -> None:
     good = [(1.0, 1.0, 1.0), (1.05, 1.0, 1.0)]
     assert compared(good, 0.1, "so")["verification"]["right"]

@@ -26,6 +26,7 @@ from probes.kit.figures import compared
 from probes.measuring.cudnn import attention as own_attention
 from probes.measuring.cudnn import layer_shape
 from probes.trials.onnx_models import node, work_model
+from tests.every import cases
 
 
 class Nested:
@@ -62,13 +63,12 @@ def test_a_product_is_compared_where_rows_and_columns_cross() -> None:
 
     shape = (16, 16, 32)
     tolerance = works.tolerance("fp32", 32)
-    good = Nested((16, 16), exact)
-    assert verdict(works.product_triples(take, left, right, good, shape), tolerance)
+    assert verdict(works.product_triples(take, left, right, Nested((16, 16), exact), shape), tolerance)
     turned = Nested((16, 16), lambda row, column: exact(column, row))
     assert not verdict(works.product_triples(take, left, right, turned, shape), tolerance)
 
 
-@pytest.mark.parametrize(("layout", "order"), [("NCHW", "OIHW"), ("NHWC", "HWIO"), ("NHWC", "OIHW")])
+@cases("layout, order", ("NCHW", "OIHW"), ("NHWC", "HWIO"), ("NHWC", "OIHW"))
 def test_a_convolution_is_compared_in_its_layout_edges_included(
     layout: str, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +105,7 @@ def test_a_convolution_is_compared_in_its_layout_edges_included(
     assert not verdict(wrapped, tolerance)
 
 
-@pytest.mark.parametrize("order", ["BHLD", "BLHD"])
+@cases("order", "BHLD", "BLHD")
 def test_attention_is_compared_by_whole_rows(order: str) -> None:
     heads = works.Heads(2, 3, 8, 4, 0.7)
     shape = (2, 3, 8, 4) if order == "BHLD" else (2, 8, 3, 4)
@@ -288,12 +288,10 @@ def test_bus_bandwidth_is_that_of_nccl_tests(monkeypatch: pytest.MonkeyPatch, tm
     assert torch_all_reduce.bandwidth({**found, "wrong": 1}, 2)["verification"]["right"] is False
 
 
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("if rank == 1: sys.exit('ValueError: no such GPU')\ntime.sleep(60)", "rank 1 ended with status 1: ValueError"),
-        ("if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(60)", "rank 1 was ended by signal 9"),
-    ],
+@cases(
+    "program, said",
+    ("if rank == 1: sys.exit('ValueError: no such GPU')\ntime.sleep(60)", "rank 1 ended with status 1: ValueError"),
+    ("if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(60)", "rank 1 was ended by signal 9"),
 )
 def test_a_rank_that_dies_is_named_and_the_others_end(
     program: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any

@@ -13,6 +13,7 @@ import pytest
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.snapshot import Snapshot
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -71,7 +72,7 @@ def test_each_task_is_done_once_and_some_elsewhere(tmp_path: Path) -> None:
 
 
 @two_cores
-@pytest.mark.parametrize("task", ["1 / 0", "[][0]"])
+@cases("task", "1 / 0", "[][0]")
 def test_a_task_that_fails_is_left_to_the_caller(task: str) -> None:
     code = f"""
     results = run_tasks([meet, lambda: {task}, meet])
@@ -81,7 +82,7 @@ def test_a_task_that_fails_is_left_to_the_caller(task: str) -> None:
 
 
 @two_cores
-@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit('gone')", "setattr(json, 'dumps', None)"])
+@cases("end", "os.kill(os.getpid(), 9)", "sys.exit('gone')", "setattr(json, 'dumps', None)")
 def test_of_a_copy_that_ends_nothing_is_known(end: str) -> None:
     code = f"""
     task = lambda: meet() == here or {end}
@@ -91,13 +92,11 @@ def test_of_a_copy_that_ends_nothing_is_known(end: str) -> None:
     assert told(code) == "True\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     "before",
-    [
-        f"os.sched_setaffinity(0, {{{CORES[0]}}})",
-        "import threading; threading.Thread(target=time.sleep, args=(1,), daemon=True).start()",
-        "def refuse(): raise OSError('no more processes')\nos.fork = refuse",
-    ],
+    f"os.sched_setaffinity(0, {{{CORES[0]}}})",
+    "import threading; threading.Thread(target=time.sleep, args=(1,), daemon=True).start()",
+    "def refuse(): raise OSError('no more processes')\nos.fork = refuse",
     ids=["one core", "a thread", "no process"],
 )
 def test_where_no_copy_can_be_made_nothing_is_done(before: str) -> None:
@@ -105,7 +104,7 @@ def test_where_no_copy_can_be_made_nothing_is_done(before: str) -> None:
     assert told(f"{before}\n{code}") == "[None, None]\n"
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@cases("number", 0, 1)
 def test_what_cannot_be_shared_is_not_done(number: int) -> None:
     assert told(f"print(run_tasks([lambda: print('done')] * {number}))") == f"{[None] * number}\n"
 

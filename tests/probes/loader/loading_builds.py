@@ -64,8 +64,7 @@ class Workshop:
         """Link a library that needs the files ``needed`` (paths here). ``soname``: empty is its file's name."""
         place = self.at(path)
         name = place.name if soname == "" else soname
-        own = [f"-Wl,-soname,{name}"] if name else []
-        self._link(place, "-shared", "-nostdlib", *own, *flags, needed=needed)
+        self._link(place, "-shared", "-nostdlib", *([f"-Wl,-soname,{name}"] if name else []), *flags, needed=needed)
         return place
 
     def program(self, path: str = "host", needed: Sequence[str] = (), *flags: str) -> Path:

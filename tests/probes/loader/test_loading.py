@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Seen, Workshop, rpath, runpath
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
@@ -41,8 +42,8 @@ def names(seen: Seen, here: Workshop) -> set[str]:
 # --- Where it looks, and in which order ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
-@pytest.mark.parametrize("variable", [False, True])
+@cases("how", rpath, runpath)
+@cases("variable", False, True)
 def test_rpath_outranks_the_variable_and_runpath_does_not(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]], *, variable: bool
 ) -> None:
@@ -55,15 +56,14 @@ def test_rpath_outranks_the_variable_and_runpath_does_not(
     assert names(seen, here) == {"libtop.so", f"{taken}/libdep.so.1"}
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
+@cases("how", rpath, runpath)
 def test_rpath_serves_what_is_needed_further_down_and_runpath_does_not(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]
 ) -> None:
     here.library("deep/libbottom.so")
     here.library("deep/libmiddle.so", ["deep/libbottom.so"])
     here.library("libtop.so", ["deep/libmiddle.so"], *how(here.folder / "deep"))
-    seen = agreed(here.program(), [str(here.folder / "libtop.so")])
-    assert seen.loaded == (how is rpath,)
+    assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (how is rpath,)
 
 
 def test_runpath_of_a_library_shuts_out_the_rpath_of_those_above(here: Workshop, agreed: Agreed) -> None:
@@ -73,8 +73,8 @@ def test_runpath_of_a_library_shuts_out_the_rpath_of_those_above(here: Workshop,
     assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (False,)
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
-@pytest.mark.parametrize("inner", [(), runpath("/nowhere")])
+@cases("how", rpath, runpath)
+@cases("inner", (), runpath("/nowhere"))
 def test_the_programs_own_path(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]], inner: tuple[str, ...]
 ) -> None:
@@ -88,7 +88,7 @@ def test_the_programs_own_path(
     assert names(seen, here) == {"libtop.so", f"{taken}/libdep.so"}
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
+@cases("how", rpath, runpath)
 def test_a_name_without_a_folder_is_looked_for_as_the_caller_would(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]
 ) -> None:
@@ -113,15 +113,14 @@ def test_the_variable_is_split_and_expanded(here: Workshop, agreed: Agreed) -> N
     assert seen.loaded == (True,) * 5
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
+@cases("how", rpath, runpath)
 def test_a_path_that_repeats_its_folders_hundreds_of_times(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]
 ) -> None:
     """TensorFlow 2.21 has 669 entries, of which 18 are distinct."""
     here.library("last/libdep.so.1")
     here.library("libtop.so", ["last/libdep.so.1"], *how(*["$ORIGIN/none", "$ORIGIN/../none"] * 400, "$ORIGIN/last"))
-    seen = agreed(here.program(), [str(here.folder / "libtop.so")])
-    assert names(seen, here) == {"libtop.so", "last/libdep.so.1"}
+    assert names(agreed(here.program(), [str(here.folder / "libtop.so")]), here) == {"libtop.so", "last/libdep.so.1"}
 
 
 def test_the_cache_and_the_default_folders(here: Workshop) -> None:
@@ -135,11 +134,9 @@ def test_the_cache_and_the_default_folders(here: Workshop) -> None:
     assert "default" in found
 
 
-@pytest.mark.parametrize("name", ["libm.so.6", "libdl.so.2"])
+@cases("name", "libm.so.6", "libdl.so.2")
 def test_a_library_that_forbids_the_default_folders(here: Workshop, agreed: Agreed, name: str) -> None:
-    process = here.process(here.program())
-    at = process.search.first(name, None).path
-    here.library("libtop.so", [at], "-Wl,-z,nodefaultlib")
+    here.library("libtop.so", [here.process(here.program()).search.first(name, None).path], "-Wl,-z,nodefaultlib")
     assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (False,)
     assert agreed(here.program(), [name, str(here.folder / "libtop.so")]).loaded == (True, True)
 
@@ -151,8 +148,7 @@ def test_origin_is_the_folder_by_which_a_library_was_reached(here: Workshop, agr
     (here.folder / "aside/top").symlink_to(here.folder / "real/top")
     (here.folder / "libtop.so").symlink_to("real/top/libtop.so")
     program = here.program()
-    seen = agreed(program, [str(here.folder / "aside/top/libtop.so")])
-    assert "real/lib/libdep.so" in names(seen, here)
+    assert "real/lib/libdep.so" in names(agreed(program, [str(here.folder / "aside/top/libtop.so")]), here)
     assert agreed(program, [str(here.folder / "libtop.so")]).loaded == (False,)
 
 
@@ -174,13 +170,12 @@ def test_a_name_with_a_folder_in_it(here: Workshop, agreed: Agreed) -> None:
     assert seen.loaded == (True, False)
 
 
-@pytest.mark.parametrize("token", ["$LIB", "${LIB}", "$PLATFORM"])
+@cases("token", "$LIB", "${LIB}", "$PLATFORM")
 def test_tokens_that_depend_on_the_machine(here: Workshop, agreed: Agreed, token: str) -> None:
     system = here.process(here.program("probe")).system
     value = system.platform if "PLATFORM" in token else system.lib
     here.library(f"{value}/libdep.so")
-    seen = agreed(here.program("host", [], *rpath(f"{here.folder}/{token}")), ["libdep.so"])
-    assert seen.loaded == (True,)
+    assert agreed(here.program("host", [], *rpath(f"{here.folder}/{token}")), ["libdep.so"]).loaded == (True,)
 
 
 def test_subfolders_for_the_processor(here: Workshop, agreed: Agreed) -> None:
@@ -197,8 +192,7 @@ def test_subfolders_for_the_processor(here: Workshop, agreed: Agreed) -> None:
             break
         tried.append(os.path.relpath(Path(path).parent, here.folder / "lib"))
         shutil.rmtree(Path(path).parent) if tried[-1] != "." else Path(path).unlink()
-    assert tried[-1] == "."
-    assert tried[: len(system.levels)] == [f"glibc-hwcaps/{level}" for level in system.levels]
+    assert (tried[-1], tried[: len(system.levels)]) == (".", [f"glibc-hwcaps/{level}" for level in system.levels])
 
 
 # --- What counts as loaded already --------------------------------------------------------------------------------
@@ -216,7 +210,7 @@ def test_a_library_loaded_by_path_serves_who_asks_for_its_soname(here: Workshop,
     assert names(seen, here) == {"libtop.so", "wheel/libdep-1.2.so", "system/libdep.so.1"}
 
 
-@pytest.mark.parametrize("soname", ["libother.so.2", None])
+@cases("soname", "libother.so.2", None)
 def test_a_preloaded_library_by_another_soname_serves_nobody(
     here: Workshop, agreed: Agreed, soname: str | None
 ) -> None:
@@ -300,17 +294,15 @@ def as_dangling(path: Path) -> None:
     path.symlink_to("gone.so")
 
 
-@pytest.mark.parametrize(
-    ("damage", "goes_on"),
-    [
-        (as_other_machine, True),
-        (as_32_bit, True),
-        (as_dangling, True),
-        (as_big_endian, False),
-        (as_text, False),
-        (as_nothing, False),
-        (as_folder, False),
-    ],
+@cases(
+    "damage, goes_on",
+    (as_other_machine, True),
+    (as_32_bit, True),
+    (as_dangling, True),
+    (as_big_endian, False),
+    (as_text, False),
+    (as_nothing, False),
+    (as_folder, False),
 )
 def test_files_that_do_not_fit(
     here: Workshop, agreed: Agreed, damage: Callable[[Path], None], *, goes_on: bool
@@ -319,8 +311,7 @@ def test_files_that_do_not_fit(
         here.library(f"{folder}/libdep.so")
     here.library("libtop.so", ["first/libdep.so"], *runpath(here.folder / "first", here.folder / "second"))
     damage(here.folder / "first/libdep.so")
-    seen = agreed(here.program(), [str(here.folder / "libtop.so")])
-    assert seen.loaded == (goes_on,)
+    assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (goes_on,)
 
 
 def test_a_link_that_leads_in_a_circle_ends_one_list_of_folders(here: Workshop, agreed: Agreed) -> None:
@@ -340,8 +331,7 @@ def test_a_missing_library_takes_all_that_came_with_it_along(here: Workshop, agr
     (here.folder / "lib/libgone.so").unlink()
     top = str(here.folder / "lib/libtop.so")
     assert agreed(here.program(), [top]) == Seen((False,), frozenset())
-    seen = agreed(here.program(), [str(here.folder / "lib/libkept.so"), top])
-    assert names(seen, here) == {"lib/libkept.so"}
+    assert names(agreed(here.program(), [str(here.folder / "lib/libkept.so"), top]), here) == {"lib/libkept.so"}
 
 
 def test_libraries_that_need_each_other(here: Workshop, agreed: Agreed) -> None:
@@ -351,7 +341,7 @@ def test_libraries_that_need_each_other(here: Workshop, agreed: Agreed) -> None:
     assert len(agreed(here.program(), [str(here.folder / "libone.so")]).mapped) == 2
 
 
-@pytest.mark.parametrize("offered", ["V1", "V1 V2", ""])
+@cases("offered", "V1", "V1 V2", "")
 def test_symbol_versions_that_the_file_found_does_not_have(here: Workshop, agreed: Agreed, offered: str) -> None:
     """A library without any versions is taken all the same."""
 

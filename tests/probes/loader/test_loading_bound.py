@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Load
+from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath, runpath
 from tests.probes.loader.test_loading_frameworks import SITE, Bench
 
@@ -64,7 +65,7 @@ class Shadowed:
         return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
-@pytest.mark.parametrize("style", ["gnu", "sysv"])
+@cases("style", "gnu", "sysv")
 def test_an_older_copy_on_a_variable_lacks_a_function(tmp_path: Path, style: str) -> None:
     case = Shadowed(tmp_path, JITLINK, NEW)
     older = defining(case.shop, f"older/{JITLINK}", OLD, flags=(f"-Wl,--hash-style={style}",))

@@ -1,7 +1,9 @@
-"""What frameworks open by name once they compute, and stop without: nothing in their ELF headers tells of it."""
+"""What frameworks open by name once they compute, and libraries of their own that are gone."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +11,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Framework
+from envcheck.checks import Report
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
+from envcheck.snapshot import Framework, Snapshot
 from probes.frameworks.ctranslate2 import read as read_ctranslate2
 from probes.frameworks.cupy import read as read_cupy
 from probes.frameworks.numba import read as read_numba
 from probes.frameworks.paddle import read as read_paddle
+from probes.kit.tree import REFUSED
 from probes.python.site import Site
-from tests.probes.loader.loading_builds import GCC, REASON
+from tests.every import cases
+from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath
 from tests.probes.loader.test_loading_frameworks import SITE, Bench
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
@@ -63,7 +70,7 @@ BINDING = "cupy_backends/cuda/libs/nvrtc.cpython-311-x86_64-linux-gnu.so"
 NVRTC = ("libnvrtc.so.11.2", "libnvrtc.so.13", "libnvrtc.so.12")
 
 
-@pytest.mark.parametrize(("cuda", "name"), [("11", "libnvrtc.so.11.2"), ("12", "libnvrtc.so.12")])
+@cases("cuda, name", ("11", "libnvrtc.so.11.2"), ("12", "libnvrtc.so.12"))
 def test_cupy_opens_the_compiler_for_its_cuda(tree: Tree, cuda: str, name: str) -> None:
     """As 13.x: "CuPy failed to load libnvrtc.so.12". Its binding knows the names of several."""
     tree.cupy(cuda)
@@ -101,9 +108,10 @@ def test_ctranslate2_opens_cublas(tree: Tree) -> None:
     assert (missed(found), found.looks_in_wheels) == ({"libcublas.so.12": False, "libnccl.so.2": True}, False)
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [("def get_supported_ccs():\n", {"libnvvm.so.4": False, "libnvrtc.so.13": False}), ("", {"libnvvm.so.4": False})],
+@cases(
+    "code, expected",
+    ("def get_supported_ccs():\n", {"libnvvm.so.4": False, "libnvrtc.so.13": False}),
+    ("", {"libnvvm.so.4": False}),
 )
 def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected: dict[str, bool]) -> None:
     """As 0.30.4, which compiles no kernel before NVRTC has told for what it compiles; older ones need NVVM alone."""
@@ -118,7 +126,7 @@ def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected:
     assert found.looks_in_wheels
 
 
-@pytest.mark.parametrize(("cuda", "expected"), [("11.8", {"libcublas.so": False, "libcudnn.so": False}), ("False", {})])
+@cases("cuda, expected", ("11.8", {"libcublas.so": False, "libcudnn.so": False}), ("False", {}))
 def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: dict[str, bool]) -> None:
     """As 2.6.2, which also looks for cuDNN in /usr/local/cuda/lib64."""
     tree.text("paddle/__init__.py")
@@ -127,3 +135,59 @@ def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: di
     if Path("/usr/local/cuda/lib64/libcudnn.so").exists():
         pytest.skip("there is a cuDNN where it looks")
     assert missed(tree.read(read_paddle)) == expected
+
+
+# --- A library of a framework's own that is gone from where its module looks ----------------------------------------
+
+RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
+OWN = "lib/python3.11/site-packages"
+LIBRARY = f"{OWN}/torch/lib/libtorch_python.so"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """PyTorch as conda or a build from source installs it: without a list of its files."""
+    shop = Workshop(tmp_path)
+    shop.program("bin/python3.11")
+    shop.at("lib/python3.11/os.py").touch()
+    shop.library(f"{OWN}/torch/lib/libtorch.so", [])
+    shop.library(LIBRARY, [f"{OWN}/torch/lib/libtorch.so"], *rpath("$ORIGIN"))
+    shop.library(f"{OWN}/torch/_C.cpython-311-x86_64-linux-gnu.so", [LIBRARY], *rpath("$ORIGIN/lib"))
+    shop.at(f"{OWN}/torch/__init__.py").touch()
+    shop.at(f"{OWN}/torch/version.py").write_text("__version__ = '2.5.1'\ncuda = '12.4'\nhip = None\n")
+    shop.at(f"{OWN}/torch-2.5.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.5.1\n")
+    return tmp_path
+
+
+def instead(place: Path, put: Callable[[Path], object]) -> None:
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    put(place)
+
+
+HOLES: dict[str, Callable[[Path], None]] = {
+    "gone": lambda root: (root / LIBRARY).unlink(),
+    "a pipe": lambda root: instead(root / LIBRARY, os.mkfifo),
+    "a dangling link": lambda root: instead(root / LIBRARY, lambda place: place.symlink_to("nowhere")),
+    "its folder gone": lambda root: shutil.rmtree((root / LIBRARY).parent),
+    "its folder a pipe": lambda root: instead((root / LIBRARY).parent, os.mkfifo),
+    "what it needs gone": lambda root: (root / LIBRARY).with_name("libtorch.so").unlink(),
+}
+
+
+def judged(environment: Path, run_probe: RunProbe) -> Report:
+    REFUSED.clear()
+    snapshot, _ = run_probe("environments", {"python": [str(environment)], "variables": {}}, sourced=False)
+    return judge(snapshot, Request(scopes=frozenset({"env"})))
+
+
+def test_a_whole_one_has_no_finding(environment: Path, run_probe: RunProbe) -> None:
+    assert "library-not-found" not in {check.rule for check in judged(environment, run_probe).checks}
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_a_library_of_its_own_that_is_not_found_fails(hole: str, environment: Path, run_probe: RunProbe) -> None:
+    HOLES[hole](environment)
+    report = judged(environment, run_probe)
+    (check,) = (check for check in report.checks if check.rule == "library-not-found")
+    assert (check.status, report.verdict) == ("fail", "fail")
+    assert "libtorch" in check.title

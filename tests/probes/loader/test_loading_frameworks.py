@@ -21,6 +21,7 @@ from probes.installations.parts import Ask, Preload, examined
 from probes.kit.tree import Tree
 from probes.loader.script import caller_of_ctypes, started
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.conftest import unknown_keys
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath, runpath
 
@@ -41,8 +42,7 @@ class Bench:
 
     def library(self, path: str, needed: Sequence[str] = (), *flags: str, soname: str | None = "") -> str:
         """A library below ``site-packages``, linked to others there; returns its path."""
-        made = self.shop.library(f"{SITE}/{path}", [f"{SITE}/{one}" for one in needed], *flags, soname=soname)
-        return str(made)
+        return str(self.shop.library(f"{SITE}/{path}", [f"{SITE}/{one}" for one in needed], *flags, soname=soname))
 
     def site(self, **variables: str) -> Site:
         tree = Tree({"cwd": str(self.folder), "variables": variables})
@@ -103,14 +103,13 @@ def test_what_is_preloaded_wins(bench: Bench) -> None:
     assert taken(found, bench) == {"libcudart.so.12": (CUDART, "preloaded")}
     (load,) = [load for load in found.loads or () if load.name == "libcudart.so.12"]
     assert (load.others, load.needed_by) == ((str(bench.folder / SITE / "system/libcudart.so.12"),), part)
-    opened = [str(bench.folder / SITE / CUDART), part]
-    assert bench.truth(opened, **variables) == {"fw/_C.so", CUDART}
+    assert bench.truth([str(bench.folder / SITE / CUDART), part], **variables) == {"fw/_C.so", CUDART}
 
 
 CUDNN = "nvidia/cudnn/lib"
 
 
-@pytest.mark.parametrize("old_is_whole", [True, False])
+@cases("old_is_whole", True, False)
 def test_another_release_that_is_preloaded_and_used_by_nobody_is_left_out(bench: Bench, *, old_is_whole: bool) -> None:
     """cuDNN 8 and 9 in one folder, as of wheels for two CUDAs: a pattern meets both, the framework needs 9."""
     bench.library("nvidia/cublas/lib/libcublas.so.11")
@@ -142,7 +141,7 @@ def test_a_preloaded_release_that_the_framework_needs_or_nothing_replaces_stays(
     assert found["libnccl.so.2"] == ("nvidia/nccl/lib/libnccl.so.2", "preloaded")
 
 
-@pytest.mark.parametrize("fails", [True, False])
+@cases("fails", True, False)
 def test_preloading_after_a_failure_only(bench: Bench, *, fails: bool) -> None:
     """As older releases of PyTorch do it."""
     bench.library(CUDART)
@@ -155,7 +154,7 @@ def test_preloading_after_a_failure_only(bench: Bench, *, fails: bool) -> None:
     assert bench.truth([first, *([str(bench.folder / SITE / CUDART)] if fails else []), first, part]) >= {CUDART}
 
 
-@pytest.mark.parametrize("said", ["nvidia/cuda_runtime/lib/libcudart.so", "nvidia/cu13/lib/libcudart.so"])
+@cases("said", "nvidia/cuda_runtime/lib/libcudart.so", "nvidia/cu13/lib/libcudart.so")
 def test_preloading_where_something_is_mapped(bench: Bench, said: str) -> None:
     bench.library(CUDART)
     bench.library("nvidia/nvjitlink/lib/libnvJitLink.so.12")
@@ -167,7 +166,7 @@ def test_preloading_where_something_is_mapped(bench: Bench, said: str) -> None:
     assert ("libnvJitLink.so.12" in taken(found, bench)) == ("cuda_runtime" in said)
 
 
-@pytest.mark.parametrize("required", [True, False])
+@cases("required", True, False)
 def test_code_that_gives_up_where_a_library_is_not_there(bench: Bench, *, required: bool) -> None:
     bench.library(CUDART)
     preloads = [
@@ -199,7 +198,7 @@ def test_preloading_in_its_variants(bench: Bench) -> None:
     }
 
 
-@pytest.mark.parametrize("found", [True, False])
+@cases("found", True, False)
 def test_preloading_where_the_loader_finds_nothing(bench: Bench, *, found: bool) -> None:
     """The one that the loader finds is told as what the part asks for, and not as preloaded."""
     bench.library("system/libcurand.so.10")
@@ -317,8 +316,7 @@ def test_a_libstdcxx_that_is_too_old(bench: Bench) -> None:
     found = bench.examine([part], variables=variables)
     (load,) = [load for load in found.loads or () if load.name == "libstdc++.so.6"]
     assert load.path == str(bench.folder / SITE / "old/libstdc++.so.6")
-    assert load.lacks == ("CXXABI_1.3.15", "GLIBCXX_3.4.32")
-    assert (load.offers, load.needed_by) == ("GLIBCXX_3.4.30", part)
+    assert (load.lacks, load.offers, load.needed_by) == (("CXXABI_1.3.15", "GLIBCXX_3.4.32"), "GLIBCXX_3.4.30", part)
     assert bench.truth([part], **variables) == set()
 
 
@@ -408,8 +406,7 @@ def test_what_may_have_been_in_a_missing_library_is_not_told(bench: Bench) -> No
 
 def test_symbols_are_no_question_where_nothing_is_extended(bench: Bench) -> None:
     built = torch(bench, "kept")
-    part = extension(bench, "ext/_C.so", "kept", "gone")
-    assert bench.examine([built, part]).unresolved is None
+    assert bench.examine([built, extension(bench, "ext/_C.so", "kept", "gone")]).unresolved is None
     assert bench.examine([bench.library("ext/plain.so")], extends=[built]).unresolved is None
 
 
@@ -455,7 +452,7 @@ def test_the_python_that_runs_this_test(bench: Bench) -> None:
     assert {process.search.real(image.path) for image in process.images} <= mapped
 
 
-@pytest.mark.parametrize("flags", [["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], ["-static"], None])
+@cases("flags", ["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], ["-static"], None)
 def test_a_python_whose_loader_is_not_known_gets_no_answer(bench: Bench, flags: list[str] | None) -> None:
     if flags is None:
         (bench.folder / "bin/python3.11").unlink()

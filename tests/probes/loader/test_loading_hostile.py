@@ -17,6 +17,7 @@ from probes.installations.parts import Ask, Preload, examined
 from probes.kit.tree import Tree as View
 from probes.loader.report import is_reported, version_in
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 from tests.thorough import examples
 
@@ -79,7 +80,7 @@ def test_links_count_from_the_root(tree: Tree) -> None:
     assert found["loads"][0]["version"] == "12.9.79"
 
 
-@pytest.mark.parametrize("target", ["{outside}/libnccl.so.2", "../../../../../../../../../..{outside}/libnccl.so.2"])
+@cases("target", "{outside}/libnccl.so.2", "../../../../../../../../../..{outside}/libnccl.so.2")
 def test_links_do_not_lead_out_of_it(tmp_path: Path, target: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -138,8 +139,7 @@ def test_a_chain_and_a_ring_of_libraries(tree: Tree) -> None:
     for number in range(count):
         name, following = f"lib{number}.so", f"lib{(number + 1) % count}.so"
         tree.file(f"{SITE}/fw/{name}", tiny_elf([following], soname=name, rpath="$ORIGIN"))
-    found = tree.examine(f"{SITE}/fw/lib0.so")
-    assert found["loads"] == []
+    assert tree.examine(f"{SITE}/fw/lib0.so")["loads"] == []
 
 
 def test_what_is_no_file(tree: Tree) -> None:
@@ -171,8 +171,7 @@ def test_damaged_libraries(tree: Tree, data: st.DataObject) -> None:
     end = data.draw(st.integers(0, len(whole) + 24))
     name = f"{SITE}/fw/{data.draw(st.integers(0, 10**9))}.so"
     tree.file(name, (whole[:at] + noise + whole[at + len(noise) :])[:end])
-    found = tree.examine(name, extends=[name])
-    assert isinstance(found["loads_complete"], bool)
+    assert isinstance(tree.examine(name, extends=[name])["loads_complete"], bool)
 
 
 # --- Heads and names -------------------------------------------------------------------------------------------------
@@ -190,46 +189,42 @@ def test_a_head_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     assert (before.soname, after.soname) == ("one", "another")
 
 
-@pytest.mark.parametrize(
-    ("name", "told", "version"),
-    [
-        ("libcudart.so.12.4.127", True, "12.4.127"),
-        ("libcudart-a1b2c3d4.so.12.4.127", True, "12.4.127"),
-        ("libcudart.e8e8b82a.so.12", True, None),
-        ("libnvinfer_builder_resource.so.10.7.0", True, "10.7.0"),
-        ("libstdc++.so.6.0.30", True, "6.0.30"),
-        ("libcuda.so.1", True, None),
-        ("libcudadebugger.so.1", False, None),
-        ("libc.so.6", True, None),
-        ("libcap.so.2", False, None),
-        ("libcudnn.so", True, None),
-        ("libtorch.so", False, None),
-    ],
+@cases(
+    "name, told, version",
+    ("libcudart.so.12.4.127", True, "12.4.127"),
+    ("libcudart-a1b2c3d4.so.12.4.127", True, "12.4.127"),
+    ("libcudart.e8e8b82a.so.12", True, None),
+    ("libnvinfer_builder_resource.so.10.7.0", True, "10.7.0"),
+    ("libstdc++.so.6.0.30", True, "6.0.30"),
+    ("libcuda.so.1", True, None),
+    ("libcudadebugger.so.1", False, None),
+    ("libc.so.6", True, None),
+    ("libcap.so.2", False, None),
+    ("libcudnn.so", True, None),
+    ("libtorch.so", False, None),
 )
 def test_names(name: str, told: bool, version: str | None) -> None:  # noqa: FBT001  pytest gives them by name
     assert (is_reported(name), version_in(f"/x/{name}", f"{name.partition('.so')[0]}.so.12")) == (told, version)
 
 
-@pytest.mark.parametrize(
-    ("name", "version"),
-    [
-        ("libcudart.so.11.0", None),
-        ("libcudart.so.10.1", None),
-        ("libnvrtc.so.11.2", None),
-        ("libnvrtc-builtins.so.11.8", "11.8"),
-        ("libnvinfer_builder_resource.so.10.7.0", "10.7.0"),
-        ("libcupti.so.2022.3.0", None),
-        ("libnvvm.so.4.0.0", None),
-        ("libnvshmem_bootstrap_mpi.so.3.0.0", None),
-        ("libcudart-d0da41ae.so.11.0", None),
-        ("libcudart.e409450e.so.11.0", None),
-        ("libnvrtc-672ee683.so.11.2", None),
-        ("libnvrtc-builtins-2dc4bf68.so.11.8", "11.8"),
-        ("libcublas-5fba6cc9.so.11", None),
-        ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"),
-        ("libcudnn-1a2b3c4d.so.8.9.7", "8.9.7"),
-        ("libcupti-1a2b3c4d.so.2022.3.0", None),
-    ],
+@cases(
+    "name, version",
+    ("libcudart.so.11.0", None),
+    ("libcudart.so.10.1", None),
+    ("libnvrtc.so.11.2", None),
+    ("libnvrtc-builtins.so.11.8", "11.8"),
+    ("libnvinfer_builder_resource.so.10.7.0", "10.7.0"),
+    ("libcupti.so.2022.3.0", None),
+    ("libnvvm.so.4.0.0", None),
+    ("libnvshmem_bootstrap_mpi.so.3.0.0", None),
+    ("libcudart-d0da41ae.so.11.0", None),
+    ("libcudart.e409450e.so.11.0", None),
+    ("libnvrtc-672ee683.so.11.2", None),
+    ("libnvrtc-builtins-2dc4bf68.so.11.8", "11.8"),
+    ("libcublas-5fba6cc9.so.11", None),
+    ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"),
+    ("libcudnn-1a2b3c4d.so.8.9.7", "8.9.7"),
+    ("libcupti-1a2b3c4d.so.2022.3.0", None),
 )
 def test_a_soname_is_no_release(name: str, version: str | None) -> None:
     unhashed = re.sub(r"[-.][0-9a-f]{8}(?=\.so)", "", name)

@@ -18,6 +18,7 @@ from probes.elf.dynamic import DT_GNU_HASH
 from probes.elf.info import ElfInfo, elf_info
 from probes.loader.cache import Lookup, parse
 from probes.loader.symbols import UnreadError, gnu_hash, missing, undefined
+from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop
 from tests.probes.tiny_elf import BASE, library
@@ -37,12 +38,12 @@ def system_library(name: str) -> ElfInfo:
     return heads[0]
 
 
-@pytest.mark.parametrize(("name", "value"), [(b"", 0x1505), (b"printf", 0x156B2BB8), (b"exit", 0x7C967E3F)])
+@cases("name, value", (b"", 0x1505), (b"printf", 0x156B2BB8), (b"exit", 0x7C967E3F))
 def test_hashes(name: bytes, value: int) -> None:
     assert gnu_hash(name) == value
 
 
-@pytest.mark.parametrize("name", ["libc.so.6", "libstdc++.so.6", "libm.so.6"])
+@cases("name", "libc.so.6", "libstdc++.so.6", "libm.so.6")
 def test_what_a_real_library_defines(name: str) -> None:
     head = system_library(name)
     with Path(head.place).open("rb") as file:

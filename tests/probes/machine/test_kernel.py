@@ -21,6 +21,7 @@ from probes.machine.kernel_log import (
     parse_log,
     parse_record,
 )
+from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
@@ -69,7 +70,7 @@ def test_ubuntu_with_the_open_module(run_probe: RunProbe, build_root: BuildRoot)
     assert by_path["/dev/nvidiactl"].minor is None
 
 
-@pytest.mark.parametrize("tree", ["ubuntu-580-open", "rhel"])
+@cases("tree", "ubuntu-580-open", "rhel")
 def test_the_release_of_the_running_driver(tree: str, run_probe: RunProbe, build_root: BuildRoot) -> None:
     snapshot, _ = run_probe("kernel", {"root": build_root(tree)})
     assert snapshot.kernel
@@ -78,7 +79,7 @@ def test_the_release_of_the_running_driver(tree: str, run_probe: RunProbe, build
     assert snapshot.driver.release == snapshot.kernel.nvidia.version is not None
 
 
-@pytest.mark.parametrize("tree", ["nouveau", "jetson-orin"])
+@cases("tree", "nouveau", "jetson-orin")
 def test_no_release_where_no_module_of_the_driver_runs(tree: str, run_probe: RunProbe, build_root: BuildRoot) -> None:
     snapshot, _ = run_probe("kernel", {"root": build_root(tree)})
     assert snapshot.driver is None
@@ -155,9 +156,7 @@ def test_secure_boot_refuses_an_unsigned_module(run_probe: RunProbe, build_root:
     ]
 
 
-@pytest.mark.parametrize(
-    ("content", "state"), [(b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"\x06\0", None), (b"", None)]
-)
+@cases("content, state", (b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"\x06\0", None), (b"", None))
 def test_secure_boot_variable(
     run_probe: RunProbe, build_root: BuildRoot, *, content: bytes, state: bool | None
 ) -> None:
@@ -192,18 +191,16 @@ def test_wsl_has_its_own_device(run_probe: RunProbe, build_root: BuildRoot) -> N
     assert [node.path for node in kernel.device_nodes] == ["/dev/dxg"]
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "forbids"),
-    [
-        ("/etc/modprobe.d/x.conf", "# off\nblacklist nvidia\n", True),
-        ("/usr/lib/modprobe.d/x.conf", "install nvidia /bin/false\n", True),
-        ("/lib/modprobe.d/x.conf", "alias nvidia off\n", True),
-        ("/etc/modprobe.d/x.conf", "blacklist nvidia_current\n", True),
-        ("/etc/modprobe.d/x.conf", "# blacklist nvidia\n", False),
-        ("/etc/modprobe.d/x.conf", "blacklist nvidiafb\nblacklist nvidia_drm\nblacklist nouveau\n", False),
-        ("/etc/modprobe.d/x.conf", "install nvidia modprobe -i nvidia-current $CMDLINE_OPTS\n", False),
-        ("/etc/modprobe.d/x.conf.disabled", "blacklist nvidia\n", False),
-    ],
+@cases(
+    "path, text, forbids",
+    ("/etc/modprobe.d/x.conf", "# off\nblacklist nvidia\n", True),
+    ("/usr/lib/modprobe.d/x.conf", "install nvidia /bin/false\n", True),
+    ("/lib/modprobe.d/x.conf", "alias nvidia off\n", True),
+    ("/etc/modprobe.d/x.conf", "blacklist nvidia_current\n", True),
+    ("/etc/modprobe.d/x.conf", "# blacklist nvidia\n", False),
+    ("/etc/modprobe.d/x.conf", "blacklist nvidiafb\nblacklist nvidia_drm\nblacklist nouveau\n", False),
+    ("/etc/modprobe.d/x.conf", "install nvidia modprobe -i nvidia-current $CMDLINE_OPTS\n", False),
+    ("/etc/modprobe.d/x.conf.disabled", "blacklist nvidia\n", False),
 )
 def test_blacklists(run_probe: RunProbe, build_root: BuildRoot, path: str, text: str, *, forbids: bool) -> None:
     assert module(run_probe, build_root("nouveau", {path: text})).blacklisted_by == (path if forbids else None)
@@ -219,7 +216,7 @@ def test_blacklist_on_the_command_line(run_probe: RunProbe, build_root: BuildRoo
     assert module(run_probe, build_root("nouveau", {"/proc/cmdline": line})).blacklisted_by == "/proc/cmdline"
 
 
-@pytest.mark.parametrize("noise", [b"\xff\xfe garbage \x00\x1b[2J\n" * 100, b"nvidia\n", b"nvidia a b c\n"])
+@cases("noise", b"\xff\xfe garbage \x00\x1b[2J\n" * 100, b"nvidia\n", b"nvidia a b c\n")
 def test_garbage_in_proc_modules_is_no_answer(run_probe: RunProbe, build_root: BuildRoot, noise: bytes) -> None:
     kernel = look(run_probe, build_root("nouveau", {"/proc/modules": noise}))
     assert kernel.nvidia
@@ -258,8 +255,7 @@ def test_module_folder_full_of_loops_ends(run_probe: RunProbe, build_root: Build
         f"{base}/extra": f"-> {base}/extra",
         f"{base}/updates/nvidia.ko": "-> ./nvidia.ko",
     }
-    nvidia = module(run_probe, build_root("nouveau", loops))
-    assert nvidia.built is False
+    assert module(run_probe, build_root("nouveau", loops)).built is False
 
 
 def test_device_nodes_are_judged_without_being_opened(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -271,8 +267,7 @@ def test_device_nodes_are_judged_without_being_opened(run_probe: RunProbe, build
     nodes = look(run_probe, root).device_nodes
     assert nodes is not None
     (found,) = nodes
-    assert (found.path, found.minor) == ("/dev/nvidia7", 7)
-    assert found.mode == stat.filemode(node.stat().st_mode)
+    assert (found.path, found.minor, found.mode) == ("/dev/nvidia7", 7, stat.filemode(node.stat().st_mode))
     names = {0: "root"}
     about = node.stat()
     assert found.owner == f"{names.get(about.st_uid, about.st_uid)}:{names.get(about.st_gid, about.st_gid)}"
@@ -369,20 +364,18 @@ def test_only_the_last_messages_are_kept_and_long_ones_cut() -> None:
     assert max(len(message["text"]) for message in found) == MAX_LENGTH
 
 
-@pytest.mark.parametrize("record", ["", ";", "a,b,c;", "1,2;NVRM: x", "1,2,three,-;NVRM: x", "NVRM without head"])
+@cases("record", "", ";", "a,b,c;", "1,2;NVRM: x", "1,2,three,-;NVRM: x", "NVRM without head")
 def test_damaged_records_have_no_time(record: str) -> None:
     assert parse_record(record)[0] is None
 
 
-@pytest.mark.parametrize(
-    ("line", "seconds", "text"),
-    [
-        ("[   12.500000] NVRM: a", 12.5, "NVRM: a"),
-        ("[    0.000000] kernel: NVRM: a", 0.0, "NVRM: a"),
-        ("Nov 20 08:00:02 pc kernel: [    2.713000] NVRM: a", 2.713, "NVRM: a"),
-        ("2024-11-20T08:00:02.000000+00:00 pc kernel: NVRM: a", None, "NVRM: a"),
-        ("[    2.713000][  T412] NVRM: a", 2.713, "NVRM: a"),
-    ],
+@cases(
+    "line, seconds, text",
+    ("[   12.500000] NVRM: a", 12.5, "NVRM: a"),
+    ("[    0.000000] kernel: NVRM: a", 0.0, "NVRM: a"),
+    ("Nov 20 08:00:02 pc kernel: [    2.713000] NVRM: a", 2.713, "NVRM: a"),
+    ("2024-11-20T08:00:02.000000+00:00 pc kernel: NVRM: a", None, "NVRM: a"),
+    ("[    2.713000][  T412] NVRM: a", 2.713, "NVRM: a"),
 )
 def test_forms_of_log_lines(line: str, seconds: float | None, text: str) -> None:
     assert parse_log(line) == [(seconds, text)]

@@ -14,6 +14,7 @@ from probes.kit.tree import Tree
 from probes.owners import rpm
 from probes.owners.claims import Claim
 from probes.owners.rpm import File, Package, owners, read
+from tests.every import cases
 
 PATH = "/usr/lib64/libcublas.so.12.4.5.8"
 STRING, STRINGS, NUMBERS = 6, 8, 4
@@ -60,7 +61,7 @@ def library(root: Path) -> Tree:
     return Tree({"root": str(root)})
 
 
-@pytest.mark.parametrize("place", ["/var/lib/rpm", "/usr/lib/sysimage/rpm"])
+@cases("place", "/var/lib/rpm", "/usr/lib/sysimage/rpm")
 def test_the_package_that_lists_a_file(tmp_path: Path, place: str) -> None:
     database(tmp_path, place, cublas=CUBLAS)
     tree = library(tmp_path)
@@ -92,17 +93,15 @@ def test_an_epoch_is_told() -> None:
     assert package == Package("nccl", "1:2.21.5-1", ())
 
 
-@pytest.mark.parametrize(
+@cases(
     "blob",
-    [
-        b"",
-        b"\0" * 7,
-        b"\xff" * 64,
-        struct.pack(">II", 1 << 30, 1 << 30),
-        CUBLAS[:40],
-        header((1000, STRING, ""), (1001, STRING, "1")),
-        struct.pack(">II", 1, 4) + struct.pack(">IIII", 1000, STRING, 1 << 31, 1) + b"abc\0",
-    ],
+    b"",
+    b"\0" * 7,
+    b"\xff" * 64,
+    struct.pack(">II", 1 << 30, 1 << 30),
+    CUBLAS[:40],
+    header((1000, STRING, ""), (1001, STRING, "1")),
+    struct.pack(">II", 1, 4) + struct.pack(">IIII", 1000, STRING, 1 << 31, 1) + b"abc\0",
 )
 def test_damaged_headers(blob: bytes) -> None:
     assert read(blob) is None

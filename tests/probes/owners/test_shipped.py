@@ -1,4 +1,4 @@
-"""What was installed against what lies there: presence, size, and whether a file that differs can still be used."""
+"""What was installed against what lies there: presence, size, whether a file changed, and who imports it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Shipped
+from envcheck.snapshot import DamagedFile, Shipped
 from probes.installations.catalog import DETAILED
+from probes.owners import modules
 from probes.owners.shipped import shipped
 from probes.python.distributions import installed_in
+from tests.every import cases
 from tests.probes.conftest import RunProbe
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
@@ -76,23 +78,21 @@ def test_a_folder_that_is_gone(tree: Frameworks) -> None:
     assert set(differing(tree)) == {"numpy/__init__.py", "numpy/version.py", "numpy/_core/__init__.py", UMATH}
 
 
-@pytest.mark.parametrize(
-    ("path", "content", "kind", "problem"),
-    [
-        (UMATH, b"", "size", "it is empty"),
-        (UMATH, bytes(700), "size", "it is not an ELF file"),
-        (UMATH, elf_needing("libc.so.6")[:150], "size", "its ELF header is damaged"),
-        (UMATH, elf_needing("libc.so.6")[:200], "size", "it is cut off"),
-        (UMATH, bytes(64) + elf_needing("libc.so.6")[64:], "content", "it is not an ELF file"),
-        (UMATH, elf_needing("libm.so.6", "libc.so.6"), "size", None),
-        ("numpy/__init__.py", "from . import _core\nx = 1\n", "size", None),
-        ("numpy/__init__.py", "", "size", "it is empty"),
-        ("numpy/__init__.py", b"\0" * 5, "size", "it holds zeros"),
-        ("numpy/__init__.py", b"from . import _cor\0\0", "content", "it holds zeros"),
-        ("numpy/_core/multiarray.py", "<html>", "size", "it is not Python: line 1"),
-        ("numpy/__init__.py", "from . import (\n", "size", "it is not Python: line 1"),
-        ("triton/backends/nvidia/bin/ptxas", b"", "size", "it is empty"),
-    ],
+@cases(
+    "path, content, kind, problem",
+    (UMATH, b"", "size", "it is empty"),
+    (UMATH, bytes(700), "size", "it is not an ELF file"),
+    (UMATH, elf_needing("libc.so.6")[:150], "size", "its ELF header is damaged"),
+    (UMATH, elf_needing("libc.so.6")[:200], "size", "it is cut off"),
+    (UMATH, bytes(64) + elf_needing("libc.so.6")[64:], "content", "it is not an ELF file"),
+    (UMATH, elf_needing("libm.so.6", "libc.so.6"), "size", None),
+    ("numpy/__init__.py", "from . import _core\nx = 1\n", "size", None),
+    ("numpy/__init__.py", "", "size", "it is empty"),
+    ("numpy/__init__.py", b"\0" * 5, "size", "it holds zeros"),
+    ("numpy/__init__.py", b"from . import _cor\0\0", "content", "it holds zeros"),
+    ("numpy/_core/multiarray.py", "<html>", "size", "it is not Python: line 1"),
+    ("numpy/__init__.py", "from . import (\n", "size", "it is not Python: line 1"),
+    ("triton/backends/nvidia/bin/ptxas", b"", "size", "it is empty"),
 )
 def test_a_file_that_was_changed(
     tree: Frameworks, path: str, content: str | bytes, kind: str, problem: str | None
@@ -108,15 +108,10 @@ def test_a_newer_python_than_this_one_may_take_what_this_one_does_not(tree: Fram
     assert [file.problem for file in look(tree, "3.99").damaged] == [None]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "numpy/tests/__init__.py",
-        "numpy/empty/__init__.py",
-        "numpy/_core/include/numpy/ndarrayobject.h",
-        "alone/__init__.py",
-    ],
-)
+@cases("path",
+    "numpy/tests/__init__.py", "numpy/empty/__init__.py", "numpy/_core/include/numpy/ndarrayobject.h",
+    "alone/__init__.py",
+)  # fmt: skip
 def test_what_does_no_harm_may_be_gone(tree: Frameworks, path: str) -> None:
     tree.at(f"{SITE}/{path}").unlink()
     assert differing(tree) == {}
@@ -127,15 +122,13 @@ def test_a_program_that_is_gone(tree: Frameworks) -> None:
     assert differing(tree) == {"triton/backends/nvidia/bin/ptxas": ("triton", "missing", None)}
 
 
-@pytest.mark.parametrize(
-    ("path", "mode", "problem"),
-    [
-        ("triton/backends/nvidia/bin/ptxas", 0o644, "its mode does not allow running"),
-        ("triton/backends/nvidia/bin/ptxas", 0o700, None),
-        (UMATH, 0, None),
-        (UMATH, 0o444, None),
-        ("numpy/__init__.py", 0o311, None),
-    ],
+@cases(
+    "path, mode, problem",
+    ("triton/backends/nvidia/bin/ptxas", 0o644, "its mode does not allow running"),
+    ("triton/backends/nvidia/bin/ptxas", 0o700, None),
+    (UMATH, 0, None),
+    (UMATH, 0o444, None),
+    ("numpy/__init__.py", 0o311, None),
 )
 def test_a_program_whose_mode_keeps_it_from_use(tree: Frameworks, path: str, mode: int, problem: str | None) -> None:
     tree.at(f"{SITE}/{path}").chmod(mode)
@@ -176,12 +169,11 @@ def test_a_link_counts_for_what_it_leads_to(tree: Frameworks) -> None:
     assert differing(tree) == {}
 
 
-@pytest.mark.parametrize("place", [f"{SITE}/{UMATH}", f"{SITE}/numpy"])
+@cases("place", f"{SITE}/{UMATH}", f"{SITE}/numpy")
 def test_a_link_that_leads_nowhere_is_named(tree: Frameworks, place: str) -> None:
     tree.at(place).rename(tree.at("/gone"))
     tree.link(place, "/nowhere")
-    links = {each.path: each.dead_link for each in look(tree).damaged}
-    assert links[f"{SITE}/{UMATH}"] == place
+    assert {each.path: each.dead_link for each in look(tree).damaged}[f"{SITE}/{UMATH}"] == place
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may list every folder")
@@ -276,7 +268,7 @@ def test_another_length_is_told_as_such(tree: Frameworks, verified: Any) -> None
     }
 
 
-@pytest.mark.parametrize(("algorithm", "size"), [("sha256", "3"), ("sha384", "3"), ("sha512", "3"), ("sha256", "")])
+@cases("algorithm, size", ("sha256", "3"), ("sha384", "3"), ("sha512", "3"), ("sha256", ""))
 def test_every_kind_of_entry_is_compared(tree: Frameworks, verified: Any, algorithm: str, size: str) -> None:
     site, look = verified
     digest = base64.urlsafe_b64encode(hashlib.new(algorithm, b"was").digest()).decode().rstrip("=")
@@ -304,3 +296,90 @@ def test_a_stripped_library_is_told_from_an_overwritten_one(tree: Frameworks, tm
     tree.file(f"{SITE}/numpy/_core/f.so", whole + b"appended")
     (found,) = (file for file in look(tree).damaged if file.path.endswith("f.so"))
     assert (found.kind, found.stripped) == ("size", None)
+
+
+# --- Modules deep in a package: those that differ are named, and told apart by who imports them ---------------------
+
+JAX: dict[str, str | bytes] = {
+    "jax/__init__.py": "try:\n    from jax import numpy as numpy\nexcept ImportError:\n    raise\n",
+    "jax/numpy/__init__.py": (
+        "from typing import TYPE_CHECKING\nfrom jax.numpy import (\n    linalg as linalg,\n)\n"
+        "if TYPE_CHECKING:\n    from jax.numpy import typing_only\n\n"
+        "def __getattr__(name):\n    from jax.numpy import when_asked\n"
+    ),
+    "jax/numpy/linalg.py": "x = 1\n",
+    "jax/numpy/typing_only.py": "x = 2\n",
+    "jax/numpy/when_asked.py": "x = 3\n",
+    "jax/numpy/tests/test_linalg.py": "x = 4\n",
+    "jax/tools/aot/__init__.py": "from . import compile\n",
+    "jax/tools/aot/compile.py": "x = 5\n",
+    "jax/tools/__init__.py": "def compile(x):\n    from . import aot\n",
+}
+
+
+@pytest.fixture
+def tree_modules(tmp_path: Path) -> Frameworks:
+    made = Frameworks(tmp_path)
+    made.package(JAX, "jax", "0.11.2")
+    return made
+
+
+def look_modules(tree_modules: Frameworks) -> Shipped:
+    found = installed_in(tree_modules.view(), (SITE,), DETAILED)
+    return msgspec.convert(shipped(tree_modules.view(), found.items, DETAILED, "3.8"), Shipped)
+
+
+def damaged(tree_modules: Frameworks) -> dict[str, DamagedFile]:
+    return {file.path.removeprefix(f"{SITE}/jax/"): file for file in look_modules(tree_modules).damaged}
+
+
+@cases("path, aside",
+    ("numpy/linalg.py", False), ("numpy/typing_only.py", True), ("numpy/when_asked.py", True),
+    ("tools/aot/compile.py", True),
+)  # fmt: skip
+def test_who_imports_it_decides(tree_modules: Frameworks, path: str, *, aside: bool) -> None:
+    tree_modules.at(f"{SITE}/jax/{path}").unlink()
+    (found,) = damaged(tree_modules).items()
+    assert (found[0], found[1].kind, found[1].aside) == (path, "missing", aside)
+
+
+def test_another_size_is_seen_however_deep_the_module_lies(tree_modules: Frameworks) -> None:
+    tree_modules.file(f"{SITE}/jax/tools/aot/compile.py", "x = (\n\n")
+    (found,) = damaged(tree_modules).values()
+    assert (found.kind, found.aside) == ("size", True)
+    assert (found.problem or "").startswith("it is not Python")
+
+
+@cases("target", "/nowhere", "linalg.py")
+def test_a_link_to_nothing_or_to_itself_in_its_place(tree_modules: Frameworks, target: str) -> None:
+    tree_modules.at(f"{SITE}/jax/numpy/linalg.py").unlink()
+    tree_modules.link(f"{SITE}/jax/numpy/linalg.py", target)
+    (found,) = damaged(tree_modules).values()
+    assert (found.kind, found.dead_link) == ("missing", f"{SITE}/jax/numpy/linalg.py")
+
+
+def test_a_folder_that_nothing_imports_may_be_left_out_of_an_image(tree_modules: Frameworks) -> None:
+    tree_modules.remove(f"{SITE}/jax/tools/aot")
+    assert damaged(tree_modules) == {}
+
+
+@cases("line", "from jax.tools.aot import compile\n", "from .aot import compile\n", "from jax.tools import x, aot\n")
+def test_a_folder_that_a_module_beside_it_imports_is_missed(tree_modules: Frameworks, line: str) -> None:
+    tree_modules.remove(f"{SITE}/jax/tools/aot")
+    tree_modules.file(f"{SITE}/jax/tools/run.py", line)
+    assert {path: each.aside for path, each in damaged(tree_modules).items()} == {
+        "tools/aot/__init__.py": True,
+        "tools/aot/compile.py": True,
+    }
+
+
+def test_files_for_tests_may_be_gone(tree_modules: Frameworks) -> None:
+    tree_modules.at(f"{SITE}/jax/numpy/tests/test_linalg.py").unlink()
+    assert damaged(tree_modules) == {}
+
+
+def test_no_more_time_than_allowed(tree_modules: Frameworks, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree_modules.at(f"{SITE}/jax/numpy/linalg.py").unlink()
+    monkeypatch.setattr(modules, "SECONDS", -1.0)
+    found = look_modules(tree_modules)
+    assert (found.damaged, found.complete) == ((), False)

@@ -1,16 +1,27 @@
-"""What is said of metadata that cannot be used, and of files that are gone."""
+"""Metadata that cannot be used, files that are gone, and packages that no metadata names."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import time
+from collections.abc import Callable
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
+from envcheck.checks import Report
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
+from envcheck.snapshot import Snapshot, items_in
+from probes.kit.tree import REFUSED
 from probes.python.distributions import LEFT, Installed, installed_by_conda, installed_in
+from tests.every import cases
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
+from tests.probes.other_user import as_nobody, as_root
 
 SITE = "/site"
 
@@ -38,21 +49,19 @@ def test_whole_metadata_is_no_damage(tree: Tree) -> None:
     assert found.items[0]["record"] is True
 
 
-@pytest.mark.parametrize(
-    ("content", "problem", "listed"),
-    [
-        (None, "METADATA is missing", []),
-        (b"", "METADATA is empty", ["1.0"]),
-        (b"\0" * 600, "METADATA is empty", ["1.0"]),
-        (b"Metadata-Version: 2.1\nName: foo\n\nVersion: 3\n", "no version in METADATA", ["1.0"]),
-        (b"Metadata-Version: 2.1\nVersion: 1.0\n", "no name in METADATA", ["1.0"]),
-        (b"Name: foo\nVersion: \x1b[31m\n", "no usable version in METADATA", ["1.0"]),
-        (b"Name: foo\r\nVersion: 1.1\r\n\r\nText\r\n", None, ["1.1"]),
-        (b"Name: foo\nVersion: 1.0.0\n", None, ["1.0.0"]),
-        (b"metadata-version: 2.1\nname: foo\nversion: 1.2\n", None, ["1.2"]),
-        (b"Summary: " + b"x" * 9000 + b"\nName: foo\nVersion: 1.3\n", None, ["1.3"]),
-        (b"\xff\xfe" * 3000, "no name in METADATA", ["1.0"]),
-    ],
+@cases(
+    "content, problem, listed",
+    (None, "METADATA is missing", []),
+    (b"", "METADATA is empty", ["1.0"]),
+    (b"\0" * 600, "METADATA is empty", ["1.0"]),
+    (b"Metadata-Version: 2.1\nName: foo\n\nVersion: 3\n", "no version in METADATA", ["1.0"]),
+    (b"Metadata-Version: 2.1\nVersion: 1.0\n", "no name in METADATA", ["1.0"]),
+    (b"Name: foo\nVersion: \x1b[31m\n", "no usable version in METADATA", ["1.0"]),
+    (b"Name: foo\r\nVersion: 1.1\r\n\r\nText\r\n", None, ["1.1"]),
+    (b"Name: foo\nVersion: 1.0.0\n", None, ["1.0.0"]),
+    (b"metadata-version: 2.1\nname: foo\nversion: 1.2\n", None, ["1.2"]),
+    (b"Summary: " + b"x" * 9000 + b"\nName: foo\nVersion: 1.3\n", None, ["1.3"]),
+    (b"\xff\xfe" * 3000, "no name in METADATA", ["1.0"]),
 )
 def test_metadata(tree: Tree, content: bytes | None, problem: str | None, listed: list[str]) -> None:
     tree.file(f"{SITE}/foo-1.0.dist-info/INSTALLER", "pip\n")
@@ -142,3 +151,112 @@ def test_what_was_left_still_tells_its_name_and_version(tree: Tree) -> None:
     tree.at(f"{SITE}/~orch").mkdir()
     said = [(item["path"], item.get("name"), item.get("version")) for item in installed(tree).damaged]
     assert said == [(f"{SITE}/~orch", None, None), (path, "torch", "2.9.1")]
+
+
+# --- Packages that no metadata names --------------------------------------------------------------------------------
+
+RunProbe_unrecorded = Callable[..., tuple[Snapshot, dict[str, str]]]
+
+
+@pytest.fixture
+def tree_unrecorded(tmp_path: Path) -> Tree:
+    """An environment with PyTorch, and two real packages of which one has another name than its distribution."""
+    made = Tree(tmp_path)
+    site = made.venv("/a", made.base("/usr"))
+    made.torch(site)
+    for name in ("msgspec", "PyYAML"):
+        found = distribution(name)
+        for file in found.files or ():
+            if ".." not in file.parts and "__pycache__" not in file.parts:
+                place = made.at(f"{site}/{file}")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file.locate(), place)
+    for place in (tmp_path, *list(tmp_path.parents)[:-2]):
+        place.chmod(place.stat().st_mode | 0o055)
+    return made
+
+
+SITE_UNRECORDED = "/a/lib/python3.11/site-packages"
+
+
+def examined(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded, python: str = "/a") -> tuple[list[str], Report]:
+    REFUSED.clear()
+    snapshot, _ = run_probe("environments", tree_unrecorded.view(python=[python]))
+    (found, *_) = items_in(snapshot.environments)
+    assert found.unrecorded is not None
+    return [path.rpartition("/")[2] for path in found.unrecorded], judge(snapshot, Request(scopes=frozenset({"env"})))
+
+
+def forget(tree_unrecorded: Tree, *names: str) -> None:
+    for info in tree_unrecorded.at(SITE_UNRECORDED).glob("*.dist-info"):
+        if info.name.partition("-")[0].lower() in names:
+            shutil.rmtree(info)
+
+
+def test_what_metadata_names_is_recorded(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+    assert examined(tree_unrecorded, run_probe)[0] == []
+
+
+def test_a_framework_without_metadata_leaves_no_verdict(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+    forget(tree_unrecorded, "torch")
+    names, report = examined(tree_unrecorded, run_probe)
+    assert names == ["torch"]
+    assert (report.verdict, report.exit_code) == ("unknown", 3)
+    assert report.headline.startswith("no verdict: No metadata names")
+
+
+def test_no_metadata_at_all_leaves_no_verdict(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+    forget(tree_unrecorded, "torch", "msgspec", "pyyaml")
+    shutil.rmtree(tree_unrecorded.at(f"{SITE_UNRECORDED}/torch"))
+    names, report = examined(tree_unrecorded, run_probe)
+    assert names == ["_yaml", "msgspec", "yaml"]
+    assert report.verdict == "unknown"
+
+
+def test_another_package_without_metadata_is_told(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+    forget(tree_unrecorded, "pyyaml")
+    names, report = examined(tree_unrecorded, run_probe)
+    assert names == ["_yaml", "yaml"]
+    (check,) = (check for check in report.checks if check.rule == "package-unrecorded")
+    assert (check.status, check.title) == ("note", "No record of the installation of _yaml and 1 more")
+
+
+def test_what_a_source_tree_or_a_remnant_is_called_is_left_out(
+    tree_unrecorded: Tree, run_probe: RunProbe_unrecorded
+) -> None:
+    tree_unrecorded.file(f"{SITE_UNRECORDED}/namespace/inner/__init__.py")
+    tree_unrecorded.file(f"{SITE_UNRECORDED}/~umpy/__init__.py")
+    tree_unrecorded.file("/src/torchvision/__init__.py")
+    tree_unrecorded.file(f"{SITE_UNRECORDED}/mine.pth", "/src\n")
+    tree_unrecorded.file(f"{SITE_UNRECORDED}/old/__init__.py")
+    tree_unrecorded.file(f"{SITE_UNRECORDED}/of_old-1.0.egg-info/top_level.txt", "old\n")
+    assert examined(tree_unrecorded, run_probe)[0] == []
+
+
+def test_a_record_of_conda_names_its_packages(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+    forget(tree_unrecorded, "pyyaml", "msgspec")
+    paths = ["lib/python3.11/site-packages/yaml/__init__.py", "site-packages/_yaml/__init__.py"]
+    tree_unrecorded.file("/a/conda-meta/libyaml-py-6.0-h1.json", json.dumps({"name": "libyaml-py", "files": paths}))
+    assert examined(tree_unrecorded, run_probe)[0] == ["msgspec"]
+
+
+def test_the_folder_of_debians_packages_needs_no_record(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+    tree_unrecorded.file("/usr/lib/python3/dist-packages/lsb/__init__.py")
+    assert examined(tree_unrecorded, run_probe, "/usr")[0] == []
+
+
+def test_damaged_metadata_names_its_package(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+    for info in tree_unrecorded.at(SITE_UNRECORDED).glob("*.dist-info"):
+        (info / "METADATA").unlink()
+    assert examined(tree_unrecorded, run_probe)[0] == []
+
+
+@as_root
+def test_what_may_be_named_in_a_closed_record_is_not_told(
+    tree_unrecorded: Tree, run_probe: RunProbe_unrecorded
+) -> None:
+    (info,) = tree_unrecorded.at(SITE_UNRECORDED).glob("[Pp]y[Yy]*.dist-info")
+    info.chmod(0)
+    tree_unrecorded.view()
+    with as_nobody():
+        assert examined(tree_unrecorded, run_probe)[0] == []

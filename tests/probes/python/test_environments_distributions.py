@@ -13,6 +13,7 @@ import pytest
 from probes.kit import tree as kit_tree
 from probes.python import distributions
 from probes.python.distributions import Installed, conda_build, installed_by_conda, installed_in
+from tests.every import cases
 from tests.probes.environment_trees import Tree
 
 SITE = "/site"
@@ -194,7 +195,7 @@ def test_conda_packages_by_the_names_of_their_records(tree: Tree) -> None:
     assert {item["channel"] for item in found.items} == {"conda"}
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"depends": 3}', "[" * 100_000, b"\xff" * 100])
+@cases("content", "", "[]", "{", '{"depends": 3}', "[" * 100_000, b"\xff" * 100)
 def test_a_damaged_record_still_has_its_name(tree: Tree, content: str | bytes) -> None:
     found = conda(tree, **{"pytorch-2.5.1-cpu_0": content})
     assert [(item["name"], item["version"]) for item in found.items] == [("pytorch", "2.5.1")]
@@ -206,19 +207,17 @@ def test_no_conda_environment(tree: Tree) -> None:
     assert (found.items, found.damaged, found.complete) == ([], [], True)
 
 
-@pytest.mark.parametrize(
-    ("build", "cuda", "cpu_only", "cudnn"),
-    [
-        ("py3.11_cuda12.4_cudnn9.1.0_0", "12.4", False, "9.1.0"),
-        ("py3.7_cuda9.0.176_cudnn7.6.3_0", "9.0", False, "7.6.3"),
-        ("py3.11_cpu_0", None, True, None),
-        ("cpu_mkl_py311_h7c0bf2e_100", None, True, None),
-        ("cpu_py310h8ad9dd0_0", None, True, None),
-        ("cuda126_mkl_py312_hc7021f6_300", "12.6", False, None),
-        ("cuda112py39hb1bd5a6_202", "11.2", False, None),
-        ("cuda92py36_0", "9.2", False, None),
-        ("py311h1_0", None, None, None),
-    ],
+@cases(
+    "build, cuda, cpu_only, cudnn",
+    ("py3.11_cuda12.4_cudnn9.1.0_0", "12.4", False, "9.1.0"),
+    ("py3.7_cuda9.0.176_cudnn7.6.3_0", "9.0", False, "7.6.3"),
+    ("py3.11_cpu_0", None, True, None),
+    ("cpu_mkl_py311_h7c0bf2e_100", None, True, None),
+    ("cpu_py310h8ad9dd0_0", None, True, None),
+    ("cuda126_mkl_py312_hc7021f6_300", "12.6", False, None),
+    ("cuda112py39hb1bd5a6_202", "11.2", False, None),
+    ("cuda92py36_0", "9.2", False, None),
+    ("py311h1_0", None, None, None),
 )
 def test_build_strings(tree: Tree, build: str, cuda: str | None, cpu_only: bool | None, cudnn: str | None) -> None:  # noqa: FBT001
     found = conda(tree, **{f"pytorch-2.5.1-{build}": "{}"})

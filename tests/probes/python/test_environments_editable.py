@@ -8,6 +8,7 @@ import pytest
 
 from probes.python.search_path import mapped
 from probes.python.site import Site, packages
+from tests.every import cases
 from tests.probes.environment_trees import Tree
 
 SITE = "/site"
@@ -53,18 +54,16 @@ def test_a_finder_that_no_path_file_starts_counts_for_nothing(tree: Tree) -> Non
     assert mapped(tree.view(), [SITE, "/missing"]) == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     "mapping",
-    [
-        "{**{}}",
-        "dict(a='/x')",
-        "{'a': ['/x']}",
-        "{1: '/x'}",
-        "{'a': 'relative'}",
-        "{'a': '/x'",
-        "{" * 3000,
-        "{'a': '/\\0'}",
-    ],
+    "{**{}}",
+    "dict(a='/x')",
+    "{'a': ['/x']}",
+    "{1: '/x'}",
+    "{'a': 'relative'}",
+    "{'a': '/x'",
+    "{" * 3000,
+    "{'a': '/\\0'}",
 )
 def test_what_is_no_plain_mapping_says_nothing(tree: Tree, mapping: str) -> None:
     finder(tree, mapping)

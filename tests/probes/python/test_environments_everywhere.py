@@ -129,8 +129,7 @@ def test_links_that_lead_in_circles_end(tree: Tree, run_probe: RunProbe) -> None
 
 
 def test_both_probes_examine_once(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = tree.base("/usr")
-    tree.venv(f"{HOME}/.venv", base)
+    tree.venv(f"{HOME}/.venv", tree.base("/usr"))
     view = tree.view()
     first = examined.examined(view)
     monkeypatch.setattr(examined, "_examined", None)

@@ -8,6 +8,7 @@ import pytest
 
 from probes.python.interpreter import locate
 from probes.python.layout import Layout, read_layout
+from tests.every import cases
 from tests.probes.environment_trees import Tree, elf_with_constants
 
 
@@ -32,15 +33,13 @@ def test_a_virtual_environment_of_venv(tree: Tree) -> None:
     assert read.problem is None
 
 
-@pytest.mark.parametrize(
-    ("settings", "manager", "version"),
-    [
-        ("implementation = CPython\nuv = 0.13.8\nversion_info = 3.12.1\n", "uv", "3.12.1"),
-        ("implementation = CPython\nversion_info = 3.12.1.final.0\nvirtualenv = 20.25.0\n", "virtualenv", "3.12.1"),
-        ("version = 3.12.1\n", "venv", "3.12.1"),
-        ("", "venv", "3.12.9"),
-        ("version = of mine\n", "venv", "3.12.9"),
-    ],
+@cases(
+    "settings, manager, version",
+    ("implementation = CPython\nuv = 0.13.8\nversion_info = 3.12.1\n", "uv", "3.12.1"),
+    ("implementation = CPython\nversion_info = 3.12.1.final.0\nvirtualenv = 20.25.0\n", "virtualenv", "3.12.1"),
+    ("version = 3.12.1\n", "venv", "3.12.1"),
+    ("", "venv", "3.12.9"),
+    ("version = of mine\n", "venv", "3.12.9"),
 )
 def test_who_made_a_virtual_environment(tree: Tree, settings: str, manager: str, version: str) -> None:
     tree.venv("/a", tree.base("/opt/py", "3.12.9"))
@@ -59,15 +58,13 @@ def test_a_system_python_says_that_it_is_managed(tree: Tree) -> None:
     assert layout(tree, "/a").externally_managed is False
 
 
-@pytest.mark.parametrize(
-    ("prefix", "manager"),
-    [
-        ("/usr", "system"),
-        ("/usr/local", "other"),
-        ("/home/me/.pyenv/versions/3.11.7", "pyenv"),
-        ("/data/pyenv/versions/3.11.7", "pyenv"),
-        ("/home/me/.local/share/uv/python/cpython-3.11.7-linux-x86_64-gnu", "uv"),
-    ],
+@cases(
+    "prefix, manager",
+    ("/usr", "system"),
+    ("/usr/local", "other"),
+    ("/home/me/.pyenv/versions/3.11.7", "pyenv"),
+    ("/data/pyenv/versions/3.11.7", "pyenv"),
+    ("/home/me/.local/share/uv/python/cpython-3.11.7-linux-x86_64-gnu", "uv"),
 )
 def test_who_manages_an_installation(tree: Tree, prefix: str, manager: str) -> None:
     tree.base(prefix)
@@ -174,8 +171,7 @@ def test_settings_that_are_no_text(tree: Tree) -> None:
 
 
 def test_a_base_without_its_standard_library_is_told(tree: Tree) -> None:
-    base = tree.base("/opt/py", "3.11.7")
-    tree.venv("/a", base)
+    tree.venv("/a", tree.base("/opt/py", "3.11.7"))
     tree.at("/opt/py/lib/python3.11/os.py").unlink()
     problem = "its base interpreter /opt/py/bin/python3.11 has lost its standard library"
     assert layout(tree, "/a").problem == problem

@@ -10,6 +10,7 @@ import pytest
 from probes.kit.tree import Tree
 from probes.python.interpreter import locate
 from probes.python.layout import read_layout
+from tests.every import cases
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def lock_file(project: Path) -> str | None:
     return read_layout(tree, locate(tree, prefix), prefix).lock_file
 
 
-@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"])
+@cases("name", "uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
 def test_it_lies_beside_the_environment(project: Path, name: str) -> None:
     assert lock_file(project) is None
     (project / name).touch()

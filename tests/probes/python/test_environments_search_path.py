@@ -14,6 +14,7 @@ from probes.kit.tree import Tree as View
 from probes.python.interpreter import locate
 from probes.python.layout import read_layout
 from probes.python.search_path import SearchPath, search_path
+from tests.every import cases
 from tests.probes.environment_trees import Tree
 
 
@@ -149,21 +150,19 @@ def test_what_leads_to_each_folder_is_told(tree: Tree) -> None:
     assert led_by == {user: "user site", "/src": f"{user}/a.pth", "/opt/py/lib/python3.11/site-packages": ""}
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("import sys; sys.path.insert(0, '/other')", True),
-        ("import sys; sys.path[0:0] = ['/other']", True),
-        ("import sys as s; s.path.append('/other')", True),
-        ("import site; site.addsitedir('/other')", True),
-        ("import moves", True),
-        ("import sys; sys.__plen = len(sys.path)", False),
-        ("import os; var = 'X'; enabled = os.environ.get(var); enabled and __import__('_distutils_hack')", False),
-        ("import sys, types, os; p = os.path.join('/a', 'b'); m = sys.modules.get('b'); m.__path__.append(p)", False),
-        ("import sys; exec('import os')", False),
-        ("import _virtualenv", False),
-        ("# import sys; sys.path.insert(0, '/other')", False),
-    ],
+@cases(
+    "line, told",
+    ("import sys; sys.path.insert(0, '/other')", True),
+    ("import sys; sys.path[0:0] = ['/other']", True),
+    ("import sys as s; s.path.append('/other')", True),
+    ("import site; site.addsitedir('/other')", True),
+    ("import moves", True),
+    ("import sys; sys.__plen = len(sys.path)", False),
+    ("import os; var = 'X'; enabled = os.environ.get(var); enabled and __import__('_distutils_hack')", False),
+    ("import sys, types, os; p = os.path.join('/a', 'b'); m = sys.modules.get('b'); m.__path__.append(p)", False),
+    ("import sys; exec('import os')", False),
+    ("import _virtualenv", False),
+    ("# import sys; sys.path.insert(0, '/other')", False),
 )
 def test_a_line_of_code_that_changes_the_search_path_is_told(tree: Tree, line: str, told: bool) -> None:  # noqa: FBT001
     site = tree.venv("/a", tree.base("/opt/py"))
@@ -183,30 +182,28 @@ def test_a_line_of_code_that_changes_the_search_path_is_told(tree: Tree, line: s
     assert record == {"path": path, "line": line, "source": f"file {path}", **module, **places}
 
 
-@pytest.mark.parametrize("name", ["easy-install.pth", "__editable__.foo-1.0.pth"])
+@cases("name", "easy-install.pth", "__editable__.foo-1.0.pth")
 def test_setuptools_own_lines_are_no_change(tree: Tree, name: str) -> None:
     site = tree.venv("/a", tree.base("/opt/py"))
     tree.file(f"{site}/{name}", "import sys; new=sys.path[sys.__plen:]; del sys.path[sys.__plen:]; sys.path[0:0]=new\n")
     assert searched(tree, "/a").startup == ()
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {"CUDA_VISIBLE_DEVICES": ""}),
-        ('import os; os.environ["CUDA_VISIBLE_DEVICES"] = "-1" # off', {"CUDA_VISIBLE_DEVICES": "-1"}),
-        ("import os; os.environ.setdefault('XLA_FLAGS', '--xla_x')", {"XLA_FLAGS": "--xla_x"}),
-        ("import os; os.putenv('CUDA_VISIBLE_DEVICES', '7')", {"CUDA_VISIBLE_DEVICES": "7"}),
-        ("import os; os.environ.update(JAX_PLATFORMS='cpu', TF_X='1')", {"JAX_PLATFORMS": "cpu", "TF_X": "1"}),
-        ("import os; os.environ |= {'JAX_PLATFORMS': 'cpu'}", {"JAX_PLATFORMS": "cpu"}),
-        ("import os; os.environ['NCCL_DEBUG'] = 'IN' + x", {"NCCL_DEBUG": None}),
-        ("import os; os.environ['NCCL_DEBUG'] = str(x)", {"NCCL_DEBUG": None}),
-        ("import hider", {"CUDA_VISIBLE_DEVICES": "-1"}),
-        ("import os; os.environ['AWS_SECRET_ACCESS_KEY'] = 'x'", {}),
-        ("import os; os.environ['CUDA_VISIBLE_DEVICES'] == ''", {}),
-        ("import os; os.environ.get('CUDA_VISIBLE_DEVICES', '')", {}),
-        ("# import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {}),
-    ],
+@cases(
+    "line, told",
+    ("import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {"CUDA_VISIBLE_DEVICES": ""}),
+    ('import os; os.environ["CUDA_VISIBLE_DEVICES"] = "-1" # off', {"CUDA_VISIBLE_DEVICES": "-1"}),
+    ("import os; os.environ.setdefault('XLA_FLAGS', '--xla_x')", {"XLA_FLAGS": "--xla_x"}),
+    ("import os; os.putenv('CUDA_VISIBLE_DEVICES', '7')", {"CUDA_VISIBLE_DEVICES": "7"}),
+    ("import os; os.environ.update(JAX_PLATFORMS='cpu', TF_X='1')", {"JAX_PLATFORMS": "cpu", "TF_X": "1"}),
+    ("import os; os.environ |= {'JAX_PLATFORMS': 'cpu'}", {"JAX_PLATFORMS": "cpu"}),
+    ("import os; os.environ['NCCL_DEBUG'] = 'IN' + x", {"NCCL_DEBUG": None}),
+    ("import os; os.environ['NCCL_DEBUG'] = str(x)", {"NCCL_DEBUG": None}),
+    ("import hider", {"CUDA_VISIBLE_DEVICES": "-1"}),
+    ("import os; os.environ['AWS_SECRET_ACCESS_KEY'] = 'x'", {}),
+    ("import os; os.environ['CUDA_VISIBLE_DEVICES'] == ''", {}),
+    ("import os; os.environ.get('CUDA_VISIBLE_DEVICES', '')", {}),
+    ("# import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {}),
 )
 def test_variables_that_a_line_of_code_sets_are_told(tree: Tree, line: str, told: dict[str, str | None]) -> None:
     site = tree.venv("/a", tree.base("/opt/py"))
@@ -244,6 +241,5 @@ def test_the_running_interpreter_agrees(tmp_path: Path) -> None:
     place = locate(view, sys.executable)
     assert place.prefix
     found = search_path(view, read_layout(view, place, place.prefix))
-    assert found.folders[0] == str(tmp_path)
-    assert found.by_variable == 1
+    assert (found.folders[0], found.by_variable) == (str(tmp_path), 1)
     assert [path for path in found.folders if path.endswith("-packages")] == expected

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from probes.installations.examined import examined
+from tests.every import cases
 from tests.probes.environment_trees import Tree
 
 USER = "/home/me/.local/lib/python3.11/site-packages"
@@ -40,22 +41,20 @@ def test_an_installed_requirement_is_what_is_imported(tree: Tree) -> None:
     assert told(first(tree, "typing-extensions", PYTHONPATH="/x")) == ("4.12.0", None)
 
 
-@pytest.mark.parametrize(("folder", "led_by"), [("/x", "PYTHONPATH"), (USER, "user site")])
+@cases("folder, led_by", ("/x", "PYTHONPATH"), (USER, "user site"))
 def test_another_copy_with_metadata_is_led_to(tree: Tree, folder: str, led_by: str) -> None:
     tree.wheel(folder, "typing_extensions", "4.5.0")
     assert told(first(tree, "typing-extensions", PYTHONPATH="/x")) == ("4.5.0", led_by)
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "version"),
-    [
-        ("typing_extensions.py", "", ""),
-        ("sympy/__init__.py", '__version__ = "1.12"\n', "1.12"),
-        ("sympy/__init__.py", "from .release import __version__\n", ""),
-        ("sympy/x.py", "", "4.12.0"),
-    ],
+@cases(
+    "file, text, version",
+    ("typing_extensions.py", "", ""),
+    ("sympy/__init__.py", '__version__ = "1.12"\n', "1.12"),
+    ("sympy/__init__.py", "from .release import __version__\n", ""),
+    ("sympy/x.py", "", "4.12.0"),
 )
-@pytest.mark.parametrize(("folder", "led_by"), [("/x", "PYTHONPATH"), (USER, "user site")])
+@cases("folder, led_by", ("/x", "PYTHONPATH"), (USER, "user site"))
 def test_another_copy_without_metadata(
     tree: Tree, file: str, text: str, version: str, folder: str, led_by: str
 ) -> None:
@@ -65,21 +64,14 @@ def test_another_copy_without_metadata(
     assert told(first(tree, name, PYTHONPATH="/x")) == (version, led_by if whole else None)
 
 
-@pytest.mark.parametrize(
-    ("file", "hides"),
-    [
-        ("random.py", ["/x/random.py"]),
-        ("logging/__init__.py", ["/x/logging"]),
-        ("xml/notes.txt", []),
-        ("test/__init__.py", []),
-        ("train.py", []),
-    ],
-)
+@cases("file, hides",
+    ("random.py", ["/x/random.py"]), ("logging/__init__.py", ["/x/logging"]), ("xml/notes.txt", []),
+    ("test/__init__.py", []), ("train.py", []),
+)  # fmt: skip
 def test_a_module_on_pythonpath_hides_one_of_pythons_own(tree: Tree, file: str, hides: list[str]) -> None:
     tree.file(f"/x/{file}")
     tree.file(f"{USER}/{file}")
-    record = examined(tree.view(python=["/opt/py"], variables={"PYTHONPATH": "/x"}))[0]
-    assert record["hides_pythons_own"] == hides
+    assert examined(tree.view(python=["/opt/py"], variables={"PYTHONPATH": "/x"}))[0]["hides_pythons_own"] == hides
 
 
 def test_the_standard_library_itself_hides_nothing(tree: Tree) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Snapshot
+from tests.every import cases
 from tests.probes.environment_trees import DATA
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -57,7 +58,7 @@ def test_the_mark_would_be_left(project: Path, mark: Path) -> None:
     assert mark.read_text() == "run\n__main__sitecustomizetorchtorch.version".replace("__main__", "site")
 
 
-@pytest.mark.parametrize("way", ["cwd", "--python", "VIRTUAL_ENV", "PATH", "PYTHONPATH"])
+@cases("way", "cwd", "--python", "VIRTUAL_ENV", "PATH", "PYTHONPATH")
 def test_no_mark_is_left(project: Path, mark: Path, run_probe: RunProbe, way: str) -> None:
     venv = project / ".venv"
     elsewhere = {"root": "/", "cwd": "/", "own_prefix": sys.prefix}

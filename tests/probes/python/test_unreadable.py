@@ -21,6 +21,7 @@ from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.snapshot import Snapshot
 from probes.kit.tree import REFUSED
+from tests.every import cases
 from tests.probes.other_user import as_nobody, as_root
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -99,14 +100,12 @@ def plain_file(site: Path) -> None:
     site.touch()
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (loop, "Too many levels of symbolic links"),
-        (dangling, "it is a dangling link"),
-        (plain_file, "it is not a folder"),
-        (shutil.rmtree, "it is gone"),
-    ],
+@cases(
+    "change, reason",
+    (loop, "Too many levels of symbolic links"),
+    (dangling, "it is a dangling link"),
+    (plain_file, "it is not a folder"),
+    (shutil.rmtree, "it is gone"),
 )
 def test_packages_that_are_not_where_python_looks(
     change: Callable[[Path], None], reason: str, venv: Path, run_probe: RunProbe
@@ -127,8 +126,8 @@ def test_a_virtual_environment_without_its_configuration(venv: Path, run_probe: 
 
 
 @as_root
-@pytest.mark.parametrize("name", ["", "lib", "lib/python3.11", "lib/python3.11/site-packages", "bin", "pyvenv.cfg"])
-@pytest.mark.parametrize("how", ["--python", "./.venv", "VIRTUAL_ENV"])
+@cases("name", "", "lib", "lib/python3.11", "lib/python3.11/site-packages", "bin", "pyvenv.cfg")
+@cases("how", "--python", "./.venv", "VIRTUAL_ENV")
 def test_a_closed_part_of_an_environment(name: str, how: str, venv: Path, run_probe: RunProbe) -> None:
     asked: dict[str, object] = {"python": [str(venv)]}
     if how == "./.venv":
@@ -172,19 +171,17 @@ def hole_in_torch(site: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize(
-    ("closed", "verdict"),
-    [
-        ("six-1.16.dist-info/METADATA", "fail"),
-        ("six-1.16.dist-info", "fail"),
-        ("six.py", "fail"),
-        ("numpy", "fail"),
-        ("torch", "unknown"),
-        ("torch-2.5.1+cpu.dist-info/METADATA", "unknown"),
-        ("torch-2.5.1+cpu.dist-info/RECORD", "unknown"),
-        ("more.pth", "unknown"),
-        ("", "unknown"),
-    ],
+@cases(
+    "closed, verdict",
+    ("six-1.16.dist-info/METADATA", "fail"),
+    ("six-1.16.dist-info", "fail"),
+    ("six.py", "fail"),
+    ("numpy", "fail"),
+    ("torch", "unknown"),
+    ("torch-2.5.1+cpu.dist-info/METADATA", "unknown"),
+    ("torch-2.5.1+cpu.dist-info/RECORD", "unknown"),
+    ("more.pth", "unknown"),
+    ("", "unknown"),
 )
 def test_what_is_certain_stays_a_failure(closed: str, verdict: str, venv: Path, run_probe: RunProbe) -> None:
     """A file of PyTorch is gone: only what may tell otherwise leaves that open."""
@@ -229,7 +226,7 @@ def wheel(venv: Path) -> Path:
 
 
 @as_root
-@pytest.mark.parametrize("kind", ["conda", "wheel"])
+@cases("kind", "conda", "wheel")
 def test_nor_does_it_in_other_environments(kind: str, request: pytest.FixtureRequest, run_probe: RunProbe) -> None:
     folder: Path = request.getfixturevalue(kind)
     with as_nobody():

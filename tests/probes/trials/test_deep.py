@@ -26,6 +26,7 @@ from probes.trials.trial import (
     on_gpu,
     version_of,
 )
+from tests.every import cases
 
 WHERE = Where("toy:0", "the toy says so")
 
@@ -167,8 +168,7 @@ def test_what_cannot_be_tried_says_why(toy: ModuleType) -> None:
 
 
 def test_an_answer_that_cannot_be_had_is_left_out(toy: ModuleType) -> None:
-    sent = try_toy(build={"version": fails, "cuda": lambda _: "13.0"})
-    assert sent.trial["answers"] == {"cuda": "13.0"}
+    assert try_toy(build={"version": fails, "cuda": lambda _: "13.0"}).trial["answers"] == {"cuda": "13.0"}
 
 
 def test_whether_it_says_that_it_can_use_a_gpu(toy: ModuleType) -> None:
@@ -206,28 +206,26 @@ def raised(code: str) -> BaseException:
     raise AssertionError("nothing was raised")
 
 
-@pytest.mark.parametrize(
-    ("code", "line"),
-    [
-        ("raise ValueError('one\\ntwo')", "ValueError: one"),
-        ("raise ValueError", "ValueError"),
-        ("raise ValueError('at start:\\n\\nno driver\\nadvice')", "ValueError: at start: no driver"),
-        ("raise ValueError('\\n=====\\n  Failed to import\\n')", "ValueError: Failed to import"),
+@cases(
+    "code, line",
+    ("raise ValueError('one\\ntwo')", "ValueError: one"),
+    ("raise ValueError", "ValueError"),
+    ("raise ValueError('at start:\\n\\nno driver\\nadvice')", "ValueError: at start: no driver"),
+    ("raise ValueError('\\n=====\\n  Failed to import\\n')", "ValueError: Failed to import"),
+    (
         (
-            (
-                "try:\n    raise OSError('libcuda.so.1: cannot open')\n"
-                "except OSError as e:\n    raise ImportError('help') from e"
-            ),
-            "OSError: libcuda.so.1: cannot open",
+            "try:\n    raise OSError('libcuda.so.1: cannot open')\n"
+            "except OSError as e:\n    raise ImportError('help') from e"
         ),
-        ("try:\n    raise OSError('inner')\nexcept OSError:\n    raise ImportError('outer')", "ImportError: outer"),
-        (
-            "raise ImportError('Traceback (most recent call last):\\n  File x\\nImportError: libfoo.so\\n\\nFailed')",
-            "ImportError: libfoo.so",
-        ),
-        ("class E(Exception):\n    def __str__(self): raise KeyError\nraise E", "E"),
-        ("raise ValueError('x' * 9000)", "ValueError: " + "x" * 588),
-    ],
+        "OSError: libcuda.so.1: cannot open",
+    ),
+    ("try:\n    raise OSError('inner')\nexcept OSError:\n    raise ImportError('outer')", "ImportError: outer"),
+    (
+        "raise ImportError('Traceback (most recent call last):\\n  File x\\nImportError: libfoo.so\\n\\nFailed')",
+        "ImportError: libfoo.so",
+    ),
+    ("class E(Exception):\n    def __str__(self): raise KeyError\nraise E", "E"),
+    ("raise ValueError('x' * 9000)", "ValueError: " + "x" * 588),
 )
 def test_the_line_that_tells(code: str, line: str) -> None:
     assert error_line(raised(code)) == line
@@ -236,21 +234,10 @@ def test_the_line_that_tells(code: str, line: str) -> None:
 # --- libraries ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("number", "since", "version"),
-    [
-        (8902, 9, "8.9.2"),
-        (91002, 9, "9.10.2"),
-        (91900, 9, "9.19.0"),
-        (7605, 9, "7.6.5"),
-        (22809, 2, "2.28.9"),
-        (2804, 2, "2.8.4"),
-        (8601, 10, "8.6.1"),
-        (100300, 10, "10.3.0"),
-        (20200, 1, "2.2.0"),
-        (0, 9, None),
-    ],
-)
+@cases("number, since, version",
+    (8902, 9, "8.9.2"), (91002, 9, "9.10.2"), (91900, 9, "9.19.0"), (7605, 9, "7.6.5"), (22809, 2, "2.28.9"),
+    (2804, 2, "2.8.4"), (8601, 10, "8.6.1"), (100300, 10, "10.3.0"), (20200, 1, "2.2.0"), (0, 9, None),
+)  # fmt: skip
 def test_numbers_are_read_by_the_scheme_of_their_time(number: int, since: int, version: str | None) -> None:
     assert decode(number, since) == version
 
@@ -275,8 +262,7 @@ def test_a_library_that_cannot_be_asked(tmp_path: Path) -> None:
     (tmp_path / "libnccl.so.2").write_bytes(b"no library")
     with pytest.raises(OSError, match=r"file too short|invalid ELF header"):
         version_of_file(str(tmp_path / "libnccl.so.2"), "nccl")
-    libc = next(path for path in mapped_files() if "/libc" in path)
-    assert version_of_file(libc, "nccl") is None
+    assert version_of_file(next(path for path in mapped_files() if "/libc" in path), "nccl") is None
 
 
 # --- models -------------------------------------------------------------------------------------------------------

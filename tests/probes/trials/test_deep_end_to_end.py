@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.calling import ROOT, envcheck
+from tests.every import cases
 from tests.installed import INSTALLED
 
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
@@ -72,16 +73,14 @@ def row(report: dict[str, Any], name: str = "deep.torch") -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        (SEGFAULT, "crashed: SIGSEGV while importing torch"),
-        ("import os; os._exit(3)", "exited with status 3 while importing torch"),
-        ("raise OSError('libcudart.so.11.0: cannot open shared object file')", "OSError: libcudart.so.11.0: cannot"),
-        ("import sys; sys.exit('no')", "SystemExit: no"),
-        ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"),
-        ("x = (", "SyntaxError: "),
-    ],
+@cases(
+    "code, error",
+    (SEGFAULT, "crashed: SIGSEGV while importing torch"),
+    ("import os; os._exit(3)", "exited with status 3 while importing torch"),
+    ("raise OSError('libcudart.so.11.0: cannot open shared object file')", "OSError: libcudart.so.11.0: cannot"),
+    ("import sys; sys.exit('no')", "SystemExit: no"),
+    ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"),
+    ("x = (", "SyntaxError: "),
 )
 def test_an_import_that_fails(tmp_path: Path, code: str, error: str) -> None:
     report = deep(tmp_path, make_environment(tmp_path / "env", code))
@@ -125,7 +124,7 @@ def compiled_with_cxx11_abi():
 """
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.9", "3.13"])
+@cases("version", "3.8", "3.9", "3.13")
 def test_every_python_from_3_8_on_runs_trials(tmp_path: Path, version: str) -> None:
     python = python_of(version)
     report = deep(tmp_path, make_environment(tmp_path / "env", TORCH, python))
@@ -153,8 +152,7 @@ def test_every_deep_probe_is_read_by_python_3_8() -> None:
 def test_what_pythonpath_puts_first_is_what_is_tried(tmp_path: Path) -> None:
     environment = make_environment(tmp_path / "env", SEGFAULT)
     add_torch(tmp_path / "shadow", TORCH, version="9.9.9+cu124")
-    report = deep(tmp_path, environment, PYTHONPATH=f"{INSTALLED}:shadow")
-    assert judged(report)["answers"]["version"] == "9.9.9+cu124"
+    assert judged(deep(tmp_path, environment, PYTHONPATH=f"{INSTALLED}:shadow"))["answers"]["version"] == "9.9.9+cu124"
 
 
 def test_nothing_is_written_into_the_environment_or_beside_it(tmp_path: Path) -> None:
@@ -167,7 +165,7 @@ def test_nothing_is_written_into_the_environment_or_beside_it(tmp_path: Path) ->
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-@pytest.mark.parametrize(("assumed", "what"), [("gpu==H100", "machine"), ("torch==2.4.0+cu124", "environment")])
+@cases("assumed, what", ("gpu==H100", "machine"), ("torch==2.4.0+cu124", "environment"))
 def test_what_is_assumed_is_not_tried(tmp_path: Path, assumed: str, what: str) -> None:
     report = deep(tmp_path, make_environment(tmp_path / "env", SEGFAULT), "--assume", assumed)
     assert row(report)["status"] == "skipped"

@@ -17,6 +17,7 @@ import pytest
 
 from probes.trials.failure import cut_off, files_named
 from probes.trials.trial import packages_not_loaded, watch_loading
+from tests.every import cases
 
 NUMBER = itertools.count()
 
@@ -66,8 +67,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         pytest.skip("no gcc")
     folder = tmp_path_factory.mktemp("built")
     (folder / "a.c").write_text("int answer(void) { return 42; }\n")
-    command = ("gcc", "-shared", "-fPIC", "-o", str(folder / "liba.so"), str(folder / "a.c"))
-    subprocess.run(command, check=True)
+    subprocess.run(("gcc", "-shared", "-fPIC", "-o", str(folder / "liba.so"), str(folder / "a.c")), check=True)
     return (folder / "liba.so").read_bytes()
 
 
@@ -101,7 +101,7 @@ def test_a_module_edited_to_the_same_size_that_raises(site: Site) -> None:
     assert second["state"] == "as installed", "who imported it is no culprit"
 
 
-@pytest.mark.parametrize("left", [0, 100])
+@cases("left", 0, 100)
 def test_a_library_that_was_cut_off(site: Site, library: bytes, left: int) -> None:
     site.write("__init__.py", LOAD)
     path = site.write("liba.so", library)
@@ -132,7 +132,7 @@ def test_a_package_of_which_only_the_metadata_is_left(site: Site) -> None:
     assert found["path"] == str(site.folder / site.package / "__init__.py")
 
 
-@pytest.mark.parametrize("suffix", [importlib.machinery.EXTENSION_SUFFIXES[0], ".abi3.so"])
+@cases("suffix", importlib.machinery.EXTENSION_SUFFIXES[0], ".abi3.so")
 def test_a_compiled_module_belongs_to_the_package_that_brings_it(site: Site, tmp_path: Path, suffix: str) -> None:
     """Gone, it is the fault; where another copy of the package is imported, nothing is wrong with the installed one."""
     compiled = site.write(f"_part{suffix}", b"not loaded here")
@@ -201,8 +201,7 @@ def test_a_library_that_ends_too_early_is_told_before_it_is_loaded(site: Site, l
     path.write_bytes(library[: len(library) // 2])
     (found,) = cut_off(str(path))
     assert (found["owner"], found["state"]) == ("toy-part==1.2", "differs")
-    other = site.write("libb.so", library[: len(library) // 2])
-    assert cut_off(str(other))[0]["detail"] == "it is cut off"
+    assert cut_off(str(site.write("libb.so", library[: len(library) // 2])))[0]["detail"] == "it is cut off"
     assert cut_off(str(site.write("libc.so", b"no library" * 10))) == []
 
 

@@ -16,6 +16,7 @@ from envcheck.pipeline.request import Request
 from envcheck.rules.api import Facts
 from envcheck.rules.fixes.libraries import show_loader_search
 from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot
+from tests.every import cases
 from tests.rules.machines import (
     DOCKER,
     RELEASE,
@@ -57,15 +58,13 @@ def not_loaded(call: str, name: str, why: str) -> Any:
     return answered(call, -1, "LIBRARY_NOT_FOUND", text=f"{FOLDER}/{name}: {why}")
 
 
-@pytest.mark.parametrize(
-    ("why", "words"),
-    [
-        ("it is empty", "file too short"),
-        ("it is not an ELF file", "invalid ELF header"),
-        ("it is a folder", "cannot read file data: Is a directory"),
-    ],
+@cases(
+    "why, words",
+    ("it is empty", "file too short"),
+    ("it is not an ELF file", "invalid ELF header"),
+    ("it is a folder", "cannot read file data: Is a directory"),
 )
-@pytest.mark.parametrize("seen", ["by the file", "by the loader"])
+@cases("seen", "by the file", "by the loader")
 def test_a_libcuda_that_is_none_is_named_before_the_machine(why: str, words: str, seen: str) -> None:
     found = first(refused=why if seen == "by the file" else None)
     snapshot = with_first(found, cuda_init=not_loaded("cuInit", CUDA, words), cuda_devices=None, cuda_device_count=None)
@@ -95,7 +94,7 @@ def test_a_library_that_ends_its_process_is_named_by_its_file() -> None:
     assert check_of("driver-library-unusable", snapshot).status == "fail"
 
 
-@pytest.mark.parametrize("refused", ["it is empty", "it is cut off: 1 of at least 2 bytes are there"])
+@cases("refused", "it is empty", "it is cut off: 1 of at least 2 bytes are there")
 def test_an_unusable_nvml_is_a_finding(refused: str) -> None:
     snapshot = with_first(first(NVML, refused=refused), nvml=not_loaded("nvmlInit", NVML, "file too short"))
     assert cause(snapshot) == "driver-library-unusable"
@@ -114,8 +113,8 @@ def test_only_the_folder_is_taken_off_the_path() -> None:
     assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b", "python")
 
 
-@pytest.mark.parametrize("name", [CUDA, NVML])
-@pytest.mark.parametrize("wrong", [{"refused": "it is empty"}, {"kind": "stub"}])
+@cases("name", CUDA, NVML)
+@cases("wrong", {"refused": "it is empty"}, {"kind": "stub"})
 def test_an_assumed_machine_keeps_what_a_variable_leads_to(name: str, wrong: dict[str, Any]) -> None:
     asked = parse_components("gpu==H100,driver==550.54.15")
     snapshot = assume(with_first(first(name, **wrong), path=f"/a:{FOLDER}"), asked)
@@ -139,16 +138,14 @@ def test_the_list_of_the_loaders_cache_is_named() -> None:
     assert fix.command == ("sudo", "ldconfig")
 
 
-@pytest.mark.parametrize(
+@cases(
     "snapshot",
-    [
-        machine(),
-        with_first(first(kind="stub", found_as=(f"{FOLDER}/libcuda.so",)), nvml=answered("nvmlInit")),
-        with_first(first(refused="it is empty")),  # the driver answers all the same
-        with_first(first(machine="aarch64", found_as=())),
-        without_gpu(),
-        container_without_gpu(),
-    ],
+    machine(),
+    with_first(first(kind="stub", found_as=(f"{FOLDER}/libcuda.so",)), nvml=answered("nvmlInit")),
+    with_first(first(refused="it is empty")),  # the driver answers all the same
+    with_first(first(machine="aarch64", found_as=())),
+    without_gpu(),
+    container_without_gpu(),
 )
 def test_it_does_not_arise(snapshot: Snapshot) -> None:
     assert checks_of("driver-library-unusable", snapshot) == ()
@@ -173,7 +170,7 @@ IN_ENV: dict[str, tuple[DriverLibrary, dict[str, Any]]] = {
 """What LD_LIBRARY_PATH leads the loader to, and what CUDA then answers, by the rule that tells of it."""
 
 
-@pytest.mark.parametrize("by", ["LD_LIBRARY_PATH", "LD_PRELOAD", "cache"])
+@cases("by", "LD_LIBRARY_PATH", "LD_PRELOAD", "cache")
 @pytest.mark.parametrize("rule", IN_ENV)
 def test_what_a_variable_leads_to_is_in_the_scope_of_the_environment(rule: str, by: str) -> None:
     library, answers = IN_ENV[rule]
@@ -230,7 +227,7 @@ def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...
     assert statuses(rule, snapshot) == expected, what
 
 
-@pytest.mark.parametrize(("about", "module"), [(("jax",), "jax"), (("cupy-cuda12x",), "cupy"), ((), "torch")])
+@cases("about, module", (("jax",), "jax"), (("cupy-cuda12x",), "cupy"), ((), "torch"))
 def test_the_loader_is_watched_with_the_framework_in_question(about: tuple[str, ...], module: str) -> None:
     names = ("cupy-cuda12x", "torch", "jax")
     snapshot = with_venv(machine(), venv(*(Framework(source="file", name=name, version="1.0") for name in names)))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import ApiResult, DeviceNode, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
     NO_DEVICE,
@@ -325,12 +323,10 @@ def test_the_titles() -> None:
     assert check_of("gpu-init-failed", failed).title == "cuInit fails: 999 CUDA_ERROR_UNKNOWN"
 
 
-@pytest.mark.parametrize(
-    ("hint", "snapshot"),
-    [
-        ("nvidia_uvm module is not loaded", machine(kernel=kernel(nvidia__uvm_loaded=False))),
-        ("no permission to open /dev/nvidia0", machine(kernel=kernel(device_nodes=nodes(0, openable=False)))),
-    ],
+@cases(
+    "hint, snapshot",
+    ("nvidia_uvm module is not loaded", machine(kernel=kernel(nvidia__uvm_loaded=False))),
+    ("no permission to open /dev/nvidia0", machine(kernel=kernel(device_nodes=nodes(0, openable=False)))),
 )
 def test_an_unexplained_answer_comes_with_what_commonly_lies_behind_it(hint: str, snapshot: Snapshot) -> None:
     failed = but(snapshot, driver__cuda_init=answered("cuInit", 999, "CUDA_ERROR_UNKNOWN"))
@@ -342,8 +338,7 @@ def test_the_signature_that_the_log_rejects_is_certain() -> None:
     rejected = KernelMessage(text="Loading of unsigned module is rejected")
     for message, status in ((line, "inferred"), (rejected, "driver-answered")):
         found = check_of("secure-boot-blocks-module", not_loaded(kernel=unloaded(secure_boot=True, log=log(message))))
-        assert found.decided_by == status
-        assert found.confidence == ("high" if status == "driver-answered" else "medium")
+        assert (found.decided_by, found.confidence) == (status, "high" if status == "driver-answered" else "medium")
 
 
 def test_a_module_built_for_another_kernel_is_named() -> None:
@@ -369,14 +364,12 @@ def test_a_forbidden_module_is_named_with_its_file() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("distribution", "commands"),
-    [
-        ("debian", ("apt-get install libcuda1=535.261.03* libnvidia-ml1=535.261.03*", "535.261.03.run --no-kernel-")),
-        ("ubuntu", ("apt-get install libnvidia-compute-535=535.261.03*", "NVIDIA-Linux-aarch64-535.261.03.run")),
-        ("rocky", ("dnf install nvidia-driver-cuda-libs-535.261.03", "535.261.03.run --no-kernel-module")),
-        ("gentoo", ("sh NVIDIA-Linux-aarch64-535.261.03.run --no-kernel-module",)),
-    ],
+@cases(
+    "distribution, commands",
+    ("debian", ("apt-get install libcuda1=535.261.03* libnvidia-ml1=535.261.03*", "535.261.03.run --no-kernel-")),
+    ("ubuntu", ("apt-get install libnvidia-compute-535=535.261.03*", "NVIDIA-Linux-aarch64-535.261.03.run")),
+    ("rocky", ("dnf install nvidia-driver-cuda-libs-535.261.03", "535.261.03.run --no-kernel-module")),
+    ("gentoo", ("sh NVIDIA-Linux-aarch64-535.261.03.run --no-kernel-module",)),
 )
 def test_libraries_are_installed_in_the_release_of_the_loaded_module(
     distribution: str, commands: tuple[str, ...]
@@ -392,7 +385,7 @@ def test_libraries_are_installed_in_the_release_of_the_loaded_module(
     assert all(part in " ".join(fix.command) for part, fix in zip(commands, found.fixes, strict=True))
 
 
-@pytest.mark.parametrize("version", [None, "", "550; reboot", "{release}", "550.54.14-evil"])
+@cases("version", None, "", "550; reboot", "{release}", "550.54.14-evil")
 def test_a_module_of_no_known_release_names_no_package(version: str | None) -> None:
     snapshot = machine(on_the_bus(h200(), "nvidia"), driver=NO_DRIVER, kernel=kernel(1, nvidia__version=version))
     found = check_of("driver-not-installed", snapshot)
@@ -422,33 +415,28 @@ def with_nodes(start: ApiResult | None = None, **different: Any) -> Snapshot:
 UNKNOWN_ERROR, NONE_FOUND = answered("cuInit", 999), answered("cuInit", 100)
 
 
-@pytest.mark.parametrize(
-    ("snapshot", "named"),
-    [
-        (
-            with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "240:0"}),
-            "/dev/nvidia-uvm: device 240:0; the driver's has number 508:0",
-        ),
-        (
-            with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "508:1"}),
-            "/dev/nvidia-uvm: device 508:1; the driver's has number 508:0",
-        ),
-        (
-            with_nodes(NONE_FOUND, nvidia0={"number": "195:7"}),
-            "/dev/nvidia0: device 195:7; the driver's has number 195:0",
-        ),
-        (with_nodes(NONE_FOUND, nvidia0={"number": "1:3"}), "/dev/nvidia0: device 1:3; the driver's has number 195:0"),
-        (
-            with_nodes(NONE_FOUND, nvidiactl={"number": None, "mode": "-rw-r--r--"}),
-            "/dev/nvidiactl: no character device (-rw-r--r--); the driver's has number 195:255",
-        ),
-        (with_nodes(UNKNOWN_ERROR, nvidia_modeset={"number": "1:3"}), None),
-        (with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": None}), None),
-        (but(with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "240:0"}), kernel__device_numbers=None), None),
-        (with_nodes(UNKNOWN_ERROR), None),
-        (with_nodes(nvidia_uvm={"number": "240:0"}), None),
-        (with_nodes(answered("cuInit", 803), nvidia_uvm={"number": "240:0"}), None),
-    ],
+@cases(
+    "snapshot, named",
+    (
+        with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "240:0"}),
+        "/dev/nvidia-uvm: device 240:0; the driver's has number 508:0",
+    ),
+    (
+        with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "508:1"}),
+        "/dev/nvidia-uvm: device 508:1; the driver's has number 508:0",
+    ),
+    (with_nodes(NONE_FOUND, nvidia0={"number": "195:7"}), "/dev/nvidia0: device 195:7; the driver's has number 195:0"),
+    (with_nodes(NONE_FOUND, nvidia0={"number": "1:3"}), "/dev/nvidia0: device 1:3; the driver's has number 195:0"),
+    (
+        with_nodes(NONE_FOUND, nvidiactl={"number": None, "mode": "-rw-r--r--"}),
+        "/dev/nvidiactl: no character device (-rw-r--r--); the driver's has number 195:255",
+    ),
+    (with_nodes(UNKNOWN_ERROR, nvidia_modeset={"number": "1:3"}), None),
+    (with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": None}), None),
+    (but(with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "240:0"}), kernel__device_numbers=None), None),
+    (with_nodes(UNKNOWN_ERROR), None),
+    (with_nodes(nvidia_uvm={"number": "240:0"}), None),
+    (with_nodes(answered("cuInit", 803), nvidia_uvm={"number": "240:0"}), None),
 )
 def test_a_node_that_is_not_the_drivers_device_is_named(snapshot: Snapshot, named: str | None) -> None:
     found = [check for check in judge(snapshot) if check.rule == "device-node-wrong" and check.status == "fail"]
@@ -456,8 +444,7 @@ def test_a_node_that_is_not_the_drivers_device_is_named(snapshot: Snapshot, name
     if named:
         commands = [fix.command for fix in found[0].fixes]
         assert commands == [("sudo", "rm", "-f", named.partition(":")[0]), ("sudo", "nvidia-modprobe", "-u", "-c=0")]
-        started = check_of("gpu-init-failed", snapshot)
-        assert started.explained_by == found[0].id
+        assert check_of("gpu-init-failed", snapshot).explained_by == found[0].id
 
 
 def test_a_container_gets_the_nodes_of_the_module_that_runs_when_it_is_started_anew() -> None:
@@ -484,20 +471,18 @@ def test_one_gpu_whose_node_leads_elsewhere_is_not_said_to_be_broken() -> None:
     assert check_of("gpu-init-failed", snapshot).status == "pass"
 
 
-@pytest.mark.parametrize(
-    ("there", "code", "missing"),
-    [
-        ((), 100, "/dev/nvidiactl, /dev/nvidia0, /dev/nvidia-uvm"),
-        (("/dev/nvidiactl", "/dev/nvidia0"), 999, "/dev/nvidia-uvm"),
-        (("/dev/nvidia0", "/dev/nvidia-uvm"), 100, "/dev/nvidiactl"),
-        (("/dev/nvidiactl", "/dev/nvidia-uvm"), 100, "/dev/nvidia0"),
-        (("/dev/nvidiactl", "/dev/nvidia0"), 100, ""),
-        (("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"), 999, ""),
-        ((), 803, ""),
-        ((), 0, ""),
-    ],
+@cases(
+    "there, code, missing",
+    ((), 100, "/dev/nvidiactl, /dev/nvidia0, /dev/nvidia-uvm"),
+    (("/dev/nvidiactl", "/dev/nvidia0"), 999, "/dev/nvidia-uvm"),
+    (("/dev/nvidia0", "/dev/nvidia-uvm"), 100, "/dev/nvidiactl"),
+    (("/dev/nvidiactl", "/dev/nvidia-uvm"), 100, "/dev/nvidia0"),
+    (("/dev/nvidiactl", "/dev/nvidia0"), 100, ""),
+    (("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"), 999, ""),
+    ((), 803, ""),
+    ((), 0, ""),
 )
-@pytest.mark.parametrize("platform", [UBUNTU, DOCKER])
+@cases("platform", UBUNTU, DOCKER)
 def test_missing_device_nodes_are_named(platform: Platform, there: tuple[str, ...], code: int, missing: str) -> None:
     made = tuple(DeviceNode(source="file /dev", path=path, openable=True) for path in there)
     snapshot = machine(
@@ -513,8 +498,7 @@ def test_missing_device_nodes_are_named(platform: Platform, there: tuple[str, ..
     (found,) = named
     assert missing in found.title
     assert check_of("gpu-init-failed", snapshot).explained_by == found.id
-    commands = [" ".join(fix.command) for fix in found.fixes]
-    assert "sudo nvidia-modprobe -u -c=0" in commands
+    assert "sudo nvidia-modprobe -u -c=0" in [" ".join(fix.command) for fix in found.fixes]
     texts = " ".join(fix.text for fix in found.fixes)
     assert ("docker run --gpus all" in texts, f"--device {missing}" in texts) == (platform is DOCKER,) * 2
 
@@ -542,18 +526,10 @@ def test_nothing_more_is_asked_of_a_gpu_that_the_driver_does_not_list() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("advice", "action"),
-    [
-        ("gpu_reset", "reset"),
-        ("node_reboot", "reboot"),
-        ("drain_p2p", "drain"),
-        ("drain_and_reset", "drain"),
-        ("bus_reset", "reset"),
-        ("recover_imex_domain", "none"),
-        ("something_new", "none"),
-    ],
-)
+@cases("advice, action",
+    ("gpu_reset", "reset"), ("node_reboot", "reboot"), ("drain_p2p", "drain"), ("drain_and_reset", "drain"),
+    ("bus_reset", "reset"), ("recover_imex_domain", "none"), ("something_new", "none"),
+)  # fmt: skip
 def test_the_recovery_that_the_driver_asks_for(advice: str, action: str) -> None:
     found = check_of("gpu-needs-reset", machine(h200(recovery_action=advice)))
     assert (found.status, found.action) == ("fail", action)

@@ -15,6 +15,7 @@ from envcheck.rules.api import Facts, Outcome, Rule, rule
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.snapshot import Driver, Gpu, Listing, ProbeRun, Snapshot
+from tests.every import cases
 from tests.rules.machines import ALL, DOCKER, but, eight, gpus, h200, kernel, machine, on_the_bus
 
 MEND = Fix(text="mend it")
@@ -45,7 +46,7 @@ def test_a_question_that_does_not_arise_is_not_missing_its_facts() -> None:
     assert asked.status == "skipped"
 
 
-@pytest.mark.parametrize(("status", "fixes"), [("fail", (MEND,)), ("warn", (MEND,)), ("note", ()), ("pass", ())])
+@cases("status, fixes", ("fail", (MEND,)), ("warn", (MEND,)), ("note", ()), ("pass", ()))
 def test_the_rules_remedy_stands_in_for_a_finding_without_fixes(status: Status, fixes: tuple[Fix, ...]) -> None:
     found = put(declared(status, remedy=lambda _: (MEND,)))
     assert found is not None
@@ -70,7 +71,7 @@ def _page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_page")
-@pytest.mark.parametrize(("status", "cited"), [("fail", PAGES), ("note", PAGES), ("pass", ()), ("unknown", ())])
+@cases("status, cited", ("fail", PAGES), ("note", PAGES), ("pass", ()), ("unknown", ()))
 def test_a_finding_cites_the_pages_of_its_rule(status: Status, cited: tuple[Source, ...]) -> None:
     found = put(declared(status))
     assert found is not None
@@ -82,9 +83,7 @@ ROW = Source(title="A row of the matrix", address="https://example.org/row")
 
 
 @pytest.mark.usefixtures("_page")
-@pytest.mark.parametrize(
-    ("own", "cited"), [((ROW,), (ROW,)), ((PACKAGE, ROW), (PACKAGE, ROW)), ((PACKAGE,), (PACKAGE, *PAGES))]
-)
+@cases("own, cited", ((ROW,), (ROW,)), ((PACKAGE, ROW), (PACKAGE, ROW)), ((PACKAGE,), (PACKAGE, *PAGES)))
 def test_a_finding_that_cites_no_page_to_open_cites_its_rules(
     own: tuple[Source, ...], cited: tuple[Source, ...]
 ) -> None:
@@ -109,16 +108,14 @@ def unlisted(number: int, kernel_driver: str = "nvidia") -> Gpu:
     return but(on_the_bus(h200(number), kernel_driver), minor=number)
 
 
-@pytest.mark.parametrize(
-    ("snapshot", "numbers"),
-    [
-        (eight(), list(range(8))),
-        (machine(h200(0), unlisted(1)), [0, 1]),
-        (machine(h200(0), unlisted(1, "vfio-pci")), [0]),
-        (machine(h200(0), unlisted(1), platform=DOCKER, kernel=kernel(1)), [0]),
-        (machine(h200(0), unlisted(1), platform=DOCKER, kernel=kernel(2)), [0, 1]),
-        (machine(unlisted(0), unlisted(1), platform=DOCKER, kernel=kernel(0)), [0, 1]),
-    ],
+@cases(
+    "snapshot, numbers",
+    (eight(), list(range(8))),
+    (machine(h200(0), unlisted(1)), [0, 1]),
+    (machine(h200(0), unlisted(1, "vfio-pci")), [0]),
+    (machine(h200(0), unlisted(1), platform=DOCKER, kernel=kernel(1)), [0]),
+    (machine(h200(0), unlisted(1), platform=DOCKER, kernel=kernel(2)), [0, 1]),
+    (machine(unlisted(0), unlisted(1), platform=DOCKER, kernel=kernel(0)), [0, 1]),
 )
 def test_a_systems_own_gpus(snapshot: Snapshot, numbers: list[int]) -> None:
     assert own(snapshot) == numbers
@@ -131,15 +128,15 @@ def test_usable_gpus_are_those_that_cuda_enumerates() -> None:
     assert [gpu.minor for gpu in nobody_asked.usable_gpus] == [0]
 
 
-@pytest.mark.parametrize("worst", ["note", "warn", "fail"])
-@pytest.mark.parametrize("confidence", ["weak", "medium", "high"])
+@cases("worst", "note", "warn", "fail")
+@cases("confidence", "weak", "medium", "high")
 def test_a_weak_row_weakens_a_fail_and_makes_nothing_worse(worst: Status, confidence: Confidence) -> None:
     fit = Fit(verdict="incompatible", reason="it does not", confidence=confidence)
     outcome = incompatible("x", fit, evidence=(), fixes=(), worst=worst)
     assert outcome.status == ("warn" if (worst, confidence) == ("fail", "weak") else worst)
 
 
-@pytest.mark.parametrize("length", [120, 121, 2000])
+@cases("length", 120, 121, 2000)
 def test_every_title_is_shortened_where_checks_are_made(length: int) -> None:
     """Whatever rule it is from: rules write titles whole."""
 

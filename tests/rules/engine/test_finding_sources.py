@@ -1,4 +1,4 @@
-"""Every finding cites a page that documents it, on every machine of these tests."""
+"""Every finding cites a page that documents it, of its own framework, whoever makes the finding."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from envcheck.rules.api import elsewhere
-from envcheck.snapshot import Snapshot, StartupVariable
+from envcheck.compat.load import load_matrix
+from envcheck.rules.api import FrameworkSubject, Rule, elsewhere
+from envcheck.rules.catalog import all_rules, find_rule
+from envcheck.rules.engine.evaluate import pages, pages_about
+from envcheck.snapshot import Framework, Snapshot, StartupVariable
+from tests.every import cases
 from tests.rules.engine.test_rule_catalog import NAMES, RULES
 from tests.rules.machines import error, h200, judge, machine, torch, variables, venv, with_venv
-from tests.rules.messages.test_error_lines import EXAMPLES
+from tests.rules.messages.examples import pairs
 from tests.rules.packages.test_rules_distributions import environment, wheel
 from tests.rules.speed.measurements import conditions, gemm, memory_copy, to_gpu, to_peer, wrong
 from tests.rules.speed.test_rules_frameworks import on_cpu, slow_and_failed_framework
@@ -30,13 +35,9 @@ MODULES = [
 """The tests of rules that list machines as CASES: rule, case, machine, what is expected."""
 FINDINGS = ("fail", "warn", "note")
 FINDS_NOTHING = {
-    "environment-unreadable",
-    "gpu-not-measured",
-    "machine-unreadable",
-    "text-not-read-whole",
-    "text-tells-too-little",
-    "trial-unfinished",
-}
+    "environment-unreadable", "gpu-not-measured", "machine-unreadable", "text-not-read-whole",
+    "text-tells-too-little", "trial-unfinished",
+}  # fmt: skip
 """What says only that something is not known."""
 
 
@@ -63,7 +64,7 @@ def every_machine() -> Iterator[Snapshot]:
     hidden = StartupVariable(source="file z.pth", path="z.pth", name="CUDA_VISIBLE_DEVICES", value="")
     yield with_venv(machine(), venv(torch(), startup_variables=(hidden,)))
     yield with_venv(machine(), environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
-    yield from (error(line) for lines in EXAMPLES.values() for line in lines)
+    yield from (error(line) for _, line in pairs())
 
 
 def test_every_finding_cites_a_page_that_documents_it() -> None:
@@ -76,3 +77,79 @@ def test_every_finding_cites_a_page_that_documents_it() -> None:
     seen = {check.rule for check in found}
     made_elsewhere = {rule.name for rule in RULES if rule.arises is elsewhere}
     assert seen == NAMES - FINDS_NOTHING - made_elsewhere, "a rule without a finding in these tests would go unseen"
+
+
+# --- A finding about a framework cites no other framework's documentation -------------------------------------------
+
+FRAMEWORKS = ("torch", "tensorflow", "jax", "jax-cuda12-plugin", "onnxruntime-gpu", "cupy-cuda12x", "numba-cuda")
+SITES = {
+    "torch": "pytorch",
+    "tensorflow": "tensorflow.org",
+    "jax": "jax.dev",
+    "onnxruntime": "onnxruntime.ai",
+    "cupy": "docs.cupy.dev",
+}
+"""Where the pages of each lie, by how its distributions begin."""
+
+
+def cited(rule: str, name: str, extends: str | None = None) -> list[str]:
+    framework = Framework(source="elf", name=name, extends=extends)
+    found = find_rule(rule)
+    assert found is not None
+    return [each.address for each in pages(found, FrameworkSubject(venv(framework), framework), load_matrix())]
+
+
+def rules_of_frameworks() -> list[Rule]:
+    return [rule for rule in all_rules() if rule.per == "framework" and rule.sources]
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_no_page_of_another_framework(name: str) -> None:
+    others = [site for start, site in SITES.items() if not name.startswith(start)]
+    for rule in rules_of_frameworks():
+        addresses = cited(rule.name, name)
+        assert addresses
+        assert [address for address in addresses if any(site in address for site in others)] == [], rule.name
+
+
+@cases(
+    "rule, name, page",
+    ("cpu-only-build", "torch", "https://docs.astral.sh/uv/guides/integration/pytorch/"),
+    ("cudnn-too-old", "tensorflow", "https://www.tensorflow.org/install/source#gpu"),
+    ("cpu-only-build", "cupy-cuda12x", "https://docs.cupy.dev/en/stable/install.html"),
+    ("library-shadowed", "jax-cuda12-plugin", "https://docs.jax.dev/en/latest/installation.html"),
+)
+def test_the_framework_keeps_its_own(rule: str, name: str, page: str) -> None:
+    assert page in cited(rule, name)
+
+
+def test_an_extension_keeps_the_pages_of_what_it_extends() -> None:
+    addresses = cited("extension-built-for-other-torch", "flash-attn", extends="torch")
+    assert any("cpp_extension" in address for address in addresses)
+    assert any("flash-attention" in address for address in addresses)
+    assert not any("xformers" in address for address in addresses)
+
+
+def test_of_the_machine_all_pages_stay() -> None:
+    rule = find_rule("gpu-memory-exhausted")
+    assert rule is not None
+    assert pages(rule, machine(), load_matrix()) == rule.sources
+
+
+def test_of_an_unknown_framework_the_pages_stay() -> None:
+    framework = Framework(source="elf", name="unheard-of")
+    rule = find_rule("cpu-only-build")
+    assert rule is not None
+    assert pages(rule, FrameworkSubject(venv(framework), framework), load_matrix())
+
+
+@cases("program, place",
+    ("llama.cpp", "llama.cpp"), ("ollama", "ollama"), ("opencv", "opencv"), ("xgboost", "xgboost"),
+    ("faiss", "faiss"),
+)  # fmt: skip
+def test_of_a_program_that_a_line_names_its_own_page_stands_first(program: str, place: str) -> None:
+    rule = find_rule("cpu-only-build")
+    assert rule is not None
+    found = [each.address for each in pages_about(rule, program, load_matrix())]
+    assert len(found) == 1
+    assert place in found[0]

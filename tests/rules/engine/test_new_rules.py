@@ -15,6 +15,7 @@ from envcheck.rules.api import FIRST_RELEASE, Rule
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine import evaluate as engine
 from envcheck.rules.engine.evaluate import evaluate
+from tests.every import cases
 from tests.rules.machines import h200, machine
 
 CHANGELOG = (Path(__file__).parents[3] / "CHANGELOG.md").read_text()
@@ -43,9 +44,11 @@ def test_no_rule_comes_from_a_later_release() -> None:
     assert [rule.name for rule in all_rules() if tuple(map(int, rule.since.split("."))) > current] == []
 
 
-@pytest.mark.parametrize(
-    ("since", "version", "status", "judged"),
-    [("0.2", "0.2.1", "warn", "fail"), ("0.2", "0.3.0", "fail", None), ("0.1", "0.1.0", "fail", None)],
+@cases(
+    "since, version, status, judged",
+    ("0.2", "0.2.1", "warn", "fail"),
+    ("0.2", "0.3.0", "fail", None),
+    ("0.1", "0.1.0", "fail", None),
 )
 def test_a_new_rule_warns(
     since: str, version: str, status: str, judged: str | None, monkeypatch: pytest.MonkeyPatch

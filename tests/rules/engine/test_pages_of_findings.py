@@ -41,8 +41,7 @@ def made_outside_rules() -> set[str]:
 def test_each_name_that_is_made_elsewhere_has_a_page() -> None:
     constants = made_outside_rules() - {"rule"}
     assert constants >= {"PLAN", "ASSUMPTION", "RULE", "FORBIDDEN", "EXPIRED", "BELOW_MINIMUM"}
-    named = {RULE if name == "RULE" else getattr(checks, name) for name in constants}
-    assert named == set(ELSEWHERE)
+    assert {RULE if name == "RULE" else getattr(checks, name) for name in constants} == set(ELSEWHERE)
 
 
 @every(ELSEWHERE)

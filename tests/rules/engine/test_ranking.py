@@ -10,6 +10,7 @@ from envcheck.pipeline.session import judge as report_on
 from envcheck.rules.engine.evaluate import framework_importance
 from envcheck.rules.facts.frameworks import importance, is_main_framework
 from envcheck.snapshot import DamagedFile, Framework, Library, Listing, Load, Shipped, Snapshot, Trial
+from tests.every import cases
 from tests.rules.machines import (
     VENV,
     but,
@@ -64,16 +65,13 @@ def test_the_machine_comes_before_its_software() -> None:
     assert cause(beside_numba(torch(trial=IMPORT_FAILS), snapshot=not_loaded())) == "driver-not-loaded"
 
 
-@pytest.mark.parametrize(
-    ("failing", "helper"), [("torch", "cupy-cuda12x"), ("jax", "numba"), ("vllm", "cupy-cuda12x"), ("cupy", "numba")]
-)
+@cases("failing, helper", ("torch", "cupy-cuda12x"), ("jax", "numba"), ("vllm", "cupy-cuda12x"), ("cupy", "numba"))
 def test_what_people_came_for_is_told_before_its_helpers(failing: str, helper: str) -> None:
     names = sorted((failing, helper), reverse=failing < helper)
     found = with_venv(
         machine(), venv(*(Framework(source="file", name=name, version="0.0.1", trial=IMPORT_FAILS) for name in names))
     )
-    report = report_on(found, Request())
-    assert report.primary_check == f"framework-import-fails@{VENV}:{failing}"
+    assert report_on(found, Request()).primary_check == f"framework-import-fails@{VENV}:{failing}"
 
 
 def test_a_cause_is_no_milder_than_what_it_explains() -> None:
@@ -105,7 +103,7 @@ OF_THE_OTHER = {
 }
 
 
-@pytest.mark.parametrize("names", [("cupy-cuda11x", "cupy-cuda12x"), ("onnxruntime", "onnxruntime-gpu")])
+@cases("names", ("cupy-cuda11x", "cupy-cuda12x"), ("onnxruntime", "onnxruntime-gpu"))
 @pytest.mark.parametrize("missing", OF_THE_OTHER)
 def test_an_overlay_accounts_for_all_that_its_mixed_files_miss(missing: str, names: tuple[str, str]) -> None:
     """Also for the damage that overwriting did to one of them; not for that of another package."""

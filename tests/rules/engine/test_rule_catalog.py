@@ -15,17 +15,18 @@ import envcheck.rules
 import probes
 from envcheck.checks import LAYERS
 from envcheck.compat.load import load_matrix
+from envcheck.report.answers.rule import rule_page
 from envcheck.rules.api import EVERYTHING, Rule, never
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.facts.needs import _OWN_SECTION, _overlap
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.rules.problems import DOUBTS, REMEDIES
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
-from tests.every import every
+from tests.every import cases, every
 
 RULES = all_rules()
 NAMES = {rule.name for rule in RULES}
-HEADINGS = ["What it checks", "Why it matters", "How to fix", "Sources"]
+HEADINGS = ["What it checks", "Why it matters", "How to fix", "Severity", "Example", "Related rules", "Sources"]
 WIDEST = 100
 
 ROOTS: dict[str, Any] = {"gpu": Gpu, "environment": Environment, "framework": Framework}
@@ -50,11 +51,12 @@ def test_names_are_unique_and_in_kebab_case() -> None:
 
 
 @by_rule
-def test_the_documentation_has_a_title_and_the_four_headings(rule: Rule) -> None:
-    lines = rule.documentation.splitlines()
+def test_the_documentation_has_a_title_and_the_headings(rule: Rule) -> None:
+    lines = rule_page(rule).splitlines()
     assert lines[0].endswith(".")
     assert lines[1] == ""
-    assert [line for line in lines[2:] if line and not line.startswith(" ")] == HEADINGS
+    assert lines[2].startswith("Layer: ")
+    assert [line for line in lines[3:] if line and not line.startswith(" ") and line != "Error lines"] == HEADINGS
     assert max(len(line) for line in lines) <= WIDEST
     assert len(rule.title) <= 80
     for heading in HEADINGS:
@@ -63,7 +65,7 @@ def test_the_documentation_has_a_title_and_the_four_headings(rule: Rule) -> None
 
 @by_rule
 def test_sources_are_titles_and_addresses(rule: Rule) -> None:
-    below = rule.documentation.partition("\nSources\n")[2]
+    below = rule_page(rule).partition("\nSources\n")[2]
     assert len(rule.sources) == below.count("https://") > 0
     for source in rule.sources:
         assert source.title
@@ -137,23 +139,13 @@ def consequences(rule: Rule) -> set[str]:
 
 
 def test_explanations_have_no_circle() -> None:
-    order = list(TopologicalSorter({rule.name: consequences(rule) for rule in RULES}).static_order())
-    assert set(order) == NAMES
+    assert set(TopologicalSorter({rule.name: consequences(rule) for rule in RULES}).static_order()) == NAMES
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "builds-over-each-other",
-        "cupy-multiple-packages",
-        "damaged-distribution",
-        "file-stops-framework",
-        "imported-elsewhere",
-        "onnxruntime-cpu-and-gpu",
-        "package-shadowed",
-        "search-path-changed",
-    ],
-)
+@cases("name",
+    "builds-over-each-other", "cupy-multiple-packages", "damaged-distribution", "file-stops-framework",
+    "imported-elsewhere", "onnxruntime-cpu-and-gpu", "package-shadowed", "search-path-changed",
+)  # fmt: skip
 def test_damage_overlay_and_redirection_explain_the_same(name: str) -> None:
     rule = find_rule(name)
     assert rule is not None
@@ -222,8 +214,7 @@ def test_codes_are_those_of_the_libraries() -> None:
 def test_no_rule_holds_a_version_number() -> None:
     """Versions live in the matrix. Dotted numbers with three parts, and driver branches, are versions."""
     for path in Path(str(envcheck.rules.__file__)).parent.rglob("*.py"):
-        text = path.read_text()
-        assert not re.findall(r"\b\d+\.\d+\.\d+\b|\bcu\d\d|\bR\d{3}\b|\bsm_\d|CUDA \d", text), path.name
+        assert not re.findall(r"\b\d+\.\d+\.\d+\b|\bcu\d\d|\bR\d{3}\b|\bsm_\d|CUDA \d", path.read_text()), path.name
 
 
 def test_rule_files_are_a_sitting_long() -> None:

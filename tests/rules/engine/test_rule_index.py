@@ -6,5 +6,4 @@ from scripts.rule_index import INDEX, ROOT, index
 
 
 def test_the_index_lists_every_rule_as_it_is() -> None:
-    stands = (ROOT / INDEX).read_text(encoding="utf-8")
-    assert stands == index(), "run: python scripts/rule_index.py"
+    assert (ROOT / INDEX).read_text(encoding="utf-8") == index(), "run: python scripts/rule_index.py"

@@ -9,12 +9,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from envcheck.report import render
-from envcheck.report.answers.rule import rule_markdown
+from envcheck.report.answers.rule import rule_markdown, rule_page
 from envcheck.rules import documentation
 from envcheck.rules.api import Rule
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.documentation import FOLDER, SOURCES, write_sources
+from envcheck.rules.documentation import (
+    FOLDER,
+    LINES,
+    RELATED,
+    SOURCES,
+    example_lines,
+    lines_of,
+    named_on,
+    page_of,
+    write_compiled_pages,
+)
 from tests.every import every
 from tests.installed import INSTALLED, ROOT
 from tests.rules.engine.test_rule_catalog import HEADINGS
@@ -30,12 +42,13 @@ def test_each_rule_has_a_page_and_each_page_a_rule() -> None:
 
 @every(RULES)
 def test_the_page_has_name_title_and_sections(rule: Rule) -> None:
-    page = rule_markdown(rule)
+    page = page_of(rule.name)
     head, title, *_ = page.split("\n\n")
     assert head == f"# `{rule.name}`"
     assert title == f"{rule.title}.", "the function or the row says the title, and so does the page"
     _, *sections = re.split(r"(?m)^## ", page)
-    assert [section.partition("\n")[0] for section in sections] == HEADINGS
+    headings = [section.partition("\n")[0] for section in sections]
+    assert headings in (HEADINGS, [heading for heading in HEADINGS if heading != RELATED])
     assert all(section.partition("\n")[2].strip() for section in sections)
     assert page.endswith("\n")
     assert not re.search(r"[^\S\n]\n|\n\n\n|\t|\x1b|(?m:^(?! {4}).*<[a-zA-Z/!])", page), "no stray blanks, and no HTML"
@@ -43,11 +56,25 @@ def test_the_page_has_name_title_and_sections(rule: Rule) -> None:
 
 @every(RULES)
 def test_each_source_is_an_address(rule: Rule) -> None:
-    lines = rule_markdown(rule).partition("## Sources\n\n")[2].splitlines()
+    lines = page_of(rule.name).partition("## Sources\n\n")[2].splitlines()
     assert lines
     for line in lines:
         assert re.fullmatch(r"- \[[^\[\]]+\]\(https://[^\s()]+\)", line), line
     assert len(rule.sources) == len(lines)
+
+
+@every(RULES)
+def test_the_rules_that_a_page_names_exist(rule: Rule) -> None:
+    page = page_of(rule.name)
+    named = named_on(page)
+    assert len(named) == page.partition(f"## {RELATED}\n")[2].count("- [`")
+    assert set(named) <= {other.name for other in RULES} - {rule.name}
+
+
+@every(RULES)
+def test_a_page_that_is_shown_has_no_character_that_a_terminal_obeys(rule: Rule) -> None:
+    for shown in (rule_page(rule), rule_markdown(rule)):
+        assert all(character.isprintable() or character == "\n" for character in shown)
 
 
 def test_a_page_that_is_missing_is_empty_and_cites_nothing() -> None:
@@ -55,10 +82,44 @@ def test_a_page_that_is_missing_is_empty_and_cites_nothing() -> None:
     assert documentation.sources_of("no-such-rule") == []
 
 
-def test_what_the_wheel_carries_of_the_sources_is_what_the_pages_cite(tmp_path: Path) -> None:
-    write_sources(PAGES, tmp_path / SOURCES)
-    found = json.loads((tmp_path / SOURCES).read_bytes())
-    assert found == {rule.name: [[source.title, source.address] for source in rule.sources] for rule in RULES}
+def test_what_the_wheel_carries_of_the_pages_is_what_a_checkout_reads(tmp_path: Path) -> None:
+    write_compiled_pages(PAGES, ROOT / "matrix", tmp_path)
+    cited = json.loads((tmp_path / SOURCES).read_bytes())
+    assert cited == {rule.name: [[source.title, source.address] for source in rule.sources] for rule in RULES}
+    lines = json.loads((tmp_path / LINES).read_bytes())
+    assert {name: lines.get(name, []) for name in cited} == {name: lines_of(name) for name in cited}
+
+
+ROWS = """
+[[error]]
+problem = "a-problem"
+priority = 2
+examples = ["the second line of `a` problem", "a line of the same row"]
+
+[[error]]
+problem = "a-problem"
+priority = 1
+examples = ["the first <b>line</b>\\u001b[2J"]
+
+[[error]]
+problem = "another-problem"
+priority = 3
+"""
+
+
+def test_a_page_shows_an_example_of_each_row_and_obeys_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = tmp_path / "errors.toml"
+    rows.write_text(ROWS)
+    found = example_lines(rows)
+    assert found == {
+        "a-problem": ["the first <b>line</b>\x1b[2J", "the second line of `a` problem"],
+        "another-problem": [],
+    }
+    monkeypatch.setattr("envcheck.report.answers.rule.lines_of", lambda _name: found["a-problem"])
+    shown = "    the first <b>line</b>\\x1b[2J\n    the second line of `a` problem\n\n"
+    rule = find_rule("gpu-lost")
+    assert rule is not None
+    assert f"## Error lines\n\nLines like these lead to it:\n\n{shown}" in rule_markdown(rule)
 
 
 PROGRAM = f"""
@@ -111,5 +172,5 @@ def test_a_check_without_findings_opens_nothing(tmp_path: Path) -> None:
 
 def test_a_shown_page_is_the_only_one_opened(tmp_path: Path) -> None:
     files, printed = opened(tmp_path, "rule", "gpu-lost")
-    assert set(files) == {"gpu-lost.md"}
+    assert set(files) == {"gpu-lost.md", SOURCES, LINES}
     assert printed.startswith("A GPU fell off the bus.")

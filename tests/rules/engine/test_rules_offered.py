@@ -17,7 +17,7 @@ from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
 from envcheck.rules.engine.simulate import newest_admitted, requirements_broken, simulate
 from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import ALL, VENV, but, machine, torch, with_venv, without_gpu
 from tests.rules.packages.packages_here import SITE, dist, having, on
 
@@ -84,10 +84,7 @@ def two_majors_of_cudnn() -> Snapshot:
         dist("torch", "2.5.1+cu124", requires=CUDNN_9),
     )
     environment = having(pytorch, tensorflow)
-    return but(
-        on(but(environment, distributions=there)),
-        libraries=Listing(items=(library,), complete=True),
-    )
+    return but(on(but(environment, distributions=there)), libraries=Listing(items=(library,), complete=True))
 
 
 # --- what would break something else ------------------------------------------------------------------------------
@@ -130,8 +127,7 @@ def numpy_between(*asking: tuple[str, str, str], there: str = "2.3.0") -> Enviro
 def test_the_numpy_is_one_that_all_of_them_admit() -> None:
     snapshot = on(numpy_between(("numba", "0.60.0", "<2.1,>=1.22"), ("cupy-cuda12x", "13.3.0", "<2.0,>=1.24")))
     check = offered(snapshot)["numpy-abi-mismatch"]
-    wanted = check.fixes[0].command[-1]
-    assert {"<2.1", "<2.0", ">=1.22", ">=1.24"} == set(wanted.removeprefix("numpy").split(","))
+    assert {"<2.1", "<2.0", ">=1.22", ">=1.24"} == set(check.fixes[0].command[-1].removeprefix("numpy").split(","))
     assert "numpy-abi-mismatch" not in offered(loads_are_known(snapshot, check.fixes))
 
 
@@ -149,8 +145,7 @@ def test_what_changes_with_it_is_the_risk() -> None:
     )
     listed = (dist("numba", "0.60.0", requires=("numpy<2.1",)), dist("numpy", "2.3.0"), dist("llvmlite", "0.43.0"))
     check = offered(on(having(asking, distributions=listed)))["numpy-abi-mismatch"]
-    upgrade = next(fix for fix in check.fixes if fix.command[-1].startswith("numba"))
-    assert "changes llvmlite 0.43.0 to" in upgrade.risk
+    assert "changes llvmlite 0.43.0 to" in next(fix for fix in check.fixes if fix.command[-1].startswith("numba")).risk
 
 
 # --- what a framework requires, in place ---
@@ -221,8 +216,7 @@ def test_one_library_is_installed_by_its_pin_of_the_old_form_and_nothing_else_mo
 def test_a_listed_wheel_that_lost_its_library_is_installed_again_alone() -> None:
     listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cudnn-cu12", "9.1.0.70"))
     check = offered(lacking_cudnn(distributions=listed))["cudnn-missing"]
-    again = ("--force-reinstall", "--no-deps", "nvidia-cudnn-cu12==9.1.0.70")
-    assert check.fixes[0].command[4:] == again
+    assert check.fixes[0].command[4:] == ("--force-reinstall", "--no-deps", "nvidia-cudnn-cu12==9.1.0.70")
 
 
 def test_uv_reinstalls_that_package_alone() -> None:
@@ -249,17 +243,9 @@ def test_what_is_left_missing_is_the_next_step() -> None:
 
 
 @every(
-    [
-        ("", ""),
-        (">=1.2", ""),
-        ("<2", "1.999"),
-        (">=1.2,<2.3", "2.2.999"),
-        ("==1.4.*", "1.4.999"),
-        ("==1.4.2", "1.4.2"),
-        ("~=1.4.2", "1.4.999"),
-        ("<2,>=2.1", None),
-    ]
-)
+    ("", ""), (">=1.2", ""), ("<2", "1.999"), (">=1.2,<2.3", "2.2.999"), ("==1.4.*", "1.4.999"), ("==1.4.2", "1.4.2"),
+    ("~=1.4.2", "1.4.999"), ("<2,>=2.1", None),
+)  # fmt: skip
 def test_the_newest_release_that_bounds_can_mean(bounds: str, newest: str | None) -> None:
     assert newest_admitted(bounds) == newest
 
@@ -292,8 +278,7 @@ def test_pixi_adds_it_to_its_project() -> None:
 def test_pip_brings_it_for_what_pip_installed_into_a_conda_environment() -> None:
     python = Distribution(name="python", version="3.12", channel="conda")
     listed = (dist("torch", "2.5.1+cu124", installer="pip"), dist("pip", "24.0"), python)
-    check = offered(by_conda(distributions=listed))["cudnn-missing"]
-    assert check.fixes[0].command[1:4] == ("-m", "pip", "install")
+    assert offered(by_conda(distributions=listed))["cudnn-missing"].fixes[0].command[1:4] == ("-m", "pip", "install")
 
 
 def test_pip_comes_first_where_the_environment_has_none() -> None:
@@ -394,23 +379,19 @@ def test_no_hostile_name_or_version_reaches_the_command_that_fills_it() -> None:
     assert [word for word in fill.command if "==" in word] == ["numpy==2.1.0"]
 
 
-@pytest.mark.parametrize(
-    ("name", "add"), [("uv.lock", "uv add"), ("poetry.lock", "poetry add"), ("pdm.lock", "pdm add")]
-)
+@cases("name, add", ("uv.lock", "uv add"), ("poetry.lock", "poetry add"), ("pdm.lock", "pdm add"))
 def test_a_lock_file_that_undoes_it_is_the_risk(name: str, add: str) -> None:
     check = offered(lacking_cudnn(lock_file=f"/home/ada/p/{name}"))["cudnn-missing"]
     assert name in check.fixes[0].risk
     assert add in check.fixes[0].risk
 
 
-@pytest.mark.parametrize(
-    ("folder", "led_by", "behind", "commands_expected"),
-    [
-        ("/x", "PYTHONPATH", "2.2.6", ["env -u PYTHONPATH python"]),
-        ("/x", "PYTHONPATH", "1.22", ["env -u PYTHONPATH python", "install"]),
-        ("/x", "PYTHONPATH", None, ["env -u PYTHONPATH python", "install"]),
-        (f"{SITE}/deps", f"{SITE}/deps.pth", "2.2.6", ["install"]),
-    ],
+@cases(
+    "folder, led_by, behind, commands_expected",
+    ("/x", "PYTHONPATH", "2.2.6", ["env -u PYTHONPATH python"]),
+    ("/x", "PYTHONPATH", "1.22", ["env -u PYTHONPATH python", "install"]),
+    ("/x", "PYTHONPATH", None, ["env -u PYTHONPATH python", "install"]),
+    (f"{SITE}/deps", f"{SITE}/deps.pth", "2.2.6", ["install"]),
 )
 def test_what_comes_before_the_installed_copy_is_left_out_first(
     folder: str, led_by: str, behind: str | None, commands_expected: list[str]
@@ -457,7 +438,7 @@ ORT_REQUIRES = (
 )
 
 
-@pytest.mark.parametrize("snapshot", [machine(), without_gpu()])
+@cases("snapshot", machine(), without_gpu())
 def test_an_image_that_is_built_without_a_gpu_gets_the_fix_of_its_target(snapshot: Snapshot) -> None:
     """cuBLAS comes with cuDNN's wheel, which is opened only where there is a GPU."""
     needed = ("libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10")

@@ -1,13 +1,19 @@
-"""Fixes: commands that fit the environment's manager and the distribution, the user's own way out first."""
+"""Fixes: commands that fit the environment's manager and the distribution, and the user's own way."""
 
 from __future__ import annotations
 
 import re
 
-import pytest
+import msgspec
 
 from envcheck.checks import Fix
-from envcheck.snapshot import Distribution, Driver, Environment, Framework, Platform, Snapshot
+from envcheck.compat.load import load_matrix
+from envcheck.rules.api import Facts
+from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_command
+from envcheck.rules.fixes.install import install
+from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.snapshot import Distribution, Driver, Environment, Framework, Listing, Platform, Snapshot
+from tests.every import cases
 from tests.rules.machines import (
     DOCKER,
     UBUNTU,
@@ -57,15 +63,7 @@ def test_pip_by_the_environments_own_interpreter() -> None:
 
 def test_uv() -> None:
     (fix,) = mend(venv(CPU_BUILD, manager="uv"))
-    assert fix.command == (
-        "uv",
-        "pip",
-        "install",
-        "--python",
-        VENV,
-        "torch==2.5.1+cu124",
-        "--torch-backend=cu124",
-    )
+    assert fix.command == ("uv", "pip", "install", "--python", VENV, "torch==2.5.1+cu124", "--torch-backend=cu124")
 
 
 def test_conda_for_what_conda_installed() -> None:
@@ -108,14 +106,8 @@ def test_the_companions_of_torch_come_along() -> None:
     assert "numpy" not in " ".join(fix.command)
 
 
-@pytest.mark.parametrize(
-    ("release", "backend"),
-    [
-        ("550.54.14", "cu124"),
-        ("580.65.06", "cu124"),
-        ("535.183.01", "cu121"),
-        ("450.80.02", "cu118"),
-    ],
+@cases(
+    "release, backend", ("550.54.14", "cu124"), ("580.65.06", "cu124"), ("535.183.01", "cu121"), ("450.80.02", "cu118")
 )
 def test_the_build_is_one_that_the_driver_cuda(release: str, backend: str) -> None:
     assert mend(venv(CPU_BUILD), release)[0].command[-1] == f"{INDEX}{backend}"
@@ -124,8 +116,7 @@ def test_the_build_is_one_that_the_driver_cuda(release: str, backend: str) -> No
 def test_the_newest_release_where_the_installed_one_has_no_build_that_fits() -> None:
     blackwell = geforce("NVIDIA GeForce RTX 5090", "12.0", "10de:2b85")
     (fix,) = mend(venv(CPU_BUILD), "580.65.06", blackwell)
-    wanted = next(word for word in fix.command if word.startswith("torch=="))
-    assert wanted != "torch==2.5.1"
+    assert next(word for word in fix.command if word.startswith("torch==")) != "torch==2.5.1"
     assert fix.command[-1].startswith(f"{INDEX}cu1")
 
 
@@ -162,16 +153,14 @@ def test_the_fix_says_what_it_was_chosen_for() -> None:
     assert re.fullmatch(f"{build}; {condition}", open_both)
 
 
-@pytest.mark.parametrize(
-    ("spoken", "version", "build"),
-    [
-        ("13.0", "2.5.1+cpu", "2.5.1 built for cu124"),
-        ("12.4", "2.5.1+cpu", "2.5.1 built for cu124"),
-        ("11.8", "2.5.1+cpu", "2.5.1 built for cu118"),
-        ("11.4", "2.5.1+cpu", "2.5.1 built for cu118"),
-        ("12.0", "2.8.0+cpu", "2.8.0 built for cu12"),
-        ("12.8", "2.11.0+cpu", "2.11.0 built for cu12"),
-    ],
+@cases(
+    "spoken, version, build",
+    ("13.0", "2.5.1+cpu", "2.5.1 built for cu124"),
+    ("12.4", "2.5.1+cpu", "2.5.1 built for cu124"),
+    ("11.8", "2.5.1+cpu", "2.5.1 built for cu118"),
+    ("11.4", "2.5.1+cpu", "2.5.1 built for cu118"),
+    ("12.0", "2.8.0+cpu", "2.8.0 built for cu12"),
+    ("12.8", "2.11.0+cpu", "2.11.0 built for cu12"),
 )
 def test_what_the_driver_cuda_bounds_the_build_where_its_release_is_not_known(
     spoken: str, version: str, build: str
@@ -205,17 +194,15 @@ def distribution(name: str, *like: str) -> Platform:
     return but(UBUNTU, distribution=name, distribution_like=like)
 
 
-@pytest.mark.parametrize(
-    ("platform", "command"),
-    [
-        (UBUNTU, ("sudo", "ubuntu-drivers", "install")),
-        (distribution("linuxmint", "ubuntu", "debian"), ("sudo", "ubuntu-drivers", "install")),
-        (distribution("debian"), ("sudo", "apt-get", "install", "nvidia-driver")),
-        (distribution("rhel", "fedora"), ()),
-        (distribution("rocky", "rhel", "centos", "fedora"), ()),
-        (distribution("opensuse-leap", "suse"), ()),
-        (distribution("arch"), ()),
-    ],
+@cases(
+    "platform, command",
+    (UBUNTU, ("sudo", "ubuntu-drivers", "install")),
+    (distribution("linuxmint", "ubuntu", "debian"), ("sudo", "ubuntu-drivers", "install")),
+    (distribution("debian"), ("sudo", "apt-get", "install", "nvidia-driver")),
+    (distribution("rhel", "fedora"), ()),
+    (distribution("rocky", "rhel", "centos", "fedora"), ()),
+    (distribution("opensuse-leap", "suse"), ()),
+    (distribution("arch"), ()),
 )
 def test_the_driver_is_installed_by_the_distributions_means(platform: Platform, command: tuple[str, ...]) -> None:
     (fix,) = check_of("driver-not-installed", on(platform)).fixes
@@ -254,13 +241,11 @@ def test_an_older_branch_is_not_to_be_had_by_updating() -> None:
     assert "ubuntu-drivers" not in fix.command
 
 
-@pytest.mark.parametrize(
-    ("platform", "command"),
-    [
-        (UBUNTU, ("sudo", "update-initramfs", "-u")),
-        (distribution("fedora"), ("sudo", "dracut", "--force")),
-        (distribution("arch"), ()),
-    ],
+@cases(
+    "platform, command",
+    (UBUNTU, ("sudo", "update-initramfs", "-u")),
+    (distribution("fedora"), ("sudo", "dracut", "--force")),
+    (distribution("arch"), ()),
 )
 def test_the_initial_ramdisk_is_rebuilt_by_its_own_tool(platform: Platform, command: tuple[str, ...]) -> None:
     snapshot = not_loaded(kernel=unloaded(nouveau_loaded=True), platform=platform)
@@ -285,3 +270,76 @@ def test_nothing_that_ends_work_is_a_users_command() -> None:
         assert fix.who == "root"
         assert fix.risk
         assert not any("reset" in word for word in fix.command)
+
+
+# --- The commands for packages, by the tool that fills the environment ----------------------------------------------
+
+SITE = "/home/ada/.local/lib/python3.12/site-packages"
+
+
+def environment(prefix: str = "/usr", *distributions: Distribution, **more: object) -> Environment:
+    fields = {"base_prefix": "/usr", "python": "3.12.3", "executable": f"{prefix}/bin/python3", **more}
+    return Environment(
+        source="file", key=prefix, prefix=prefix, site_packages=(SITE, f"{prefix}/lib/python3.12/site-packages"),
+        distributions=distributions, distributions_complete=True, **fields,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def package(name: str, folder: str, installer: str = "pip") -> Distribution:
+    path = f"{folder}/{name}-1.0.dist-info"
+    return Distribution(source=f"file {path}", name=name, version="1.0", path=path, installer=installer)
+
+
+NUMPY = package("numpy", SITE)
+
+
+@cases(
+    "where, command",
+    (environment("/usr", NUMPY), ("/usr/bin/python3", "-m", "pip", "install", "--user")),
+    (environment("/venv", NUMPY), ("/usr/bin/python3.12", "-m", "pip", "install", "--user")),
+    (environment("/venv", NUMPY, manager="uv"), ("/usr/bin/python3.12", "-m", "pip", "install", "--user")),
+)
+def test_a_package_of_the_user_site_is_installed_again_there(where: Environment, command: tuple[str, ...]) -> None:
+    assert in_user_site(where, NUMPY)
+    (fix,) = [each for each in reinstall(where, (NUMPY,)) if "ensurepip" not in each.command]
+    assert fix.command[:5] == command
+
+
+def test_another_release_goes_into_the_virtual_environment_itself() -> None:
+    """Its own folder comes before the user site, whose copy other programs use."""
+    virtual = environment("/venv", NUMPY, manager="venv")
+    for where, command in (
+        (virtual, ("/venv/bin/python3", "-m", "pip", "install", "numpy>=2")),
+        (msgspec.structs.replace(virtual, manager="uv"), ("uv", "pip", "install", "--python", "/venv", "numpy>=2")),
+        (environment("/usr", NUMPY), ("/usr/bin/python3", "-m", "pip", "install", "--user", "numpy>=2")),
+    ):
+        judged = msgspec.structs.replace(where, judged=True)
+        facts = Facts(Snapshot(environments=Listing(items=(judged,), complete=True)), load_matrix())
+        assert [fix.command for fix in install(facts, ("numpy>=2",), "x") if "ensurepip" not in fix.command] == [
+            command
+        ]
+
+
+def test_a_system_that_forbids_pip_is_told_to_allow_the_user_site() -> None:
+    where = environment("/usr", NUMPY, externally_managed=True)
+    assert "--break-system-packages" in pip_command(where, "uninstall", "numpy", user=True)
+
+
+@cases("folder", "/usr/lib/python3.12/site-packages", "/opt/other/lib/python3.12/site-packages")
+def test_other_folders_are_no_user_site(folder: str) -> None:
+    assert not in_user_site(environment("/usr"), package("numpy", folder))
+
+
+def test_an_environment_without_pip_gets_it_before_it_is_used() -> None:
+    damaged = package("numpy", "/venv/lib/python3.12/site-packages")
+    commands = [fix.command for fix in reinstall(environment("/venv", damaged, manager="venv"), (damaged,))]
+    assert [command[2] for command in commands] == ["ensurepip", "pip"]
+    with_uv = environment("/venv", package("numpy", "/venv/lib/python3.12/site-packages", "uv"))
+    assert reinstall(with_uv, (damaged,))[0].command[:3] == ("uv", "pip", "install")
+
+
+def test_pixi_names_the_environment() -> None:
+    where = Environment(source="file", key="x", prefix="/p/.pixi/envs/gpu")
+    place = ("--manifest-path", "/p")
+    assert conda_command(where, ["cudnn=9.1=h_0"], again=True)[2:] == (*place, "--environment", "gpu", "cudnn")
+    assert conda_command(where, ["cudnn"])[2:] == (*place, "--feature", "gpu", "cudnn")

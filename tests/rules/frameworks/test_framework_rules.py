@@ -1,4 +1,4 @@
-"""Rules about environments of many frameworks: which decide the verdict, which only warn, what mends each."""
+"""Environments of many frameworks: which decide, which only warn, and CPU builds where a text wants CUDA."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from envcheck.checks import Check, Status
-from envcheck.snapshot import Distribution, Environment, Framework, Snapshot
-from tests.every import every
+from envcheck.snapshot import Distribution, Driver, Environment, Framework, Listing, ObservedError, Snapshot
+from tests.every import cases, every
 from tests.rules.machines import (
     VENV,
     but,
@@ -16,6 +16,7 @@ from tests.rules.machines import (
     checks_of,
     driver,
     geforce,
+    gpus,
     h200,
     judge,
     kernel,
@@ -75,23 +76,21 @@ def status(rule: str, name: str, snapshot: Snapshot) -> Status | None:
 
 
 @every(
-    [
-        ([torch("2.5.1+cpu", None)], "torch", "fail"),
-        ([torch("2.5.1+cpu", None), JAX_CUDA], "torch", "fail"),
-        ([ONNX], "onnxruntime", "warn"),
-        ([ONNX, CUDA_TORCH], "onnxruntime", "note"),
-        ([ONNX, torch("2.5.1+cpu", None)], "onnxruntime", "warn"),
-        ([JAX], "jax", "warn"),
-        ([JAX, CUDA_TORCH], "jax", "warn"),
-        ([JAX_CUDA, PLUGIN], "jax", "pass"),
-        ([TF_CPU], "tensorflow-cpu", "fail"),
-        ([TF_CPU, CUDA_TORCH], "tensorflow-cpu", "warn"),
-        ([LLAMA], "llama-cpp-python", "warn"),
-        ([VISION_CPU, CUDA_TORCH], "torchvision", "warn"),
-        ([VISION_CPU, torch("2.5.1+cpu", None)], "torchvision", None),
-        ([NUMBA, CUDA_TORCH], "numba", None),
-        ([framework("cupy", "13.3.0"), CUDA_TORCH], "cupy", "skipped"),
-    ]
+    ([torch("2.5.1+cpu", None)], "torch", "fail"),
+    ([torch("2.5.1+cpu", None), JAX_CUDA], "torch", "fail"),
+    ([ONNX], "onnxruntime", "warn"),
+    ([ONNX, CUDA_TORCH], "onnxruntime", "note"),
+    ([ONNX, torch("2.5.1+cpu", None)], "onnxruntime", "warn"),
+    ([JAX], "jax", "warn"),
+    ([JAX, CUDA_TORCH], "jax", "warn"),
+    ([JAX_CUDA, PLUGIN], "jax", "pass"),
+    ([TF_CPU], "tensorflow-cpu", "fail"),
+    ([TF_CPU, CUDA_TORCH], "tensorflow-cpu", "warn"),
+    ([LLAMA], "llama-cpp-python", "warn"),
+    ([VISION_CPU, CUDA_TORCH], "torchvision", "warn"),
+    ([VISION_CPU, torch("2.5.1+cpu", None)], "torchvision", None),
+    ([NUMBA, CUDA_TORCH], "numba", None),
+    ([framework("cupy", "13.3.0"), CUDA_TORCH], "cupy", "skipped"),
 )
 def test_how_much_a_build_without_cuda_matters(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("cpu-only-build", name, on("550.54.14", *frameworks)) == expected
@@ -157,9 +156,7 @@ def test_an_older_driver_gets_a_release_that_it_runs() -> None:
     assert ",<" in installed[-1]
 
 
-@pytest.mark.parametrize(
-    ("release", "wanted"), [("595.10", "jax[cuda13]==0.12.0"), ("550.54.14", "jax[cuda12]==0.12.0")]
-)
+@cases("release, wanted", ("595.10", "jax[cuda13]==0.12.0"), ("550.54.14", "jax[cuda12]==0.12.0"))
 def test_jax_gets_the_newest_plugin_that_the_driver_runs(release: str, wanted: str) -> None:
     assert commands("jax", release, JAX) == [(*PIP, "install", wanted)]
     (by_uv,) = commands("jax", release, JAX, manager="uv")
@@ -196,29 +193,26 @@ def test_where_pip_may_not_install_an_environment_is_made_first() -> None:
     assert second == (".venv/bin/python", "-m", "pip", "install", "jax[cuda12]==0.12.0")
 
 
-@pytest.mark.parametrize("version", ["0.12.0; rm -rf ~", "$(x)", "0.12.0 --pre", ""])
+@cases("version", "0.12.0; rm -rf ~", "$(x)", "0.12.0 --pre", "")
 def test_no_hostile_version_reaches_a_command(version: str) -> None:
-    hostile = but(JAX, version=version)
-    assert commands("jax", "550.54.14", hostile) == [(*PIP, "install", "jax[cuda12]")]
+    assert commands("jax", "550.54.14", but(JAX, version=version)) == [(*PIP, "install", "jax[cuda12]")]
 
 
 # --- code for the GPU ---------------------------------------------------------------------------------------------
 
 
 @every(
-    [
-        ([ONNX_GPU], "onnxruntime-gpu", "pass"),
-        ([but(ONNX_GPU, gpu_code=OLD_CODE)], "onnxruntime-gpu", "fail"),
-        ([but(ONNX_GPU, gpu_code=None)], "onnxruntime-gpu", "skipped"),
-        ([CUPY], "cupy-cuda12x", "warn"),
-        ([but(CUPY, gpu_code=None)], "cupy-cuda12x", None),
-        ([JAX_CUDA, PLUGIN], "jax", None),
-        ([JAX_CUDA, PLUGIN], "jax-cuda12-plugin", "pass"),
-        ([JAX_CUDA, but(PLUGIN, gpu_code=OLD_CODE)], "jax-cuda12-plugin", "warn"),
-        ([CUDA_TORCH, but(FLASH, gpu_code=OLD_CODE)], "flash-attn", "warn"),
-        ([CUDA_TORCH, but(FLASH, gpu_code=None)], "flash-attn", None),
-        ([CUDA_TORCH, TRITON], "triton", None),
-    ]
+    ([ONNX_GPU], "onnxruntime-gpu", "pass"),
+    ([but(ONNX_GPU, gpu_code=OLD_CODE)], "onnxruntime-gpu", "fail"),
+    ([but(ONNX_GPU, gpu_code=None)], "onnxruntime-gpu", "skipped"),
+    ([CUPY], "cupy-cuda12x", "warn"),
+    ([but(CUPY, gpu_code=None)], "cupy-cuda12x", None),
+    ([JAX_CUDA, PLUGIN], "jax", None),
+    ([JAX_CUDA, PLUGIN], "jax-cuda12-plugin", "pass"),
+    ([JAX_CUDA, but(PLUGIN, gpu_code=OLD_CODE)], "jax-cuda12-plugin", "warn"),
+    ([CUDA_TORCH, but(FLASH, gpu_code=OLD_CODE)], "flash-attn", "warn"),
+    ([CUDA_TORCH, but(FLASH, gpu_code=None)], "flash-attn", None),
+    ([CUDA_TORCH, TRITON], "triton", None),
 )
 def test_code_for_an_h200(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("gpu-code-missing", name, on("595.10", *frameworks)) == expected
@@ -237,14 +231,7 @@ def test_flash_attention_needs_a_newer_gpu_than_torch_does() -> None:
     assert fix.command == ()
 
 
-@every(
-    [
-        ("8.6.1", "12.0", "fail"),
-        ("8.6.1", "8.9", None),
-        ("10.3.0", "6.1", "fail"),
-        ("10.8.0", "12.0", None),
-    ]
-)
+@every(("8.6.1", "12.0", "fail"), ("8.6.1", "8.9", None), ("10.3.0", "6.1", "fail"), ("10.8.0", "12.0", None))
 def test_documents_decide_where_the_gpu_code_is_not_known(
     version: str, capability: str, expected: Status | None
 ) -> None:
@@ -275,19 +262,17 @@ def test_a_side_package_that_nobody_could_read_leaves_the_verdict_alone() -> Non
 
 
 @every(
-    [
-        ([ONNX_GPU], "onnxruntime-gpu", "fail"),
-        ([JAX_CUDA, PLUGIN], "jax", "pass"),
-        ([JAX_CUDA, PLUGIN], "jax-cuda12-plugin", None),
-        ([but(PLUGIN, cuda="13")], "jax-cuda12-plugin", "warn"),
-        ([CUDA_TORCH, but(FLASH, cuda="13.0")], "flash-attn", None),
-        ([TRITON], "triton", "pass"),
-        ([but(TRITON, cuda="13.0")], "triton", "warn"),
-        ([CUDA_TORCH, but(TRITON, cuda="13.0")], "triton", "note"),
-        ([CUDA_TORCH, framework("vllm", "0.11.0"), but(TRITON, cuda="13.0")], "triton", "warn"),
-        ([NUMBA], "numba", None),
-        ([CUPY], "cupy-cuda12x", "pass"),
-    ]
+    ([ONNX_GPU], "onnxruntime-gpu", "fail"),
+    ([JAX_CUDA, PLUGIN], "jax", "pass"),
+    ([JAX_CUDA, PLUGIN], "jax-cuda12-plugin", None),
+    ([but(PLUGIN, cuda="13")], "jax-cuda12-plugin", "warn"),
+    ([CUDA_TORCH, but(FLASH, cuda="13.0")], "flash-attn", None),
+    ([TRITON], "triton", "pass"),
+    ([but(TRITON, cuda="13.0")], "triton", "warn"),
+    ([CUDA_TORCH, but(TRITON, cuda="13.0")], "triton", "note"),
+    ([CUDA_TORCH, framework("vllm", "0.11.0"), but(TRITON, cuda="13.0")], "triton", "warn"),
+    ([NUMBA], "numba", None),
+    ([CUPY], "cupy-cuda12x", "pass"),
 )
 def test_a_driver_that_speaks_cuda_12_4(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("driver-too-old", name, on("550.54.14", *frameworks)) == expected
@@ -321,3 +306,68 @@ def test_a_healthy_environment_of_many_frameworks() -> None:
     assert {key: value for key, value in telling.items() if value not in ("pass", "skipped")} == {
         ("cpu-only-build", "onnxruntime"): "note"
     }
+
+
+# --- CPU builds in texts that list no GPUs: judged where the text wants CUDA ----------------------------------------
+
+CPU_BUILD = torch("2.5.1+cpu", None)
+
+
+def with_package(name: str, version: str, framework: Framework = CPU_BUILD) -> Listing[Environment]:
+    """A pasted list of packages: torch, and another one."""
+    other = Distribution(source="pasted text", name=name, version=version)
+    return Listing(items=(venv(framework, source="pasted text", distributions=(other,)),))
+
+
+def text_of(*errors: str, **changes: object) -> Snapshot:
+    """What a text tells that lists no GPUs: torch's CPU build, and lines of errors."""
+    found = with_venv(Snapshot(), venv(CPU_BUILD, source="pasted text"))
+    lines = tuple(ObservedError(source="pasted text", text=text, line=9) for text in errors)
+    return but(found, observed_errors=lines, **changes)
+
+
+WANTED: list[tuple[str, Snapshot, str]] = [
+    ("a driver", text_of(driver=Driver(source="pasted text", release="535.54.03")), "535.54.03"),
+    ("what a driver speaks", text_of(driver=Driver(source="pasted text", cuda="12.2")), "12.2"),
+    ("a choice of GPUs", text_of(variables=variables(CUDA_VISIBLE_DEVICES="0,1")), "0,1"),
+    ("CUDA's libraries", text_of(environments=with_package("nvidia-nccl-cu12", "2.27.5")), "2.27.5"),
+    ("conda's toolkit", text_of(environments=with_package("cudatoolkit", "11.3.1")), "11.3.1"),
+    (
+        "an error",
+        text_of("ImportError: libcudart.so.12: cannot open shared object file"),
+        "ImportError: libcudart.so.12: cannot open shared object file",
+    ),
+    ("a question", text_of(">>> torch.cuda.is_available()"), ">>> torch.cuda.is_available()"),
+]
+
+
+@pytest.mark.parametrize(("sign", "snapshot", "value"), WANTED, ids=[each[0] for each in WANTED])
+def test_a_cpu_build_in_a_text_that_wants_cuda(sign: str, snapshot: Snapshot, value: str) -> None:
+    found = check_of("cpu-only-build", snapshot)
+    assert (found.status, found.confidence, found.decided_by) == ("fail", "medium", "declared")
+    assert value in [each.value for each in found.evidence]
+
+
+@cases(
+    "snapshot",
+    text_of(),
+    text_of("ValueError: too many values to unpack"),
+    text_of("torch/cuda/__init__.py:63: FutureWarning: The pynvml package is deprecated."),
+    text_of("E0000 cuda_dnn.cc:8310] Unable to register cuDNN factory: one has already been registered"),
+    text_of(variables=variables(CUDA_VISIBLE_DEVICES="")),
+    text_of(environments=with_package("nvidia-ml-py", "13.590.48")),
+    text_of("CUDA error: boom", environments=with_package("numpy", "2.0", torch("2.5.1+rocm6.2", None, hip="6.2"))),
+)
+def test_a_cpu_build_where_nothing_wants_cuda(snapshot: Snapshot) -> None:
+    assert checks_of("cpu-only-build", snapshot) == ()
+
+
+def test_a_cpu_build_where_a_gpu_was_looked_for_in_vain() -> None:
+    (found,) = checks_of("cpu-only-build", text_of("CUDA error: boom", gpus=gpus(complete=True)))
+    assert found.status == "note"
+
+
+def test_a_gpu_that_is_listed_needs_no_sign() -> None:
+    found = check_of("cpu-only-build", with_venv(machine(), venv(CPU_BUILD)))
+    assert found.confidence == "high"
+    assert [each.what for each in found.evidence] == ["torch: version", "CPU only", "environment"]

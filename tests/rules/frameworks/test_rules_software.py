@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from envcheck.snapshot import (
-    Driver,
-    Environment,
-    Framework,
-    Gpu,
-    Listing,
-    Platform,
-    Snapshot,
-)
-from tests.every import every
+from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
+from tests.every import cases, every
 from tests.rules.machines import (
     UBUNTU,
     VENV,
@@ -292,35 +282,33 @@ def test_another_environment_with_a_framework_is_named() -> None:
     assert check_of("no-framework", with_venv(machine(), venv())).fixes == ()
 
 
-@pytest.mark.parametrize(
-    ("changes", "title", "fix"),
-    [
-        (
-            {"why": "--python", "problem": "it does not exist"},
-            "--python does not lead to a Python environment",
-            "Name with --python an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH",
-        ),
-        (
-            {"why": "VIRTUAL_ENV", "problem": "it does not exist"},
-            "VIRTUAL_ENV does not lead to a Python environment",
-            "Deactivate the missing environment, or create it again",
-        ),
-        (
-            {"why": "PATH", "problem": "pyenv selects 3.9.9 (PYENV_VERSION), which is not installed"},
-            "PATH does not lead to a Python environment",
-            "Judge another interpreter",
-        ),
-        (
-            {"prefix": VENV, "problem": "its base interpreter /usr/bin/python3.9 is gone"},
-            "The Python environment is broken or cannot be examined",
-            "Create the environment again on this system, and install what it needs",
-        ),
-        (
-            {"prefix": VENV, "manager": "conda", "problem": "it is a conda environment without Python"},
-            "The Python environment is broken or cannot be examined",
-            "Install Python into the environment",
-        ),
-    ],
+@cases(
+    "changes, title, fix",
+    (
+        {"why": "--python", "problem": "it does not exist"},
+        "--python does not lead to a Python environment",
+        "Name with --python an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH",
+    ),
+    (
+        {"why": "VIRTUAL_ENV", "problem": "it does not exist"},
+        "VIRTUAL_ENV does not lead to a Python environment",
+        "Deactivate the missing environment, or create it again",
+    ),
+    (
+        {"why": "PATH", "problem": "pyenv selects 3.9.9 (PYENV_VERSION), which is not installed"},
+        "PATH does not lead to a Python environment",
+        "Judge another interpreter",
+    ),
+    (
+        {"prefix": VENV, "problem": "its base interpreter /usr/bin/python3.9 is gone"},
+        "The Python environment is broken or cannot be examined",
+        "Create the environment again on this system, and install what it needs",
+    ),
+    (
+        {"prefix": VENV, "manager": "conda", "problem": "it is a conda environment without Python"},
+        "The Python environment is broken or cannot be examined",
+        "Install Python into the environment",
+    ),
 )
 def test_what_is_wrong_with_a_path_or_an_environment(changes: dict[str, str], title: str, fix: str) -> None:
     nothing = venv(key="/home/ada/nowhere", prefix=None, executable=None, manager=None)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import Ecc, Gpu, GpuFabric, MigInstance, ProbeRun, RowRemap, Snapshot, Temperature
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
     answered,
@@ -195,28 +193,22 @@ def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...
     assert statuses(rule, snapshot) == expected
 
 
-@pytest.mark.parametrize(
-    ("rule", "snapshot", "title"),
-    [
-        (
-            "uncorrected-ecc",
-            machine(h200(ecc__volatile_uncorrected=1)),
-            "GPU 0 (NVIDIA H200): 1 uncorrected memory error",
-        ),
-        (
-            "row-remap-pending",
-            machine(h200(row_remap__pending=True)),
-            "GPU 0 (NVIDIA H200): row remapping pending until a reset",
-        ),
-        ("row-remap-failed", machine(h200(row_remap__failed=True)), "GPU 0 (NVIDIA H200): row remapping has failed"),
-        (
-            "power-throttled",
-            machine(h200(power__limit=400.0)),
-            "GPU 0 (NVIDIA H200): power limit set at 400 W (default 700 W)",
-        ),
-        ("pcie-link-degraded", machine(h200(pcie__width=8)), "GPU 0 (NVIDIA H200): PCIe link at 8 of 16 lanes"),
-        ("nvlink-down", machine(h200(nvlinks=links(inactive=(5,)))), "GPU 0 (NVIDIA H200): 17 of 18 NVLinks active"),
-    ],
+@cases(
+    "rule, snapshot, title",
+    ("uncorrected-ecc", machine(h200(ecc__volatile_uncorrected=1)), "GPU 0 (NVIDIA H200): 1 uncorrected memory error"),
+    (
+        "row-remap-pending",
+        machine(h200(row_remap__pending=True)),
+        "GPU 0 (NVIDIA H200): row remapping pending until a reset",
+    ),
+    ("row-remap-failed", machine(h200(row_remap__failed=True)), "GPU 0 (NVIDIA H200): row remapping has failed"),
+    (
+        "power-throttled",
+        machine(h200(power__limit=400.0)),
+        "GPU 0 (NVIDIA H200): power limit set at 400 W (default 700 W)",
+    ),
+    ("pcie-link-degraded", machine(h200(pcie__width=8)), "GPU 0 (NVIDIA H200): PCIe link at 8 of 16 lanes"),
+    ("nvlink-down", machine(h200(nvlinks=links(inactive=(5,)))), "GPU 0 (NVIDIA H200): 17 of 18 NVLinks active"),
 )
 def test_titles_say_which_gpu_and_how_much(rule: str, snapshot: Snapshot, title: str) -> None:
     assert check_of(rule, snapshot).title == title
@@ -229,19 +221,16 @@ def test_heat_without_reasons_is_judged_by_what_was_pasted() -> None:
     assert [each.value for each in found.evidence] == ["56.0", "57.0", "97.0"]
 
 
-@pytest.mark.parametrize(
-    ("rule", "lacking"),
-    [
-        ("thermal-throttled", "throttle"),
-        ("row-remap-pending", "row_remap"),
-        ("gpu-needs-reset", "recovery_action"),
-    ],
+@cases(
+    "rule, lacking",
+    ("thermal-throttled", "throttle"),
+    ("row-remap-pending", "row_remap"),
+    ("gpu-needs-reset", "recovery_action"),
 )
 def test_a_fact_that_a_probe_owed_is_unknown(rule: str, lacking: str) -> None:
     died = ProbeRun(name="nvml", status="crashed", detail="SIGSEGV", fills=("gpus",))
     found = check_of(rule, but(machine(but(h200(), **{lacking: None})), runs=(died,)))
-    assert found.status == "unknown"
-    assert found.missing[0].probe == "nvml"
+    assert (found.status, found.missing[0].probe) == ("unknown", "nvml")
 
 
 def test_a_gpu_off_the_fabric_of_its_siblings_has_all_links_down() -> None:
@@ -251,13 +240,11 @@ def test_a_gpu_off_the_fabric_of_its_siblings_has_all_links_down() -> None:
     assert [each.status for each in found] == ["pass"] * 7 + ["warn"]
 
 
-@pytest.mark.parametrize(
-    ("snapshot", "action"),
-    [
-        (machine(h200(ecc__volatile_uncorrected=1)), "reset"),
-        (machine(h200(row_remap__pending=True)), "reset"),
-        (machine(h200(row_remap__failed=True)), "replace"),
-    ],
+@cases(
+    "snapshot, action",
+    (machine(h200(ecc__volatile_uncorrected=1)), "reset"),
+    (machine(h200(row_remap__pending=True)), "reset"),
+    (machine(h200(row_remap__failed=True)), "replace"),
 )
 def test_what_is_to_be_done_with_the_gpu(snapshot: Snapshot, action: str) -> None:
     found = [

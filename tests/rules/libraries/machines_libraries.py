@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envcheck.snapshot import Distribution, Framework, Library, Listing, Load, Snapshot, Toolkit, Trial
-from tests.rules.machines import (
-    VENV,
-    but,
-    machine,
-    torch,
-    variables,
-    venv,
-    with_venv,
-)
+from tests.rules.machines import VENV, but, machine, torch, variables, venv, with_venv
 
 Case = tuple[str, str, Snapshot, tuple[str, ...]]
 
@@ -21,29 +13,12 @@ SITE = f"{VENV}/lib/python3.12/site-packages"
 TORCH_LIB = f"{SITE}/torch/lib/libtorch_cuda.so"
 OLD = "/opt/modules/cuda/lib64"
 MINE = (
-    "cuda-library-missing",
-    "library-not-found",
-    "library-shadowed",
-    "cuda-library-too-old",
-    "stub-library-loaded",
-    "library-lacks-symbols",
-    "nvjitlink-mismatch",
-    "nvidia-wheel-conflict",
-    "cuda-major-mismatch",
-    "cudnn-missing",
-    "cudnn-major-mismatch",
-    "cudnn-too-old",
-    "cudnn-mixed-copies",
-    "tensorrt-missing",
-    "tensorrt-mixed-versions",
-    "nccl-missing",
-    "nccl-version-mismatch",
-    "jit-compiler-too-old",
-    "jit-compiler-missing",
-    "toolkit-lacks-gpu",
-    "toolkit-missing",
-    "toolkit-differs-from-build",
-)
+    "cuda-library-missing", "library-not-found", "library-shadowed", "cuda-library-too-old", "stub-library-loaded",
+    "library-lacks-symbols", "nvjitlink-mismatch", "nvidia-wheel-conflict", "cuda-major-mismatch", "cudnn-missing",
+    "cudnn-major-mismatch", "cudnn-too-old", "cudnn-mixed-copies", "tensorrt-missing", "tensorrt-mixed-versions",
+    "nccl-missing", "nccl-version-mismatch", "jit-compiler-too-old", "jit-compiler-missing", "toolkit-lacks-gpu",
+    "toolkit-missing", "toolkit-differs-from-build",
+)  # fmt: skip
 
 
 def wheel_path(folder: str, name: str) -> str:
@@ -228,10 +203,7 @@ CASES: list[Case] = [
     (
         "cuDNN 8 alone",
         "cudnn-major-mismatch",
-        having(
-            pytorch(load("libcudnn.so.9")),
-            libraries=(copy("/usr/lib/libcudnn.so.8", "cudnn", "8.9.7"),),
-        ),
+        having(pytorch(load("libcudnn.so.9")), libraries=(copy("/usr/lib/libcudnn.so.8", "cudnn", "8.9.7"),)),
         ("fail",),
     ),
     ("cuDNN 9", "cudnn-major-mismatch", having(pytorch()), ()),
@@ -338,12 +310,7 @@ CASES: list[Case] = [
         ("fail",),
     ),
     ("no stub", "stub-library-loaded", having(pytorch()), ()),
-    (
-        "older libnvJitLink",
-        "nvjitlink-mismatch",
-        having(pytorch(OLD_JITLINK), libraries=(BUNDLED_JITLINK,)),
-        ("fail",),
-    ),
+    ("older libnvJitLink", "nvjitlink-mismatch", having(pytorch(OLD_JITLINK), libraries=(BUNDLED_JITLINK,)), ("fail",)),
     ("fitting libnvJitLink", "nvjitlink-mismatch", having(pytorch()), ("pass",)),
     ("cuSPARSE of unknown CUDA", "nvjitlink-mismatch", having(pytorch(but(CUSPARSE, version="99.1.1.1"))), ()),
     (
@@ -471,12 +438,7 @@ CASES: list[Case] = [
         compiled_by_xla("nvidia-cublas", "nvidia-cuda-nvcc", "nvidia-nvvm"),
         (),
     ),
-    (
-        "XLA with a toolkit",
-        "jit-compiler-missing",
-        compiled_by_xla("nvidia-cublas", toolkits=toolkit("13.0")),
-        (),
-    ),
+    ("XLA with a toolkit", "jit-compiler-missing", compiled_by_xla("nvidia-cublas", toolkits=toolkit("13.0")), ()),
     ("toolkits not listed, XLA", "jit-compiler-missing", compiled_by_xla("nvidia-cublas", toolkits=None), ()),
     ("CUDA of the machine", "jit-compiler-missing", compiled_by_xla(), ()),
     (

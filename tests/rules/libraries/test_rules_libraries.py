@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot, Trial
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.libraries.machines_libraries import (
     BUNDLED,
     CASES,
@@ -100,15 +99,13 @@ def test_the_wheel_that_the_metadata_asks_for_is_named() -> None:
     assert fix.command == (f"{VENV}/bin/python", "-m", "pip", "install", "nvidia-cudnn-cu12==9.1.0.70")
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("nvidia-cusolver-cu12==11.6.1.9", "warn"),
-        ('nvidia-cusolver-cu12==11.6.1.9; platform_system == "Linux"', "warn"),
-        ('nvidia-cusolver-cu12==11.6.1.9; platform_machine == "s390x"', "pass"),
-        ('nvidia-cusolver-cu12==11.6.1.9; extra == "all"', "pass"),
-        ("nvidia-cufft-cu12==11.2.1.3", "pass"),
-    ],
+@cases(
+    "line, expected",
+    ("nvidia-cusolver-cu12==11.6.1.9", "warn"),
+    ('nvidia-cusolver-cu12==11.6.1.9; platform_system == "Linux"', "warn"),
+    ('nvidia-cusolver-cu12==11.6.1.9; platform_machine == "s390x"', "pass"),
+    ('nvidia-cusolver-cu12==11.6.1.9; extra == "all"', "pass"),
+    ("nvidia-cufft-cu12==11.2.1.3", "pass"),
 )
 def test_what_is_opened_late_is_missed_where_it_is_required(line: str, expected: str) -> None:
     late = but(pytorch(load("libcusolver.so.11", optional=True)), requires=(line,))
@@ -145,14 +142,12 @@ NEEDING = Framework(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("cuda", "wanted"),
-    [
-        ("13", ("cuda-toolkit[cublas,curand,nvrtc]==13.*", "nvidia-nccl-cu13==2.*")),
-        ("12", ("cuda-toolkit[cublas,curand,nvrtc]==12.*", "nvidia-nccl-cu12==2.*")),
-        ("12.6", ("cuda-toolkit[cublas,curand,nvrtc]==12.6.*", "nvidia-nccl-cu12==2.*")),
-        ("9.2", ("nvidia-nccl-cu9==2.*",)),
-    ],
+@cases(
+    "cuda, wanted",
+    ("13", ("cuda-toolkit[cublas,curand,nvrtc]==13.*", "nvidia-nccl-cu13==2.*")),
+    ("12", ("cuda-toolkit[cublas,curand,nvrtc]==12.*", "nvidia-nccl-cu12==2.*")),
+    ("12.6", ("cuda-toolkit[cublas,curand,nvrtc]==12.6.*", "nvidia-nccl-cu12==2.*")),
+    ("9.2", ("nvidia-nccl-cu9==2.*",)),
 )
 def test_wheels_of_the_toolkit_are_asked_for_by_its_distribution(cuda: str, wanted: tuple[str, ...]) -> None:
     """Those of cuRAND or cuFFT have versions of their own: there is no nvidia-curand 13."""
@@ -181,15 +176,13 @@ OF_ONNX = ('nvidia-curand~=10.0; extra == "cuda"', 'nvidia-cudnn-cu13~=9.0; extr
 OF_CUPY = ('cuda-toolkit[cublas,cudart,curand]==13.*; extra == "ctk"',)
 
 
-@pytest.mark.parametrize(
-    ("name", "lines", "missing", "wanted"),
-    [
-        ("jax-cuda12-plugin", OF_JAX, ("libcublas.so.12",), ("jax-cuda12-plugin[with-cuda]==13.6.0",)),
-        ("onnxruntime-gpu", OF_ONNX, ("libcurand.so.10", "libcudnn.so.9"), ("onnxruntime-gpu[cuda,cudnn]==13.6.0",)),
-        ("cupy-cuda13x", OF_CUPY, ("libcublas.so.13", "libcurand.so.10"), ("cupy-cuda13x[ctk]==13.6.0",)),
-        ("x", (OF_ONNX[0], OF_ONNX[0].replace("cuda", "all")), ("libcurand.so.10",), ("nvidia-curand~=10.0",)),
-        ("x", ("nvidia-curand~=10.0",), ("libcurand.so.10",), ("nvidia-curand~=10.0",)),
-    ],
+@cases(
+    "name, lines, missing, wanted",
+    ("jax-cuda12-plugin", OF_JAX, ("libcublas.so.12",), ("jax-cuda12-plugin[with-cuda]==13.6.0",)),
+    ("onnxruntime-gpu", OF_ONNX, ("libcurand.so.10", "libcudnn.so.9"), ("onnxruntime-gpu[cuda,cudnn]==13.6.0",)),
+    ("cupy-cuda13x", OF_CUPY, ("libcublas.so.13", "libcurand.so.10"), ("cupy-cuda13x[ctk]==13.6.0",)),
+    ("x", (OF_ONNX[0], OF_ONNX[0].replace("cuda", "all")), ("libcurand.so.10",), ("nvidia-curand~=10.0",)),
+    ("x", ("nvidia-curand~=10.0",), ("libcurand.so.10",), ("nvidia-curand~=10.0",)),
 )
 def test_the_extra_of_the_framework_brings_what_it_lacks(
     name: str, lines: tuple[str, ...], missing: tuple[str, ...], wanted: tuple[str, ...]
@@ -237,7 +230,7 @@ def test_what_does_not_look_into_wheels_is_led_there() -> None:
     assert found.fixes[0].command[:2] == ("env", "LD_LIBRARY_PATH=/opt/cuda/lib64")
 
 
-@pytest.mark.parametrize(("release", "speaks", "extra"), [("580.65.06", "13.0", "cu13"), ("550.54.14", "12.4", "cu12")])
+@cases("release, speaks, extra", ("580.65.06", "13.0", "cu13"), ("550.54.14", "12.4", "cu12"))
 def test_numba_gets_its_compilers_by_the_extra_that_the_driver_runs(release: str, speaks: str, extra: str) -> None:
     lines = tuple(f"cuda-bindings=={major}.*; extra == 'cu{major}'" for major in (12, 13))
     own = but(wheels(numba_cuda="0.30.4")[0], requires=lines)
@@ -246,8 +239,7 @@ def test_numba_gets_its_compilers_by_the_extra_that_the_driver_runs(release: str
         NEEDING, name="numba-cuda", version="0.30.4", cuda=None, extends="numba", loads=(load("libnvvm.so.4"),)
     )
     snapshot = having(numba, target, distributions=(own,), driver=driver(release, cuda=speaks))
-    check = checks_of("cuda-library-missing", snapshot)[-1]
-    assert check.fixes[0].command[4:] == (f"numba-cuda[{extra}]==0.30.4",)
+    assert checks_of("cuda-library-missing", snapshot)[-1].fixes[0].command[4:] == (f"numba-cuda[{extra}]==0.30.4",)
 
 
 def test_what_is_listed_and_whose_file_is_gone_is_installed_again() -> None:
@@ -318,7 +310,7 @@ def test_of_an_extension_nothing_is_missed_where_what_it_extends_cannot_be_loade
     ] == []
 
 
-@pytest.mark.parametrize("others", [("/venv/lib/libcufft.so.11",), ()])
+@cases("others", ("/venv/lib/libcufft.so.11",), ())
 def test_a_refused_file_that_a_variable_leads_to_is_taken_off_it(others: tuple[str, ...]) -> None:
     """What would be installed in its place is hidden by it as before; where there is none, it is installed too."""
     stray = load("libcufft.so.11", "/x/libcufft.so.11", refused=CUT, found_by="LD_LIBRARY_PATH", others=others)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from benchmarks.accuracy import judge as judge_text
 from envcheck.checks import Check
 from envcheck.compat.load import load_matrix
@@ -14,7 +12,7 @@ from envcheck.pipeline.request import Request
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.engine.cause import primary
 from envcheck.snapshot import frameworks_in
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import cause, check_of, kernel, log, machine, statuses, xid
 
 
@@ -40,24 +38,15 @@ def test_the_catalogue_is_whole_and_names_rules_that_exist() -> None:
 
 
 @every(
-    [
-        (48, "uncorrected-ecc"),
-        (63, "row-remap-pending"),
-        (64, "row-remap-failed"),
-        (74, "nvlink-down"),
-        (79, "gpu-lost"),
-        (94, "uncorrected-ecc"),
-        (119, "gpu-firmware-timeout"),
-        (149, "nvlink-down"),
-        (31, "gpu-error-logged"),
-        (62, "gpu-error-logged"),
-    ]
-)
+    (48, "uncorrected-ecc"), (63, "row-remap-pending"), (64, "row-remap-failed"), (74, "nvlink-down"),
+    (79, "gpu-lost"), (94, "uncorrected-ecc"), (119, "gpu-firmware-timeout"), (149, "nvlink-down"),
+    (31, "gpu-error-logged"), (62, "gpu-error-logged"),
+)  # fmt: skip
 def test_the_rule_of_an_event_in_a_text(number: int, rule: str) -> None:
     assert cause_in(f"NVRM: Xid (PCI:0000:3b:00): {number}, pid=1234, name=python\n") == rule
 
 
-@pytest.mark.parametrize(("number", "status"), [(31, "warn"), (62, "fail"), (45, "note"), (106, "note")])
+@cases("number, status", (31, "warn"), (62, "fail"), (45, "note"), (106, "note"))
 def test_an_event_weighs_what_nvidia_asks_to_do(number: int, status: str) -> None:
     snapshot = machine(kernel=kernel(log=log(xid(number, "an event"))))
     assert statuses("gpu-error-logged", snapshot) == (status,)
@@ -77,14 +66,12 @@ def test_a_lost_gpu_explains_the_events_that_follow() -> None:
 
 
 @every(
-    [
-        ("tensorflow 2.3.1, CUDA 10.1, cuDNN 8.0", "cudnn-major-mismatch"),
-        ("tensorflow 2.3.1, CUDA 10.1, cuDNN 7.6", None),
-        ("tensorflow 2.3.1 with cuDNN 7.6 and CUDA 11.0", "cuda-major-mismatch"),
-        ("tensorflow 2.3.1 and CUDA 11.0", None),
-        ("torch 2.5.1+cu124, cuDNN 7.6, CUDA 10.1", None),
-        ("paddlepaddle-gpu 2.5.2, CUDA 11.7, cuDNN 8.4", None),
-    ]
+    ("tensorflow 2.3.1, CUDA 10.1, cuDNN 8.0", "cudnn-major-mismatch"),
+    ("tensorflow 2.3.1, CUDA 10.1, cuDNN 7.6", None),
+    ("tensorflow 2.3.1 with cuDNN 7.6 and CUDA 11.0", "cuda-major-mismatch"),
+    ("tensorflow 2.3.1 and CUDA 11.0", None),
+    ("torch 2.5.1+cu124, cuDNN 7.6, CUDA 10.1", None),
+    ("paddlepaddle-gpu 2.5.2, CUDA 11.7, cuDNN 8.4", None),
 )
 def test_what_a_release_needs_of_a_stated_library(text: str, rule: str | None) -> None:
     assert cause_in(text) == rule
@@ -146,17 +133,12 @@ REFUSED = "CUDA failure 803: system has unsupported display driver / cuda driver
 
 
 @every(
-    [
-        (REFUSED + "export LD_LIBRARY_PATH=/usr/local/cuda-12.6/compat:/usr/local/lib\n", "named compat"),
-        (REFUSED + "$ echo $LD_LIBRARY_PATH\n/usr/local/cuda/compat/lib.real:/usr/lib64\n", "named compat"),
-        (REFUSED + "In the image LD_LIBRARY_PATH is set to /usr/local/cuda/compat/lib\n", "named compat"),
-        (REFUSED + "\tlibcuda.so.1 (libc6,x86-64) => /usr/local/cuda/compat/libcuda.so.1\n", "named compat"),
-        (REFUSED + "export LD_LIBRARY_PATH=/usr/local/cuda/lib64:/opt/compatible\n", "Restart"),
-        (
-            "Failed to initialize NVML: Driver/library version mismatch\nLD_LIBRARY_PATH=/usr/local/cuda/compat\n",
-            "Restart",
-        ),
-    ]
+    (REFUSED + "export LD_LIBRARY_PATH=/usr/local/cuda-12.6/compat:/usr/local/lib\n", "named compat"),
+    (REFUSED + "$ echo $LD_LIBRARY_PATH\n/usr/local/cuda/compat/lib.real:/usr/lib64\n", "named compat"),
+    (REFUSED + "In the image LD_LIBRARY_PATH is set to /usr/local/cuda/compat/lib\n", "named compat"),
+    (REFUSED + "\tlibcuda.so.1 (libc6,x86-64) => /usr/local/cuda/compat/libcuda.so.1\n", "named compat"),
+    (REFUSED + "export LD_LIBRARY_PATH=/usr/local/cuda/lib64:/opt/compatible\n", "Restart"),
+    ("Failed to initialize NVML: Driver/library version mismatch\nLD_LIBRARY_PATH=/usr/local/cuda/compat\n", "Restart"),
 )
 def test_a_compat_library_that_cuda_refuses_is_taken_off_the_path(text: str, step: str) -> None:
     check = told("driver-library-mismatch", text)
@@ -170,12 +152,10 @@ H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0d9a31c2-0000-0000-0000-00000000
 
 
 @every(
-    [
-        "|                           | Fail - GPU: 0                                  |",
-        "| memtest                   | Fail                                           |",
-        "|                           | GPU3: Fail                                     |",
-        "PaddlePaddle is installed successfully ONLY for single GPU! Let's start deep learning with PaddlePaddle now.",
-    ]
+    "|                           | Fail - GPU: 0                                  |",
+    "| memtest                   | Fail                                           |",
+    "|                           | GPU3: Fail                                     |",
+    "PaddlePaddle is installed successfully ONLY for single GPU! Let's start deep learning with PaddlePaddle now.",
 )
 def test_a_failure_that_a_tool_gives_no_reason_for_leaves_no_verdict(line: str) -> None:
     report = session.judge(read_text(H100 + line), Request())
@@ -185,14 +165,12 @@ def test_a_failure_that_a_tool_gives_no_reason_for_leaves_no_verdict(line: str) 
 
 
 @every(
-    [
-        "| Targeted Power            | Pass - All                                     |",
-        "\tGPU 0: OK",
-        "# Out of bounds values : 0 OK",
-        "100.0%  proc'd: 2670 (4410 Gflop/s)   errors: 0   temps: 55 C",
-        "PaddlePaddle is installed successfully! Let's start deep learning with PaddlePaddle now.",
-        "| NVIDIA-SMI 450.57       Driver Version: 450.57       CUDA Version: ERR!     |",
-    ]
+    "| Targeted Power            | Pass - All                                     |",
+    "\tGPU 0: OK",
+    "# Out of bounds values : 0 OK",
+    "100.0%  proc'd: 2670 (4410 Gflop/s)   errors: 0   temps: 55 C",
+    "PaddlePaddle is installed successfully! Let's start deep learning with PaddlePaddle now.",
+    "| NVIDIA-SMI 450.57       Driver Version: 450.57       CUDA Version: ERR!     |",
 )
 def test_a_tool_that_finds_nothing_wrong_alarms_nobody(line: str) -> None:
     _, checks = judge_text(H100 + line)
@@ -218,11 +196,9 @@ def test_processes_with_different_releases_of_nccl_do_not_understand_one_another
 
 
 @every(
-    [
-        ">>> torch.backends.cudnn.version()\n91002\n",
-        "torch.backends.cudnn.version(): 91002\n",
-        "cudnn.version() = 91002\n",
-    ]
+    ">>> torch.backends.cudnn.version()\n91002\n",
+    "torch.backends.cudnn.version(): 91002\n",
+    "cudnn.version() = 91002\n",
 )
 def test_the_cudnn_that_pytorch_answers_is_no_longer_inferred(line: str) -> None:
     snapshot, _ = judge_text(f"torch 2.11.0+cu128\n{line}")
@@ -262,7 +238,7 @@ def test_a_text_with_a_finding_does_not_say_that_it_tells_too_little() -> None:
     assert told("text-tells-too-little", text) is None
 
 
-@pytest.mark.parametrize(("build", "found"), [("cu121", "wsl-libcuda-shadowed"), ("cu130", "driver-too-old")])
+@cases("build, found", ("cu121", "wsl-libcuda-shadowed"), ("cu130", "driver-too-old"))
 def test_inside_wsl_a_driver_that_is_said_to_be_too_old_and_is_not(build: str, found: str) -> None:
     """The error contradicts a driver that supports the framework's CUDA: another libcuda answered."""
     text = (

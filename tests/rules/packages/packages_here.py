@@ -11,8 +11,7 @@ SITE = f"{VENV}/lib/python3.12/site-packages"
 
 
 def dist(name: str, version: str, **changes: Any) -> Distribution:
-    known = Distribution(source="wheel metadata", name=name, version=version, channel="pip")
-    return but(known, **changes)
+    return but(Distribution(source="wheel metadata", name=name, version=version, channel="pip"), **changes)
 
 
 def extension(name: str, version: str, **changes: Any) -> Framework:

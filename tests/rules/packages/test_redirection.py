@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Distribution, Framework, Snapshot, Startup, Trial, TrialFile
+from tests.every import cases
 from tests.rules.machines import (
     VENV,
     but,
@@ -28,21 +29,18 @@ PTH = f"{SITE}/other.pth"
 
 
 def led(by: str, folder: str = "/srv/old", **changes: Any) -> Framework:
-    known = torch(path=f"{folder}/torch", led_by=by, instead_of=(f"{SITE}/torch",))
-    return but(known, **changes)
+    return but(torch(path=f"{folder}/torch", led_by=by, instead_of=(f"{SITE}/torch",)), **changes)
 
 
 def on(*frameworks: Framework, **changes: Any) -> Snapshot:
     return with_venv(machine(), but(venv(*frameworks), **changes))
 
 
-@pytest.mark.parametrize(
-    ("by", "title", "fix"),
-    [
-        ("PYTHONPATH", "PYTHONPATH puts another torch before the installed one", "/srv/old"),
-        ("user site", "The user site puts another torch before the installed one", "PYTHONNOUSERSITE"),
-        (PTH, "other.pth puts another torch before the installed one", PTH),
-    ],
+@cases(
+    "by, title, fix",
+    ("PYTHONPATH", "PYTHONPATH puts another torch before the installed one", "/srv/old"),
+    ("user site", "The user site puts another torch before the installed one", "PYTHONNOUSERSITE"),
+    (PTH, "other.pth puts another torch before the installed one", PTH),
 )
 def test_what_leads_elsewhere_is_named_and_taken_away(by: str, title: str, fix: str) -> None:
     check = check_of("package-shadowed", on(led(by)))
@@ -87,7 +85,7 @@ def test_a_folder_that_nothing_installed_is_a_failure() -> None:
     assert (check.status, check.title) == ("fail", "The folder that `import torch` finds is not a complete package")
 
 
-@pytest.mark.parametrize("framework", [torch(), led(PTH, instead_of=()), torch(led_by="user site")])
+@cases("framework", torch(), led(PTH, instead_of=()), torch(led_by="user site"))
 def test_a_copy_that_hides_no_other_is_no_finding(framework: Framework) -> None:
     assert checks_of("package-shadowed", on(framework)) == ()
 
@@ -112,9 +110,7 @@ def test_code_that_changes_the_search_path_is_a_warning() -> None:
     assert "/x, which has torch too" in check.message
 
 
-@pytest.mark.parametrize(
-    ("framework", "folders"), [(imported(as_found=True), ()), (torch(), ("/x",)), (imported(as_found=True), ("/x",))]
-)
+@cases("framework, folders", (imported(as_found=True), ()), (torch(), ("/x",)), (imported(as_found=True), ("/x",)))
 def test_it_is_a_note_where_it_shadows_nothing(framework: Framework, folders: tuple[str, ...]) -> None:
     assert check_of("search-path-changed", with_line(framework, folders=folders)).status == "note"
 
@@ -125,8 +121,7 @@ def test_an_environment_without_such_lines_is_not_asked() -> None:
 
 def test_what_was_imported_is_reported_with_version_and_path() -> None:
     check = check_of("imported-elsewhere", on(imported(as_found=True)))
-    assert check.status == "pass"
-    assert check.evidence[0].value == f"{SITE}/torch/__init__.py (2.1.0)"
+    assert (check.status, check.evidence[0].value) == ("pass", f"{SITE}/torch/__init__.py (2.1.0)")
 
 
 def test_another_copy_than_the_expected_one_is_a_finding_with_who_led_there() -> None:
@@ -151,14 +146,12 @@ NO_C = Trial(
 )
 
 
-@pytest.mark.parametrize(
-    ("found", "led"),
-    [
-        (on(torch(trial=NO_C), startup=(but(LINE, folders=("/x",), shadows=("torch",)),)), "search-path-changed"),
-        (on(torch(trial=NO_C), startup=(LINE,)), "search-path-changed"),
-        (on(torch(trial=NO_C)), "imported-elsewhere"),
-        (on(led("PYTHONPATH", trial=but(NO_C, as_found=None))), "package-shadowed"),
-    ],
+@cases(
+    "found, led",
+    (on(torch(trial=NO_C), startup=(but(LINE, folders=("/x",), shadows=("torch",)),)), "search-path-changed"),
+    (on(torch(trial=NO_C), startup=(LINE,)), "search-path-changed"),
+    (on(torch(trial=NO_C)), "imported-elsewhere"),
+    (on(led("PYTHONPATH", trial=but(NO_C, as_found=None))), "package-shadowed"),
 )
 def test_what_a_trial_of_the_other_copy_misses_follows_from_what_leads_there(found: Snapshot, led: str) -> None:
     assert cause(found) == led
@@ -231,16 +224,14 @@ def test_a_damaged_package_beside_another_copy_keeps_its_fix() -> None:
 
 def test_a_copy_of_what_a_framework_requires_accounts_for_its_failed_import() -> None:
     trial = but(NO_C, as_found=True, files=(), error="AttributeError: module 'numpy' has no attribute 'ndarray'")
-    found = with_line(torch(trial=trial), folders=("/x",), shadows=("numpy",))
-    assert cause(found) == "search-path-changed"
+    assert cause(with_line(torch(trial=trial), folders=("/x",), shadows=("numpy",))) == "search-path-changed"
     assert cause(with_line(torch(trial=trial), folders=("/x",))) == "framework-import-fails"
 
 
 def test_a_line_that_leads_no_framework_elsewhere_accounts_for_nothing() -> None:
     cpu = torch("2.5.1+cpu", None, cpu_only=True, gpu_code=None)
     for trial in (but(NO_C, as_found=True, files=()), None):
-        found = with_line(but(cpu, trial=trial))
-        assert check_of("cpu-only-build", found).explained_by is None
+        assert check_of("cpu-only-build", with_line(but(cpu, trial=trial))).explained_by is None
 
 
 CASES: list[tuple[str, str, Snapshot, str]] = [

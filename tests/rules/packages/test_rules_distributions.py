@@ -1,14 +1,29 @@
-"""Damaged and doubled metadata of installed packages."""
+"""Damaged and doubled metadata of packages, and an environment judged alone (``--scope env``)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from envcheck.checks import Check
-from envcheck.snapshot import Damaged, Distribution, Environment
-from tests.rules.machines import VENV, but, cause, check_of, checks_of, machine, torch, venv, with_venv
+from envcheck.checks import Check, Report
+from envcheck.events import ignore
+from envcheck.pipeline.judging import judge
+from envcheck.pipeline.request import Request
+from envcheck.snapshot import Damaged, Distribution, Driver, Environment, Framework, Listing, Snapshot
+from tests.every import cases
+from tests.rules.machines import (
+    NO_DRIVER,
+    VENV,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    library,
+    machine,
+    torch,
+    venv,
+    with_venv,
+    without_gpu,
+)
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
 
@@ -101,11 +116,10 @@ def test_pixi_is_asked_in_its_own_words() -> None:
     assert check.fixes[0].command == ("pixi", "reinstall", *place, "cudnn")
 
 
-@pytest.mark.parametrize("problem", ["METADATA is missing", "METADATA is empty", "no version in METADATA"])
+@cases("problem", "METADATA is missing", "METADATA is empty", "no version in METADATA")
 def test_metadata_that_cannot_be_used(problem: str) -> None:
     check = judged(environment(damaged=(damage("numpy-2.1.0.dist-info", problem),)))
-    assert check.status == "warn"
-    assert check.evidence[0].value == problem
+    assert (check.status, check.evidence[0].value) == ("warn", problem)
     assert check.fixes[0].text.startswith(f"Delete {SITE}/numpy-2.1.0.dist-info")
 
 
@@ -142,30 +156,20 @@ def test_a_build_of_pytorchs_index_is_asked_of_that_index() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("left", "status"),
-    [
-        ("~orch", "note"),
-        ("~orch-2.4.0.dist-info", "note"),
-        ("~~rch", "note"),
-        ("-orch", "note"),
-        ("~umpy", "warn"),
-        ("~umpy-2.1.0.dist-info", "warn"),
-        ("~", "warn"),
-    ],
-)
+@cases("left, status",
+    ("~orch", "note"), ("~orch-2.4.0.dist-info", "note"), ("~~rch", "note"), ("-orch", "note"), ("~umpy", "warn"),
+    ("~umpy-2.1.0.dist-info", "warn"), ("~", "warn"),
+)  # fmt: skip
 def test_what_an_installation_left_behind_matters_where_the_package_is_not_there(left: str, status: str) -> None:
     check = judged(environment(wheel("torch", "2.5.1"), damaged=(damage(left, LEFT),)))
-    assert check.status == status
-    assert check.fixes[0].command == ("rm", "-r", "--", f"{SITE}/{left}")
+    assert (check.status, check.fixes[0].command) == (status, ("rm", "-r", "--", f"{SITE}/{left}"))
 
 
 def test_a_framework_whose_folder_is_gone() -> None:
     gone = torch(path=None, problem="its metadata is there, its folder is not: an incomplete installation")
     check = judged(but(venv(gone), distributions=(wheel("torch", "2.5.1"),), damaged=()))
     assert (check.status, check.evidence[0].what) == ("warn", "torch")
-    editable = but(venv(gone), distributions=(wheel("torch", "2.5.1", editable=True),), damaged=())
-    assert judged(editable).status == "pass"
+    assert judged(but(venv(gone), distributions=(wheel("torch", "2.5.1", editable=True),), damaged=())).status == "pass"
 
 
 GONE = "its source folder /src/pytorch is gone"
@@ -237,3 +241,91 @@ def test_a_package_that_is_there_again_needs_no_installation() -> None:
     left = but(damage("~orch-2.9.1.dist-info", LEFT), name="torch", version="2.9.1")
     check = judged(environment(wheel("torch", "2.9.2"), damaged=(left,)))
     assert (check.status, check.fixes[0].command[0]) == ("note", "rm")
+
+
+# --- Judging an environment alone (``--scope env``), where no GPU or driver is at hand to compare it with -----------
+
+CPU_BUILD = torch("2.13.0+cpu", None, cpu_only=True, gpu_code=None)
+CU130 = torch("2.13.0+cu130", "13.0")
+ON_DISK = Driver(
+    source="file", installed=True, libraries=Listing(items=(library("libcuda.so.1", "535.261.03"),), complete=True)
+)
+
+
+def alone(snapshot: Snapshot) -> Report:
+    return judge(snapshot, Request(scopes=frozenset({"env"})), ignore, started=0.0)
+
+
+def bare(*frameworks: Framework, **changes: object) -> Snapshot:
+    return with_venv(without_gpu(**changes), venv(*frameworks))
+
+
+def row(report: Report, rule: str) -> str:
+    return next(check.status for check in report.checks if check.rule == rule)
+
+
+def test_a_cuda_build_passes_and_the_headline_says_what_it_was_not_compared_with() -> None:
+    report = alone(bare(torch()))
+    assert (report.verdict, int(report.exit_code)) == ("pass", 0)
+    assert report.headline == "Environment is consistent; not compared with a GPU or driver"
+    assert row(report, "driver-too-old") == "skipped"
+
+
+@cases(
+    "frameworks, said",
+    ((CPU_BUILD,), "Environment is consistent; torch is a CPU build"),
+    ((CPU_BUILD, torch()), "Environment is consistent; not compared with a GPU or driver"),
+    ((), "Environment is consistent; not compared with a GPU or driver"),
+)
+def test_the_headline_claims_nothing_of_a_gpu(frameworks: tuple[Framework, ...], said: str) -> None:
+    report = alone(bare(*frameworks))
+    assert (report.verdict, report.headline) == ("pass", said)
+
+
+def test_a_cpu_build_is_a_note() -> None:
+    assert row(alone(bare(CPU_BUILD)), "cpu-only-build") == "note"
+
+
+@cases("framework, verdict", (CU130, "fail"), (torch(), "pass"))
+def test_the_driver_library_on_disk_judges_the_build(framework: Framework, verdict: str) -> None:
+    report = alone(bare(framework, driver=ON_DISK))
+    assert report.verdict == verdict
+    assert row(report, "driver-too-old") == verdict
+    if verdict == "fail":
+        assert (report.primary, int(report.exit_code)) == ("driver-too-old", 1)
+        told = next(check for check in report.checks if check.rule == "driver-too-old")
+        assert "its library on disk" in told.message
+        assert any("libcuda.so.535.261.03" in each.what for each in told.evidence)
+    else:
+        assert report.headline == "Environment is consistent; not compared with a GPU"
+
+
+def test_a_stub_on_disk_is_no_driver() -> None:
+    stub = but(library("libcuda.so.1", "535.261.03"), kind="stub", version=None)
+    driver = but(NO_DRIVER, libraries=Listing(items=(stub,), complete=True))
+    assert row(alone(bare(CU130, driver=driver)), "driver-too-old") == "skipped"
+
+
+def test_where_the_driver_could_not_be_read_its_row_stays_open() -> None:
+    report = alone(bare(CU130, driver=None, kernel=None))
+    assert row(report, "driver-too-old") == "skipped"
+    assert "driver.release" in report.ask
+
+
+def test_a_gpu_and_a_driver_that_are_there_are_compared() -> None:
+    report = alone(machine())
+    assert (report.verdict, report.headline) == ("pass", "GPU, driver and frameworks look compatible")
+
+
+def test_an_unknown_environment_is_no_pass() -> None:
+    report = alone(Snapshot(environments=Listing[Environment](items=(), complete=False)))
+    assert (report.verdict, int(report.exit_code)) == ("unknown", 3)
+
+
+def test_a_base_interpreter_that_is_gone_accounts_for_all_that_is_found_in_its_environment() -> None:
+    broken = but(venv(CPU_BUILD, CU130), problem="the Python that it was made from is gone: /opt/python3.12")
+    found = judge(with_venv(machine(), broken), Request(), ignore, started=0.0)
+    bad = [each for each in found.checks if each.status in ("fail", "warn", "unknown") and each.subject.environment]
+    assert found.primary == "environment-broken"
+    assert {"cpu-only-build", "driver-too-old"} <= {each.rule for each in bad}
+    assert [each.rule for each in bad if each.explained_by is None] == ["environment-broken"]

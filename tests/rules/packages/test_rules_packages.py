@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Trial, TrialFile
+from tests.every import cases
 from tests.rules.machines import (
     UBUNTU,
     VENV,
@@ -96,13 +97,11 @@ def ort(name: str, *, cpu_only: bool, **changes: Any) -> Framework:
     return but(known, **changes)
 
 
-@pytest.mark.parametrize(
-    ("framework", "expected"),
-    [
-        (ort("onnxruntime", cpu_only=True), "fail"),
-        (ort("onnxruntime-gpu", cpu_only=False), "warn"),
-        (ort("onnxruntime-gpu", cpu_only=False, trial=RAN), "note"),
-    ],
+@cases(
+    "framework, expected",
+    (ort("onnxruntime", cpu_only=True), "fail"),
+    (ort("onnxruntime-gpu", cpu_only=False), "warn"),
+    (ort("onnxruntime-gpu", cpu_only=False, trial=RAN), "note"),
 )
 def test_whose_files_are_there_decides(framework: Framework, expected: str) -> None:
     check = check_of(ORT, on(but(having(torch(), framework), distributions=BOTH)))
@@ -119,7 +118,7 @@ def test_it_accounts_for_the_cpu_build() -> None:
     assert [check.explained_by for check in found if check.status in ("warn", "fail")] == [f"{ORT}@{VENV}"]
 
 
-@pytest.mark.parametrize("names", [("onnxruntime",), ("onnxruntime-gpu",), ("onnxruntime", "onnxruntime-directml"), ()])
+@cases("names", ("onnxruntime",), ("onnxruntime-gpu",), ("onnxruntime", "onnxruntime-directml"), ())
 def test_one_package_or_none_for_cuda_is_no_conflict(names: tuple[str, ...]) -> None:
     assert status(ORT, only(*((name, "1.23.2") for name in names))) is None
 
@@ -127,28 +126,22 @@ def test_one_package_or_none_for_cuda_is_no_conflict(names: tuple[str, ...]) -> 
 # --- others -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("names", "kept"),
-    [
-        (("tensorflow", "tensorflow-cpu"), "tensorflow"),
-        (("faiss-cpu", "faiss-gpu-cu12"), "faiss-gpu-cu12"),
-        (("cudf-cu12", "cudf-cu13"), "cudf-cu12"),
-        (("spconv-cu118", "spconv-cu126"), "spconv-cu126"),
-        (("paddlepaddle", "paddlepaddle-gpu"), "paddlepaddle-gpu"),
-    ],
+@cases(
+    "names, kept",
+    (("tensorflow", "tensorflow-cpu"), "tensorflow"),
+    (("faiss-cpu", "faiss-gpu-cu12"), "faiss-gpu-cu12"),
+    (("cudf-cu12", "cudf-cu13"), "cudf-cu12"),
+    (("spconv-cu118", "spconv-cu126"), "spconv-cu126"),
+    (("paddlepaddle", "paddlepaddle-gpu"), "paddlepaddle-gpu"),
 )
 def test_two_builds_in_one_folder(names: tuple[str, ...], kept: str) -> None:
     """Kept is the one for CUDA, for the newest that the driver runs."""
     there = only(*((name, "3.0") for name in names))
     check = check_of(BUILDS, but(on(there), driver__cuda="12.8", driver__release="570.124.06"))
-    assert check.status == "warn"
-    assert check.fixes[0].command[-2:] == names
-    assert check.fixes[1].command[-1] == f"{kept}==3.0"
+    assert (check.status, check.fixes[0].command[-2:], check.fixes[1].command[-1]) == ("warn", names, f"{kept}==3.0")
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"), [({"cpu_only": True}, "fail"), ({}, "warn"), ({"trial": RAN}, "note")]
-)
+@cases("changes, expected", ({"cpu_only": True}, "fail"), ({}, "warn"), ({"trial": RAN}, "note"))
 def test_whose_files_of_two_builds_are_there(changes: dict[str, Any], expected: str) -> None:
     tensorflow = but(
         Framework(source="file", name="tensorflow", version="2.18.0", path=f"{SITE}/tensorflow"), **changes
@@ -161,16 +154,14 @@ def test_whose_files_of_two_builds_are_there(changes: dict[str, Any], expected: 
         assert [check.explained_by for check in cpu] == [f"{BUILDS}@{VENV}"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "found",
-    [
-        (dist("tensorflow", "2.18.0"),),
-        (dist("tensorflow", "2.18.0"), dist("tensorboard", "2.18.0")),
-        (dist("tensorflow", "2.11.0", requires=("tensorflow-intel==2.11.0",)), dist("tensorflow-intel", "2.11.0")),
-        (dist("tensorflow", "2.2.0", channel="conda"), dist("tensorflow-gpu", "2.2.0")),
-        (dist("opencv-python", "4.10"), dist("opencv-python-headless", "4.10")),
-        (dist("tensorflow-cpu", "2.18.0"), dist("tensorflow-intel", "2.18.0")),
-    ],
+    (dist("tensorflow", "2.18.0"),),
+    (dist("tensorflow", "2.18.0"), dist("tensorboard", "2.18.0")),
+    (dist("tensorflow", "2.11.0", requires=("tensorflow-intel==2.11.0",)), dist("tensorflow-intel", "2.11.0")),
+    (dist("tensorflow", "2.2.0", channel="conda"), dist("tensorflow-gpu", "2.2.0")),
+    (dist("opencv-python", "4.10"), dist("opencv-python-headless", "4.10")),
+    (dist("tensorflow-cpu", "2.18.0"), dist("tensorflow-intel", "2.18.0")),
 )
 def test_no_two_builds_of_which_one_is_for_cuda(found: tuple[Distribution, ...]) -> None:
     assert status(BUILDS, having(distributions=found)) is None
@@ -181,8 +172,7 @@ def test_no_two_builds_of_which_one_is_for_cuda(found: tuple[Distribution, ...])
 
 def test_two_packages_of_cupy() -> None:
     check = check_of(CUPY, on(only(("cupy-cuda11x", "13.3.0"), ("cupy-cuda12x", "13.3.0"))))
-    assert check.status == "warn"
-    assert check.fixes[0].command[-2:] == ("cupy-cuda11x", "cupy-cuda12x")
+    assert (check.status, check.fixes[0].command[-2:]) == ("warn", ("cupy-cuda11x", "cupy-cuda12x"))
     assert check.fixes[1].command[-1] == "cupy-cuda12x==13.3.0"
 
 
@@ -227,18 +217,17 @@ def test_what_metadata_requires_comes_before_what_is_known() -> None:
 def test_plugins_for_two_majors_of_cuda() -> None:
     parts = (*SOUND, ("jax-cuda13-plugin", "0.9.2"), ("jax-cuda13-pjrt", "0.9.2"))
     check = check_of(JAX, on(only(*parts)))
-    assert check.status == "warn"
-    assert check.fixes[0].command[-2:] == ("jax-cuda12-plugin", "jax-cuda12-pjrt")
+    assert (check.status, check.fixes[0].command[-2:]) == ("warn", ("jax-cuda12-plugin", "jax-cuda12-pjrt"))
 
 
-@pytest.mark.parametrize(("version", "expected"), [("99.1.0", None), ("99.2.0", "warn")])
+@cases("version, expected", ("99.1.0", None), ("99.2.0", "warn"))
 def test_a_release_that_nobody_knows_is_compared_with_its_own_version_alone(version: str, expected: str | None) -> None:
     parts = (("jaxlib", "99.1.0"), ("jax-cuda12-plugin", version), ("jax-cuda12-pjrt", version))
     assert status(JAX, only(*parts)) == expected
 
 
-@pytest.mark.parametrize("major", ["12", "13"])
-@pytest.mark.parametrize(("half", "gone"), [("plugin", "pjrt"), ("pjrt", "plugin")])
+@cases("major", "12", "13")
+@cases("half, gone", ("plugin", "pjrt"), ("pjrt", "plugin"))
 def test_half_a_plugin_names_the_other_half(major: str, half: str, gone: str) -> None:
     there, other = f"jax-cuda{major}-{half}", f"jax-cuda{major}-{gone}"
     pins = (f"jax-cuda{major}-pjrt==0.12.0",) if half == "plugin" else ()
@@ -268,17 +257,11 @@ def test_jax_alone_raises_no_question() -> None:
 # --- NumPy --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("package", "numpy", "expected"),
-    [
-        (("tensorflow", "2.15.0"), "2.0.1", "fail"),
-        (("tensorflow", "2.15.0"), "1.26.4", None),
-        (("torch", "2.2.0"), "2.0.1", "warn"),
-        (("torch", "2.5.1"), "2.1.0", None),
-        (("numba", "0.60.0"), "2.1.0", "fail"),
-        (("some-package", "1.0"), "2.1.0", None),
-    ],
-)
+@cases("package, numpy, expected",
+    (("tensorflow", "2.15.0"), "2.0.1", "fail"), (("tensorflow", "2.15.0"), "1.26.4", None),
+    (("torch", "2.2.0"), "2.0.1", "warn"), (("torch", "2.5.1"), "2.1.0", None),
+    (("numba", "0.60.0"), "2.1.0", "fail"), (("some-package", "1.0"), "2.1.0", None),
+)  # fmt: skip
 def test_numpy_by_what_is_known_of_releases(package: tuple[str, str], numpy: str, expected: str | None) -> None:
     assert status(NUMPY, only(package, ("numpy", numpy))) == expected
 
@@ -290,8 +273,7 @@ def test_numpy_by_what_metadata_requires() -> None:
     for version, expected in (("2.5.2", "pass"), ("2.6.0", "fail")):
         found = check_of(NUMPY, on(having(numba, distributions=(dist("numpy", version),))))
         assert found.status == expected
-    assert found.evidence[1].value == "numpy<2.6,>=1.22"
-    assert found.fixes[0].command[-1] == "numpy<2.6,>=1.22"
+    assert (found.evidence[1].value, found.fixes[0].command[-1]) == ("numpy<2.6,>=1.22", "numpy<2.6,>=1.22")
 
 
 def test_what_ran_outweighs_what_its_metadata_asks_for() -> None:
@@ -326,9 +308,7 @@ def test_a_glibc_that_is_too_old() -> None:
     assert status(LIBSTDCXX, loading(old)) is None
 
 
-@pytest.mark.parametrize(
-    ("found_by", "text"), [("LD_LIBRARY_PATH", "from LD_LIBRARY_PATH"), ("cache", "Install a build of the package")]
-)
+@cases("found_by, text", ("LD_LIBRARY_PATH", "from LD_LIBRARY_PATH"), ("cache", "Install a build of the package"))
 def test_a_cxx_library_that_is_too_old(found_by: str, text: str) -> None:
     lacks, path = ("GLIBCXX_3.4.30",), "/opt/gcc/lib64/libstdc++.so.6.0.25"
     old = load("libstdc++.so.6", lacks=lacks, offers="GLIBCXX_3.4.25", path=path, found_by=found_by)
@@ -343,7 +323,7 @@ def test_what_is_optional_or_was_imported_is_a_remark() -> None:
     assert status(GLIBC, loading(but(lacking, optional=False), trial=RAN)) == "note"
 
 
-@pytest.mark.parametrize("changes", [{"loads": None}, {"loads": ()}])
+@cases("changes", {"loads": None}, {"loads": ()})
 def test_where_nobody_searched_nothing_is_said(changes: dict[str, Any]) -> None:
     environment = having(but(torch(), **changes))
     assert (status(GLIBC, environment), status(LIBSTDCXX, environment)) == (None, None)
@@ -363,18 +343,12 @@ def with_gpu(environment: Environment, gpu: Any) -> Snapshot:
     return with_venv(machine(gpu, platform=UBUNTU), environment)
 
 
-@pytest.mark.parametrize(
-    ("package", "expected"),
-    [
-        (("flash-attn", "2.6.3"), "warn"),
-        (("xformers", "0.0.35"), "warn"),
-        (("xformers", "0.0.28.post3"), "pass"),
-        (("transformer-engine", "2.10"), "fail"),
-    ],
-)
+@cases("package, expected",
+    (("flash-attn", "2.6.3"), "warn"), (("xformers", "0.0.35"), "warn"), (("xformers", "0.0.28.post3"), "pass"),
+    (("transformer-engine", "2.10"), "fail"),
+)  # fmt: skip
 def test_a_gpu_that_is_too_old_for_a_package(package: tuple[str, str], expected: str) -> None:
-    check = check_of(FEATURE, with_gpu(only(package), V100))
-    assert check.status == expected
+    assert check_of(FEATURE, with_gpu(only(package), V100)).status == expected
 
 
 def test_a_gpu_that_it_supports() -> None:
@@ -408,7 +382,7 @@ def test_requirements_that_are_met() -> None:
     assert status(REQUIREMENT, having(NUMBA, distributions=(dist("llvmlite", "0.50.0"),))) == "pass"
 
 
-@pytest.mark.parametrize(("llvmlite", "text"), [("0.45.0", "0.45.0 is installed"), (None, "which is not installed")])
+@cases("llvmlite, text", ("0.45.0", "0.45.0 is installed"), (None, "which is not installed"))
 def test_requirements_that_are_not_met(llvmlite: str | None, text: str) -> None:
     there = (dist("llvmlite", llvmlite),) if llvmlite else ()
     check = check_of(REQUIREMENT, on(having(NUMBA, distributions=there)))
@@ -426,8 +400,7 @@ def test_a_marker_that_is_not_known_decides_nothing() -> None:
 
 
 def test_nothing_is_missed_among_condas_packages() -> None:
-    conda = having(NUMBA, distributions=(dist("python", "3.12", channel="conda"),))
-    assert status(REQUIREMENT, conda) == "pass"
+    assert status(REQUIREMENT, having(NUMBA, distributions=(dist("python", "3.12", channel="conda"),))) == "pass"
 
 
 NUMBA_CUDA = Framework(
@@ -441,16 +414,10 @@ NUMBA_CUDA = Framework(
 )
 
 
-@pytest.mark.parametrize(
-    ("bindings", "core", "said"),
-    [
-        ("12.9.10", "0.3.2", None),
-        ("13.0.3", "0.3.2", None),
-        ("12.9.10", None, "cuda-core==0.3.*"),
-        ("11.8.7", "0.3.2", "cuda-bindings==13.*"),
-        (None, None, "cuda-bindings==13.*"),
-    ],
-)
+@cases("bindings, core, said",
+    ("12.9.10", "0.3.2", None), ("13.0.3", "0.3.2", None), ("12.9.10", None, "cuda-core==0.3.*"),
+    ("11.8.7", "0.3.2", "cuda-bindings==13.*"), (None, None, "cuda-bindings==13.*"),
+)  # fmt: skip
 def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | None, said: str | None) -> None:
     there = [("cuda-bindings", bindings), ("cuda-core", core), ("llvmlite", "0.50.0")]
     distributions = tuple(dist(name, version) for name, version in there if version)
@@ -462,35 +429,25 @@ def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | No
 # --- Python -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "python", "expected"),
-    [
-        ("tensorflow", "2.15.0", "3.12.3", "warn"),
-        ("tensorflow", "2.15.0", "3.11.9", "pass"),
-        ("jax", "0.9.2", "3.9.1", "warn"),
-        ("onnxruntime-gpu", "1.23.2", "3.12.3", "pass"),
-        ("tensorflow", "99.0", "3.12.3", None),
-        ("flash-attn", "2.6.3", "2.7.18", None),
-    ],
+@cases(
+    "name, version, python, expected",
+    ("tensorflow", "2.15.0", "3.12.3", "warn"),
+    ("tensorflow", "2.15.0", "3.11.9", "pass"),
+    ("jax", "0.9.2", "3.9.1", "warn"),
+    ("onnxruntime-gpu", "1.23.2", "3.12.3", "pass"),
+    ("tensorflow", "99.0", "3.12.3", None),
+    ("flash-attn", "2.6.3", "2.7.18", None),
 )
 def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
     framework = Framework(source="wheel metadata", name=name, version=version, cpu_only=False)
     assert status("python-unsupported", having(framework, python=python)) == expected
 
 
-@pytest.mark.parametrize(
-    ("framework", "required", "python", "expected"),
-    [
-        (">=3.10", ">=3.8", "3.12.3", "pass"),
-        (">=3.10", None, "3.10", "pass"),
-        (">=3.10.4", None, "3.10", "pass"),
-        (">=3.10", ">=3.8", "3.9.18", "fail"),
-        (">=3.10,<3.14", None, "3.14.0", "warn"),
-        (">=3.8", "~=3.11", "3.9.18", "warn"),
-        ("no bounds", None, "3.9.18", "pass"),
-        (None, None, "3.9.18", None),
-    ],
-)
+@cases("framework, required, python, expected",
+    (">=3.10", ">=3.8", "3.12.3", "pass"), (">=3.10", None, "3.10", "pass"), (">=3.10.4", None, "3.10", "pass"),
+    (">=3.10", ">=3.8", "3.9.18", "fail"), (">=3.10,<3.14", None, "3.14.0", "warn"),
+    (">=3.8", "~=3.11", "3.9.18", "warn"), ("no bounds", None, "3.9.18", "pass"), (None, None, "3.9.18", None),
+)  # fmt: skip
 def test_a_python_that_metadata_does_not_admit(
     framework: str | None, required: str | None, python: str, expected: str | None
 ) -> None:
@@ -557,14 +514,12 @@ def requiring(*others: Distribution, **changes: Any) -> Environment:
     return but(venv(torch("2.9.1+cu128"), **changes), distributions=(*own, *others))
 
 
-@pytest.mark.parametrize(
-    ("sympy", "mpmath", "markupsafe", "said"),
-    [
-        ("1.13.1", "1.3.0", "2.1", None),
-        ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, but 1.14.0 is installed"),
-        ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), but 1.4.0 is installed"),
-        ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), but 1.1 is installed"),
-    ],
+@cases(
+    "sympy, mpmath, markupsafe, said",
+    ("1.13.1", "1.3.0", "2.1", None),
+    ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, but 1.14.0 is installed"),
+    ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), but 1.4.0 is installed"),
+    ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), but 1.1 is installed"),
 )
 def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markupsafe: str, said: str | None) -> None:
     of_sympy = dist("sympy", sympy, requires=("mpmath<1.4",))
@@ -572,8 +527,7 @@ def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markup
     check = check_of(REQUIREMENT, on(requiring(*there)))
     assert check.status == ("warn" if said else "pass")
     assert said is None or (said in check.message and check.fixes[-1].command[-1] == said.partition(",")[0].split()[0])
-    of_conda = [but(each, channel="conda") for each in there]
-    assert status(REQUIREMENT, requiring(*of_conda)) is None
+    assert status(REQUIREMENT, requiring(*[but(each, channel="conda") for each in there])) is None
 
 
 def test_the_copy_that_is_imported_counts() -> None:
@@ -583,8 +537,7 @@ def test_the_copy_that_is_imported_counts() -> None:
 
 
 def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:
-    ran = Trial(imported=True)
-    assert status(REQUIREMENT, torch_requiring("triton", trial=ran)) == "note"
+    assert status(REQUIREMENT, torch_requiring("triton", trial=Trial(imported=True))) == "note"
 
 
 USER = "/home/ada/.local/lib/python3.12/site-packages"
@@ -609,13 +562,11 @@ def of_the_user_site(*others: Framework, error: str, files: tuple[TrialFile, ...
     return on(but(found, distributions=(*(found.distributions or ()), old), frameworks=listing))
 
 
-@pytest.mark.parametrize(
-    ("error", "files"),
-    [
-        (LACKS, (OF_USER,)),
-        ("TypeError: 'type' object is not subscriptable", (RAISED,)),
-        ("ImportError: typing_extensions>=4.10.0 is required, but found typing_extensions==4.1.0", ()),
-    ],
+@cases(
+    "error, files",
+    (LACKS, (OF_USER,)),
+    ("TypeError: 'type' object is not subscriptable", (RAISED,)),
+    ("ImportError: typing_extensions>=4.10.0 is required, but found typing_extensions==4.1.0", ()),
 )
 def test_an_error_that_names_what_is_required_makes_it_the_cause(error: str, files: tuple[TrialFile, ...]) -> None:
     found = of_the_user_site(error=error, files=files)
@@ -626,13 +577,11 @@ def test_an_error_that_names_what_is_required_makes_it_the_cause(error: str, fil
     assert check.fixes[0].command == (f"{VENV}/bin/python", "-m", "pip", "install", "typing-extensions>=4.10.0")
 
 
-@pytest.mark.parametrize(
-    ("error", "files"),
-    [
-        ("ImportError: libfoo.so.1: cannot open shared object file", ()),
-        ("ImportError: cannot import name 'x' from 'torch.typing_extensions_of_old'", ()),
-        ("TypeError: unhashable type", (INNER, RAISED)),
-    ],
+@cases(
+    "error, files",
+    ("ImportError: libfoo.so.1: cannot open shared object file", ()),
+    ("ImportError: cannot import name 'x' from 'torch.typing_extensions_of_old'", ()),
+    ("TypeError: unhashable type", (INNER, RAISED)),
 )
 def test_an_error_about_something_else_has_another_cause(error: str, files: tuple[TrialFile, ...]) -> None:
     found = of_the_user_site(error=error, files=files)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import Environment, Framework
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import VENV, bad, but, check_of, checks_of, judge, machine, torch
 from tests.rules.packages.packages_here import NOT_IMPORTED, RAN, SITE, beside_torch, dist, extension, having, on
 
@@ -47,22 +45,19 @@ def test_torchvision_of_another_release_that_misses_symbols() -> None:
         "fail",
         "torchvision 0.19.1+cu124 belongs to another PyTorch than 2.5.1+cu124",
     )
-    assert check.evidence[0].value == SYMBOL
-    assert check.evidence[1].value == f"{SITE}/torchvision/_C.so"
+    assert (check.evidence[0].value, check.evidence[1].value) == (SYMBOL, f"{SITE}/torchvision/_C.so")
     assert check.fixes[0].command == (
         f"{VENV}/bin/python", "-m", "pip", "install", "--no-deps", "torchvision==0.20.1",
         "--index-url", "https://download.pytorch.org/whl/cu124",
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [
-        ({"unresolved": None}, "fail"),
-        ({}, "warn"),
-        ({"trial": NOT_IMPORTED}, "fail"),
-        ({"trial": RAN}, "note"),
-    ],
+@cases(
+    "changes, status",
+    ({"unresolved": None}, "fail"),
+    ({}, "warn"),
+    ({"trial": NOT_IMPORTED}, "fail"),
+    ({"trial": RAN}, "note"),
 )
 def test_how_much_another_release_matters(changes: dict[str, Any], status: str) -> None:
     assert check_of(FAMILY, beside_torch(but(OLD_VISION, **changes))).status == status
@@ -117,8 +112,7 @@ def test_an_extension_that_finds_all_its_symbols_fits() -> None:
 
 def test_an_extension_that_misses_symbols() -> None:
     check = check_of(EXTENSION, beside_torch(but(FLASH, unresolved=(SYMBOL,)), version="2.6.0+cu124"))
-    assert check.status == "fail"
-    assert check.subject.key == f"{VENV}:flash-attn"
+    assert (check.status, check.subject.key) == ("fail", f"{VENV}:flash-attn")
     assert "--no-build-isolation" in check.fixes[0].command
     assert "flash-attn==2.7.4.post1" in check.fixes[0].command
 
@@ -152,17 +146,15 @@ def test_a_range_that_is_met_outranks_what_it_was_built_with() -> None:
 
 
 @every(
-    [
-        (("flash-attn", "2.5.5+cu118torch2.2cxx11abitrue"), "fail"),
-        (("pyg-lib", "0.4.0+pt26cu124"), "fail"),
-        (("pyg-lib", "0.4.0+pt25cu124"), None),
-        (("xformers", "0.0.27"), "fail"),
-        (("xformers", "0.0.28.post3"), None),
-        (("vllm", "0.6.3.post1"), "fail"),
-        (("sglang", "0.4.6.post1"), "warn"),
-        (("torchmetrics", "1.0.0"), None),
-        (("torch-scatter", "2.1.2"), None),
-    ]
+    (("flash-attn", "2.5.5+cu118torch2.2cxx11abitrue"), "fail"),
+    (("pyg-lib", "0.4.0+pt26cu124"), "fail"),
+    (("pyg-lib", "0.4.0+pt25cu124"), None),
+    (("xformers", "0.0.27"), "fail"),
+    (("xformers", "0.0.28.post3"), None),
+    (("vllm", "0.6.3.post1"), "fail"),
+    (("sglang", "0.4.6.post1"), "warn"),
+    (("torchmetrics", "1.0.0"), None),
+    (("torch-scatter", "2.1.2"), None),
 )
 def test_a_label_or_a_known_release_in_a_list(package: tuple[str, str], status: str | None) -> None:
     assert ids(listed(package), EXTENSION).get("torch") == status
@@ -180,8 +172,7 @@ def test_a_compiled_package_is_told_before_one_without_compiled_parts() -> None:
 
 
 def test_an_extension_of_something_else_is_left_alone() -> None:
-    other = extension("numba-cuda", "0.30.4", extends="numba", unresolved=None)
-    assert ids(beside_torch(other), EXTENSION) == {}
+    assert ids(beside_torch(extension("numba-cuda", "0.30.4", extends="numba", unresolved=None)), EXTENSION) == {}
 
 
 def test_several_are_told_in_one_finding() -> None:
@@ -225,7 +216,7 @@ def test_xformers_goes_on_without() -> None:
     assert ids(beside_torch(wrong), BINARY) == {"xformers": "warn"}
 
 
-@pytest.mark.parametrize("changes", [{"binaries": None}, {"path": None}, {"binaries": (), "trial": RAN}])
+@cases("changes", {"binaries": None}, {"path": None}, {"binaries": (), "trial": RAN})
 def test_where_nobody_looked_or_it_ran_nothing_is_said(changes: dict[str, Any]) -> None:
     assert ids(beside_torch(but(FLASH, **changes)), BINARY) == {}
 
@@ -238,5 +229,4 @@ def test_other_environments_are_not_judged() -> None:
     other: Environment = but(having(torch(), OLD_VISION), key="/other", judged=False)
     found = machine()
     assert found.environments is not None
-    both = but(found, environments__items=(*found.environments.items, other))
-    assert checks_of(FAMILY, both) == ()
+    assert checks_of(FAMILY, but(found, environments__items=(*found.environments.items, other))) == ()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.checks import Check
 from envcheck.snapshot import (
     Damaged,
@@ -19,7 +17,7 @@ from envcheck.snapshot import (
     Shipped,
     Trial,
 )
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import VENV, but, cause, check_of, checks_of, machine, open_fails, torch, venv, with_venv
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
@@ -88,21 +86,19 @@ def test_a_title_says_of_each_file_what_holds_for_it() -> None:
 
 
 @every(
-    [
-        (damaged("numpy", "2.4.6", UMATH, "size", problem="it is cut off: 5 of at least 9 bytes are there"), "fail"),
-        (damaged("numpy", "2.4.6", UMATH, "content", problem="it is not an ELF file"), "fail"),
-        (damaged("numpy", "2.4.6", UMATH, "hash"), "fail"),
-        (damaged("numpy", "2.4.6", UMATH, "size"), "warn"),
-        (damaged("numpy", "2.4.6", "numpy/__init__.py", "size"), "warn"),
-        (damaged("numpy", "2.4.6", "numpy/__init__.py", "hash"), "warn"),
-        (damaged("numpy", "2.4.6", "numpy/__init__.py", "size", problem="it is empty"), "fail"),
-        (damaged("numpy", "2.4.6", "numpy/_core/umath.py", "missing"), "fail"),
-        (damaged("numpy", "2.4.6", "numpy/_core/umath.py", "missing", aside=True), "warn"),
-        (damaged("numpy", "2.4.6", "numpy/bin/program", "missing"), "warn"),
-        (damaged("scipy", "1.17.0", "scipy/__init__.py", "missing"), "warn"),
-        (damaged("tomli", "2.0", "tomli/__init__.py", "missing"), "warn"),
-        (damaged("setuptools", "80.0", "setuptools/__init__.py", "missing"), "warn"),
-    ]
+    (damaged("numpy", "2.4.6", UMATH, "size", problem="it is cut off: 5 of at least 9 bytes are there"), "fail"),
+    (damaged("numpy", "2.4.6", UMATH, "content", problem="it is not an ELF file"), "fail"),
+    (damaged("numpy", "2.4.6", UMATH, "hash"), "fail"),
+    (damaged("numpy", "2.4.6", UMATH, "size"), "warn"),
+    (damaged("numpy", "2.4.6", "numpy/__init__.py", "size"), "warn"),
+    (damaged("numpy", "2.4.6", "numpy/__init__.py", "hash"), "warn"),
+    (damaged("numpy", "2.4.6", "numpy/__init__.py", "size", problem="it is empty"), "fail"),
+    (damaged("numpy", "2.4.6", "numpy/_core/umath.py", "missing"), "fail"),
+    (damaged("numpy", "2.4.6", "numpy/_core/umath.py", "missing", aside=True), "warn"),
+    (damaged("numpy", "2.4.6", "numpy/bin/program", "missing"), "warn"),
+    (damaged("scipy", "1.17.0", "scipy/__init__.py", "missing"), "warn"),
+    (damaged("tomli", "2.0", "tomli/__init__.py", "missing"), "warn"),
+    (damaged("setuptools", "80.0", "setuptools/__init__.py", "missing"), "warn"),
 )
 def test_what_stops_an_import_is_a_failure(file: DamagedFile, status: str) -> None:
     assert judged(file).status == status
@@ -120,8 +116,7 @@ def test_what_a_framework_requires_through_another_counts() -> None:
 
 def test_a_framework_that_was_imported_can_be() -> None:
     tried = but(CUPY, trial=Trial(source="trial", imported=True))
-    gone = damaged("numpy", "2.4.6", UMATH, "missing")
-    assert judged(gone, frameworks=(tried,)).status == "warn"
+    assert judged(damaged("numpy", "2.4.6", UMATH, "missing"), frameworks=(tried,)).status == "warn"
 
 
 def test_overwritten_machine_code_is_a_failure_although_a_trial_did_not_come_to_it() -> None:
@@ -135,16 +130,14 @@ STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5
 
 
 @every(
-    [
-        STRIPPED,
-        damaged("numpy", "2.4.6", "numpy/py.typed", "hash"),
-        damaged("numpy", "2.4.6", "numpy/config.json", "size"),
-        damaged("numpy", "2.4.6", "numpy/version.py", "hash"),
-        damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "hash", recorded=EMPTY),
-        damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "size", recorded="0 bytes"),
-        damaged("setuptools", "80.0", "_distutils_hack/__init__.py", "hash"),
-        damaged("setuptools", "80.0", "distutils-precedence.pth", "hash"),
-    ]
+    STRIPPED,
+    damaged("numpy", "2.4.6", "numpy/py.typed", "hash"),
+    damaged("numpy", "2.4.6", "numpy/config.json", "size"),
+    damaged("numpy", "2.4.6", "numpy/version.py", "hash"),
+    damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "hash", recorded=EMPTY),
+    damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "size", recorded="0 bytes"),
+    damaged("setuptools", "80.0", "_distutils_hack/__init__.py", "hash"),
+    damaged("setuptools", "80.0", "distutils-precedence.pth", "hash"),
 )
 def test_what_images_change_innocently_is_a_note(file: DamagedFile) -> None:
     check = judged(file)
@@ -197,8 +190,7 @@ def test_a_build_of_pytorch_comes_from_its_own_index_and_uv_leaves_its_cache_alo
 
 def test_a_package_without_its_list_of_files_cannot_be_removed_first() -> None:
     wheels = (WHEELS[0], wheel("numpy", "2.4.6", record=False))
-    fixes = judged(damaged("numpy", "2.4.6", UMATH, "missing"), wheels=wheels).fixes
-    assert "--ignore-installed" in fixes[0].command
+    assert "--ignore-installed" in judged(damaged("numpy", "2.4.6", UMATH, "missing"), wheels=wheels).fixes[0].command
 
 
 # --- A library that the loader gives up at ----------------------------------------------------------------------------
@@ -224,8 +216,7 @@ def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gp
         frameworks=Listing(items=(pytorch, jax), complete=True),
     )
     (check,) = (each for each in checks_of("library-not-found", with_venv(machine(), found)) if each.status != "pass")
-    assert check.subject.key == f"{VENV}:torch"
-    assert check.status == "fail"
+    assert (check.subject.key, check.status) == (f"{VENV}:torch", "fail")
     assert "of nvidia-cublas-cu12 12.4.5.8 cannot be loaded: it is cut off" in check.message
     assert [fix.command for fix in check.fixes] == [(*PIP, "nvidia-cublas-cu12==12.4.5.8")]
     assert open_fails(with_venv(machine(), found)) == ["damaged-distribution"]
@@ -235,7 +226,7 @@ def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gp
 LOST = "files that its RECORD lists are gone: libcudnn.so.9"
 
 
-@pytest.mark.parametrize("copy", ["missing", "/usr/local/cuda/lib64/libcudnn.so.9", "/usr/lib/libcudnn.so.8"])
+@cases("copy", "missing", "/usr/local/cuda/lib64/libcudnn.so.9", "/usr/lib/libcudnn.so.8")
 def test_a_library_that_is_gone_from_its_wheel_is_told_with_the_wheel(copy: str) -> None:
     """By whatever finding: nowhere else, in a toolkit where the loader does not look, or of another major."""
     lost = Load(
@@ -297,21 +288,16 @@ OF_JAX = (
 )
 
 
-@pytest.mark.parametrize(
-    ("package", "version", "path"),
-    [
-        ("jax-cuda12-pjrt", "0.6.0", "jax_plugins/xla_cuda12/xla_cuda_plugin.so"),
-        ("jax-cuda12-plugin", "0.6.0", "jax_cuda12_plugin/_solver.so"),
-        ("nvidia-cudnn-cu12", "9.1.0.70", "nvidia/cudnn/lib/libcudnn.so.9"),
-    ],
+@cases(
+    "package, version, path",
+    ("jax-cuda12-pjrt", "0.6.0", "jax_plugins/xla_cuda12/xla_cuda_plugin.so"),
+    ("jax-cuda12-plugin", "0.6.0", "jax_cuda12_plugin/_solver.so"),
+    ("nvidia-cudnn-cu12", "9.1.0.70", "nvidia/cudnn/lib/libcudnn.so.9"),
 )
 def test_damage_of_a_plug_in_is_why_its_framework_has_no_gpu(package: str, version: str, path: str) -> None:
     file = damaged(package, version, path, "missing")
     found = but(
-        venv(JAX, PLUGIN),
-        distributions=OF_JAX,
-        damaged=(),
-        shipped=Shipped(source="wheel metadata", damaged=(file,)),
+        venv(JAX, PLUGIN), distributions=OF_JAX, damaged=(), shipped=Shipped(source="wheel metadata", damaged=(file,))
     )
     assert open_fails(with_venv(machine(), found)) == ["damaged-distribution"]
 

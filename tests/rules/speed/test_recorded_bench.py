@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from envcheck.collect.bench_plan import Bench
 from envcheck.compat.load import load_matrix
@@ -17,7 +16,7 @@ from envcheck.pipeline.session import Request
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import but, machine
 
 FOLDER = Path(__file__).parents[1] / "recorded"
@@ -43,21 +42,10 @@ FIGURES = [measured for measured in RECORDED.measurements if measured.value is n
 UNVERIFIED = {"kernel-launch", "launch-and-sync"}
 """What has no result."""
 CONDITIONS = (
-    "sm_clock",
-    "memory_clock",
-    "power",
-    "temperature",
-    "utilisation",
-    "power_limit",
-    "power_limit_default",
-    "pcie_generation",
-    "pcie_width",
-    "ecc",
-    "utilisation_before",
-    "memory_before",
-    "temperature_before",
+    "sm_clock", "memory_clock", "power", "temperature", "utilisation", "power_limit", "power_limit_default",
+    "pcie_generation", "pcie_width", "ecc", "utilisation_before", "memory_before", "temperature_before",
     "temperature_after",
-)
+)  # fmt: skip
 SNAPSHOT = RECORDED.snapshot
 GPUS = SNAPSHOT.gpus
 
@@ -103,7 +91,7 @@ def test_both_directions_at_once_were_verified_word_by_word() -> None:
     assert words == {"both-directions": 2 * (256 << 20) // 8, "peer-to-peer": 2 * (512 << 20) // 8}
 
 
-@pytest.mark.parametrize("name", ["h200x2-bench-full", "h100x2-bench-full"])
+@cases("name", "h200x2-bench-full", "h100x2-bench-full")
 def test_nothing_is_wrong_with_sound_gpus(name: str) -> None:
     report = session.judge(load(name).snapshot, Request(only=MEASURED, bench=Bench(full=True)))
     assert report.verdict == "pass", report.headline

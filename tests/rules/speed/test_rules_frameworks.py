@@ -15,7 +15,7 @@ from envcheck.pipeline.request import Request
 from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import but, cause, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, memory_copy, right, wrong
 
@@ -66,15 +66,13 @@ def test_a_slow_framework_over_a_fast_library_warns() -> None:
     assert found.message == "The library is fast, the framework is slow. No setting explains it."
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        gemm("fp16", 800e12),
-        gemm(value=800e12, burst=False),
-        gemm(value=800e12, shape=(4096, 4096, 4096)),
-        gemm(value=800e12, verification=wrong()),
-        gemm(value=800e12, gpu="GPU-other"),
-    ],
+    gemm("fp16", 800e12),
+    gemm(value=800e12, burst=False),
+    gemm(value=800e12, shape=(4096, 4096, 4096)),
+    gemm(value=800e12, verification=wrong()),
+    gemm(value=800e12, gpu="GPU-other"),
     ids=["precision", "sustained", "shape", "wrong result", "other GPU"],
 )
 def test_only_the_same_work_is_compared(other: Measurement) -> None:
@@ -87,8 +85,7 @@ def test_convolutions_are_compared_in_their_layout() -> None:
         return figure("cudnn-convolution", value, "FLOP/s", **facts)
 
     theirs = product(400e12, name="torch-convolution", variant="forward, NHWC, eager", shape=())
-    found = compared(measured(own("NCHW", 300e12), own("NHWC", 500e12), theirs))
-    assert found.figure.share == pytest.approx(0.8)
+    assert compared(measured(own("NCHW", 300e12), own("NHWC", 500e12), theirs)).figure.share == pytest.approx(0.8)
 
 
 def test_the_debug_variable_that_is_set_is_named() -> None:
@@ -169,8 +166,7 @@ def test_a_framework_that_fails_at_full_size_is_a_failure() -> None:
         source="bench", name="torch-gemm", gpu=UUID, variant="torch.compile", missing=missing, failed=True
     )
     found = check_of("framework-fails-at-work", measured(product(), failed))
-    assert found.status == "fail"
-    assert found.title == f"PyTorch matrix product, torch.compile fails: {missing}"
+    assert (found.status, found.title) == ("fail", f"PyTorch matrix product, torch.compile fails: {missing}")
     works = check_of("framework-fails-at-work", measured(product()))
     assert (works.status, works.title) == ("pass", "PyTorch computes at full size")
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.checks import Check, Fix
 from envcheck.collect.bench_plan import Bench
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import DamagedFile, Distribution, Library, Listing, Measurement, ProbeRun, Shipped, Snapshot
+from tests.every import cases
 from tests.rules.machines import but, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, right, wrong
 
@@ -66,8 +65,7 @@ def test_untimed_work_is_no_figure() -> None:
 
 def test_the_question_does_not_arise_where_no_library_was_asked() -> None:
     assert not checks_of("library-fails", measured(gemm(verification=right())))
-    absent = but(refused(), failed=False, missing="no cuDNN was found")
-    assert not checks_of("library-fails", measured(absent))
+    assert not checks_of("library-fails", measured(but(refused(), failed=False, missing="no cuDNN was found")))
 
 
 def test_a_library_that_refuses_fails_in_its_own_words() -> None:
@@ -77,13 +75,11 @@ def test_a_library_that_refuses_fails_in_its_own_words() -> None:
     assert found.fixes[0].command == ("envcheck", "check", "--verify")
 
 
-@pytest.mark.parametrize(
-    ("code", "title", "words"),
-    [
-        (("sm_80", "sm_86"), "cuDNN has no code for GPU 0 (NVIDIA H200)", "none of which runs on sm_90"),
-        (("sm_80", "compute_80"), f"cuDNN fails on the GPU: {REFUSED}", "compute_80"),
-        (("sm_80", "sm_90"), f"cuDNN fails on the GPU: {REFUSED}", REFUSED),
-    ],
+@cases(
+    "code, title, words",
+    (("sm_80", "sm_86"), "cuDNN has no code for GPU 0 (NVIDIA H200)", "none of which runs on sm_90"),
+    (("sm_80", "compute_80"), f"cuDNN fails on the GPU: {REFUSED}", "compute_80"),
+    (("sm_80", "sm_90"), f"cuDNN fails on the GPU: {REFUSED}", REFUSED),
 )
 def test_a_library_that_fails_for_want_of_code_for_the_gpu_says_so(
     code: tuple[str, ...], title: str, words: str
@@ -97,7 +93,7 @@ def test_a_library_that_fails_for_want_of_code_for_the_gpu_says_so(
     assert words in found.message
 
 
-@pytest.mark.parametrize("probe", ["bench.cudnn", "bench.cudnn_gpus"])
+@cases("probe", "bench.cudnn", "bench.cudnn_gpus")
 def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus(probe: str) -> None:
     run = ProbeRun(name=probe, title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
     snapshot = measured(gemm(verification=right()), runs=(run,))
@@ -107,7 +103,7 @@ def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus(probe:
     assert (other.explained_by or "").startswith("library-fails")
 
 
-@pytest.mark.parametrize("status", ["timed-out", "failed", "skipped"])
+@cases("status", "timed-out", "failed", "skipped")
 def test_a_process_that_ended_otherwise_leaves_the_question_open(status: Any) -> None:
     run = ProbeRun(name="bench.cudnn", title="cuDNN", status=status, detail="x", gpu=UUID)
     assert not checks_of("library-fails", measured(gemm(), runs=(run,)))
@@ -171,16 +167,11 @@ def cudnn(path: str, **facts: Any) -> Library:
     return Library(source="elf", path=path, family="cudnn", **facts)
 
 
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        (
-            {"owner": "libcudnn9-cuda-12 9.5.1.17-1", "origin": "system"},
-            "Install libcudnn9-cuda-12 again, with the sys",
-        ),
-        ({"origin": "toolkit"}, "Install the CUDA Toolkit that holds /opt/lib/libcudnn.so.9 again"),
-        ({}, "Replace /opt/lib/libcudnn.so.9, which no package owns: install cuDNN again the way that put it there"),
-    ],
+@cases(
+    "facts, words",
+    ({"owner": "libcudnn9-cuda-12 9.5.1.17-1", "origin": "system"}, "Install libcudnn9-cuda-12 again, with the sys"),
+    ({"origin": "toolkit"}, "Install the CUDA Toolkit that holds /opt/lib/libcudnn.so.9 again"),
+    ({}, "Replace /opt/lib/libcudnn.so.9, which no package owns: install cuDNN again the way that put it there"),
 )
 def test_a_library_of_no_wheel_has_a_next_step(facts: dict[str, Any], words: str) -> None:
     path = "/opt/lib/libcudnn.so.9"

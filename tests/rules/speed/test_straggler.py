@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from envcheck.checks import Check
 from envcheck.compat.performance.spread import speed_ratio
 from envcheck.snapshot import Conditions, Gpu, Listing, Measurement, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, span, to_gpu, to_peer
 from tests.rules.speed.test_recorded_bench import RECORDED, SNAPSHOT
@@ -84,15 +83,15 @@ def stragglers(snapshot: Snapshot) -> dict[int | None, Check]:
     return {check.subject.index: check for check in checks_of("gpu-straggler", snapshot) if check.status == "warn"}
 
 
-@pytest.mark.parametrize("count", [2, 4, 8])
+@cases("count", 2, 4, 8)
 def test_recorded_gpus_keep_up_with_each_other(count: int) -> None:
     found = checks_of("gpu-straggler", recorded(count))
     assert [(check.subject.index, check.status) for check in found] == [(number, "pass") for number in range(count)]
     assert "as fast as the other GPUs of its model" in found[0].title
 
 
-@pytest.mark.parametrize("count", [2, 4, 8])
-@pytest.mark.parametrize("name", ["gemm", "device-memory-copy", "host-to-device", "latency-device-memory"])
+@cases("count", 2, 4, 8)
+@cases("name", "gemm", "device-memory-copy", "host-to-device", "latency-device-memory")
 def test_the_slow_one_of_recorded_gpus_is_named(count: int, name: str) -> None:
     last = count - 1
     found = stragglers(slowed(recorded(count), last, (name,), 0.2))
@@ -103,8 +102,7 @@ def test_the_slow_one_of_recorded_gpus_is_named(count: int, name: str) -> None:
     assert check.figure is not None
     assert check.figure.name.startswith(name)
     assert check.figure.siblings
-    ratio = speed_ratio(check.figure.value, check.figure.siblings, check.figure.unit)
-    assert 0.17 < 1 - ratio < 0.25
+    assert 0.17 < 1 - speed_ratio(check.figure.value, check.figure.siblings, check.figure.unit) < 0.25
     assert check.figure.tolerated is not None
     assert 0.05 <= check.figure.tolerated < 0.2
     # Others that a copy of the same recorded GPU is among must not be touched.
@@ -113,19 +111,17 @@ def test_the_slow_one_of_recorded_gpus_is_named(count: int, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "slow"),
-    [
-        ((820, 650), [1]),
-        ((820, 815, 650), [2]),
-        ((820, 815, 650, 830), [2]),
-        ((820, 650, 650, 830), [1, 2]),
-        ((820, 815, 790, 830), []),
-        ((820, 760), []),
-        ((820, 820, 820, 820, 650, 650, 650, 650), [4, 5, 6, 7]),
-        ((820, 650, 815, 650, 830, 825, 650, 822), [1, 3, 6]),
-        ((820, 815, 830, 825, 650, 822, 818, 1200), [4]),
-    ],
+@cases(
+    "values, slow",
+    ((820, 650), [1]),
+    ((820, 815, 650), [2]),
+    ((820, 815, 650, 830), [2]),
+    ((820, 650, 650, 830), [1, 2]),
+    ((820, 815, 790, 830), []),
+    ((820, 760), []),
+    ((820, 820, 820, 820, 650, 650, 650, 650), [4, 5, 6, 7]),
+    ((820, 650, 815, 650, 830, 825, 650, 822), [1, 3, 6]),
+    ((820, 815, 830, 825, 650, 822, 818, 1200), [4]),
 )
 def test_which_are_slow_among_two_to_eight(values: tuple[float, ...], slow: list[int]) -> None:
     found = stragglers(with_gpus(len(values), *(value * 1e12 for value in values)))
@@ -151,24 +147,21 @@ def test_of_two_it_says_that_the_faster_counts_as_sound() -> None:
     assert "With two GPUs only" in check.message
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"throttle": {"sw_thermal_slowdown": 0.8}}, "thermal throttling by the driver in 80% of the samples"),
-        ({"power_limit": 500.0}, "power limit 500 W, the others 700 W"),
-        ({"sm_clock": span(1200e6)}, "SM clock 1200 MHz, the others 1980 MHz"),
-        ({"memory_clock": span(1600e6)}, "memory clock 1600 MHz, the others 3201 MHz"),
-        ({"pcie_width": 8}, "8 PCI Express lanes, the others 16"),
-        ({"pcie_generation": 3}, "PCI Express generation 3, the others 5"),
-        ({"temperature": span(60.0, 80.0, 86.0)}, "86 C, the others 50 C"),
-        ({"throttle": {"sw_power_cap": 0.9}}, "it was at its power limit in 90% of the samples"),
-        ({}, "NVML reports nothing in which it differs from the others"),
-    ],
+@cases(
+    "changes, words",
+    ({"throttle": {"sw_thermal_slowdown": 0.8}}, "thermal throttling by the driver in 80% of the samples"),
+    ({"power_limit": 500.0}, "power limit 500 W, the others 700 W"),
+    ({"sm_clock": span(1200e6)}, "SM clock 1200 MHz, the others 1980 MHz"),
+    ({"memory_clock": span(1600e6)}, "memory clock 1600 MHz, the others 3201 MHz"),
+    ({"pcie_width": 8}, "8 PCI Express lanes, the others 16"),
+    ({"pcie_generation": 3}, "PCI Express generation 3, the others 5"),
+    ({"temperature": span(60.0, 80.0, 86.0)}, "86 C, the others 50 C"),
+    ({"throttle": {"sw_power_cap": 0.9}}, "it was at its power limit in 90% of the samples"),
+    ({}, "NVML reports nothing in which it differs from the others"),
 )
 def test_the_cause_is_what_differs_from_the_others(changes: dict[str, Any], words: str) -> None:
     sound = with_gpus(4, 820e12, 815e12, 822e12, 830e12)
-    check = stragglers(slowed(sound, 2, ("gemm",), 0.3, **changes))[2]
-    assert words in check.message
+    assert words in stragglers(slowed(sound, 2, ("gemm",), 0.3, **changes))[2].message
 
 
 def test_what_all_gpus_show_is_no_cause() -> None:
@@ -181,8 +174,7 @@ def test_what_is_not_known_of_the_others_is_no_difference() -> None:
     blank = Conditions(source="nvml", samples=3)
     sound = with_gpus(3, 820e12, 815e12, 600e12)
     figures = [but(each, conditions=blank) for each in sound.measurements[:2]]
-    check = stragglers(but(sound, measurements=(*figures, sound.measurements[2])))[2]
-    assert "NVML reports nothing" in check.message
+    assert "NVML reports nothing" in stragglers(but(sound, measurements=(*figures, sound.measurements[2])))[2].message
 
 
 def test_a_busy_gpu_is_not_compared_and_no_measure_for_others() -> None:
@@ -208,19 +200,11 @@ def test_other_models_are_not_compared() -> None:
 
 
 @every(
-    [
-        ("copy-latency", "s", None),
-        ("launch-and-sync", "s", None),
-        ("kernel-launch", "s", None),
-        ("host-to-device", "B/s", "pageable"),
-        ("host-to-device", "B/s", "pageable, near"),
-        ("tensorrt-convolution", "FLOP/s", "fused"),
-        ("tensorrt-convolution", "FLOP/s", "unfused"),
-    ]
-)
-def test_what_says_nothing_about_the_gpu_is_not_compared(
-    case: tuple[str, str, str | None],
-) -> None:
+    ("copy-latency", "s", None), ("launch-and-sync", "s", None), ("kernel-launch", "s", None),
+    ("host-to-device", "B/s", "pageable"), ("host-to-device", "B/s", "pageable, near"),
+    ("tensorrt-convolution", "FLOP/s", "fused"), ("tensorrt-convolution", "FLOP/s", "unfused"),
+)  # fmt: skip
+def test_what_says_nothing_about_the_gpu_is_not_compared(case: tuple[str, str, str | None]) -> None:
     name, unit, variant = case
     figures = [figure(name, value, unit, gpu=h200(n).uuid, variant=variant) for n, value in enumerate((1.0, 3.0, 1.0))]
     assert not checks_of("gpu-straggler", machine(h200(0), h200(1), h200(2), measurements=tuple(figures)))
@@ -236,7 +220,7 @@ def pairs(slow: int | None, count: int = 4, **more: Any) -> Snapshot:
     return machine(*here, measurements=tuple(figures))
 
 
-@pytest.mark.parametrize("slow", [0, 2, 3])
+@cases("slow", 0, 2, 3)
 def test_a_gpu_whose_links_are_all_slow_is_named(slow: int) -> None:
     found = stragglers(pairs(slow))
     assert list(found) == [slow]
@@ -259,8 +243,7 @@ def test_noisy_samples_are_tolerated() -> None:
     figures = [memory_copy(gpu=gpu.uuid) for gpu in here[:2]]
     noisy = memory_copy(3.95e12, gpu=here[2].uuid, samples=(3.5e12, 3.8e12, 3.95e12, 4.1e12, 4.4e12))
     assert not stragglers(machine(*here, measurements=(*figures, noisy)))
-    steady = memory_copy(3.95e12, gpu=here[2].uuid)
-    assert list(stragglers(machine(*here, measurements=(*figures, steady)))) == [2]
+    assert list(stragglers(machine(*here, measurements=(*figures, memory_copy(3.95e12, gpu=here[2].uuid))))) == [2]
 
 
 def test_a_gpu_alone_is_compared_with_nothing() -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import ApiResult, MigInstance, Platform, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
     NO_DEVICE,
@@ -121,18 +119,15 @@ def mig(value: str, *instances: MigInstance, known: bool = True) -> Snapshot:
     return but(machine(gpu), variables=variables(CUDA_VISIBLE_DEVICES=value))
 
 
-@pytest.mark.parametrize(
-    ("snapshot", "status"),
-    [
-        (mig("MIG-abc", MigInstance(uuid="MIG-abcdef")), "pass"),
-        (mig("MIG-xyz", MigInstance(uuid="MIG-abcdef")), "fail"),
-        (mig("MIG-xyz", known=False), "pass"),
-        (mig("MIG-GPU-0e153500/1/0", MigInstance(uuid="MIG-abcdef")), "pass"),
-    ],
+@cases(
+    "snapshot, status",
+    (mig("MIG-abc", MigInstance(uuid="MIG-abcdef")), "pass"),
+    (mig("MIG-xyz", MigInstance(uuid="MIG-abcdef")), "fail"),
+    (mig("MIG-xyz", known=False), "pass"),
+    (mig("MIG-GPU-0e153500/1/0", MigInstance(uuid="MIG-abcdef")), "pass"),
 )
 def test_mig_devices_in_the_list(snapshot: Snapshot, status: str) -> None:
-    found = but(snapshot, driver__cuda_devices=1 if status == "pass" else 0)
-    assert check_of("gpu-hidden", found).status == status
+    assert check_of("gpu-hidden", but(snapshot, driver__cuda_devices=1 if status == "pass" else 0)).status == status
 
 
 def test_how_many_are_visible() -> None:
@@ -141,17 +136,15 @@ def test_how_many_are_visible() -> None:
     assert check_of("gpu-hidden", choosing("0,8,1", devices=1)).title.endswith("does not exist: 8")
 
 
-@pytest.mark.parametrize(
-    ("reason", "snapshot"),
-    [
-        ("CUDA_VISIBLE_DEVICES is '-1'", choosing("-1", devices=0)),
-        (
-            "no permission to open /dev/nvidia0",
-            machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False))),
-        ),
-        ("compute mode of every GPU is prohibited", machine(h200(compute_mode="prohibited"), driver=HIDDEN)),
-        ("enumerates no device", machine(driver=HIDDEN)),
-    ],
+@cases(
+    "reason, snapshot",
+    ("CUDA_VISIBLE_DEVICES is '-1'", choosing("-1", devices=0)),
+    (
+        "no permission to open /dev/nvidia0",
+        machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False))),
+    ),
+    ("compute mode of every GPU is prohibited", machine(h200(compute_mode="prohibited"), driver=HIDDEN)),
+    ("enumerates no device", machine(driver=HIDDEN)),
 )
 def test_why_none_is_visible(reason: str, snapshot: Snapshot) -> None:
     found = check_of("no-gpu-visible", snapshot)
@@ -159,19 +152,12 @@ def test_why_none_is_visible(reason: str, snapshot: Snapshot) -> None:
     assert found.fixes
 
 
-@pytest.mark.parametrize(
-    ("runtime", "words"),
-    [
-        ("docker", "docker run --gpus all"),
-        ("kubernetes", "nvidia.com/gpu: 1"),
-        ("podman", "--device nvidia.com/gpu=all"),
-        ("apptainer", "--nv"),
-        ("other", "docker run --gpus all"),
-    ],
-)
+@cases("runtime, words",
+    ("docker", "docker run --gpus all"), ("kubernetes", "nvidia.com/gpu: 1"),
+    ("podman", "--device nvidia.com/gpu=all"), ("apptainer", "--nv"), ("other", "docker run --gpus all"),
+)  # fmt: skip
 def test_the_fix_speaks_the_words_of_the_runtime(runtime: str, words: str) -> None:
-    found = check_of("container-without-gpu", container_without_gpu(platform__container=runtime))
-    assert words in found.fixes[0].text
+    assert words in check_of("container-without-gpu", container_without_gpu(platform__container=runtime)).fixes[0].text
 
 
 def test_what_the_container_asked_for_is_shown() -> None:
@@ -195,19 +181,17 @@ def refusing(value: str, **changes: Any) -> Snapshot:
 
 
 @every(
-    [
-        ("0,0", TWICE + "0"),
-        ("3, 03", TWICE + "03"),
-        (f"{h200(1).uuid},{str(h200(1).uuid)[:14]}", TWICE + str(h200(1).uuid)[:14]),
-        (f"0,{h200(1).uuid}", MIXED),
-        (f"{h200(1).uuid},0", MIXED),
-        ("GPU-0e1535", "GPU-0e1535 matches several GPUs"),
-        ("GPU-", "GPU- matches several GPUs"),
-        ("MIG-GPU-0e153500-8466-b46e-c83c-8251dbfbcacd/1/0", "names a MIG device, but MIG is off"),
-        ("MIG-22a6efe5-9c0a-5cfc-b2d3-7e4a80b3b4cf", "names a MIG device, but MIG is off"),
-        ("1;2", "CUDA reads only the number in 1;2"),
-        ("3,4", "CUDA refuses CUDA_VISIBLE_DEVICES=3,4"),
-    ]
+    ("0,0", TWICE + "0"),
+    ("3, 03", TWICE + "03"),
+    (f"{h200(1).uuid},{str(h200(1).uuid)[:14]}", TWICE + str(h200(1).uuid)[:14]),
+    (f"0,{h200(1).uuid}", MIXED),
+    (f"{h200(1).uuid},0", MIXED),
+    ("GPU-0e1535", "GPU-0e1535 matches several GPUs"),
+    ("GPU-", "GPU- matches several GPUs"),
+    ("MIG-GPU-0e153500-8466-b46e-c83c-8251dbfbcacd/1/0", "names a MIG device, but MIG is off"),
+    ("MIG-22a6efe5-9c0a-5cfc-b2d3-7e4a80b3b4cf", "names a MIG device, but MIG is off"),
+    ("1;2", "CUDA reads only the number in 1;2"),
+    ("3,4", "CUDA refuses CUDA_VISIBLE_DEVICES=3,4"),
 )
 def test_a_list_that_cuda_refuses_comes_before_the_machine(value: str, title: str) -> None:
     machine = refusing(value)
@@ -221,23 +205,9 @@ def test_a_list_that_cuda_refuses_comes_before_the_machine(value: str, title: st
 
 
 @every(
-    [
-        "9",
-        "all",
-        "gpu-0e153500",
-        " GPU-0e153500",
-        "2147483648",
-        "'0'",
-        "GPU0",
-        "cuda:0",
-        "[0]",
-        "99999999999999999999",
-        ",0",
-        "GPU-ffffffff",
-        "x,0",
-        "true",
-    ]
-)
+    "9", "all", "gpu-0e153500", " GPU-0e153500", "2147483648", "'0'", "GPU0", "cuda:0", "[0]", "99999999999999999999",
+    ",0", "GPU-ffffffff", "x,0", "true",
+)  # fmt: skip
 def test_a_first_entry_that_selects_nothing_comes_before_the_machine(value: str) -> None:
     machine = but(choosing(value, devices=0), driver__cuda_init=NO_DEVICE)
     assert cause(machine) == "gpu-hidden"
@@ -245,22 +215,21 @@ def test_a_first_entry_that_selects_nothing_comes_before_the_machine(value: str)
     assert check_of("no-gpu-visible", machine).explained_by
 
 
-@pytest.mark.parametrize("value", ["-1", "-2", "-1,0", "none", "void", "", "NoDevFiles"])
+@cases("value", "-1", "-2", "-1,0", "none", "void", "", "NoDevFiles")
 def test_a_list_that_hides_all_names_the_variable(value: str) -> None:
     machine = but(choosing(value, devices=0), driver__cuda_init=NO_DEVICE)
     assert cause(machine) == "no-gpu-visible"
     assert check_of("no-gpu-visible", machine).title == "CUDA_VISIBLE_DEVICES hides every GPU"
 
 
-@every(["0,", "0,,", "00", "0,1,", " 0 ", "0,0", "GPU-0e153500,", f"{h200(1).uuid}x", "GPU-0E153500"])
+@every("0,", "0,,", "00", "0,1,", " 0 ", "0,0", "GPU-0e153500,", f"{h200(1).uuid}x", "GPU-0E153500")
 def test_a_list_that_cuda_accepts_is_no_finding(value: str) -> None:
     seen = len([text for text in value.split(",") if text.strip()])
     assert check_of("gpu-hidden", choosing(value, devices=seen)).status == "pass"
 
 
 def test_the_corrected_list_is_offered() -> None:
-    first = check_of("gpu-hidden", refusing("2,2,1")).fixes[0]
-    assert first.command == ("env", "CUDA_VISIBLE_DEVICES=2,1", "python")
+    assert check_of("gpu-hidden", refusing("2,2,1")).fixes[0].command == ("env", "CUDA_VISIBLE_DEVICES=2,1", "python")
     assert not [fix for fix in check_of("gpu-hidden", refusing("0,$(id),0")).fixes if "$" in " ".join(fix.command)]
 
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import (
-    ContainerHost,
-    DriverLibrary,
-    Listing,
-    ObservedError,
-    Platform,
-    Snapshot,
-)
+from envcheck.snapshot import ContainerHost, DriverLibrary, Listing, ObservedError, Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import (
     DOCKER,
@@ -59,12 +52,7 @@ HOSTS: list[Case] = [
     ("container-toolkit-missing", "two dockers", host("/snap/bin/docker", DOCKER_CLI, toolkit=(HOOK,)), ("pass",)),
     ("container-toolkit-missing", "a container", machine(platform=DOCKER), ()),
     ("container-toolkit-missing", "nobody looked", machine(), ()),
-    (
-        "container-toolkit-missing",
-        "no driver to give",
-        but(without_gpu(), platform=host(DOCKER_CLI).platform),
-        (),
-    ),
+    ("container-toolkit-missing", "no driver to give", but(without_gpu(), platform=host(DOCKER_CLI).platform), ()),
     (
         "container-toolkit-missing",
         "a Jetson without mount lists",
@@ -109,16 +97,11 @@ OLDER = "535.54.03"
 
 
 def put_in(release: str, soname: str = "libcuda.so.1", *, mounted: bool | None, met: bool = True) -> DriverLibrary:
-    return but(
-        library(soname, release),
-        mounted=mounted,
-        found_as=(f"{FOLDER}/{soname}",) if met else (),
-    )
+    return but(library(soname, release), mounted=mounted, found_as=(f"{FOLDER}/{soname}",) if met else ())
 
 
 def boxed(*libraries: DriverLibrary, complete: bool = True, **changes: Any) -> Snapshot:
-    found = driver(libraries=Listing(items=libraries, complete=complete), **changes)
-    return machine(platform=DOCKER, driver=found)
+    return machine(platform=DOCKER, driver=driver(libraries=Listing(items=libraries, complete=complete), **changes))
 
 
 OURS = put_in("550.54.14", mounted=True)
@@ -150,12 +133,7 @@ IMAGES: list[Case] = [
     ),
     ("driver-libraries-in-image", "no container", but(THEIRS_FIRST, platform=UBUNTU), ()),
     ("driver-libraries-in-image", "WSL has other libraries", but(THEIRS_FIRST, platform__wsl=True), ()),
-    (
-        "driver-libraries-in-image",
-        "the module is not known",
-        but(THEIRS_FIRST, kernel=kernel(nvidia=None)),
-        (),
-    ),
+    ("driver-libraries-in-image", "the module is not known", but(THEIRS_FIRST, kernel=kernel(nvidia=None)), ()),
 ]
 
 
@@ -184,8 +162,7 @@ UTILITY = machine(
 
 def test_a_container_for_utilities_alone_is_told_how_to_get_cuda() -> None:
     found = check_of("container-without-gpu", UTILITY)
-    assert found.status == "fail"
-    assert found.title == "The container has the driver's utilities, but not CUDA"
+    assert (found.status, found.title) == ("fail", "The container has the driver's utilities, but not CUDA")
     assert ("NVIDIA_DRIVER_CAPABILITIES", "utility") in [(each.what, each.value) for each in found.evidence]
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in found.fixes[0].text
     assert cause(UTILITY) == "container-without-gpu"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import (
     DeviceNode,
     Distribution,
@@ -22,7 +20,7 @@ from envcheck.snapshot import (
     Snapshot,
     Trial,
 )
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
     GIB,
@@ -90,15 +88,10 @@ MEMORY: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("runtime", "words"),
-    [
-        ("docker", "--shm-size=1g"),
-        ("podman", "--shm-size=1g"),
-        ("kubernetes", "emptyDir"),
-        ("apptainer", "on the host"),
-    ],
-)
+@cases("runtime, words",
+    ("docker", "--shm-size=1g"), ("podman", "--shm-size=1g"), ("kubernetes", "emptyDir"),
+    ("apptainer", "on the host"),
+)  # fmt: skip
 def test_shared_memory_grows_in_the_words_of_the_runtime(runtime: str, words: str) -> None:
     found = check_of("shared-memory-too-small", shared(64 * MIB, platform=but(DOCKER, container=runtime)))
     assert words in found.fixes[0].text
@@ -202,8 +195,7 @@ def capability(number: int, *, openable: bool) -> DeviceNode:
 def test_a_capability_that_may_not_be_read_is_named() -> None:
     given = kernel(device_nodes=(*(capability(n, openable=False) for n in (1, 2, 21)),))
     found = check_of("mig-permission", mig(TWO, devices=0, kernel=given))
-    assert found.status == "fail"
-    assert found.evidence[0].what == "/dev/nvidia-caps/nvidia-cap21"
+    assert (found.status, found.evidence[0].what) == ("fail", "/dev/nvidia-caps/nvidia-cap21")
     readable = kernel(device_nodes=(capability(1, openable=False), capability(21, openable=True)))
     assert statuses("mig-permission", mig(TWO, devices=0, kernel=readable)) == ()
 
@@ -219,12 +211,7 @@ def test_missing_permission_is_the_cause_of_no_device() -> None:
 
 
 def peers(
-    *,
-    nvlinks: int = 0,
-    read: str | None = "ok",
-    allowed: bool | None = True,
-    virtualization: str = "none",
-    **pcie: Any,
+    *, nvlinks: int = 0, read: str | None = "ok", allowed: bool | None = True, virtualization: str = "none", **pcie: Any
 ) -> Snapshot:
     """Two GPUs of one machine, joined over PCI Express unless there are NVLinks."""
     changed = {f"pcie__{name}": value for name, value in pcie.items()}
@@ -275,13 +262,11 @@ def test_the_ports_that_redirect_are_named() -> None:
 # --- recovery -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("advice", "action", "words"),
-    [
-        ("bus_reset", "reset", "--gpu-reset"),
-        ("system_reboot", "reboot", "Restart the machine"),
-        ("recover_imex_domain", "none", "IMEX"),
-    ],
+@cases(
+    "advice, action, words",
+    ("bus_reset", "reset", "--gpu-reset"),
+    ("system_reboot", "reboot", "Restart the machine"),
+    ("recover_imex_domain", "none", "IMEX"),
 )
 def test_newer_recovery_actions_are_understood(advice: str, action: str, words: str) -> None:
     found = check_of("gpu-needs-reset", machine(h200(recovery_action=advice)))

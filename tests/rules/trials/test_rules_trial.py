@@ -29,6 +29,7 @@ from envcheck.snapshot import (
     Trial,
     TrialFile,
 )
+from tests.every import cases
 from tests.rules.machines import (
     VENV,
     but,
@@ -59,8 +60,7 @@ def trial(**changes: Any) -> Trial:
 
 
 def ran(**changes: Any) -> Trial:
-    found = trial(ran_on_gpu=True, seconds=0.4, device="cuda:0", proof=PROOF, gpu=h200().pci_bus_id)
-    return but(found, **changes)
+    return but(trial(ran_on_gpu=True, seconds=0.4, device="cuda:0", proof=PROOF, gpu=h200().pci_bus_id), **changes)
 
 
 def tried(*frameworks: Framework, snapshot: Snapshot | None = None) -> Snapshot:
@@ -91,8 +91,7 @@ def test_an_import_that_fails_is_told_with_its_error() -> None:
     error = "ImportError: /x/libfoo.so.1: undefined symbol: bar"
     check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
     assert (check.status, check.message, check.decided_by) == ("fail", error, "framework-ran")
-    assert check.title == "torch 2.5.1+cu124 cannot be imported"
-    assert check.evidence == ()
+    assert (check.title, check.evidence) == ("torch 2.5.1+cu124 cannot be imported", ())
 
 
 def test_what_was_printed_is_evidence_and_said_once() -> None:
@@ -105,7 +104,7 @@ def test_what_was_printed_is_evidence_and_said_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("error", ["timed out after 150 s while importing torch", "killed by SIGKILL"])
+@cases("error", "timed out after 150 s while importing torch", "killed by SIGKILL")
 def test_an_end_from_outside_leaves_the_question_open(error: str) -> None:
     check = check_of("framework-import-fails", tried(torch(trial=trial(imported=None, error=error))))
     assert (check.status, check.message) == ("unknown", error)
@@ -195,8 +194,7 @@ def test_an_extension_of_a_framework_that_cannot_use_the_gpu_is_not_told_twice()
 
 def test_the_page_cited_first_is_about_that_framework() -> None:
     failing = runtime(trial=trial(ran_on_gpu=False, error="x"))
-    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(failing))
-    assert check.sources[0].title.startswith("ONNX Runtime")
+    assert of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(failing)).sources[0].title.startswith("ONNX Runtime")
 
 
 def test_an_extension_of_a_framework_that_fails_is_not_told_twice() -> None:
@@ -233,10 +231,8 @@ def test_an_error_confirms_the_rule_that_it_names_for_that_framework() -> None:
     failing = torch(gpu_code=("sm_90",), trial=trial(ran_on_gpu=False, error=NO_IMAGE))
     snapshot = tried(failing)
     found = check_of("gpu-code-missing", snapshot)
-    assert (found.status, found.decided_by) == ("fail", "framework-ran")
-    assert found.subject.key == f"{VENV}:torch"
-    assert found.evidence[0].what == "error from torch"
-    assert found.evidence[0].value == NO_IMAGE
+    assert (found.status, found.decided_by, found.subject.key) == ("fail", "framework-ran", f"{VENV}:torch")
+    assert (found.evidence[0].what, found.evidence[0].value) == ("error from torch", NO_IMAGE)
     assert check_of("framework-cannot-use-gpu", snapshot).explained_by == f"gpu-code-missing@{VENV}:torch"
     assert cause(snapshot) == "gpu-code-missing"
 
@@ -249,8 +245,7 @@ def test_the_cause_that_the_framework_names_goes_before_nearer_ones() -> None:
     )
     snapshot = tried(failing)
     assert check_of("gpu-code-missing", snapshot).status == "fail"
-    explained = check_of("framework-cannot-use-gpu", snapshot).explained_by or ""
-    assert explained.startswith("fabric-manager-not-running@")
+    assert (check_of("framework-cannot-use-gpu", snapshot).explained_by or "").startswith("fabric-manager-not-running@")
 
 
 def test_what_one_framework_says_is_not_held_against_another() -> None:
@@ -336,7 +331,7 @@ def test_another_library_in_the_map_is_a_note_with_both_paths() -> None:
     assert cause(snapshot) is None
 
 
-@pytest.mark.parametrize("predicted_too", [True, False])
+@cases("predicted_too", True, False)
 def test_another_major_version_counts_only_in_place_of_the_predicted_one(*, predicted_too: bool) -> None:
     other = Loaded(source="memory map", path=LIBRARY.replace(".9", ".8"), family="cudnn", version="8.9.7")
     mapped = (other, *(in_map(LIBRARY) if predicted_too else ()))
@@ -430,15 +425,13 @@ def test_a_file_of_nobody_that_the_loader_refuses() -> None:
     assert path in check.fixes[0].text
 
 
-@pytest.mark.parametrize(
+@cases(
     "files",
-    [
-        (file(state="as installed"),),
-        (file(owner=None, state="gone"),),
-        (file(role="frame", state="as installed"), file(role="frame", owner=None, state=None)),
-        (file("libcudart.so.11.0", owner=None, state=None),),
-        (),
-    ],
+    (file(state="as installed"),),
+    (file(owner=None, state="gone"),),
+    (file(role="frame", state="as installed"), file(role="frame", owner=None, state=None)),
+    (file("libcudart.so.11.0", owner=None, state=None),),
+    (),
 )
 def test_files_that_are_as_installed_are_no_cause(files: tuple[TrialFile, ...]) -> None:
     found = tried(stopped(*files))
@@ -454,20 +447,18 @@ def test_a_module_that_nothing_brings_is_named_with_who_wants_it() -> None:
     assert check.message.startswith("jax==0.5.0 imports ml_dtypes")
 
 
-@pytest.mark.parametrize(
-    ("module", "requires", "title", "asked"),
-    [
-        (
-            "cuda",
-            ("cuda-pathfinder>=1.3", "wrapt"),
-            "cuda-pathfinder, which cupy requires, is not installed",
-            ["cuda-pathfinder>=1.3"],
-        ),
-        ("yaml", ("pyyaml>=6",), "pyyaml, which cupy requires, is not installed", ["pyyaml>=6"]),
-        ("cv2", ("wrapt", "pyyaml"), "No installed package provides the module cv2", ["wrapt", "pyyaml"]),
-        ("cv2", ("opencv-python; extra == 'all'",), "No installed package provides the module cv2", []),
-        ("cv2", ("filelock",), "No installed package provides the module cv2", []),
-    ],
+@cases(
+    "module, requires, title, asked",
+    (
+        "cuda",
+        ("cuda-pathfinder>=1.3", "wrapt"),
+        "cuda-pathfinder, which cupy requires, is not installed",
+        ["cuda-pathfinder>=1.3"],
+    ),
+    ("yaml", ("pyyaml>=6",), "pyyaml, which cupy requires, is not installed", ["pyyaml>=6"]),
+    ("cv2", ("wrapt", "pyyaml"), "No installed package provides the module cv2", ["wrapt", "pyyaml"]),
+    ("cv2", ("opencv-python; extra == 'all'",), "No installed package provides the module cv2", []),
+    ("cv2", ("filelock",), "No installed package provides the module cv2", []),
 )
 def test_a_requirement_that_is_not_installed_is_what_lacks(
     module: str, requires: tuple[str, ...], title: str, asked: list[str]
@@ -496,22 +487,19 @@ def test_damage_that_another_finding_lists_is_told_there() -> None:
     assert check_of("file-stops-framework", other).explained_by is None
 
 
-@pytest.mark.parametrize(
-    ("error", "step"),
-    [
-        ("crashed: SIGSEGV while importing torch", "envcheck check --verify"),
-        ("crashed: SIGBUS while importing torch (last library loaded: /x/liba.so)", "envcheck check --verify"),
-        ("crashed: SIGILL while importing torch", "/proc/cpuinfo"),
-        ("exited with status 3 while importing torch", "by hand"),
-        ("ImportError: /x/liba.so: undefined symbol: f", "LD_DEBUG=libs"),
-        ("PermissionError: [Errno 13] Permission denied: '/x/a.py'", "readable"),
-        ("ValueError: something that nobody knows", "the whole traceback"),
-    ],
+@cases(
+    "error, step",
+    ("crashed: SIGSEGV while importing torch", "envcheck check --verify"),
+    ("crashed: SIGBUS while importing torch (last library loaded: /x/liba.so)", "envcheck check --verify"),
+    ("crashed: SIGILL while importing torch", "/proc/cpuinfo"),
+    ("exited with status 3 while importing torch", "by hand"),
+    ("ImportError: /x/liba.so: undefined symbol: f", "LD_DEBUG=libs"),
+    ("PermissionError: [Errno 13] Permission denied: '/x/a.py'", "readable"),
+    ("ValueError: something that nobody knows", "the whole traceback"),
 )
 def test_every_failed_import_says_what_to_look_at_next(error: str, step: str) -> None:
     check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
-    told = " ".join((check.fixes[0].text, *check.fixes[0].command))
-    assert step in told
+    assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
     assert not {"PYTHON", "MODULE", "import MODULE"} & set(check.fixes[0].command)
 
 
@@ -523,26 +511,22 @@ def test_a_crash_after_all_files_were_verified_says_where_to_look() -> None:
     assert not any("--verify" in fix.command for fix in check.fixes)
 
 
-@pytest.mark.parametrize(
-    ("error", "step"),
-    [
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB (in a matrix product)", "nvidia-smi"),
-        ("ArithmeticError: the result is wrong (in a convolution)", "envcheck bench"),
-        ("RuntimeError: CUDA error: an illegal memory access was encountered", "CUDA_LAUNCH_BLOCKING=1"),
-        ("the result is on cpu and not in a GPU's memory (in a matrix product)", "finds no GPU"),
-        ("JAX_PLATFORMS=cpu has JAX compute on cpu", "env -u JAX_PLATFORMS"),
-        ("crashed: SIGABRT while computing a convolution", "faulthandler"),
-        ("RuntimeError: what nobody knows", "the whole traceback"),
-    ],
+@cases(
+    "error, step",
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB (in a matrix product)", "nvidia-smi"),
+    ("ArithmeticError: the result is wrong (in a convolution)", "envcheck bench"),
+    ("RuntimeError: CUDA error: an illegal memory access was encountered", "CUDA_LAUNCH_BLOCKING=1"),
+    ("the result is on cpu and not in a GPU's memory (in a matrix product)", "finds no GPU"),
+    ("JAX_PLATFORMS=cpu has JAX compute on cpu", "env -u JAX_PLATFORMS"),
+    ("crashed: SIGABRT while computing a convolution", "faulthandler"),
+    ("RuntimeError: what nobody knows", "the whole traceback"),
 )
 def test_every_failure_on_the_gpu_says_what_to_look_at_next(error: str, step: str) -> None:
     check = check_of("framework-cannot-use-gpu", tried(torch(trial=trial(ran_on_gpu=False, error=error))))
     assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
 
 
-@pytest.mark.parametrize(
-    ("error", "step"), [("timed out after 150 s while importing torch", "importtime"), ("killed by SIGKILL", "memory")]
-)
+@cases("error, step", ("timed out after 150 s while importing torch", "importtime"), ("killed by SIGKILL", "memory"))
 def test_an_end_from_outside_says_what_to_look_at_next(error: str, step: str) -> None:
     check = check_of("framework-import-fails", tried(torch(trial=trial(imported=None, error=error))))
     assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
@@ -601,21 +585,16 @@ def test_what_waited_for_a_trial_that_hung_is_not_the_open_question() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("run", "why"),
-    [
-        (
-            trial_run("timed-out", seconds=150.0, detail="while importing torch"),
-            "timed out after 150 s: while importing",
-        ),
-        (
-            trial_run("timed-out", seconds=150.0, detail="timed out after 150 s while importing torch"),
-            "timed out after 150",
-        ),
-        (trial_run("failed", detail="it sent no fact"), "failed: it sent no fact"),
-        (trial_run("crashed", detail="crashed: SIGSEGV"), "crashed: SIGSEGV"),
-        (trial_run("skipped", detail="GPU 0 is busy (90 %); --force tries it anyway"), "GPU 0 is busy"),
-    ],
+@cases(
+    "run, why",
+    (trial_run("timed-out", seconds=150.0, detail="while importing torch"), "timed out after 150 s: while importing"),
+    (
+        trial_run("timed-out", seconds=150.0, detail="timed out after 150 s while importing torch"),
+        "timed out after 150",
+    ),
+    (trial_run("failed", detail="it sent no fact"), "failed: it sent no fact"),
+    (trial_run("crashed", detail="crashed: SIGSEGV"), "crashed: SIGSEGV"),
+    (trial_run("skipped", detail="GPU 0 is busy (90 %); --force tries it anyway"), "GPU 0 is busy"),
 )
 def test_a_trial_that_brought_nothing_leaves_no_verdict(run: ProbeRun, why: str) -> None:
     snapshot = with_runs(tried(torch()), run)
@@ -627,7 +606,7 @@ def test_a_trial_that_brought_nothing_leaves_no_verdict(run: ProbeRun, why: str)
     assert why in report.headline
 
 
-@pytest.mark.parametrize("end", [trial(imported=None, error="killed by SIGKILL"), trial(error="timed out after 150 s")])
+@cases("end", trial(imported=None, error="killed by SIGKILL"), trial(error="timed out after 150 s"))
 def test_an_unfinished_trial_outranks_a_warning(end: Trial) -> None:
     warned = machine(h200(persistence_mode=False), variables=variables(CUDA_LAUNCH_BLOCKING="1"))
     assert report_on(tried(torch(trial=ran()), snapshot=warned)).verdict == "warn"
@@ -648,14 +627,14 @@ def test_libraries_that_gave_no_answer_leave_no_verdict() -> None:
     assert report_on(snapshot).verdict == "unknown"
 
 
-@pytest.mark.parametrize("run", [trial_run("absent", None), trial_run("ok"), trial_run("skipped", environment=None)])
+@cases("run", trial_run("absent", None), trial_run("ok"), trial_run("skipped", environment=None))
 def test_what_ended_or_was_not_asked_for_leaves_nothing_open(run: ProbeRun) -> None:
     snapshot = with_runs(tried(torch()), run)
     assert not checks_of("framework-import-fails", snapshot) + checks_of("trial-unfinished", snapshot)
     assert report_on(snapshot).verdict == "pass"
 
 
-@pytest.mark.parametrize("form", ["text", "nagios", "markdown", "slurm-reason", "junit", "summary"])
+@cases("form", "text", "nagios", "markdown", "slurm-reason", "junit", "summary")
 def test_no_format_shows_an_unfinished_trial_as_passed(form: str) -> None:
     report = report_on(with_runs(tried(torch()), trial_run("timed-out", seconds=150.0)))
     shown = render(report, form)

@@ -1,4 +1,4 @@
-"""The rules on environment variables, and the relation between values and the rows of the matrix."""
+"""The rules on environment variables, those that code sets at every start, and LD_LIBRARY_PATH."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from envcheck.checks import Check
 from envcheck.collect.deaths import Noise
 from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.variables import effects, said_by, wrong
 from envcheck.rules.facts.variables import title_listing
-from envcheck.snapshot import Framework, Snapshot, Trial, VariablePath, Variables
+from envcheck.snapshot import Framework, Snapshot, StartupVariable, Trial, VariablePath, Variables
 from probes.kit.variable_names import matters
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import (
+    VENV,
     answered,
     bad,
     but,
@@ -30,6 +32,7 @@ from tests.rules.machines import (
     open_fails,
     statuses,
     torch,
+    variables,
     venv,
     with_venv,
 )
@@ -126,18 +129,16 @@ def holding(name: str, version: str, trial: Trial | None = None) -> Snapshot:
 
 
 @every(
-    [
-        ("torch", "2.11.0", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb=128"),
-        ("torch", "2.11.0", "PYTORCH_ALLOC_CONF", "bogus:1"),
-        ("torch", "2.0.1", "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
-        ("torch", "2.5.1", "TORCH_LOGS", "dynamo;inductor"),
-        ("torch", "2.11.0", "TORCH_LOGS", "help"),
-        ("jax", "0.8.1", "JAX_PLATFORMS", "bogus"),
-        ("jax", "0.8.1", "XLA_FLAGS", "bogus"),
-        ("jax", "0.8.1", "JAX_ENABLE_X64", "maybe"),
-        ("jax", "0.8.1", "XLA_PYTHON_CLIENT_MEM_FRACTION", "abc"),
-        ("tensorflow", "2.18.0", "TF_GPU_THREAD_MODE", "fast"),
-    ]
+    ("torch", "2.11.0", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb=128"),
+    ("torch", "2.11.0", "PYTORCH_ALLOC_CONF", "bogus:1"),
+    ("torch", "2.0.1", "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+    ("torch", "2.5.1", "TORCH_LOGS", "dynamo;inductor"),
+    ("torch", "2.11.0", "TORCH_LOGS", "help"),
+    ("jax", "0.8.1", "JAX_PLATFORMS", "bogus"),
+    ("jax", "0.8.1", "XLA_FLAGS", "bogus"),
+    ("jax", "0.8.1", "JAX_ENABLE_X64", "maybe"),
+    ("jax", "0.8.1", "XLA_PYTHON_CLIENT_MEM_FRACTION", "abc"),
+    ("tensorflow", "2.18.0", "TF_GPU_THREAD_MODE", "fast"),
 )
 def test_a_value_that_stops_a_framework_is_the_cause(name: str, version: str, variable: str, value: str) -> None:
     snapshot = with_variables(holding(name, version), **{variable: value})
@@ -151,20 +152,13 @@ def test_a_value_that_stops_a_framework_is_the_cause(name: str, version: str, va
     assert check_of("framework-cannot-use-gpu", tried).explained_by == check.id
 
 
-@pytest.mark.parametrize(
-    ("name", "variable", "value", "error"),
-    [
-        ("jax", "XLA_FLAGS", "--xla_bogus=1", "F1122 1 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --x"),
-        (
-            "torch",
-            "PYTORCH_CUDA_ALLOC_CONF",
-            "future:1",
-            "ValueError: Unrecognized key 'future' in CUDA allocator config.",
-        ),
-        ("torch", "TORCH_LOGS", "+bogus,dynamo", "ValueError: Invalid log settings: +bogus,dynamo, must be a comma"),
-        ("torch", "TORCH_LOGS", "bogus", 'For more info on various settings, try TORCH_LOGS="help"'),
-        ("torch", "CUDA_FORCE_PTX_JIT", "1", "CUDA error: no kernel image is available for execution on the device"),
-    ],
+@cases(
+    "name, variable, value, error",
+    ("jax", "XLA_FLAGS", "--xla_bogus=1", "F1122 1 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --x"),
+    ("torch", "PYTORCH_CUDA_ALLOC_CONF", "future:1", "ValueError: Unrecognized key 'future' in CUDA allocator config."),
+    ("torch", "TORCH_LOGS", "+bogus,dynamo", "ValueError: Invalid log settings: +bogus,dynamo, must be a comma"),
+    ("torch", "TORCH_LOGS", "bogus", 'For more info on various settings, try TORCH_LOGS="help"'),
+    ("torch", "CUDA_FORCE_PTX_JIT", "1", "CUDA error: no kernel image is available for execution on the device"),
 )
 def test_what_a_framework_says_names_the_variable(name: str, variable: str, value: str, error: str) -> None:
     failed = Trial(source="trial", imported=False, error=error)
@@ -172,8 +166,7 @@ def test_what_a_framework_says_names_the_variable(name: str, variable: str, valu
     assert cause(snapshot) == "variable-stops-framework"
     check = check_of("variable-stops-framework", snapshot)
     assert error[:40] in " ".join(each.value for each in check.evidence)
-    without = holding(name, "99.0", failed)
-    assert checks_of("variable-stops-framework", without) == ()
+    assert checks_of("variable-stops-framework", holding(name, "99.0", failed)) == ()
 
 
 RECORDED = json.loads((Path(__file__).parents[1] / "recorded" / "variable-errors.json").read_text())
@@ -225,8 +218,8 @@ def test_variables_of_frameworks_that_are_not_there_say_nothing() -> None:
     assert not [check for check in judge(snapshot) if check.rule.startswith("variable-")]
 
 
-@pytest.mark.parametrize("value", ["pci_bus_id", "", "bogus"])
-@pytest.mark.parametrize("visible", [None, "0"])
+@cases("value", "pci_bus_id", "", "bogus")
+@cases("visible", None, "0")
 def test_a_variable_that_keeps_cuda_from_starting_comes_before_the_machine(value: str, visible: str | None) -> None:
     refused = answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE")
     values = {"CUDA_DEVICE_ORDER": value, **({"CUDA_VISIBLE_DEVICES": visible} if visible else {})}
@@ -236,16 +229,14 @@ def test_a_variable_that_keeps_cuda_from_starting_comes_before_the_machine(value
 
 
 @every(
-    [
-        ("LD_PRELOAD", "/opt/gone.so", "nothing", "warn"),
-        ("LD_PRELOAD", "/opt/lib.so", "file", None),
-        ("CUDA_HOME", "/usr/local/cuda-9", "nothing", "warn"),
-        ("CUDA_HOME", "/usr/local/cuda-9", "file", "warn"),
-        ("CUDA_HOME", "/usr/local/cuda-9", "folder", None),
-        ("CUDA_HOME", "/usr/local/cuda-9", "unknown", None),
-        ("PYTHONPATH", "/gone", "nothing", "note"),
-        ("PYTHONHOME", "/gone", "nothing", "warn"),
-    ]
+    ("LD_PRELOAD", "/opt/gone.so", "nothing", "warn"),
+    ("LD_PRELOAD", "/opt/lib.so", "file", None),
+    ("CUDA_HOME", "/usr/local/cuda-9", "nothing", "warn"),
+    ("CUDA_HOME", "/usr/local/cuda-9", "file", "warn"),
+    ("CUDA_HOME", "/usr/local/cuda-9", "folder", None),
+    ("CUDA_HOME", "/usr/local/cuda-9", "unknown", None),
+    ("PYTHONPATH", "/gone", "nothing", "note"),
+    ("PYTHONHOME", "/gone", "nothing", "warn"),
 )
 def test_paths_that_lead_nowhere(variable: str, value: str, there: str, status: str | None) -> None:
     snapshot = with_variables(holding("torch", "2.11.0"), {value: there}, **{variable: value})
@@ -261,34 +252,32 @@ def test_a_program_and_a_flag_that_lead_nowhere() -> None:
 
 
 @every(
-    [
-        ("CUDA_LAUNCH_BLOCKING", "1", "variable-costs-speed", "warn"),
-        ("CUDA_LAUNCH_BLOCKING", "0", "variable-costs-speed", None),
-        ("NVIDIA_TF32_OVERRIDE", "0", "variable-changes-results", "warn"),
-        ("NVIDIA_TF32_OVERRIDE", "1", "variable-changes-results", None),
-        ("NCCL_P2P_DISABLE", "1", "variable-costs-speed", "warn"),
-        ("NCCL_SHM_DISABLE", "1", "variable-costs-speed", "warn"),
-        ("NCCL_DEBUG", "TRACE", "variable-costs-speed", "warn"),
-        ("NCCL_DEBUG", "WARN", "variable-costs-speed", None),
-        ("NCCL_IB_DISABLE", "1", "variable-costs-speed", "note"),
-        ("NCCL_NVLS_ENABLE", "0", "variable-costs-speed", None),
-        ("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", "variable-costs-speed", "warn"),
-        ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", "variable-costs-speed", None),
-        ("CUDA_CACHE_DISABLE", "1", "variable-costs-speed", "warn"),
-        ("CUDA_DISABLE_PTX_JIT", "1", "variable-changes-results", "warn"),
-        ("OMP_NUM_THREADS", "1", "variable-costs-speed", "note"),
-        ("OMP_NUM_THREADS", "8", "variable-costs-speed", None),
-        ("NCCL_PROTO", "LL128", "variable-changes-results", "warn"),
-        ("NCCL_PROTO", "^LL128", "variable-changes-results", None),
-        ("NCCL_PROTO", "^LL,LL128", "variable-changes-results", None),
-        ("NCCL_PROTO", "^LL128;allreduce:LL128", "variable-changes-results", "warn"),
-        ("NCCL_DEBUG_SUBSYS", "^COLL", "variable-costs-speed", None),
-        ("NCCL_NET", "socket", "variable-costs-speed", "note"),
-        ("TORCH_NCCL_BLOCKING_WAIT", "true", "variable-costs-speed", "warn"),
-        ("TORCH_NCCL_BLOCKING_WAIT", "on", "variable-changes-results", "warn"),
-        ("PYTORCH_NO_CUDA_MEMORY_CACHING", "0", "variable-costs-speed", None),
-        ("PYTHONMALLOC", "tcmalloc", "variable-changes-results", "warn"),
-    ]
+    ("CUDA_LAUNCH_BLOCKING", "1", "variable-costs-speed", "warn"),
+    ("CUDA_LAUNCH_BLOCKING", "0", "variable-costs-speed", None),
+    ("NVIDIA_TF32_OVERRIDE", "0", "variable-changes-results", "warn"),
+    ("NVIDIA_TF32_OVERRIDE", "1", "variable-changes-results", None),
+    ("NCCL_P2P_DISABLE", "1", "variable-costs-speed", "warn"),
+    ("NCCL_SHM_DISABLE", "1", "variable-costs-speed", "warn"),
+    ("NCCL_DEBUG", "TRACE", "variable-costs-speed", "warn"),
+    ("NCCL_DEBUG", "WARN", "variable-costs-speed", None),
+    ("NCCL_IB_DISABLE", "1", "variable-costs-speed", "note"),
+    ("NCCL_NVLS_ENABLE", "0", "variable-costs-speed", None),
+    ("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", "variable-costs-speed", "warn"),
+    ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", "variable-costs-speed", None),
+    ("CUDA_CACHE_DISABLE", "1", "variable-costs-speed", "warn"),
+    ("CUDA_DISABLE_PTX_JIT", "1", "variable-changes-results", "warn"),
+    ("OMP_NUM_THREADS", "1", "variable-costs-speed", "note"),
+    ("OMP_NUM_THREADS", "8", "variable-costs-speed", None),
+    ("NCCL_PROTO", "LL128", "variable-changes-results", "warn"),
+    ("NCCL_PROTO", "^LL128", "variable-changes-results", None),
+    ("NCCL_PROTO", "^LL,LL128", "variable-changes-results", None),
+    ("NCCL_PROTO", "^LL128;allreduce:LL128", "variable-changes-results", "warn"),
+    ("NCCL_DEBUG_SUBSYS", "^COLL", "variable-costs-speed", None),
+    ("NCCL_NET", "socket", "variable-costs-speed", "note"),
+    ("TORCH_NCCL_BLOCKING_WAIT", "true", "variable-costs-speed", "warn"),
+    ("TORCH_NCCL_BLOCKING_WAIT", "on", "variable-changes-results", "warn"),
+    ("PYTORCH_NO_CUDA_MEMORY_CACHING", "0", "variable-costs-speed", None),
+    ("PYTHONMALLOC", "tcmalloc", "variable-changes-results", "warn"),
 )
 def test_what_variables_cost(variable: str, value: str, rule: str, status: str | None) -> None:
     snapshot = with_venv(eight(), venv(torch("2.11.0")))
@@ -322,14 +311,12 @@ def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...
     assert statuses(rule, snapshot) == expected, what
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        "F1122 22:56:28.004755    4005 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus_flag=1",
-        "ValueError: Unrecognized key 'bogus' in CUDA allocator config.",
-        "RuntimeError: Unrecognized CachingAllocator option: expandable_segments",
-        "ValueError: invalid truth value 'maybe' for environment 'JAX_DEBUG_NANS'",
-    ],
+    "F1122 22:56:28.004755    4005 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus_flag=1",
+    "ValueError: Unrecognized key 'bogus' in CUDA allocator config.",
+    "RuntimeError: Unrecognized CachingAllocator option: expandable_segments",
+    "ValueError: invalid truth value 'maybe' for environment 'JAX_DEBUG_NANS'",
 )
 def test_a_pasted_error_names_the_variable(line: str) -> None:
     assert cause(error(line)) == "variable-stops-framework"
@@ -371,3 +358,101 @@ def test_titles_of_many_variables_end_in_whole_words() -> None:
     assert check.title.endswith(" more can slow programs down")
     assert title_listing(["A" * 200], " is set") == "A" * 72 + "… is set"
     assert title_listing(["A=" + "1" * 100, "B=1"], " does") == "A=… and 1 more does"
+
+
+# --- Variables that code sets at every start of Python --------------------------------------------------------------
+
+PTH = f"{VENV}/lib/python3.12/site-packages/zz.pth"
+NO_GPUS = "RuntimeError: No CUDA GPUs are available"
+
+
+def setting(name: str = "CUDA_VISIBLE_DEVICES", value: str | None = "", **changes: Any) -> StartupVariable:
+    return but(StartupVariable(source=f"file {PTH}", path=PTH, name=name, value=value), **changes)
+
+
+def on(*variables: StartupVariable, error: str = "", **changes: Any) -> Snapshot:
+    trial = Trial(source="trial", imported=True, ran_on_gpu=False if error else None, error=error or None)
+    framework: Framework = torch(trial=trial) if error else torch()
+    return but(with_venv(machine(), venv(framework, startup_variables=variables)), **changes)
+
+
+def found(snapshot: Snapshot) -> Check:
+    return check_of("startup-sets-variable", snapshot)
+
+
+@cases("value", "", "-1", "none")
+def test_what_hides_every_gpu_is_a_warning_and_the_cause_of_a_failed_trial(value: str) -> None:
+    assert (found(on(setting(value=value))).status, cause(on(setting(value=value)))) == (
+        "warn",
+        "startup-sets-variable",
+    )
+    failing = on(setting(value=value), error=NO_GPUS)
+    check = found(failing)
+    assert check.status == "fail"
+    assert check.title == f"zz.pth sets CUDA_VISIBLE_DEVICES={value!r} at every start of Python"
+    assert PTH in check.fixes[0].text
+    assert cause(failing) == "startup-sets-variable"
+    explained = {
+        each.explained_by
+        for rule in ("framework-cannot-use-gpu", "no-gpu-visible")
+        for each in checks_of(rule, failing)
+    }
+    assert explained == {check.id}
+
+
+@cases(
+    "variable, error",
+    (setting(value="0"), NO_GPUS),
+    (setting(value=None), NO_GPUS),
+    (setting("CUDA_LAUNCH_BLOCKING", "1"), NO_GPUS),
+    (setting("CUDA_LAUNCH_BLOCKING", "1"), ""),
+)
+def test_other_values_are_a_note_and_explain_nothing(variable: StartupVariable, error: str) -> None:
+    snapshot = on(variable, error=error)
+    assert found(snapshot).status == "note"
+    assert cause(snapshot) != "startup-sets-variable"
+
+
+def test_a_value_that_the_framework_refuses_is_the_cause() -> None:
+    snapshot = on(setting("PYTORCH_CUDA_ALLOC_CONF", "no_such_option:1"), error="RuntimeError: Unrecognized option")
+    assert (found(snapshot).status, cause(snapshot)) == ("fail", "startup-sets-variable")
+
+
+def test_a_machine_that_shows_no_gpu_to_any_program_has_another_reason() -> None:
+    assert found(on(setting(), error=NO_GPUS, driver__cuda_devices=0)).status == "warn"
+
+
+def test_a_module_that_a_line_runs_is_named() -> None:
+    check = found(on(setting(module="/s/hider.py")))
+    assert f"{PTH} runs /s/hider.py, which sets CUDA_VISIBLE_DEVICES=''" in check.message
+    assert "/s/hider.py" in check.fixes[0].text
+
+
+@cases("variables", (), (setting("UNHEARD_OF"),))
+def test_without_a_variable_that_is_known_the_question_does_not_arise(variables: tuple[StartupVariable, ...]) -> None:
+    assert checks_of("startup-sets-variable", on(*variables)) == ()
+
+
+# --- The rule about LD_LIBRARY_PATH ---------------------------------------------------------------------------------
+
+RULE = "loader-path-relative"
+
+
+@every(":/a", "/a:", "/a::/b", "lib:/a", "/a;./b", "/a:~/lib", "/a:$HOME/lib", ":")
+def test_it_tells_relative_entries(value: str) -> None:
+    assert statuses(RULE, but(eight(), variables=variables(LD_LIBRARY_PATH=value))) == ("note",)
+
+
+@cases("value", "/a", "/a:/b;/c", "$ORIGIN/../lib:/a", "${ORIGIN}/lib")
+def test_absolute_entries_are_no_question(value: str) -> None:
+    assert statuses(RULE, but(eight(), variables=variables(LD_LIBRARY_PATH=value))) == ()
+
+
+@cases("values", {}, {"LD_LIBRARY_PATH": ""})
+def test_unset_is_no_question(values: dict[str, str]) -> None:
+    assert statuses(RULE, but(eight(), variables=variables(**values))) == ()
+
+
+def test_an_empty_entry_is_shown_as_such() -> None:
+    check = check_of(RULE, but(eight(), variables=variables(LD_LIBRARY_PATH="/a:")))
+    assert [part.value for part in check.evidence] == ["(empty)"]

@@ -15,6 +15,7 @@ from probes.measuring.nccl.figures import Figures
 from probes.measuring.nccl.plan import LARGEST, SMALLEST, Job, jobs
 from probes.measuring.nccl.supervisor import Fault
 from probes.measuring.nccl.worker import Rank, Step
+from tests.every import cases
 
 RANKS = tuple(Rank(number, f"GPU-{number}", f"GPU {number + 4}", {}) for number in range(2))
 SHARES = [(rank,) for rank in RANKS]
@@ -76,14 +77,12 @@ def complete() -> list[tuple[int, dict[str, Any]]]:
 
 def test_the_slowest_process_decides_each_sample(tmp_path: Path) -> None:
     bandwidth, latency, other = sent(tmp_path, *complete()).all("measurements")
-    assert latency.samples == (10e-6, 9e-6)
-    assert (latency.unit, latency.variant, latency.size) == ("s", "8 B", 8)
+    assert (latency.samples, latency.unit, latency.variant, latency.size) == ((10e-6, 9e-6), "s", "8 B", 8)
     assert bandwidth.samples == pytest.approx(((1 << 20) / 1e-5, (1 << 20) / 2e-5))
     assert bandwidth.value == statistics.median(bandwidth.samples)
     assert (bandwidth.name, bandwidth.variant, bandwidth.unit) == ("nccl-all-reduce", "2 GPUs", "B/s")
     assert (other.precision, bandwidth.precision) == ("bf16", "fp32")
-    assert bandwidth.library == VERSION["path"]
-    assert bandwidth.detail == "NCCL 2.28.9, 1 MiB, P2P/CUMEM"
+    assert (bandwidth.library, bandwidth.detail) == (VERSION["path"], "NCCL 2.28.9, 1 MiB, P2P/CUMEM")
 
 
 def test_sizes_and_what_the_log_tells_go_with_the_figure(tmp_path: Path) -> None:
@@ -115,16 +114,14 @@ def test_a_size_that_one_rank_lacks_memory_for_is_left_out(tmp_path: Path) -> No
     assert [point.seconds_in_place for point in bandwidth.collective.points] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("fault", "failed"),
-    [
-        (Fault(1, "killed", "killed by SIGKILL", "all-reduce of 1 MiB", {}), False),
-        (Fault(1, "killed", "killed by SIGSEGV", "all-reduce of 1 MiB", {}), True),
-        (Fault(1, "silent", "no sign of life for 4 s", "all-reduce of 1 MiB", {}), False),
-        (Fault(1, "stuck", "no progress for 8 s", "all-reduce of 1 MiB", {}), True),
-        (Fault(1, "failed", "NCCL: bad (3)", "all-reduce of 1 MiB", {"kind": "LibraryError", "library": "/x"}), True),
-        (Fault(1, "failed", "no GPU", "all-reduce of 1 MiB", {"kind": "Unavailable"}), False),
-    ],
+@cases(
+    "fault, failed",
+    (Fault(1, "killed", "killed by SIGKILL", "all-reduce of 1 MiB", {}), False),
+    (Fault(1, "killed", "killed by SIGSEGV", "all-reduce of 1 MiB", {}), True),
+    (Fault(1, "silent", "no sign of life for 4 s", "all-reduce of 1 MiB", {}), False),
+    (Fault(1, "stuck", "no progress for 8 s", "all-reduce of 1 MiB", {}), True),
+    (Fault(1, "failed", "NCCL: bad (3)", "all-reduce of 1 MiB", {"kind": "LibraryError", "library": "/x"}), True),
+    (Fault(1, "failed", "no GPU", "all-reduce of 1 MiB", {"kind": "Unavailable"}), False),
 )
 def test_a_fault_names_rank_gpu_and_work_and_what_was_measured_stays(
     tmp_path: Path, fault: Fault, *, failed: bool
@@ -132,8 +129,7 @@ def test_a_fault_names_rank_gpu_and_work_and_what_was_measured_stays(
     facts = sent(tmp_path, *complete()[:2], faults=(fault,))
     (*_, last) = facts.all("measurements")
     assert last.missing == f"rank 1 (GPU 5): {fault.text}, during: all-reduce of 1 MiB"
-    assert (last.failed, last.gpu) == (failed, "GPU-1")
-    assert last.library == (fault.line.get("library") or VERSION["path"])
+    assert (last.failed, last.gpu, last.library) == (failed, "GPU-1", fault.line.get("library") or VERSION["path"])
     assert [error.text for error in facts.all("observed_errors")] == LOG.splitlines()
     assert last.collective.log == tuple(LOG.splitlines())
     assert len(facts.all("measurements")) == 3  # of 8 B there are figures
@@ -168,10 +164,7 @@ def test_what_was_not_asked_for_is_not_run() -> None:
     assert {step.operation for step in job.steps} == {"reduce"}
 
 
-@pytest.mark.parametrize(
-    ("gpus", "only", "why"),
-    [(1, (), "it takes two GPUs"), (0, (), "it takes two GPUs"), (2, ("gemm",), "not asked for")],
-)
+@cases("gpus, only, why", (1, (), "it takes two GPUs"), (0, (), "it takes two GPUs"), (2, ("gemm",), "not asked for"))
 def test_the_probe_says_why_it_does_nothing(gpus: int, only: tuple[str, ...], why: str) -> None:
     class Tree:
         request = {"bench": {"gpus": [{"uuid": f"GPU-{i}", "index": i} for i in range(gpus)], "only": list(only)}}

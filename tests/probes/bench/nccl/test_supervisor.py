@@ -17,6 +17,7 @@ import pytest
 
 from probes.measuring.nccl import shared_memory
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
+from tests.every import cases
 
 QUICK = Limits(start=1.5, step=1.2, silent=1.0, grace=0.3)
 PATIENT = Limits(start=60, step=60, silent=60, grace=0.3)
@@ -27,8 +28,7 @@ AT_ONCE = 20
 def run(*works: Any, limits: Limits = QUICK) -> tuple[list[Fault], list[tuple[int, dict[str, Any]]], float]:
     heard: list[tuple[int, dict[str, Any]]] = []
     began = time.monotonic()
-    faults = supervise(works, lambda worker, line: heard.append((worker, line)), limits)
-    return faults, heard, time.monotonic() - began
+    return supervise(works, lambda worker, line: heard.append((worker, line)), limits), heard, time.monotonic() - began
 
 
 def pids_in(heard: list[tuple[int, dict[str, Any]]]) -> list[int]:
@@ -73,9 +73,7 @@ def test_a_value_of_one_worker_reaches_all() -> None:
     assert [line["got"] for _, line in heard if "got" in line] == ["id"] * 3
 
 
-@pytest.mark.parametrize(
-    ("number", "text"), [(signal.SIGKILL, "killed by SIGKILL"), (signal.SIGSEGV, "killed by SIGSEGV")]
-)
+@cases("number, text", (signal.SIGKILL, "killed by SIGKILL"), (signal.SIGSEGV, "killed by SIGSEGV"))
 def test_a_killed_worker_is_named_at_once(number: int, text: str) -> None:
     def dying(talk: Talk) -> None:
         faulthandler.disable()  # it would print this death into the output of the tests

@@ -11,6 +11,7 @@ from probes.measuring.nccl import worker
 from probes.measuring.nccl.operations import OPERATIONS
 from probes.measuring.nccl.plan import rounds
 from probes.measuring.nccl.worker import Step, binary
+from tests.every import cases
 from tests.probes.bench.nccl.fake_nccl import FakeNccl, HostTalk, run_steps
 
 IN_PLACE = [
@@ -19,8 +20,8 @@ IN_PLACE = [
 COLLECTIVE = {"all-to-all": "ncclSend", "send-recv": "ncclSend"}
 
 
-@pytest.mark.parametrize("kind", ["fp32", "int32"])
-@pytest.mark.parametrize("ranks", [2, 3, 8])
+@cases("kind", "fp32", "int32")
+@cases("ranks", 2, 3, 8)
 @pytest.mark.parametrize(("name", "in_place"), IN_PLACE)
 def test_every_operation_gives_what_is_due(
     monkeypatch: pytest.MonkeyPatch, name: str, *, in_place: bool, ranks: int, kind: str
@@ -30,8 +31,7 @@ def test_every_operation_gives_what_is_due(
     (result,) = run_steps(monkeypatch, nccl, step).results
     assert (result["wrong"], len(result["seconds"])) == (0, 2)
     elements = 24 * ranks
-    held = {"reduce": elements, "reduce-scatter": elements}.get(name, ranks * elements)
-    assert result["checked"] == held
+    assert result["checked"] == {"reduce": elements, "reduce-scatter": elements}.get(name, ranks * elements)
     assert set(nccl.done) == {OPERATIONS[name].function or "ncclSend"}
 
 
@@ -59,7 +59,7 @@ def test_what_was_there_before_is_not_taken_for_a_result(monkeypatch: pytest.Mon
     assert result["wrong"] == result["checked"] > 0
 
 
-@pytest.mark.parametrize("captures", [True, False])
+@cases("captures", True, False)
 def test_small_messages_are_queued_by_graphs_where_nccl_can(monkeypatch: pytest.MonkeyPatch, *, captures: bool) -> None:
     nccl, called = FakeNccl(2), Counter[str]()
     monkeypatch.setattr(nccl, "captures", captures)
@@ -87,7 +87,7 @@ def test_a_hidden_gpu_is_named_with_its_rank(monkeypatch: pytest.MonkeyPatch) ->
     assert not talk.results
 
 
-@pytest.mark.parametrize(("own", "other"), [("2.28.9", "2.18.3"), ("2.18.3", "2.28.9")])
+@cases("own, other", ("2.28.9", "2.18.3"), ("2.18.3", "2.28.9"))
 def test_another_release_on_another_rank_is_named(monkeypatch: pytest.MonkeyPatch, own: str, other: str) -> None:
     codes = {"2.28.9": 22809, "2.18.3": 21803}
     nccl = FakeNccl(2)
@@ -99,14 +99,12 @@ def test_another_release_on_another_rank_is_named(monkeypatch: pytest.MonkeyPatc
     assert talk.lines[-1]["library"] == nccl.path
 
 
-@pytest.mark.parametrize(
-    ("size", "text"), [(8, "8 B"), (32 << 10, "32 KiB"), (512 << 20, "512 MiB"), (8 << 30, "8 GiB")]
-)
+@cases("size, text", (8, "8 B"), (32 << 10, "32 KiB"), (512 << 20, "512 MiB"), (8 << 30, "8 GiB"))
 def test_sizes_are_binary(size: int, text: str) -> None:
     assert binary(size) == text
 
 
-@pytest.mark.parametrize("ranks", [3, 4, 8])
+@cases("ranks", 3, 4, 8)
 def test_every_pair_works_together_once(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
     steps = tuple(Step(name, 64, samples=1, least=1, most=1) for name in ("all-reduce", "send-recv"))
     first = Step("broadcast", 4096, samples=1, least=1, most=1)
