@@ -13,11 +13,11 @@ from envcheck.errors import UsageError
 from envcheck.report import FORMATS, Options, Pages, exit_status
 from envcheck.text.clean import clean
 from envcheck.text.inert import Syntax, inert
-from envcheck.text.output import Target, write_whole
+from envcheck.text.output import OutputTarget, write_whole
 from envcheck.text.streams import print_text, say
 
 
-def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> int:
+def deliver(report: Report, options: Namespace, targets: Sequence[OutputTarget]) -> int:
     """Write ``report`` to ``targets``, print it, and return the exit status; raise UsageError for what failed.
 
     The status is the report's, or the one that the readers of the printed format expect.
@@ -39,12 +39,12 @@ def write_all(
     render: Callable[[str, Options], str],
     syntax_of: Callable[[str], Syntax],
     options: Namespace,
-    targets: Sequence[Target],
+    targets: Sequence[OutputTarget],
 ) -> None:
     """Write what ``render`` makes of a format to ``targets``, and print it; then raise UsageError for what failed."""
     shown, failures, over = _for_files(options), [], None
     if getattr(options, "found_outputs", False):
-        from envcheck.report.saved.begins import REPORT
+        from envcheck.report.saved.read import REPORT
 
         over = REPORT
     for target in targets:

@@ -95,7 +95,7 @@ def refuse_unknown(parser: argparse.ArgumentParser, variables: Mapping[str, str]
         if option in options and name != _variable(option):
             raise UsageError(f"{name}: write {_variable(option)}")
         if option not in options:
-            from envcheck.text.similar import did_you_mean
+            from envcheck.text.wrap import did_you_mean
 
             raise UsageError(f"{name}: there is no option {option}{did_you_mean(option, options)}")
 

@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Offer a known name for a misspelled one."""
         if action.choices is not None and value not in action.choices:
-            from envcheck.text.similar import did_you_mean
+            from envcheck.text.wrap import did_you_mean
 
             known = tuple(map(str, action.choices))
             near = did_you_mean(str(value), known) or f": choose from {', '.join(known)}"

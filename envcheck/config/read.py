@@ -12,8 +12,7 @@ import msgspec
 from envcheck.config.file import SHARED, read_bytes
 from envcheck.config.model import Config, Gpus, Ignore, Severity, Share
 from envcheck.errors import UsageError
-from envcheck.text.toml import TomlError, loads
-from envcheck.text.toml_lines import Path, line_of, lines_of
+from envcheck.text.toml import Path, TomlError, line_of, lines_of, loads
 
 _SECTION = ("tool", "envcheck")
 _MOST_NAMED = 20

@@ -13,7 +13,7 @@ from envcheck.errors import UsageError
 from envcheck.pipeline.assume import assume
 from envcheck.pipeline.request import Machine
 from envcheck.snapshot import Snapshot
-from envcheck.text.toml_lines import Path, lines_of
+from envcheck.text.toml import Path, lines_of
 
 ALL, NONE = "all", "none"
 """Words of ``--target``: every target of the configuration, and this machine in spite of its ``targets``."""

@@ -16,8 +16,7 @@ import msgspec
 from envcheck.checks import SCHEMA_VERSION, Check, Report, Tool, Verdict
 from envcheck.diff.facts import compare_facts
 from envcheck.diff.figures import Measured, compare_figures, measured_in
-from envcheck.diff.match import Match, match
-from envcheck.diff.record import Change, ComparedFigure, Note
+from envcheck.diff.record import Change, ComparedFigure, Match, Note, match
 from envcheck.errors import UsageError
 from envcheck.redact import is_redacted, redact
 
@@ -97,7 +96,14 @@ def _refuse_redacted(report: Report) -> Report:
 
 
 def _diff(reports: Iterable[Named], base: Sequence[Named], changed: Callable[[Report], Report]) -> Diff:
-    coming = ((name, changed(_comparable(name, report))) for name, report in chain(base, reports))
+
+    def comparable() -> Iterator[Named]:
+        for name, report in chain(base, reports):
+            if report.snapshot is None and not report.checks:
+                raise UsageError(f"{name} has neither facts nor checks: there is nothing to compare")
+            yield name, changed(report)
+
+    coming = comparable()
     earlier = sorted(islice(coming, max(len(base), 1)), key=lambda named: named[1].created)
     runs = [(report, measured_in(report)) for _, report in earlier]
     compared = [_compared(name, report) for name, report in earlier]
@@ -109,12 +115,6 @@ def _diff(reports: Iterable[Named], base: Sequence[Named], changed: Callable[[Re
         raise UsageError("diff compares reports: name two or more")
     differs = any(comparison.changes for comparison in comparisons)
     return Diff(result="different" if differs else "same", reports=tuple(compared), comparisons=tuple(comparisons))
-
-
-def _comparable(name: str, report: Report) -> Report:
-    if report.snapshot is None and not report.checks:
-        raise UsageError(f"{name} has neither facts nor checks: there is nothing to compare")
-    return report
 
 
 def _compared(name: str, report: Report) -> Compared:
@@ -132,33 +132,23 @@ def _comparison(runs: Sequence[tuple[Report, Measured]], second: Report, place: 
     """Compare with ``runs``, the oldest first."""
     matches = [match(run, second) for run, _ in runs]
     newest, matched = runs[-1][0], matches[-1]
-    found = [*_differences(newest, second, matched)]
+    found = [*compare_facts(newest, second, matched), *compare_checks(newest, second, matched)]
     base = [(measured, each) for (_, measured), each in zip(runs, matches, strict=True)]
     figures = compare_figures(base, measured_in(second))
-    changes = [entry for entry in found if isinstance(entry, Change)]
+    before, after = newest.verdict, second.verdict
+    changes = [Change(section="verdict", what="verdict", kind="changed", before=before, after=after)]
+    changes = [*(changes if before != after else ()), *(entry for entry in found if isinstance(entry, Change))]
     notes = [entry for entry in found if isinstance(entry, Note)]
+    tools = [f"envcheck {each.tool.version} with the matrix of {each.tool.matrix}" for each in (newest, second)]
+    by_tool = Note(section="checks", why=f"made by {' and '.join(tools)}: checks may differ for that reason alone")
     return Comparison(
         first=len(runs) - 1,
         second=place,
         base=tuple(range(len(runs))),
         changes=(*changes, *figures.changes),
         figures=figures.compared,
-        not_compared=(*notes, *figures.notes, *_of_two_tools(newest, second)),
+        not_compared=(*notes, *figures.notes, *([by_tool] if tools[0] != tools[1] else [])),
     )
-
-
-def _differences(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
-    if first.verdict != second.verdict:
-        yield Change(section="verdict", what="verdict", kind="changed", before=first.verdict, after=second.verdict)
-    yield from compare_facts(first, second, matched)
-    yield from compare_checks(first, second, matched)
-
-
-def _of_two_tools(first: Report, second: Report) -> Iterator[Note]:
-    ours, theirs = ((report.tool.version, report.tool.matrix) for report in (first, second))
-    if ours != theirs:
-        told = " and ".join(f"envcheck {version} with the matrix of {matrix}" for version, matrix in (ours, theirs))
-        yield Note(section="checks", why=f"made by {told}: checks may differ for that reason alone")
 
 
 def compare_checks(first: Report, second: Report, matched: Match) -> Iterator[Change]:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from envcheck.checks import Report
-from envcheck.diff.match import Match
-from envcheck.diff.record import Change, Facts, Note, Section, added_and_removed, changed
+from envcheck.diff.record import Change, Facts, Match, Note, Section, added_and_removed, changed
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
 
 _GIB = 1 << 30

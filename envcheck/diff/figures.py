@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from envcheck.checks import Report
 from envcheck.compat.performance.spread import Base, base_of, speed_ratio
 from envcheck.diff.facts import called
-from envcheck.diff.match import Match
-from envcheck.diff.record import Change, ComparedFigure, Note
+from envcheck.diff.record import Change, ComparedFigure, Match, Note
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity
 from envcheck.rules.facts.run_conditions import differences
 from envcheck.rules.speed.baseline import base_text
@@ -42,7 +41,7 @@ class _Pair(msgspec.Struct, frozen=True):
         return max(ratio, 1 / ratio) > 1 / (1 - self.tolerated)
 
 
-class Figures(msgspec.Struct, frozen=True):
+class RunFigures(msgspec.Struct, frozen=True):
     """What the comparison of the measured figures gave."""
 
     compared: tuple[ComparedFigure, ...]
@@ -73,11 +72,11 @@ def measured_in(report: Report) -> Measured:
     return Measured(usable, left_out)
 
 
-def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) -> Figures:
+def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) -> RunFigures:
     """Compare each figure of ``second`` with the runs of ``base``; the last of these names the GPUs.
 
     A figure has changed if it moved by more than 5 % and the noise of the samples. Three or more runs tell how far runs
-    lie apart, and the noise between them counts instead. Figures of a GPU that others used are not compared.
+    lie apart, and the noise between them counts instead. RunFigures of a GPU that others used are not compared.
     """
     last, matched = base[-1]
     names = {gpu.uuid: called(gpu) for gpu, _ in matched.gpus}
@@ -98,13 +97,19 @@ def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) ->
         gpu, _, name = first
         subject = names.get(gpu, gpu or "")
         pairs.append(_Pair(subject, name, before, known, found, known.tolerated_for(found.samples)))
-    return Figures(
+    reasons = Counter[str]()
+    for report in (*(run for run, _ in base), second):
+        reasons.update(report.left_out)
+    left_out = (
+        Note(section="measurements", why=f"{_figures_are(count)} left out: {why}") for why, count in reasons.items()
+    )
+    return RunFigures(
         compared=tuple(map(_compared, pairs)),
         changes=tuple(_change(pair) for pair in pairs if pair.changed),
         notes=(
             *_only_in("first", len(gone)),
             *_only_in("second", new),
-            *_disturbed([*(run for run, _ in base), second]),
+            *left_out,
         ),
     )
 
@@ -117,15 +122,6 @@ def _as_first(key: _Key, matched: Match) -> _Key:
 def _only_in(place: str, count: int) -> Iterator[Note]:
     if count:
         yield Note(section="measurements", why=f"{_figures_are(count)} only in the {place} report")
-
-
-def _disturbed(reports: Iterable[Measured]) -> Iterator[Note]:
-    """Notes on the figures that are left out, for each reason."""
-    reasons = Counter[str]()
-    for report in reports:
-        reasons.update(report.left_out)
-    for why, count in reasons.items():
-        yield Note(section="measurements", why=f"{_figures_are(count)} left out: {why}")
 
 
 def _figures_are(count: int) -> str:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from envcheck.text.ranges import consecutive
+from envcheck.text.wrap import consecutive
 
 _UNUSUAL = re.compile(r"[\[\],\s\"]")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})(\D*)", re.DOTALL)

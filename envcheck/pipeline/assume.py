@@ -270,7 +270,7 @@ def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ..
 def _unknown_gpu(matrix: Matrix, stated: Component) -> Check | None:
     """The check for a GPU that the matrix does not know; None for one that it knows."""
     from envcheck.compat.question.reading import gpu_of  # noqa: PLC0415 - few assume anything
-    from envcheck.text.similar import did_you_mean  # noqa: PLC0415
+    from envcheck.text.wrap import did_you_mean  # noqa: PLC0415
 
     gpu, name = gpu_of(matrix, stated), stated.exact or ""
     if gpu is not None and gpu.capability in matrix.capability_rows:

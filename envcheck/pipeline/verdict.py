@@ -26,12 +26,11 @@ from envcheck.exitcode import ExitCode
 from envcheck.pipeline.grounds import grounds_of
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
-from envcheck.rules.facts.coverage import coverage
-from envcheck.rules.facts.driver import release_in
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.ignored import ignored
+from envcheck.rules.facts.machine import release_in
+from envcheck.rules.facts.measurements import coverage, only_measured
 from envcheck.rules.facts.measurements import headline as measured_headline
-from envcheck.rules.facts.measurements import only_measured
 from envcheck.rules.speed.siblings import across_gpus
 from envcheck.snapshot import Framework, Snapshot, frameworks_in, items_in
 

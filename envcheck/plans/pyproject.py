@@ -20,7 +20,7 @@ from envcheck.plans.kit.requirement import applies, entry, marker_of, open_part,
 from envcheck.plans.kit.sheet import Sheet, UnreadError
 from envcheck.plans.kit.tables import table_at, table_of, tables_of, text_of, texts_of
 from envcheck.snapshot import Planned
-from envcheck.text.toml_lines import Path, line_of, lines_of
+from envcheck.text.toml import Path, line_of, lines_of
 
 NAME = "pyproject.toml"
 

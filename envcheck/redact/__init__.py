@@ -41,11 +41,8 @@ def redact(report: Report, homes: Iterable[str] = ()) -> Report:
 
     safe = mask_secrets(report)
     names = Names(safe, homes)
-    return _without_host(rewritten(safe, Rewriting(cache(names.hide), names.hide_value)))
-
-
-def _without_host(report: Report) -> Report:
-    """The fields that are the host go whatever its name; within texts only a name that is not a common word does."""
+    report = rewritten(safe, Rewriting(cache(names.hide), names.hide_value))
+    # The fields that are the host go whatever its name; within texts only a name that is not a common word does.
     snapshot = report.snapshot
     if snapshot is not None and snapshot.platform is not None and snapshot.platform.host:
         platform = msgspec.structs.replace(snapshot.platform, host=HOST)

@@ -1,4 +1,7 @@
-"""Who and where: the names that a report holds, and the pseudonyms that stand for them."""
+"""Who and where: the names that a report holds, and the pseudonyms that stand for them.
+
+Users are found by the places where home folders lie, and replaced wherever they stand in a path.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,121 @@ import re
 from collections.abc import Iterable, Iterator
 
 from envcheck.checks import Report
-from envcheck.redact.addresses import Addresses
-from envcheck.redact.hosts import Hosts
-from envcheck.redact.users import Users
-from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL
-from envcheck.snapshot import Gpu
+from envcheck.redact.hosts import Addresses, Hosts
+from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, Rewriting, rewritten
+
+_SYSTEM = re.compile(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
+_NOBODY = frozenset(
+    (
+        *("root", "user", "users", "shared", "public", "common", "admin", "runner", "jenkins", "vagrant", "docker"),
+        *("ubuntu", "debian", "centos", "fedora", "ec2-user", "conda", "python", "torch", "cuda", "nvidia"),
+        *("data", "work", "src", "app", "home", "scratch", "projects", "envs", "local"),
+    )
+)
+"""Names that identify no person, or mean something else in a path: replaced only where a home folder must lie."""
+
+_STOP = r"/\\\s:;,'\"()<>|\[\]"
+_HOME = re.compile(
+    rf"""(?P<place>
+            /(?:home\d*|homes|people|scratch\d*|netscratch)/(?:(?:users|staff|students?|people|faculty)/)?
+            (?:[A-Za-z0-9]/)?
+          | [/\\]{{1,16}}[Uu]sers[/\\]{{1,16}} )
+        (?P<name>(?<=sers[/\\])[^{_STOP}]+(?:\x20[^{_STOP}]+){{0,3}}(?=[/\\]) | [^{_STOP}]+)""",
+    re.VERBOSE,
+)
+_PATH = re.compile(r"(?<![\w.~-])/[^\s:;,'\"()<>|\[\]]+")
+_CALLED = re.compile(
+    r"""(?:~|\buid=\d{1,10}\(|(?<![a-z])(?:user(?:_?name)?|logname|owner)["']?[ ]?[ =:][ ]?["']?)\Z""", re.IGNORECASE
+)
+"""What stands before the name of a user in what programs print."""
+_LONGEST_CALL = 24
+_TILDE = re.compile(r"(?:(?<=^~)|(?<=[\s:=\"'(]~))(?P<name>(?!user\d*/|root/)[A-Za-z_][\w-]{0,31})(?=/)")
+"""``~ada/x``; what pip leaves behind (``~orch``) has a slash before it, or none after."""
+_MAY_NAME = re.compile(r"[/\\@~]|uid=|user|logname|owner", re.IGNORECASE)
+"""Every text that may name a user has one of these."""
+_PSEUDONYM = re.compile(r"user\d*\Z")
+_PACKAGES = ("site-packages", "dist-packages", "lib", "pkgs")
+
+
+class Users:
+    """The users of one report and their pseudonyms: ``user``, ``user2`` …"""
+
+    def __init__(self, report: Report, homes: Iterable[str] = ()) -> None:
+        self._homes = tuple(home.rstrip("/") for home in homes if home.startswith("/") and home.count("/") > 1)
+        owners = [home.rpartition("/")[2] for home in self._homes]
+        judged = [found.key for found in report.environments if found.judged]
+        first = [*owners, *(name for key in judged for name in _names(key))]
+        self._known = _pseudonyms([*first, *sorted(_all_names(report))])
+        self._personal = {name: known for name, known in self._known.items() if name.lower() not in _NOBODY}
+        words = [name for name in self._personal if not _PSEUDONYM.match(name)]
+        words.sort(key=lambda name: (-len(name), name))
+        joined = "|".join(map(re.escape, words))
+        self._words = re.compile(rf"(?<![\w.-])(?:{joined})(?![\w-])") if words else None
+
+    def hide(self, text: str) -> str:
+        """``text`` with every user's name in it replaced."""
+        if _MAY_NAME.search(text) is None:
+            return text
+        for home in self._homes:
+            if home in text and _HOME.match(home) is None:
+                own = re.compile(rf"(?<![\w./~-]){re.escape(home)}(?![\w.-])")
+                text = own.sub(f"/home/{self._known[home.rpartition('/')[2]]}", text)
+        text = _TILDE.sub(lambda match: self._known.get(match["name"], "user"), _HOME.sub(self._at_home, text))
+        if self._words is None or self._words.search(text) is None:
+            return text
+        return _PATH.sub(self._in_path, self._words.sub(self._named, text))
+
+    def called(self, name: str) -> str:
+        """The pseudonym of the user ``name``, who need not have a home folder."""
+        return name if _PSEUDONYM.match(name) or name == "root" else self._known.get(name, "user")
+
+    def _at_home(self, match: re.Match[str]) -> str:
+        place = re.sub(r"/[A-Za-z0-9]/\Z", "/u/", match["place"])
+        return place + self._known.get(match["name"], "user")
+
+    def _named(self, match: re.Match[str]) -> str:
+        """``ada@``, ``~ada``, ``USER=ada`` and the like; within paths ``_in_path`` decides."""
+        before = match.string[max(0, match.start() - _LONGEST_CALL) : match.start()]
+        called = _CALLED.search(before) is not None or match.string.startswith("@", match.end())
+        return self._personal[match[0]] if called else match[0]
+
+    def _in_path(self, match: re.Match[str]) -> str:
+        if _SYSTEM.match(match[0]):
+            return match[0]
+        parts = match[0].split("/")
+        ends = min((parts.index(name) for name in _PACKAGES if name in parts), default=len(parts))
+        return "/".join([*(self._personal.get(part, part) for part in parts[:ends]), *parts[ends:]])
+
+
+def _names(text: str) -> Iterator[str]:
+    return (match["name"] for match in _HOME.finditer(text))
+
+
+def _all_names(report: Report) -> set[str]:
+    found: set[str] = set()
+
+    def look(text: str) -> str:
+        if "/" in text or "\\" in text:
+            found.update(_names(text))
+        return text
+
+    rewritten(report, Rewriting(look, lambda _, value: look(value)))
+    return found
+
+
+def _pseudonyms(names: Iterable[str]) -> dict[str, str]:
+    ordered = list(dict.fromkeys(names))
+    taken = {name for name in ordered if _PSEUDONYM.match(name)}
+    known = {name: name for name in taken}
+    number = 1
+    for name in ordered:
+        while (pseudonym := "user" if number == 1 else f"user{number}") in taken:
+            number += 1
+        if name not in known:
+            known[name] = pseudonym
+            taken.add(pseudonym)
+    return known
+
 
 _UUID = re.compile(r"(?<!\w)(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")
 _SHORTEST_SERIAL = 6
@@ -29,8 +142,17 @@ class Names:
         self._identities = dict(_identities(report))
         self._users = Users(report, homes)
         self._addresses = Addresses(report)
-        self._exact = _words([*self._identities, *filter(_distinctive, _hosts(report))])
-        self._others = Hosts(report, _hosts(report))
+        hosts = list(_hosts(report))
+        # A host can be replaced within texts where its name is distinctive: ``vm`` or ``torch`` may be just a word.
+        distinctive = [
+            host
+            for host in hosts
+            if len(host) >= _SHORTEST_HOST and _HOST_NAME.fullmatch(host) and not (host.isalpha() or host.isdigit())
+        ]
+        ordered = sorted({*self._identities, *distinctive}, key=lambda name: (-len(name), name))
+        words = "|".join(map(re.escape, ordered))
+        self._exact = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])") if ordered else None
+        self._others = Hosts(report, hosts)
 
     def hide(self, text: str) -> str:
         """``text`` with every name in it replaced."""
@@ -66,7 +188,9 @@ def _identities(report: Report) -> Iterator[tuple[str, str]]:
             if instance.uuid:
                 yield instance.uuid, _pseudonym(instance.uuid)
         if gpu.serial and len(gpu.serial) >= _SHORTEST_SERIAL:
-            yield gpu.serial, _serial(gpu, number)
+            # Named after the UUID: serial numbers are so few that a hash of one could be undone by trying all.
+            hidden = f"{SERIAL}{_pseudonym(gpu.uuid).rpartition('-')[2]}" if gpu.uuid else f"{SERIAL}{number}"
+            yield gpu.serial, gpu.serial if gpu.serial.startswith(SERIAL) else hidden
     told = [found for measured in report.measurements for found in (measured.gpu, measured.peer)]
     for uuid in (*told, *(run.gpu for run in report.probes)):
         if uuid and uuid.startswith(("GPU-", "MIG-")):
@@ -82,13 +206,6 @@ def _pseudonym(uuid: str) -> str:
     return f"{kind if kind in ('GPU', 'MIG') else 'GPU'}-{HIDDEN_GPU}{digest}"
 
 
-def _serial(gpu: Gpu, number: int) -> str:
-    """Named after the UUID: serial numbers are so few that a hash of one could be undone by trying all."""
-    if gpu.serial and gpu.serial.startswith(SERIAL):
-        return gpu.serial
-    return f"{SERIAL}{_pseudonym(gpu.uuid).rpartition('-')[2]}" if gpu.uuid else f"{SERIAL}{number}"
-
-
 def _hosts(report: Report) -> Iterator[str]:
     platform = report.snapshot.platform if report.snapshot else None
     for name in (report.host, platform.host if platform else None):
@@ -96,14 +213,3 @@ def _hosts(report: Report) -> Iterator[str]:
             yield name
             if "." in name:
                 yield name.partition(".")[0]
-
-
-def _distinctive(host: str) -> bool:
-    """Whether the name of a host can be replaced within texts: ``vm`` or ``torch`` there may be just a word."""
-    plain = _HOST_NAME.fullmatch(host) is not None and len(host) >= _SHORTEST_HOST
-    return plain and not host.isalpha() and not host.isdigit()
-
-
-def _words(names: Iterable[str]) -> re.Pattern[str] | None:
-    ordered = sorted(set(names), key=lambda name: (-len(name), name))
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, ordered))})(?![\w-])") if ordered else None

@@ -203,10 +203,6 @@ def _is_body(found: re.Match[str]) -> bool:
     return capitals > 1 and small > 1 and any(map(str.isdigit, line))
 
 
-def _without_body(found: re.Match[str]) -> str:
-    return MASK if _is_body(found) else found[0]
-
-
 def _plain(text: str) -> str:
     """In ASCII, where looking for something costs a fraction."""
     return text if text.isascii() else text.encode("ascii", "replace").decode()
@@ -230,7 +226,7 @@ def masked_value(name: str, value: str) -> str:
 
 def _masked(text: str) -> str:
     text = _PRIVATE.sub(rf"\1{MASK}", text)
-    text = _BODY.sub(_without_body, text)
+    text = _BODY.sub(lambda found: MASK if _is_body(found) else found[0], text)
     text = re.sub(_LOGIN, rf"\g<scheme>{MASK}@", text)
     text = re.sub(_ENCODED_LOGIN, rf"\g<scheme>{MASK}%40", text)
     text = re.sub(_CHANNEL, _in_channel, text)

@@ -8,8 +8,6 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_
 
 import msgspec
 
-# What stands for a name in a redacted report.
-
 HOST = "host"
 HOME = "/home/user"
 """The home folder of the report's first user."""
@@ -17,9 +15,6 @@ HIDDEN_GPU = "redacted-"
 """What the pseudonym of a GPU has after ``GPU-``."""
 IP = "ip-"
 SERIAL = "serial-"
-
-
-# Rewrite the texts of a record and of all that it holds.
 
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -74,7 +69,14 @@ def _value(value: Any, how: Rewriting) -> Any:
         items = tuple(_items(value, how))
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     if isinstance(value, dict):
-        entries = [(_key(key, how), _entry(key, inner, how)) for key, inner in value.items()]
+        entries = []
+        for key, inner in value.items():
+            if isinstance(inner, str):
+                hidden = how.change_named(key, inner)
+                new = inner if hidden == inner else hidden
+            else:
+                new = _value(inner, how)
+            entries.append((how.change(key) if how.everywhere and isinstance(key, str) else key, new))
         same = all(key == old and new is inner for (key, new), (old, inner) in zip(entries, value.items(), strict=True))
         return value if same else dict(entries)
     return value
@@ -83,15 +85,10 @@ def _value(value: Any, how: Rewriting) -> Any:
 def _items(items: tuple[Any, ...], how: Rewriting) -> list[Any]:
     if how.leaves is None or len(items) <= _FEW:
         return [_value(item, how) for item in items]
-    if len(items) <= _AT_ONCE and _left(items, how.leaves):
+    if len(items) <= _AT_ONCE and (encoded := as_json(items)) is not None and how.leaves(encoded):
         return list(items)
     middle = len(items) // 2
     return [*_items(items[:middle], how), *_items(items[middle:], how)]
-
-
-def _left(items: tuple[Any, ...], leaves: Callable[[str], bool]) -> bool:
-    encoded = as_json(items)
-    return encoded is not None and leaves(encoded)
 
 
 def as_json(record: Any) -> str | None:
@@ -100,17 +97,6 @@ def as_json(record: Any) -> str | None:
         return msgspec.json.encode(record).decode()
     except UnicodeEncodeError:
         return None
-
-
-def _key(key: Any, how: Rewriting) -> Any:
-    return how.change(key) if how.everywhere and isinstance(key, str) else key
-
-
-def _entry(key: str, value: Any, how: Rewriting) -> Any:
-    if not isinstance(value, str):
-        return _value(value, how)
-    new = how.change_named(key, value)
-    return value if new == value else new
 
 
 @cache

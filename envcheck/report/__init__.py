@@ -109,20 +109,18 @@ class Pages:
 
         Values that look secret are masked in every format.
         """
+        from envcheck.redact import mask_secrets, redact
+
         if form not in FORMATS:
             raise UsageError(f"there is no format {form!r}; choose from {', '.join(FORMATS)}")
         refuse_targets(form, len(self._report.targets))
         module = _module(form)
         shared = FORMATS[form].shared if options.redact is None else options.redact
-        text: str = module.render(self._fit_to_show(options.homes if shared else None), options)
-        return text
-
-    def _fit_to_show(self, homes: tuple[str, ...] | None) -> Report:
-        from envcheck.redact import mask_secrets, redact
-
+        homes = options.homes if shared else None
         if homes not in self._shown:
             self._shown[homes] = mask_secrets(self._report) if homes is None else redact(self._report, homes)
-        return self._shown[homes]
+        text: str = module.render(self._shown[homes], options)
+        return text
 
 
 def refuse_targets(form: str, number: int) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from envcheck.checks import Check, Location, Report
+from envcheck.checks import Location, Report
 from envcheck.report import Format, Options
-from envcheck.report.page.findings import Finding, Outline
+from envcheck.report.page.findings import Outline
 from envcheck.report.page.plain import explained, is_red, why_open
 from envcheck.text.clean import clean
 
@@ -29,39 +29,33 @@ _FINDINGS, _NAMED = 50, 20
 
 def render(report: Report, _options: Options) -> str:
     """``report`` as workflow commands, a line each; never none. Titles about a target begin with its name."""
-    return "".join(command for target, judged in report.by_target() for command in _commands(target, Outline(judged)))
-
-
-def _commands(target: str, outline: Outline) -> list[str]:
-    about = f"{target}: " if target else ""
-    return [*_verdict(about, outline.report), *_findings(about, outline), *_rest(about, outline)]
-
-
-def _verdict(about: str, report: Report) -> Iterator[str]:
-    if report.verdict == "unknown":
-        lines = [report.headline, *(f"to find out: {fact}" for fact in report.ask)]
-        yield _command("error", f"{about}no verdict", lines)
-    elif report.verdict == "pass":
-        yield _command("notice", f"{about}pass", [report.headline])
+    commands: list[str] = []
+    for target, judged in report.by_target():
+        about, outline = f"{target}: " if target else "", Outline(judged)
+        if judged.verdict == "unknown":
+            lines = [judged.headline, *(f"to find out: {fact}" for fact in judged.ask)]
+            commands.append(_command("error", f"{about}no verdict", lines))
+        elif judged.verdict == "pass":
+            commands.append(_command("notice", f"{about}pass", [judged.headline]))
+        commands += [*_findings(about, outline), *_rest(about, outline)]
+    return "".join(commands)
 
 
 def _findings(about: str, outline: Outline) -> Iterator[str]:
     for finding in outline.findings[:_FINDINGS]:
         kind: Kind = "error" if is_red(finding.lead, outline.report) else "warning"
-        follows = dict.fromkeys(found.rule for found in outline.consequences(finding))
-        for check in _places(finding):
-            lines = [*explained(check), *([f"consequences: {_named(follows)}"] if follows else [])]
+        follows = list(dict.fromkeys(found.rule for found in outline.consequences(finding)))
+        more = f" and {len(follows) - _NAMED} more" if len(follows) > _NAMED else ""
+        named = [f"consequences: {', '.join(follows[:_NAMED])}{more}"] if follows else []
+        # A check for each place in a file, or the first where none is about a file.
+        placed = [check for check in finding.checks if check.location]
+        for check in placed[:_FINDINGS] or finding.checks[:1]:
+            lines = [*explained(check), *named]
             title = check.title if check.location else finding.title
             yield _command(kind, f"{about}{title} [{check.rule}]", lines, check.location)
     left = len(outline.findings) - _FINDINGS
     if left > 0:
         yield _command("warning", f"{about}{left} more findings", ["the job's summary lists them"])
-
-
-def _places(finding: Finding) -> tuple[Check, ...]:
-    """The checks to show: one for each place in a file, or the first where none is about a file."""
-    placed = tuple(check for check in finding.checks if check.location)
-    return placed[:_FINDINGS] or finding.checks[:1]
 
 
 def _rest(about: str, outline: Outline) -> Iterator[str]:
@@ -76,11 +70,6 @@ def _rest(about: str, outline: Outline) -> Iterator[str]:
     ]
     if aside:
         yield _command("notice", f"{about}{len(aside)} ignored by policy", aside)
-
-
-def _named(rules: Iterable[str]) -> str:
-    names = list(rules)
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _command(kind: Kind, title: str, lines: Iterable[str], place: Location | None = None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import Check, Report
+from envcheck.checks import Report
 from envcheck.report import Format, Options
 from envcheck.report.page.plain import NO_FILE, explained, fingerprint, is_red, why_open
 from envcheck.text.clean import clean
@@ -41,15 +41,11 @@ def _entries(target: str, report: Report) -> Iterator[dict[str, Any]]:
         told = (check.title, *explained(check)[:2])
         text = why_open(check) if check.status == "unknown" else ". ".join(part.rstrip(".") for part in told)
         path, line = (check.location.file, check.location.line) if check.location else (NO_FILE, 1)
-        severity = _severity(check, report)
+        # GitLab knows info, minor, major, critical and blocker; the root cause of a failure is a blocker.
+        severity = "minor" if check.status == "warn" else "info"
+        if is_red(check, report) or check.status == "fail":
+            severity = "blocker" if check.id == report.primary_check else "critical"
         yield _record(f"{about}{text}", check.rule, f"{identity}{check.id}", severity, path, line or 1)
-
-
-def _severity(check: Check, report: Report) -> str:
-    """GitLab knows info, minor, major, critical and blocker; the root cause of a failure is a blocker."""
-    if is_red(check, report) or check.status == "fail":
-        return "blocker" if check.id == report.primary_check else "critical"
-    return "minor" if check.status == "warn" else "info"
 
 
 def _record(text: str, rule: str, identity: str, severity: str, path: str, line: int) -> dict[str, Any]:

@@ -12,17 +12,17 @@ from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.figures import figures
 from envcheck.report.markup.html import Markup, chip, document, join, link, tag, text
-from envcheck.report.page.essentials import distributions, made_at, made_by, versions
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
-from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.head import evidence_text
-from envcheck.report.page.stack import Row, stack_rows
+from envcheck.report.page.layout import ACTIONS, WHO, in_order, steps
+from envcheck.report.page.plain import distributions, made_at, made_by, versions
+from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
 from envcheck.report.page.targets import finding_rows, stated
 from envcheck.rules.facts.ignored import ignored
 from envcheck.snapshot.names import fact_name
-from envcheck.text.command import shell_line
+from envcheck.text.clean import shell_line
 
 FORMAT = Format(
     shows="a page in one file that loads nothing: the stack, findings, figures as bars",
@@ -54,7 +54,7 @@ def render(report: Report, _options: Options) -> str:
         [
             *_section("Targets", *_targets(report)),
             _verdict(outline),
-            *_section("The stack", _stack(report)),
+            *_section("The stack", tag("div", *_floors(report), class_="tower")),
             *_section("Findings", *_findings(outline)),
             *_section("Performance", *figures(report)),
             *_section("Details", *_details(report)),
@@ -117,42 +117,35 @@ def _verdict(outline: Outline) -> Markup:
     return tag("div", *parts, class_=f"card hero {report.verdict}")
 
 
-def _stack(report: Report) -> Markup:
-    """The highest floor on top, the GPU at the bottom."""
-    rows = stack_rows(report, _GPUS)
-    floors = [_stack_row(row) for row in reversed(_in_order(_labelled(rows)))]
-    return tag("div", *floors, tag("div", "each layer depends on those below it", class_="ground"), class_="tower")
+def _floors(report: Report) -> list[Markup]:
+    """The highest floor on top, the GPU at the bottom.
 
-
-def _labelled(rows: Sequence[Row]) -> list[Row]:
-    """Rows without a label continue the one above; in a tower each needs its own."""
-    named: list[Row] = []
-    for row in rows:
+    Rows without a label continue the one above; here each needs its own. The container, last in a list, stands between
+    the driver and what is in it.
+    """
+    named: list[StackRow] = []
+    for row in stack_rows(report, _GPUS):
         above = named[-1].label if named else ""
         label = row.label or ("GPU" if above == "GPU" else "Elsewhere")
-        named.append(Row(label, row.status, row.text))
-    return named
-
-
-def _in_order(rows: Sequence[Row]) -> list[Row]:
-    """From the ground up: the container, told last in a list, stands between the driver and what is in it."""
-    inside = [row for row in rows if row.label not in ("GPU", "Driver", "Container")]
-    return [
-        *(row for row in rows if row.label in ("GPU", "Driver")),
-        *(row for row in rows if row.label == "Container"),
-        *inside,
+        named.append(StackRow(label, row.status, row.text))
+    named.sort(key=lambda row: 0 if row.label in ("GPU", "Driver") else 1 if row.label == "Container" else 2)
+    floors = [
+        tag("div", tag("b", row.label), status_chip(row.status), tag("span", row.text), class_=f"floor {row.status}")
+        for row in reversed(named)
     ]
-
-
-def _stack_row(row: Row) -> Markup:
-    return tag("div", tag("b", row.label), status_chip(row.status), tag("span", row.text), class_=f"floor {row.status}")
+    return [*floors, tag("div", "each layer depends on those below it", class_="ground")]
 
 
 def _findings(outline: Outline) -> list[Markup]:
     """All but the one in the verdict."""
     first = 1 if outline.report.verdict in ("fail", "warn") else 0
     told = [*outline.findings[first:], *outline.unknowns, *outline.notes]
-    cards = [_card(finding, outline) for finding in told[:_ROWS]]
+    cards = []
+    for finding in told[:_ROWS]:
+        rule = tag("span", finding.rule, class_="rule")
+        head = tag("header", status_chip(finding.status), tag("h3", finding.title), rule)
+        inside = [head, _body(finding, outline), *_consequences(outline, finding)]
+        cards.append(tag("article", *inside, class_=f"card finding {finding.status}"))
     dead = [run for run in outline.report.probes if run.status in DIED]
     cards += [
         tag("article", status_chip("unknown"), " ", probe_sentence(run), class_="card finding unknown")
@@ -161,42 +154,33 @@ def _findings(outline: Outline) -> list[Markup]:
     return cards
 
 
-def _card(finding: Finding, outline: Outline) -> Markup:
-    head = tag(
-        "header", status_chip(finding.status), tag("h3", finding.title), tag("span", finding.rule, class_="rule")
-    )
-    parts = [head, _body(finding, outline), *_consequences(outline, finding)]
-    return tag("article", *parts, class_=f"card finding {finding.status}")
-
-
 def _body(finding: Finding, outline: Outline) -> Markup:
     check = finding.lead
     about = subject_line(finding.checks, outline.report)
+    fixes: list[Markup] = []
+    for each in {each.fixes: each for each in finding.checks}.values():
+        ordered = in_order(each)
+        if not ordered and each.action in ACTIONS:
+            fixes.append(tag("p", ACTIONS[each.action].capitalize()))
+        fixes += [part for way in ordered for step, fix in steps(way) for part in _fix(fix, step)]
+    seen = []
+    for found in check.evidence[:_ROWS]:
+        source = tag("span", f" ({found.source})", class_="meta") if found.source else Markup()
+        seen.append(tag("div", tag("span", evidence_text(found)), source))
+    sources = [
+        tag("p", link(source.title, source.address), tag("span", f" (read {source.read})" if source.read else ""))
+        for source in check.sources
+    ]
     told: list[tuple[str, list[Markup]]] = [
         ("about", [tag("p", about)] if about else []),
-        ("seen", [_evidence(check)] if check.evidence else []),
+        ("seen", seen),
         ("why", [tag("p", check.message)] if check.message.strip(" .") not in ("", check.title.strip(" .")) else []),
         ("lacks", [tag("p", ", ".join(fact_name(missing.fact) for missing in check.missing))] if check.missing else []),
-        ("fix", [part for each in {each.fixes: each for each in finding.checks}.values() for part in _fixes(each)]),
-        ("docs", _sources(check)),
+        ("fix", fixes),
+        ("docs", sources),
         ("rule", [tag("p", tag("code", f"envcheck rule {check.rule}"))]),
     ]
     return tag("dl", *(part for label, inside in told if inside for part in (tag("dt", label), tag("dd", *inside))))
-
-
-def _evidence(check: Check) -> Markup:
-    items = []
-    for found in check.evidence[:_ROWS]:
-        source = tag("span", f" ({found.source})", class_="meta") if found.source else Markup()
-        items.append(tag("div", tag("span", evidence_text(found)), source))
-    return join(items)
-
-
-def _fixes(check: Check) -> list[Markup]:
-    ordered = in_order(check)
-    if not ordered and check.action in ACTIONS:
-        return [tag("p", ACTIONS[check.action].capitalize())]
-    return [part for way in ordered for step, fix in steps(way) for part in _fix(fix, step)]
 
 
 def _fix(fix: Fix, step: str) -> Iterable[Markup]:
@@ -208,13 +192,6 @@ def _fix(fix: Fix, step: str) -> Iterable[Markup]:
         yield whole if len(line) <= _COMMAND else tag("p", f"(a command of {len(line):,} characters)")
     if fix.risk:
         yield tag("p", f"Risk: {fix.risk}", class_="risk")
-
-
-def _sources(check: Check) -> list[Markup]:
-    return [
-        tag("p", link(source.title, source.address), tag("span", f" (read {source.read})" if source.read else ""))
-        for source in check.sources
-    ]
 
 
 def _consequences(outline: Outline, finding: Finding) -> list[Markup]:

@@ -33,7 +33,14 @@ def render(report: Report, _options: Options) -> str:
         found = _counts(judged.checks, judged)
         if judged.verdict == "unknown" and not found["failures"] + found["errors"]:
             # No check that matters ran: that must not look like a run in which all passed.
-            suites.append(_no_verdict(prefix, judged))
+            told = _open("error", {"message": f"no verdict: {judged.headline}", "type": "unknown"})
+            suites += [
+                _open("testsuite", {"name": prefix, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}),
+                _open("testcase", {"classname": prefix, "name": "verdict", "time": "0"}),
+                f"{told}</error>",
+                "</testcase>",
+                "</testsuite>",
+            ]
             found = found | {"tests": found["tests"] + 1, "errors": 1}
         counts = {name: count + found[name] for name, count in counts.items()}  # Jenkins counts skipped ones by suite
     head = _open("testsuites", {"name": "envcheck", **counts, "time": f"{report.duration_s:.3f}"})
@@ -62,18 +69,6 @@ def _suite(name: str, checks: Sequence[Check], report: Report) -> str:
     )
 
 
-def _no_verdict(name: str, report: Report) -> str:
-    return "\n".join(
-        [
-            _open("testsuite", {"name": name, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}),
-            _open("testcase", {"classname": name, "name": "verdict", "time": "0"}),
-            f"{_open('error', {'message': f'no verdict: {report.headline}', 'type': 'unknown'})}</error>",
-            "</testcase>",
-            "</testsuite>",
-        ]
-    )
-
-
 def _counts(checks: Iterable[Check], report: Report) -> dict[str, int]:
     found = [_outcome(check, report) for check in checks]
     failures, errors, skipped = (found.count(outcome) for outcome in _OUTCOMES)
@@ -92,16 +87,12 @@ def _case(suite: str, check: Check, report: Report) -> str:
     outcome = _outcome(check, report)
     lines = [_open("testcase", {"classname": suite, "name": check.id, "time": "0"})]
     if outcome:
-        lines.append(f"{_open(outcome, {'message': _why(check), 'type': check.status})}{_body(check)}</{outcome}>")
+        why = why_open(check) if check.status in ("unknown", "skipped") else check.title
+        why = f"ignored by policy: {check.ignored.reason}" if check.ignored else why
+        lines.append(f"{_open(outcome, {'message': why, 'type': check.status})}{_body(check)}</{outcome}>")
     elif check.status in ("warn", "note"):
         lines.append(f"<system-out>{_text(f'{check.status}: {check.title}')}\n{_body(check)}</system-out>")
     return "\n".join([*lines, "</testcase>"])
-
-
-def _why(check: Check) -> str:
-    if check.ignored:
-        return f"ignored by policy: {check.ignored.reason}"
-    return why_open(check) if check.status in ("unknown", "skipped") else check.title
 
 
 def _body(check: Check) -> str:

@@ -5,18 +5,18 @@ Every text from the machine is cleaned, cut and escaped: it can make no heading,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from envcheck.checks import STATUSES, Check, Fix, Report, Status
+from envcheck.checks import STATUSES, Report, Status
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.html import is_page
 from envcheck.report.markup.markdown import block, code, fence, link, prose
-from envcheck.report.page.essentials import distributions, made_by, versions
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
-from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.head import evidence_text
+from envcheck.report.page.layout import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.pen import WORDS
+from envcheck.report.page.plain import distributions, made_by, versions
 from envcheck.report.page.stack import stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
@@ -48,22 +48,23 @@ def render(report: Report, options: Options) -> str:
     """``report`` as Markdown of less than 60,000 characters, which is what an issue takes."""
     outline = Outline(report)
     home = HOME if is_redacted(report) else options.home
+    stack = [
+        f"| {prose(row.label)} | {_ICONS[row.status]} {_WORDS[row.status]} | {prose(row.text)} |"
+        for row in stack_rows(report, _GPUS)
+    ]
     parts = [
         _verdict(outline),
         *_targets(report),
         *_cause(outline),
-        _stack(report),
+        "\n".join(["| | | |", "|---|---|---|", *stack]),
         *_findings(outline),
         *_folded("Versions", _versions(report)),
         *_folded(f"Checks: {count_text(report)}", _checks(report)),
         _footer(report),
     ]
-    return "\n\n".join(_with_tilde(part, home) for part in parts if part) + "\n"
-
-
-def _with_tilde(part: str, home: str) -> str:
-    """``~`` for the home folder, but in commands: a shell does not expand it within quotes."""
-    return part.replace(f"{home}/", "~/") if home and not part.startswith("```") else part
+    # ``~`` for the home folder, but in commands: a shell does not expand it within quotes.
+    shown = (part.replace(f"{home}/", "~/") if home and not part.startswith("```") else part for part in parts)
+    return "\n\n".join(filter(None, shown)) + "\n"
 
 
 def _verdict(outline: Outline) -> str:
@@ -94,17 +95,13 @@ def _targets(report: Report) -> list[str]:
     rows = finding_rows(shown)
     if rows and len(shown) > 1:
         names = " | ".join(code(target.name, 80) for target in shown)
-        told = [
-            f"| {code(row.rule, 80)} | {' | '.join(_cell(status) for status in row.statuses)} |"
-            for row in rows[:_FINDINGS]
-        ]
+        told = []
+        for row in rows[:_FINDINGS]:
+            cells = (f"{_ICONS[each]} {WORDS[each]}" if each else _ICONS["skipped"] for each in row.statuses)
+            told.append(f"| {code(row.rule, 80)} | {' | '.join(cells)} |")
         parts.append("\n".join([f"| finding | {names} |", "|---" * (len(shown) + 1) + "|", *told]))
     worst = report.worst
     return [*parts, *([f"The worst is {code(worst.name, 80)}:"] if worst and len(shown) > 1 else [])]
-
-
-def _cell(status: Status | None) -> str:
-    return f"{_ICONS[status]} {WORDS[status]}" if status else _ICONS["skipped"]
 
 
 def _cause(outline: Outline) -> list[str]:
@@ -118,45 +115,23 @@ def _cause(outline: Outline) -> list[str]:
     lines += [f"- about {code(about)}"] if about else []
     lines += [f"- seen: {code(evidence_text(found))}" for found in check.evidence[:_EVIDENCE]]
     lines += [f"- why: {prose(check.message)}"] if check.message.strip(" .") not in ("", check.title) else []
-    return ["\n".join(lines), *_fixes(check), *_documented(check), *_consequences(outline, finding)]
-
-
-def _fixes(check: Check) -> list[str]:
+    parts = ["\n".join(lines)]
     ordered = in_order(check)
-    if not ordered:
-        action = ACTIONS.get(check.action)
-        return [f"**Fix:** {action}"] if action else []
-    return [part for way in ordered[:_FIXES] for step, fix in steps(way) for part in _fix(fix, step)]
-
-
-def _fix(fix: Fix, step: str) -> list[str]:
-    words = prose(f"{step}{WHO[fix.who]}{fix.text}")
-    risk = f" (risk: {prose(fix.risk)})" if fix.risk else ""
-    return [f"**Fix:** {words}{risk}", *([fence(fix.command, _LONGEST_COMMAND)] if fix.command else [])]
-
-
-def _documented(check: Check) -> list[str]:
+    if not ordered and check.action in ACTIONS:
+        parts.append(f"**Fix:** {ACTIONS[check.action]}")
+    for way in ordered[:_FIXES]:
+        for step, fix in steps(way):
+            risk = f" (risk: {prose(fix.risk)})" if fix.risk else ""
+            parts.append(f"**Fix:** {prose(f'{step}{WHO[fix.who]}{fix.text}')}{risk}")
+            parts += [fence(fix.command, _LONGEST_COMMAND)] if fix.command else []
     links = [link(source.title, source.address) for source in check.sources if is_page(source.address)]
-    return [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
-
-
-def _consequences(outline: Outline, finding: Finding) -> list[str]:
-    follows = outline.consequences(finding)
-    if not follows:
-        return []
-    return ["Consequences:\n" + "\n".join(_item(found) for found in follows[:_FINDINGS])]
+    parts += [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
+    follows = outline.consequences(finding)[:_FINDINGS]
+    return [*parts, *(["Consequences:\n" + "\n".join(map(_item, follows))] if follows else [])]
 
 
 def _item(finding: Finding) -> str:
     return f"- {_ICONS[finding.status]} {_WORDS[finding.status]}: {prose(finding.title)} {code(finding.rule)}"
-
-
-def _stack(report: Report) -> str:
-    rows = [
-        f"| {prose(row.label)} | {_ICONS[row.status]} {_WORDS[row.status]} | {prose(row.text)} |"
-        for row in stack_rows(report, _GPUS)
-    ]
-    return "\n".join(["| | | |", "|---|---|---|", *rows])
 
 
 def _findings(outline: Outline) -> list[str]:
@@ -200,11 +175,7 @@ def _checks(report: Report) -> str:
 def _names(report: Report, status: Status, label: str) -> str:
     rules: Sequence[str] = list(dict.fromkeys(check.rule for check in report.checks if check.status == status))
     more = f" and {len(rules) - 2 * _ROWS} more" if len(rules) > 2 * _ROWS else ""
-    return f"{label}: {_listed(rules[: 2 * _ROWS])}{more}" if rules else ""
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(code(name, 80) for name in names)
+    return f"{label}: {', '.join(code(name, 80) for name in rules[: 2 * _ROWS])}{more}" if rules else ""
 
 
 def _footer(report: Report) -> str:

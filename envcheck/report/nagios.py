@@ -26,7 +26,17 @@ _TEXT, _RULES = 300, 5
 def render(report: Report, _options: Options) -> str:
     """``report`` in one line of less than 1,000 characters."""
     _, word = _STATES[_state(report)]
-    return f"ENVCHECK {word} - {_text(report)} | {_performance(report)}\n"
+    rules = list(dict.fromkeys(finding.rule for finding in Outline(report).findings))
+    also = [f"+{len(rules) - _RULES} more"] if len(rules) > _RULES else []
+    told = f"{report.headline} [{', '.join([*rules[:_RULES], *also])}]" if rules else report.headline
+    text = one_line(told, _TEXT).replace("|", "/")  # a bar would begin the performance data
+    # 'label'=value[unit];warn;crit;min: the number of checks by status, and the time that it took.
+    counts = dict.fromkeys(STATUSES, 0)
+    for check in report.checks:
+        counts[check.status] += not check.ignored
+    limits = {"warn": "0", "fail": ";0"}
+    data = [f"{status}={count};{limits.get(status, '')}".rstrip(";") for status, count in counts.items()]
+    return f"ENVCHECK {word} - {text} | {' '.join(data)} time={report.duration_s:.3f}s\n"
 
 
 def exit_status(report: Report) -> int:
@@ -36,20 +46,3 @@ def exit_status(report: Report) -> int:
 
 def _state(report: Report) -> str:
     return "unknown" if report.exit_code == ExitCode.INTERRUPTED else report.verdict
-
-
-def _text(report: Report) -> str:
-    rules = list(dict.fromkeys(finding.rule for finding in Outline(report).findings))
-    also = [f"+{len(rules) - _RULES} more"] if len(rules) > _RULES else []
-    told = f"{report.headline} [{', '.join([*rules[:_RULES], *also])}]" if rules else report.headline
-    return one_line(told, _TEXT).replace("|", "/")  # a bar would begin the performance data
-
-
-def _performance(report: Report) -> str:
-    """``'label'=value[unit];warn;crit;min``: the number of checks by status, and the time that it took."""
-    counts = dict.fromkeys(STATUSES, 0)
-    for check in report.checks:
-        counts[check.status] += not check.ignored
-    limits = {"warn": "0", "fail": ";0"}
-    told = [f"{status}={count};{limits.get(status, '')}".rstrip(";") for status, count in counts.items()]
-    return " ".join([*told, f"time={report.duration_s:.3f}s"])

@@ -25,17 +25,12 @@ MOST_BYTES = 80
 def render(report: Report, _options: Options) -> str:
     """``report`` as one message: the rule that found the root cause, then its headline."""
     rule = f"{report.primary}: " if report.primary else ""
-    return _cut(clean(rule + report.headline[: 2 * MOST_BYTES])) + "\n"
+    text = clean(rule + report.headline[: 2 * MOST_BYTES])
+    if len(text.encode()) > MOST_BYTES:
+        text = text.encode()[: MOST_BYTES - 3].decode(errors="ignore") + "…"
+    return text + "\n"
 
 
 def exit_status(report: Report) -> int:
     """The status of a custom plugin."""
     return {int(ExitCode.OK): 0, int(ExitCode.FOUND): 1}.get(report.exit_code, 2)
-
-
-def _cut(text: str) -> str:
-    """``text`` within ``MOST_BYTES`` of UTF-8."""
-    encoded = text.encode()
-    if len(encoded) <= MOST_BYTES:
-        return text
-    return encoded[: MOST_BYTES - 3].decode(errors="ignore") + "…"

@@ -12,7 +12,6 @@ from datetime import datetime, timezone
 from envcheck.checks import STATUSES, Check, Report
 from envcheck.report import Format, Options
 from envcheck.rules.facts.measurements import measurement_key
-from envcheck.snapshot import Measurement
 from envcheck.text.clean import clean
 
 FORMAT = Format(
@@ -81,14 +80,13 @@ def _figures(report: Report) -> list[str]:
     parts = []
     for unit, name in _UNITS.items():
         found = [each for each in report.measurements if each.unit == unit and each.value is not None]
-        samples = [(_measured(each, numbers), each.value or 0.0) for each in found[:_MOST]]
+        samples = []
+        for each in found[:_MOST]:
+            uuid = each.gpu or ""
+            labels = {"figure": measurement_key(each), "gpu": numbers.get(uuid, ""), "uuid": uuid}
+            samples.append((labels, each.value or 0.0))
         parts.append(_metric(f"measured_{name}", f"Measured figures in {unit}.", samples))
     return parts
-
-
-def _measured(measured: Measurement, numbers: Mapping[str, str]) -> dict[str, str]:
-    uuid = measured.gpu or ""
-    return {"figure": measurement_key(measured), "gpu": numbers.get(uuid, ""), "uuid": uuid}
 
 
 def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:
@@ -99,10 +97,6 @@ def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> st
 
 
 def _labels(labels: Labels) -> str:
-    told = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items() if value)
-    return f"{{{told}}}" if told else ""
-
-
-def _escaped(text: str) -> str:
-    shown = clean(text[:_LABEL])
-    return shown.replace("\\", "\\\\").replace('"', '\\"')
+    shown = {name: clean(value[:_LABEL]).replace("\\", "\\\\").replace('"', '\\"') for name, value in labels.items()}
+    pairs = ",".join(f'{name}="{value}"' for name, value in shown.items() if labels[name])
+    return f"{{{pairs}}}" if pairs else ""

@@ -30,13 +30,12 @@ _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 def render(report: Report, _options: Options) -> str:
     """``report`` as a log of one run, or of one for each target: its name is the category of code scanning."""
-    runs = [_run(judged) | _category(target) for target, judged in report.by_target()]
+    runs = []
+    for target, judged in report.by_target():
+        # GitHub refuses two runs of one category, which is what stands before the last slash.
+        category = {"automationDetails": {"id": f"envcheck/{_text(target).replace('/', '-')}/"}} if target else {}
+        runs.append(_run(judged) | category)
     return msgspec.json.format(encode({"$schema": SCHEMA, "version": "2.1.0", "runs": runs}), indent=2) + "\n"
-
-
-def _category(target: str) -> dict[str, Any]:
-    """GitHub refuses two runs of one category, which is what stands before the last slash."""
-    return {"automationDetails": {"id": f"envcheck/{_text(target).replace('/', '-')}/"}} if target else {}
 
 
 def _run(report: Report) -> dict[str, Any]:
@@ -75,11 +74,12 @@ def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
     aside = {}
     if check.ignored:
         aside = {"suppressions": [{"kind": "external", "justification": _text(check.ignored.reason)}]}
+    message = "\n".join(filter(None, map(_text, (check.title, *explained(check)))))
     return {
         "ruleId": _text(check.rule),
         "ruleIndex": place,
         "level": level,
-        "message": {"text": _message(check)},
+        "message": {"text": message[:_LONGEST] or "envcheck"},
         "locations": [_location(check)],
         "partialFingerprints": {"envcheckCheck/v1": fingerprint(check.id)},
         **aside,
@@ -87,17 +87,16 @@ def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
     }
 
 
-def _message(check: Check) -> str:
-    lines = [_text(line) for line in (check.title, *explained(check))]
-    return "\n".join(line for line in lines if line)[:_LONGEST] or "envcheck"
-
-
 def _location(check: Check) -> dict[str, Any]:
     file = check.location.file if check.location else ""
     line = check.location.line if check.location else None
+    # A relative reference, or an absolute path with the scheme ``file``.
+    name = (file or NO_FILE)[:_PATH].encode(errors="backslashreplace")
+    quoted = "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name)
+    uri = f"file:///{quoted.lstrip('/')}" if quoted.startswith("/") else quoted.removeprefix("./")
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": _uri(file or NO_FILE)},
+            "artifactLocation": {"uri": uri},
             "region": {"startLine": line if line and line > 0 else 1},
         },
         "logicalLocations": [{"fullyQualifiedName": _text(check.subject.key) or "machine", "kind": "resource"}],
@@ -125,10 +124,3 @@ def _properties(**texts: str) -> dict[str, str]:
 
 def _text(text: str) -> str:
     return clean(text[:_LONGEST])
-
-
-def _uri(path: str) -> str:
-    """A relative reference, or an absolute path with the scheme ``file``."""
-    name = path[:_PATH].encode(errors="backslashreplace")
-    quoted = "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name)
-    return f"file:///{quoted.lstrip('/')}" if quoted.startswith("/") else quoted.removeprefix("./")

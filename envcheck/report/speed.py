@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.checks import AcrossGpus, Check, Report
+from envcheck.checks import Check, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.tail import count_text
-from envcheck.rules.facts.coverage import coverage, numbers
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
     LOOSE,
     checks_of_figures,
+    coverage,
     figures_of,
     measurement_key,
     measurement_name_among,
     not_run,
+    numbers,
     percent,
     processor_figures,
     quantity,
@@ -94,25 +95,21 @@ def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
     place = 2 + _NAME + 1
     yield (Span(title, "title"), Span(" " * (place - len(title)) + "difference, slowest and fastest", "dim"))
     for found in sorted(apart, key=lambda found: -found.difference):
-        yield _apart(found, pen)
+        # `` 30%  GPU 1: 576 of 823 TFLOP/s``
+        compared = [gpu for gpu in found.gpus if gpu.why_not is None]
+        slowest = max(compared, key=lambda gpu: gpu.slower or 0.0, default=None)
+        low, high = quantity(found.low, found.unit), quantity(found.high, found.unit)
+        own, best = (high, low) if found.unit == "s" else (low, high)
+        value, _, unit = own.partition(" ")
+        shown = value if best.endswith(f" {unit}") else own
+        name = f"  {pen.clip(found.title, _NAME):<{_NAME}} "
+        told = f"{found.difference:>4.0%}  GPU {slowest.gpu if slowest else '?'}: {shown} of {best}"
+        straggles = any(gpu.straggles for gpu in compared)
+        yield (Span(name), Span(pen.clip(told, pen.width - len(name)), "warn" if straggles else ""))
     same = len(report.across_gpus) - len(apart)
     if same:
         more = " more" if apart else ""
         yield (Span(f"  {plural(same, 'figure')}{more} within {_APART:.0%}", "dim"),)
-
-
-def _apart(found: AcrossGpus, pen: Pen) -> Line:
-    """`` 30%  GPU 1: 576 of 823 TFLOP/s``."""
-    compared = [gpu for gpu in found.gpus if gpu.why_not is None]
-    slowest = max(compared, key=lambda gpu: gpu.slower or 0.0, default=None)
-    low, high = quantity(found.low, found.unit), quantity(found.high, found.unit)
-    own, best = (high, low) if found.unit == "s" else (low, high)
-    value, _, unit = own.partition(" ")
-    shown = value if best.endswith(f" {unit}") else own
-    name = f"  {pen.clip(found.title, _NAME):<{_NAME}} "
-    told = f"{found.difference:>4.0%}  GPU {slowest.gpu if slowest else '?'}: {shown} of {best}"
-    straggles = any(gpu.straggles for gpu in compared)
-    return (Span(name), Span(pen.clip(told, pen.width - len(name)), "warn" if straggles else ""))
 
 
 def _processor(report: Report, pen: Pen) -> Iterable[Line]:
@@ -175,8 +172,13 @@ def _remarks(measured: Measurement, check: Check | None, before: tuple[float, in
     """The share of the ceiling, and what is remarkable: what was expected, the speed as a share of that in earlier
     runs, or how far the samples lie apart.
     """
-    loose = spread(measured.samples)
-    share, low = _share(check), _expected(check)
+    loose, low = spread(measured.samples), ""
+    figure = check.figure if check else None
+    share = percent(figure.share) if figure and figure.share is not None else ""
+    if check and figure and figure.share is not None and figure.expected_low is not None:
+        # The least share that was expected, of a figure below it or above the ceiling.
+        odd = figure.share < figure.expected_low or check.status == "unknown"
+        low = percent(figure.expected_low) if odd else ""
     parts = [f"  {share:>{_SHARE}}"]
     if low and check is not None and check.status != "pass":
         parts.append(f"  expected {low}")
@@ -187,21 +189,6 @@ def _remarks(measured: Measurement, check: Check | None, before: tuple[float, in
     elif loose > LOOSE:
         parts.append(f"  spread {loose:.0%}")
     return "".join(parts).rstrip()
-
-
-def _share(check: Check | None) -> str:
-    """``77%``; empty where it was not judged by a ceiling."""
-    figure = check.figure if check else None
-    return percent(figure.share) if figure and figure.share is not None else ""
-
-
-def _expected(check: Check | None) -> str:
-    """``67%``, the least share that was expected, of a figure below it or above the ceiling."""
-    figure = check.figure if check else None
-    if check is None or figure is None or figure.share is None or figure.expected_low is None:
-        return ""
-    above = check.status == "unknown"
-    return percent(figure.expected_low) if figure.share < figure.expected_low or above else ""
 
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:

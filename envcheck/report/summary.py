@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from envcheck.checks import Check, Fix, Report, Target, ways
+from envcheck.checks import Check, Report, ways
 from envcheck.report import Format, Options
 from envcheck.text.encode import encode
 from envcheck.text.inert import inert
@@ -40,10 +40,18 @@ def render(report: Report, _options: Options) -> str:
 def _line(report: Report, shown: Sequence[dict[str, Any]], total: int) -> str:
     assumed = {_cut(name, _NAME): _cut(value, _NAME) for name, value in list(report.assumed.items())[:_MOST_LISTED]}
     ask = [_cut(fact, _NAME) for fact in report.ask[:_MOST_LISTED]]
-    targets = [_target(target) for target in report.targets[:_MOST_LISTED]]
+    targets = [
+        {
+            "name": _cut(target.name, _NAME),
+            "verdict": target.verdict,
+            "primary": None if target.primary is None else _cut(target.primary, _NAME),
+        }
+        for target in report.targets[:_MOST_LISTED]
+    ]
+    tool = {"name": report.tool.name, "version": report.tool.version, "matrix": report.tool.matrix}
     content = {
         "schema_version": _cut(report.schema_version, _NAME),
-        "tool": {name: _cut(value, _NAME) for name, value in _tool(report).items()},
+        "tool": {name: _cut(value, _NAME) for name, value in tool.items()},
         "created": _cut(report.created, _NAME),
         "duration_s": report.duration_s,
         "host": None if report.host is None else _cut(report.host, _NAME),
@@ -67,18 +75,6 @@ def _line(report: Report, shown: Sequence[dict[str, Any]], total: int) -> str:
     return inert(encode(content), "json") + "\n"
 
 
-def _target(target: Target) -> dict[str, Any]:
-    return {
-        "name": _cut(target.name, _NAME),
-        "verdict": target.verdict,
-        "primary": None if target.primary is None else _cut(target.primary, _NAME),
-    }
-
-
-def _tool(report: Report) -> dict[str, str]:
-    return {"name": report.tool.name, "version": report.tool.version, "matrix": report.tool.matrix}
-
-
 def _in_order(report: Report) -> list[Check]:
     """The checks to tell: the primary one, causes before consequences, each rule before any for a further subject."""
     told = [check for check in report.checks if check.status in _TOLD and not check.ignored]
@@ -92,6 +88,14 @@ def _in_order(report: Report) -> list[Check]:
 
 
 def _check(check: Check) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = []
+    for fix in ways(check.fixes)[0] if check.fixes else ():
+        # Half a command can do harm: it is shown whole or not at all.
+        whole = len(inert(encode(fix.command), "json").encode()) <= _COMMAND
+        command = fix.command if whole and fix.command else None
+        steps.append({"text": _cut(fix.text, _TEXT), "command": command, "who": fix.who})
+    if len(steps) > 1:
+        steps[0]["then"] = steps[1:]
     return {
         "id": _cut(check.id, _TEXT),
         "rule": _cut(check.rule, _NAME),
@@ -99,20 +103,8 @@ def _check(check: Check) -> dict[str, Any]:
         "title": _cut(check.title, _TEXT),
         "message": _cut(check.message, _MESSAGE),
         "explained_by": None if check.explained_by is None else _cut(check.explained_by, _TEXT),
-        "fix": _alternative(ways(check.fixes)[0]) if check.fixes else None,
+        "fix": steps[0] if steps else None,
     }
-
-
-def _alternative(way: Sequence[Fix]) -> dict[str, Any]:
-    """The first step, and those that must follow it."""
-    first, *rest = map(_fix, way)
-    return {**first, "then": rest} if rest else first
-
-
-def _fix(fix: Fix) -> dict[str, Any]:
-    # Half a command can do harm: it is shown whole or not at all.
-    whole = len(inert(encode(fix.command), "json").encode()) <= _COMMAND
-    return {"text": _cut(fix.text, _TEXT), "command": fix.command if whole and fix.command else None, "who": fix.who}
 
 
 def _cut(text: str, most: int) -> str:

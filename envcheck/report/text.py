@@ -9,7 +9,7 @@ from envcheck.checks import Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines, other_lines
-from envcheck.report.page.layout import LINES, ROOMS, Room
+from envcheck.report.page.layout import LINES, ROOMS
 from envcheck.report.page.pen import Line, Pen, screen_rows
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import judged_environment
@@ -33,24 +33,16 @@ def render(report: Report, options: Options) -> str:
         return pen.show([*targets, *verbose_lines(outline, pen)])
     if options.quiet:
         return pen.show([*targets, *head_lines(outline, pen, ROOMS[1])])
-    return pen.show([*targets, *_page(outline, pen)])
-
-
-def _page(outline: Outline, pen: Pen) -> list[Line]:
     for room in ROOMS:
-        page = _lay_out(outline, pen, room)
+        page = [
+            *head_lines(outline, pen, room),
+            *other_lines(outline, pen, room),
+            *stack_lines(report, pen, room, place_told=names_environment(outline)),
+            *tail_lines(report, pen, room),
+        ]
         if screen_rows(page, pen.width) <= LINES:
             break
-    return page
-
-
-def _lay_out(outline: Outline, pen: Pen, room: Room) -> list[Line]:
-    return [
-        *head_lines(outline, pen, room),
-        *other_lines(outline, pen, room),
-        *stack_lines(outline.report, pen, room, place_told=names_environment(outline)),
-        *tail_lines(outline.report, pen, room),
-    ]
+    return pen.show([*targets, *page])
 
 
 def names_environment(outline: Outline) -> bool:

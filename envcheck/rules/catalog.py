@@ -11,7 +11,7 @@ from envcheck.checks import LAYERS
 from envcheck.errors import UsageError
 from envcheck.rules.api import Rule
 from envcheck.rules.problems import rules_without_function
-from envcheck.text.similar import did_you_mean
+from envcheck.text.wrap import did_you_mean
 
 
 @cache

@@ -1,9 +1,14 @@
-"""Make foreign text safe to print: a machine, a package or a saved report may try to speak to the terminal."""
+"""Make foreign text safe to print: a machine, a package or a saved report may try to speak to the terminal.
+
+And a command as one line that a shell reads back exactly.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 _MOST_MARKS = 3
@@ -102,3 +107,27 @@ def _kind(character: str) -> tuple[bool, bool]:
     category, code = unicodedata.category(character), ord(character)
     hidden = category.startswith("C") or category in ("Zl", "Zp") or (category == "Zs" and character != " ")
     return hidden or code in _INVISIBLE or 0xE0100 <= code <= 0xE01EF, category in ("Mn", "Me")
+
+
+def shell_line(argv: Sequence[str], *, ascii_only: bool = False) -> str:
+    """``argv`` quoted for a POSIX shell; an argument with unprintable characters in bash's ``$'…'`` form."""
+    return " ".join(
+        shlex.quote(argument)
+        if clean(argument, ascii_only=ascii_only) == argument
+        else f"$'{''.join(map(_escaped, argument))}'"
+        for argument in argv
+    )
+
+
+def _escaped(character: str) -> str:
+    """A character within ``$'…'``."""
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isascii() and character.isprintable():
+        return character
+    # Bytes, not code points: \u is read by the shell's locale, and a file name need not be valid text.
+    try:
+        encoded = character.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        encoded = character.encode("utf-8", "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in encoded)

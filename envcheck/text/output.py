@@ -25,29 +25,27 @@ _HEAD = 4096
 """Bytes of a file that tell what it is."""
 
 
-class Target(msgspec.Struct, frozen=True):
+class OutputTarget(msgspec.Struct, frozen=True):
     """A file to write, and the format to write it in."""
 
     format: str
     path: Path
 
 
-def parse_targets(texts: Sequence[str] | None, formats: Collection[str]) -> tuple[Target, ...]:
+def parse_targets(texts: Sequence[str] | None, formats: Collection[str]) -> tuple[OutputTarget, ...]:
     """Read ``FORMAT:FILE`` and make sure, before any work is done, that each file can be written."""
-    targets = tuple(_target(text, formats) for text in texts or ())
+    targets: list[OutputTarget] = []
+    for text in texts or ():
+        form, colon, name = text.partition(":")
+        if not colon or not name or form not in formats:
+            raise UsageError(f"-o {text}: write FORMAT:FILE with a format of {', '.join(sorted(formats))}")
+        targets.append(OutputTarget(form, writable(name, f"-o {text}")))
     for number, target in enumerate(targets):
         if _descriptor(target.path) is not None or (target.path.exists() and not target.path.is_file()):
             continue  # an open file, a device or a pipe takes one report after the other
         if target.path.absolute() in {other.path.absolute() for other in targets[:number]}:
             raise UsageError(f"-o {target.format}:{target.path}: another -o writes that file too; name another file")
-    return targets
-
-
-def _target(text: str, formats: Collection[str]) -> Target:
-    form, colon, name = text.partition(":")
-    if not colon or not name or form not in formats:
-        raise UsageError(f"-o {text}: write FORMAT:FILE with a format of {', '.join(sorted(formats))}")
-    return Target(form, writable(name, f"-o {text}"))
+    return tuple(targets)
 
 
 def writable(name: str, asked: str) -> Path:

@@ -1,9 +1,12 @@
-"""Columns: how wide a text is on a terminal, cutting it and breaking it into lines. Takes cleaned text only."""
+"""Columns: how wide a text is on a terminal, cutting it and breaking it into lines. Takes cleaned text only.
+
+And numbers as ranges, and the name that is spelled nearest.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 
@@ -76,3 +79,33 @@ def _split(text: str, columns: int) -> tuple[str, str]:
         if used > columns:
             return text[:place], text[place:]
     return text, ""
+
+
+def consecutive(numbers: Iterable[int]) -> list[list[int]]:
+    """Ascending numbers, those that follow each other together."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+def ranges(numbers: Iterable[int]) -> list[str]:
+    """``[0, 1, 2, 5]`` as ``["0-2", "5"]``."""
+    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in consecutive(numbers)]
+
+
+_LIKENESS = 0.6
+"""Least likeness, of 1, to be offered; difflib's own default."""
+_LONGEST = 80
+"""Characters of a word that is compared: the time grows with their square."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``: did you mean 'check'?``, to follow a sentence; empty where no known name is spelled like ``word``."""
+    from difflib import get_close_matches  # noqa: PLC0415  only a misspelled name needs it
+
+    near = get_close_matches(word[:_LONGEST].lower(), tuple(known), 1, _LIKENESS)
+    return f": did you mean {near[0]!r}?" if near else ""

@@ -26,11 +26,10 @@ from textual.widgets import OptionList
 from envcheck.errors import EnvcheckError
 from envcheck.pipeline.warm_up import WarmUp
 from envcheck.report import Options
-from envcheck.report.page.essentials import made_at
 from envcheck.report.page.pen import Pen
-from envcheck.tui import keys
-from envcheck.tui.screens.overview import Overview
-from envcheck.tui.tabs import Tabs
+from envcheck.report.page.plain import made_at
+from envcheck.tui.screens.overview import OverviewTab
+from envcheck.tui.tabs import COMMANDS, KEY_BINDINGS, Tabs
 from envcheck.tui.widgets.base import KeyFooter, MainScreen, StatusText, draw_scrollbars
 from envcheck.tui.widgets.paint import THEMES, first_theme
 from envcheck.tui.windows import WindowedApp
@@ -55,7 +54,6 @@ _WARM_UP = (
     "screens.whatif",
     "screens.facts",
     "widgets.choices",
-    "widgets.detail",
 )
 """Modules that only other tabs and windows need; a thread imports them once there is a report to read."""
 _FIRST_SCREEN = 0.05
@@ -69,7 +67,7 @@ class EnvcheckApp(WindowedApp):
 
     CSS_PATH = "envcheck.tcss"
     TITLE = "envcheck"
-    BINDINGS: ClassVar[list[BindingType]] = keys.BINDINGS
+    BINDINGS: ClassVar[list[BindingType]] = KEY_BINDINGS
 
     def __init__(
         self,
@@ -155,8 +153,6 @@ class EnvcheckApp(WindowedApp):
         with suppress(EnvcheckError):  # the details are complete without it
             self.tabs.overview.set_rule_pages(await self.client.ask("rule_pages", names), self.paint)
 
-    # Sessions
-
     def _begin(
         self, activity: str, change: Callable[[Request], Request] | None = None, keep: Iterable[str] | None = ()
     ) -> None:
@@ -238,8 +234,6 @@ class EnvcheckApp(WindowedApp):
             words = "  ".join(filter(None, parts))
         self._top.show(Text.assemble(("envcheck  ", "bold"), Pen(self._page_options).text(words)))
 
-    # Messages of the widgets
-
     def on_resize(self, event: Resize) -> None:
         for widget in (*self.screen_stack, self.tabs.overview):
             widget.set_class(event.size.height < _TIGHT, "-tight")
@@ -248,7 +242,7 @@ class EnvcheckApp(WindowedApp):
         if event.option_list.is_attached:  # the message comes late when the application closes at once
             self.tabs.overview.show_detail(self.paint)
 
-    def on_overview_selected(self, event: Overview.Selected) -> None:
+    def on_overview_tab_selected(self, event: OverviewTab.Selected) -> None:
         if self.report is not None:
             from envcheck.tui.screens.pages import finding_lines
 
@@ -258,8 +252,6 @@ class EnvcheckApp(WindowedApp):
 
     def on_speed_requested(self) -> None:
         self.action_bench(full=False)
-
-    # Keys
 
     def action_tab(self, name: str) -> None:
         self.tabs.go_to(name)
@@ -389,7 +381,7 @@ class EnvcheckApp(WindowedApp):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: what the keys do, and what Textual offers."""
-        for title, description, action in keys.COMMANDS:
+        for title, description, action in COMMANDS:
             yield SystemCommand(title, description, partial(self.run_action, action))
         yield from (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
 

@@ -1,4 +1,7 @@
-"""The four tabs. Each is built when it first comes to the front, and filled when the report has changed since."""
+"""The four tabs, and what keys do: the bindings, the page of keys, and the command palette.
+
+A tab is built when it first comes to the front, and filled when the report has changed since.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.widgets import Input, TabbedContent, TabPane
 
 from envcheck.report import Options
-from envcheck.tui.screens.overview import Overview
+from envcheck.tui.screens.overview import OverviewTab
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.client import Client
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
-    from envcheck.tui.screens.facts import Facts
+    from envcheck.tui.screens.facts import FactsTab
     from envcheck.tui.screens.speed import Speed
     from envcheck.tui.screens.whatif import WhatIf
     from envcheck.tui.widgets.telemetry import Telemetry
+
 
 TABS = ("overview", "performance", "matrix", "facts")
 _FOCUS = {
@@ -48,11 +53,11 @@ class Tabs(TabbedContent):
     ) -> None:
         super().__init__(id="tabs")
         self._page_options, self._client, self._paint, self._telemetry = options, client, paint, telemetry
-        self.overview = Overview(options)
+        self.overview = OverviewTab(options)
         # The others are None until they are built.
         self.speed: Speed | None = None
         self.what_if: WhatIf | None = None
-        self.facts: Facts | None = None
+        self.facts: FactsTab | None = None
         self._report: Report | None = None
         self._may_watch = False
         self._built, self._stale = {"overview"}, set(TABS)
@@ -147,9 +152,9 @@ class Tabs(TabbedContent):
             await pane.mount(what_if)
             self.what_if = what_if
         else:
-            from envcheck.tui.screens.facts import Facts
+            from envcheck.tui.screens.facts import FactsTab
 
-            facts = Facts(paint)
+            facts = FactsTab(paint)
             await pane.mount(facts)
             self.facts = facts
 
@@ -167,3 +172,65 @@ class Tabs(TabbedContent):
             self.what_if.show(report)
         elif self.facts is not None:
             self.facts.show(report)
+
+
+KEY_BINDINGS: list[BindingType] = [
+    Binding("q", "quit", "quit"),
+    Binding("question_mark", "keys", "keys"),
+    *(Binding(str(number), f"tab('{name}')", name, show=False) for number, name in enumerate(TABS, 1)),
+    Binding("j", "move(1)", "down", show=False),
+    Binding("k", "move(-1)", "up", show=False),
+    Binding("c", "copy", "copy fix"),
+    Binding("d", "deep", "deep"),
+    Binding("b", "bench(False)", "bench"),
+    Binding("B", "bench(True)", "bench all", show=False),
+    Binding("r", "again", "re-run"),
+    Binding("x", "cancel", "cancel", show=False),
+    Binding("ctrl+c", "cancel", "cancel", show=False, system=True),
+    Binding("e", "export", "export"),
+    Binding("g", "gpus", "GPUs", show=False),
+    Binding("p", "environments", "environments", show=False),
+    Binding("o", "open", "open", show=False),
+    Binding("equals_sign", "compare", "compare", show=False),
+    Binding("f", "fleet", "fleet", show=False),
+    Binding("t", "toggle_theme", "dark or light", show=False),
+    Binding("slash", "search", "search"),
+    Binding("escape", "leave_field", "leave the field", show=False),
+]
+
+KEYS = """\
+1 2 3 4      overview, performance, matrix, facts
+j k  arrows  down and up             enter  details of a finding
+c            copy the fix command
+r            run all checks again; in the facts: the selected probe
+d            deep: import each framework and run it on the GPU
+b  B         measure the main figures; measure everything
+x            cancel the running task
+g  p         list the GPUs; list environments to check another one
+e            export: JSON, Markdown, HTML, a picture ...
+o  =         open a saved report; compare with a saved report
+f            open a fleet report, and from it the report of a node
+/            search the facts; in the matrix: edit the question
+t            dark or light           ctrl+p  all commands
+q            quit
+
+envcheck changes nothing on this machine.
+It shows fixes and never runs them."""
+
+COMMANDS = (
+    ("Run all checks again", "Run all probes (r)", "again"),
+    ("Test frameworks", "Import each framework and run it on the GPU (d)", "deep"),
+    ("Measure", "The main figures (b)", "bench(False)"),
+    ("Measure everything", "Takes some minutes (B)", "bench(True)"),
+    ("Cancel", "Cancel the running task (x)", "cancel"),
+    ("Copy the fix", "Copy the fix command of the selected finding (c)", "copy"),
+    ("Search", "Search the facts (/)", "search"),
+    ("Export", "JSON, Markdown, HTML, a picture (e)", "export"),
+    ("Open a saved report", "(o)", "open"),
+    ("Compare with a saved report", "(=)", "compare"),
+    ("Fleet", "Open a fleet report (f)", "fleet"),
+    ("GPUs", "Details of each GPU (g)", "gpus"),
+    ("Environments", "Check another environment (p)", "environments"),
+    ("Dark or light", "(t)", "toggle_theme"),
+)
+"""Title, description, action."""

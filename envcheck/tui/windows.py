@@ -1,25 +1,128 @@
-"""The windows over the screen: keys, pages, lists, saved reports, export."""
+"""The windows over the screen: a page of text, a list to choose from, a line to fill in, and what opens them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from rich.text import Text
-from textual.app import App
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
-from envcheck.tui.keys import KEYS
-from envcheck.tui.widgets.detail import Ask, Choose, Page
+from envcheck.tui.tabs import KEYS
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.client import Client
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
+
+
+WIDEST = 100
+_FRAME = 6
+
+
+class TextWindow(ModalScreen[None]):
+    """A text, laid out for each width."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss", "close"),
+        Binding("j,down", "scroll_page(1)", "down", show=False),
+        Binding("k,up", "scroll_page(-1)", "up", show=False),
+        Binding("pagedown,space", "scroll_page(10)", "down", show=False),
+        Binding("pageup", "scroll_page(-10)", "up", show=False),
+        Binding("c", "app.copy", "copy fix", show=False),
+    ]
+
+    def __init__(self, title: str, text: Callable[[int], Text]) -> None:
+        """``text`` returns the text for a number of columns."""
+        super().__init__()
+        self._title, self._text = title, text
+        self._columns = 0
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="page", classes="window") as page:
+            page.border_title = Text(self._title).markup
+            page.border_subtitle = "esc closes"
+            yield Static(self._laid_out(), id="page-text")
+
+    def on_resize(self) -> None:
+        if self._columns != self._room:
+            self.query_one("#page-text", Static).update(self._laid_out())
+
+    @property
+    def _room(self) -> int:
+        return min(WIDEST, self.app.size.width * 9 // 10) - _FRAME
+
+    def _laid_out(self) -> Text:
+        self._columns = self._room
+        return self._text(self._columns)
+
+    def action_scroll_page(self, lines: int) -> None:
+        self.query_one("#page", VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+class ChooseWindow(ModalScreen[int | None]):
+    """A list; returns the number of the chosen row, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "close"),
+        Binding("j", "move(1)", "down", show=False),
+        Binding("k", "move(-1)", "up", show=False),
+    ]
+
+    def __init__(self, title: str, rows: Sequence[Text]) -> None:
+        super().__init__()
+        self._title, self._rows = title, rows
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="choose", classes="window") as window:
+            window.border_title = Text(self._title).markup
+            window.border_subtitle = "enter chooses, esc closes"
+            yield OptionList(*(Option(row) for row in self._rows), id="choices")
+
+    def on_mount(self) -> None:
+        self.query_one("#choices").focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.dismiss(event.option_index)
+
+    def action_move(self, lines: int) -> None:
+        choices = self.query_one("#choices", OptionList)
+        (choices.action_cursor_down if lines > 0 else choices.action_cursor_up)()
+
+
+class AskWindow(ModalScreen[str | None]):
+    """A line to fill in; returns it, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "close")]
+
+    def __init__(self, title: str, placeholder: str) -> None:
+        super().__init__()
+        self._title, self._placeholder = title, placeholder
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="ask", classes="window") as window:
+            window.border_title = Text(self._title).markup
+            window.border_subtitle = "enter continues, esc closes"
+            yield Input(placeholder=self._placeholder, id="answer", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#answer").focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.dismiss(event.value.strip() or None)
+
 
 _TITLE = 60
 """Columns of a window's title."""
@@ -52,7 +155,7 @@ class WindowedApp(App["Report"]):
 
     def open_text(self, title: str, text: str) -> None:
         """Open a page of plain text."""
-        self.push_screen(Page(title, lambda _columns: Text(text)))
+        self.push_screen(TextWindow(title, lambda _columns: Text(text)))
 
     def open_page(self, title: str, lines: Callable[[Pen], Sequence[Line]]) -> None:
         """Open a page of lines, laid out for its width."""
@@ -61,7 +164,7 @@ class WindowedApp(App["Report"]):
             pen = Pen(Options(width=columns, ascii=self._page_options.ascii, home=self._page_options.home))
             return self.paint.lines(lines(pen))
 
-        self.push_screen(Page(Pen(self._page_options).clip(title, _TITLE), laid_out))
+        self.push_screen(TextWindow(Pen(self._page_options).clip(title, _TITLE), laid_out))
 
     def open_list(self, title: str, rows: Sequence[Text], choose: Callable[[int], object]) -> None:
         """Open a list; ``choose`` is called with the number of the chosen row."""
@@ -70,7 +173,7 @@ class WindowedApp(App["Report"]):
             if number is not None:
                 choose(number)
 
-        self.push_screen(Choose(title, rows), chosen)
+        self.push_screen(ChooseWindow(title, rows), chosen)
 
     def open_saved(
         self,
@@ -90,7 +193,7 @@ class WindowedApp(App["Report"]):
             if name is not None:
                 self.run_worker(used(name), exit_on_error=False)
 
-        self.push_screen(Ask(title, wanted), entered)
+        self.push_screen(AskWindow(title, wanted), entered)
 
     def action_keys(self) -> None:
         self.open_text("keys", KEYS)
@@ -113,7 +216,7 @@ class WindowedApp(App["Report"]):
         async def compare(name: str) -> None:
             plain = msgspec.structs.replace(self._page_options, color=False)  # the page has its own colours
             lines = (await self.client.ask("compared", name, report, plain)).splitlines()
-            self.push_screen(Page("differences", lambda _columns: Text("\n").join(map(self.paint.text, lines))))
+            self.push_screen(TextWindow("differences", lambda _columns: Text("\n").join(map(self.paint.text, lines))))
 
         self.open_saved("compare with an earlier report", compare)
 

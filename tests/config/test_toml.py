@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.text.toml import TomlError, loads
-from envcheck.text.toml_lines import Path, line_of, lines_of
+from envcheck.text.toml import Path, TomlError, line_of, lines_of, loads
 from tests.every import cases
 
 _DOTS = "b" + ".b" * 19_000

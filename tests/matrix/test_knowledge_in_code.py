@@ -30,8 +30,7 @@ PATTERNS = {
     "bounds.py": (1, "code targets (sm_90a), as users write them"),
     "compat/gpu_names.py": (1, "words that names of GPUs are compared without"),
     "compat/question/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
-    "redact/addresses.py": (1, "addresses that stand for every host"),
-    "redact/hosts.py": (1, "where logs name hosts"),
+    "redact/hosts.py": (2, "addresses that stand for every host, where logs name hosts"),
     "redact/secrets.py": (1, "values that are no secrets: versions, devices"),
     "refresh/torch_wheel.py": (1, "PyTorch's version.py"),
     "refresh/wheel_rows.py": (1, "platform tags (PEP 600)"),
@@ -57,7 +56,7 @@ SENTENCES = {
 }
 DISTRIBUTIONS = {
     "compat/tables.py": (1, "families whose packages of the driver are rows"),
-    "redact/users.py": (1, "accounts that images come with"),
+    "redact/names.py": (1, "accounts that images come with"),
     "rules/fixes/driver.py": (4, "the commands of their package managers"),
     "rules/system/container_image.py": (1, "the commands of their package managers"),
     "rules/system/wsl.py": (1, "the commands of their package managers"),

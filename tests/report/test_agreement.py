@@ -22,8 +22,8 @@ from envcheck.report import Options, render
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.gpu_groups import group_text, groups
 from envcheck.report.page.pen import WORDS, Pen
-from envcheck.report.page.stack import Row, stack_rows
-from envcheck.report.page.statuses import severity, worst
+from envcheck.report.page.stack import StackRow, stack_rows
+from envcheck.report.page.subject import severity, worst
 from envcheck.snapshot import Snapshot
 from envcheck.tui.widgets.stack import stack_lines
 from tests.rules.engine.test_finding_sources import every_machine
@@ -119,7 +119,7 @@ def test_no_row_of_the_stack_is_better_than_its_worst_check(judged: list[Report]
         assert report.verdict != "fail" or "fail" in shown, report.headline
 
 
-def agree(rows: list[Row], report: Report) -> None:
+def agree(rows: list[StackRow], report: Report) -> None:
     labels = {row.label for row in rows}
     for label, layers in LAYERS_OF.items():
         checks = [check for check in report.checks if check.layer in layers]

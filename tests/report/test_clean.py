@@ -21,8 +21,7 @@ from envcheck.events import ProbesPlanned, ProbeStarted, Progress
 from envcheck.redact.walk import Rewriting, rewritten
 from envcheck.report import FORMATS, Options, render
 from envcheck.report.progress import ProgressLine
-from envcheck.text.clean import clean, clean_block, one_line
-from envcheck.text.command import shell_line
+from envcheck.text.clean import clean, clean_block, one_line, shell_line
 from envcheck.text.inert import Syntax, inert
 from envcheck.text.wrap import clip, fill, fill_items, width
 from tests.every import cases

@@ -21,7 +21,7 @@ from envcheck.errors import UsageError
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.page.fixes import in_order
+from envcheck.report.page.layout import in_order
 from envcheck.report.saved.read import MOST_BYTES, read_report
 from envcheck.report.saved.schema import SCHEMAS, published, schema
 from envcheck.text.output import parse_targets

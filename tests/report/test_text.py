@@ -21,8 +21,7 @@ from envcheck.importers import read_text
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import Options, render
-from envcheck.report.page.fixes import fix_lines
-from envcheck.report.page.layout import LINES, ROOMS
+from envcheck.report.page.layout import LINES, ROOMS, fix_lines
 from envcheck.report.page.pen import Pen
 from envcheck.report.page.stack import stack_rows
 from envcheck.snapshot import ApiResult, Driver, Environment, Listing, Measurement, Mig, MigInstance, Platform, ProbeRun

@@ -19,7 +19,7 @@ from envcheck.checks import Report
 from envcheck.snapshot import Memory
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.export import without_fonts
-from envcheck.tui.screens.builds import BuildTable
+from envcheck.tui.screens.whatif import BuildTable
 from tests.rules.machines import GIB, driver, geforce, kernel, machine
 from tests.tui import test_snapshots
 from tests.tui.showing import at_rest, judged, recorded, show, until, words

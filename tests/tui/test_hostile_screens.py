@@ -11,9 +11,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Tree
 
-from envcheck.text.command import shell_line
+from envcheck.text.clean import shell_line
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.screens.builds import BuildTable
+from envcheck.tui.screens.whatif import BuildTable
 from envcheck.tui.worker import grid, questions
 from tests.every import cases
 from tests.report import examples

@@ -15,7 +15,7 @@ from envcheck.report import render
 from envcheck.report.saved.read import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.export import choices
-from envcheck.tui.widgets.detail import Choose, Page
+from envcheck.tui.windows import ChooseWindow, TextWindow
 from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
 
 
@@ -55,7 +55,7 @@ def test_a_click_opens_a_finding() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.click("#findings", offset=(5, 1))
         await settled(pilot)
-        assert isinstance(app.screen, Page)
+        assert isinstance(app.screen, TextWindow)
 
     show(SHOWN["h200"](), steps)
 
@@ -167,7 +167,7 @@ def test_e_writes_what_is_chosen_and_says_where(tmp_path: Path, monkeypatch: pyt
         for form, _, _ in forms:
             monkeypatch.chdir(tmp_path / form)
             await pilot.press("e")
-            await until(pilot, lambda: isinstance(app.screen, Choose))
+            await until(pilot, lambda: isinstance(app.screen, ChooseWindow))
             for _ in range(list(choices()).index(form)):
                 await pilot.press("j")
             await pilot.press("enter")
@@ -201,7 +201,7 @@ def test_a_picture_of_a_report_that_came_meanwhile_is_not_written(
 
         monkeypatch.setattr(app, "export_screenshot", and_another_comes)
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, Choose))
+        await until(pilot, lambda: isinstance(app.screen, ChooseWindow))
         for _ in range(list(choices()).index("svg")):
             await pilot.press("j")
         await pilot.press("enter")
@@ -239,7 +239,7 @@ def test_equals_compares_with_a_saved_report(tmp_path: Path) -> None:
         await settled(pilot)
         app.screen.query_one(Input).value = str(file)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, Page))
+        await until(pilot, lambda: isinstance(app.screen, TextWindow))
         await until(pilot, lambda: "580.159.04" in words(app))
 
     show(SHOWN["h200"](), steps, size=LARGE)

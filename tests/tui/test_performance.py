@@ -20,7 +20,7 @@ from envcheck.pipeline.request import Request
 from envcheck.snapshot import Conditions, Gpu, Measurement, Span, Verification
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.fleet import FleetPage, read_fleet
-from envcheck.tui.widgets.figures import Figures
+from envcheck.tui.widgets.figures import FigureRows
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.telemetry import Telemetry, spark
 from tests.every import cases
@@ -54,7 +54,7 @@ def measured(*shares: float, **more: Any) -> Report:
 
 
 def lines(report: Report, columns: int = 100) -> list[str]:
-    return Figures(report, PLAIN, columns).text().plain.splitlines()
+    return FigureRows(report, PLAIN, columns).text().plain.splitlines()
 
 
 def test_a_figure_is_a_bar_with_the_edge_of_the_band_and_its_share() -> None:

@@ -20,7 +20,7 @@ from textual.pilot import Pilot
 
 from envcheck.checks import Report
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.screens.builds import BuildTable
+from envcheck.tui.screens.whatif import BuildTable
 from tests.rules.machines import eight
 from tests.tui.picture import rows_of, styles_of, words_of
 from tests.tui.showing import SHOWN, judged, show, until

@@ -21,8 +21,7 @@ from envcheck.report import Options
 from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.tui.worker.client import Client
 from envcheck.tui.worker.examination import examine
-from envcheck.tui.worker.messages import Failed, InterimReport, Message, ShouldStop, decode, encode
-from envcheck.tui.worker.process import WorkerProcess
+from envcheck.tui.worker.process import Failed, InterimReport, Message, ShouldStop, WorkerProcess, decode, encode
 from envcheck.tui.worker.sessions import examine_in_worker
 from tests.tui.showing import SHOWN
 

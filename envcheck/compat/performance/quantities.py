@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.text.similar import did_you_mean
+from envcheck.text.wrap import did_you_mean
 
 Ceiling: TypeAlias = Literal["", "multiprocessors", "sparse", "memory", "pcie", "nvlink", "library"]
 """What bounds a quantity: operations per clock of the multiprocessors, or twice as many where half of an operand is

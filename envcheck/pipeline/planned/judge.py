@@ -31,8 +31,7 @@ from envcheck.pipeline.planned.ranges import held_back, judge_range
 from envcheck.pipeline.planned.system import beside_system
 from envcheck.plans.kit.settle import is_published
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.planned import overwritten_by
+from envcheck.rules.facts.library_names import overwritten_by, wheel_of
 from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.versions import CondaBuild
 

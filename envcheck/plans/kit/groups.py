@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from envcheck.errors import UsageError
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.plans.kit.tables import table_at, table_of, text_of, texts_of
-from envcheck.text.toml_lines import Path
+from envcheck.text.toml import Path
 
 _PROJECT = "pyproject.toml"
 _TABLES: dict[str, tuple[Path, ...]] = {

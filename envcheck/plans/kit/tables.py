@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from envcheck.plans.kit.sheet import Sheet, UnreadError
-from envcheck.text.toml_lines import Path
+from envcheck.text.toml import Path
 
 T = TypeVar("T")
 

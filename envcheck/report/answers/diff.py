@@ -88,7 +88,7 @@ def _report(mark: str, report: Compared, pen: Pen) -> list[Line]:
 
 def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[Line]:
     if changes[0].section == "checks" and not options.verbose:
-        quiet = [change for change in changes if _is_quiet(change)]
+        quiet = [each for each in changes if each.kind != "changed" and (each.before or each.after) in _QUIET]
         hidden = quiet if len(quiet) > _MOST else []
         loud = [change for change in changes if change not in hidden]
     else:
@@ -107,16 +107,16 @@ def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[
         yield from _filled(text, pen, "  ", "dim")
 
 
-def _is_quiet(change: Change) -> bool:
-    return change.kind != "changed" and (change.before or change.after) in _QUIET
-
-
 def _change(change: Change, pen: Pen, indent: str) -> list[Line]:
     """``torch   2.5.1 -> 2.6.0`` on one line where it fits."""
     arrow = "->" if pen.ascii else "→"
     name = pen.text(change.what)
     before, after = (pen.text(value) if value is not None else None for value in (change.before, change.after))
-    extent = _extent(change)
+    extent = ""
+    if change.ratio is not None:
+        # Of a time, less is better; either way the share is of the first report's figure.
+        more, faster = "more" if change.ratio > 1 else "less", "faster" if change.faster else "slower"
+        extent = f"  ({abs(change.ratio - 1):.0%} {more}, {faster})"
     if before is None:
         pieces = [Span("added: "), _value(after)]
     elif after is None:
@@ -133,18 +133,6 @@ def _change(change: Change, pen: Pen, indent: str) -> list[Line]:
 
 def _value(text: str | None) -> Span:
     return Span(text or "", _STYLES.get(text or "", ""))
-
-
-def _extent(change: Change) -> str:
-    """``, 22% slower``."""
-    if change.ratio is None:
-        return ""
-    # Of a time, less is better; either way the share is of the first report's figure.
-    return f"  ({abs(change.ratio - 1):.0%} {'more' if change.ratio > 1 else 'less'}, {_direction(change)})"
-
-
-def _direction(change: Change) -> str:
-    return "faster" if change.faster else "slower"
 
 
 def _filled(text: str, pen: Pen, indent: str, style: Style) -> list[Line]:

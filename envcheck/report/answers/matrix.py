@@ -135,7 +135,9 @@ def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> s
     if page.sources:
         lines += [(), (Span("Sources", "title"),)]
     for source in page.sources:
-        lines += [*_indented(pen, f"{source.title}, read {source.read}", _INDENT), _address(source)]
+        # An address is never cut.
+        address: Line = (Span(_INDENT * 2), Span(clean(source.address), "dim"))
+        lines += [*_indented(pen, f"{source.title}, read {source.read}", _INDENT), address]
     if overlays:
         lines += [(), *overlay_lines(overlays, page.sources)]
     return pen.show(lines)
@@ -154,28 +156,20 @@ def render_overview(found: Overview, options: Options, overlays: Sequence[str] =
     return pen.show(lines)
 
 
-def _address(source: Source) -> Line:
-    """An address is never cut."""
-    return (Span(_INDENT * 2), Span(clean(source.address), "dim"))
-
-
 def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:
     title = _TITLES.get(name) or name.replace("_", " ")
     if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
         yield Span(_INDENT), Span(title)
         for item in value:
-            yield from _indented(pen, _inline(item), _INDENT * 2)
+            # A record on one line: its values without their names, which say themselves what they are.
+            values = (_text(key, inner) for key, inner in item.items() if inner not in ("", []))
+            yield from _indented(pen, "  ".join(values), _INDENT * 2)
         return
     margin = len(_INDENT) + _FACT_COLUMN
     first, *rest = pen.fill(_text(name, value), pen.width - margin) or [""]
     yield Span(_INDENT), Span(f"{title:<{_FACT_COLUMN - 1}} "), Span(first)
     for line in rest:
         yield Span(" " * margin), Span(line)
-
-
-def _inline(item: Mapping[str, Any]) -> str:
-    """A record on one line: its values without their names, which say themselves what they are."""
-    return "  ".join(_text(name, value) for name, value in item.items() if value not in ("", []))
 
 
 def _text(name: str, value: Any) -> str:

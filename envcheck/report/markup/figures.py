@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import AcrossGpus, Check, Report, Status
+from envcheck.checks import Check, Report, Status
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.report.markup.html import Markup, chip, tag
@@ -56,29 +56,16 @@ def figures(report: Report) -> list[Markup]:
 
 def _across_gpus(report: Report) -> list[Markup]:
     """How far GPUs of a model lie apart; the GPU that is slower than the others is marked."""
-    if not report.across_gpus:
-        return []
-    rows = [_apart_among(found) for found in report.across_gpus]
-    return [
-        tag(
-            "div",
-            tag("h3", "Across GPUs"),
-            tag("p", _AMONG, class_="meta"),
-            tag("div", *rows, class_="plain"),
-            class_="card",
-        )
-    ]
-
-
-def _apart_among(found: AcrossGpus) -> Markup:
-    ends = f"{quantity(found.low, found.unit)} to {quantity(found.high, found.unit)}"
-    slow = [gpu for gpu in found.gpus if gpu.straggles and gpu.slower is not None]
-    marks = [chip("warn", "!", f"GPU {gpu.gpu} {gpu.slower:.0%} SLOWER") for gpu in slow]
-    left = [f"GPU {gpu.gpu} not compared" for gpu in found.gpus if gpu.why_not]
-    share = tag(
-        "span", f" {found.difference:.1%} apart{''.join(f', {text}' for text in left)} ", *marks, class_="share"
-    )
-    return tag("div", tag("span", found.title), tag("span", ends, share, class_="value"))
+    rows = []
+    for found in report.across_gpus:
+        ends = f"{quantity(found.low, found.unit)} to {quantity(found.high, found.unit)}"
+        slow = [gpu for gpu in found.gpus if gpu.straggles and gpu.slower is not None]
+        marks = [chip("warn", "!", f"GPU {gpu.gpu} {gpu.slower:.0%} SLOWER") for gpu in slow]
+        left = "".join(f", GPU {gpu.gpu} not compared" for gpu in found.gpus if gpu.why_not)
+        share = tag("span", f" {found.difference:.1%} apart{left} ", *marks, class_="share")
+        rows.append(tag("div", tag("span", found.title), tag("span", ends, share, class_="value")))
+    title, about = tag("h3", "Across GPUs"), tag("p", _AMONG, class_="meta")
+    return [tag("div", title, about, tag("div", *rows, class_="plain"), class_="card")] if rows else []
 
 
 def _with_speedup(measured: Measurement, report: Report) -> Markup:
@@ -120,7 +107,8 @@ def _conditions(measured: list[Measurement]) -> str:
     found = next((figure.conditions for figure in measured if figure.conditions), None)
     if found is None:
         return ""
-    hottest = [figure.conditions.temperature.high for figure in measured if _hot(figure)]  # type: ignore[union-attr]
+    runs = [figure.conditions for figure in measured if figure.conditions]
+    hottest = [run.temperature.high for run in runs if run.temperature]
     return ", ".join(
         filter(
             None,
@@ -131,10 +119,6 @@ def _conditions(measured: list[Measurement]) -> str:
             ),
         )
     )
-
-
-def _hot(figure: Measurement) -> bool:
-    return figure.conditions is not None and figure.conditions.temperature is not None
 
 
 def _plain(measured: Measurement, known: tuple[Gpu, ...], why: str) -> Markup:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envcheck.text.clean import clean
-from envcheck.text.command import shell_line
+from envcheck.text.clean import clean, shell_line
 from envcheck.text.wrap import clip
 
 _LONGEST = 240

@@ -186,8 +186,5 @@ def probe_name(run: ProbeRun) -> str:
 
 def dead_probe_for(section: str, report: Report) -> ProbeRun | None:
     """The dead probe that was to fill ``section`` of the Snapshot."""
-    return next((run for run in dead_probes(report) if any(_covers(fill, section) for fill in run.fills)), None)
-
-
-def _covers(fill: str, section: str) -> bool:
-    return fill == section or fill.startswith(f"{section}.")
+    dead = dead_probes(report)
+    return next((run for run in dead if any(f"{fill}.".startswith(f"{section}.") for fill in run.fills)), None)

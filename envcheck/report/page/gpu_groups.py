@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envcheck.checks import Check, Report, Status
-from envcheck.report.page.statuses import severity, worse, worst
-from envcheck.report.page.subject import gpu_name, listed
+from envcheck.report.page.subject import gpu_name, listed, severity, worse, worst
 from envcheck.snapshot import Gpu
 from envcheck.versions import ComputeCapability
 
@@ -17,7 +16,7 @@ _BUSY = 0.01
 """Share of time from which a GPU counts as in use."""
 
 
-class Group(msgspec.Struct, frozen=True):
+class EqualGpus(msgspec.Struct, frozen=True):
     """GPUs of one model in one state."""
 
     gpus: tuple[Gpu, ...]
@@ -30,7 +29,7 @@ class Group(msgspec.Struct, frozen=True):
     """Number of rules that could not be judged."""
 
 
-def groups(report: Report, machine: Sequence[Check]) -> list[Group]:
+def groups(report: Report, machine: Sequence[Check]) -> list[EqualGpus]:
     """The GPUs by model and state, the worst first; ``machine`` are the checks that concern all of them."""
     about = _checks_by_gpu(report)
     common = worst(machine)
@@ -44,7 +43,7 @@ def groups(report: Report, machine: Sequence[Check]) -> list[Group]:
         found.setdefault(key, []).append((gpu, own))
     return sorted(
         (
-            Group(tuple(gpu for gpu, _ in members), tuple(check for _, own in members for check in own), *key[2:])
+            EqualGpus(tuple(gpu for gpu, _ in members), tuple(check for _, own in members for check in own), *key[2:])
             for key, members in found.items()
         ),
         key=lambda group: (severity(group.status), -len(group.gpus)),
@@ -66,20 +65,34 @@ def _rules(checks: Iterable[Check], statuses: tuple[Status, ...]) -> tuple[str, 
     return tuple(dict.fromkeys(check.rule for check in checks if check.status in statuses and not check.ignored))
 
 
-def group_text(group: Group, report: Report) -> str:
+def group_text(group: EqualGpus, report: Report) -> str:
     """One group in words."""
     first = group.gpus[0]
     capability = ComputeCapability.parse(first.compute_capability)
-    traits = ", ".join(filter(None, (capability.sm if capability else first.compute_capability, _memory(group))))
+    sizes = {gpu.memory.total if gpu.memory else None for gpu in group.gpus}
+    size = sizes.pop() if len(sizes) == 1 else None
+    memory = "" if size is None or "GB" in gpu_name(first) else f"{size / _GIB:.0f} GiB"
+    traits = ", ".join(filter(None, (capability.sm if capability else first.compute_capability, memory)))
     name = gpu_name(first) + (f" ({traits})" if traits and traits != gpu_name(first) else "")
-    parts = [_count(group, report) + name, _mig(group), _use(group)]
-    parts += [listed(group.troubles, 3), _open(group.open_questions)]
-    if not group.troubles and not group.open_questions:
-        parts.append(_health(group))
+    enabled = [gpu.mig for gpu in group.gpus if gpu.mig and gpu.mig.enabled]
+    instances = [mig.instances for mig in enabled if mig.instances is not None]
+    mig = f"MIG with {sum(map(len, instances))} instances" if instances else "MIG" if enabled else ""
+    parts = [_count(group, report) + name, mig, _use(group), listed(group.troubles, 3)]
+    if group.open_questions:
+        parts.append(f"{group.open_questions} check{'s' if group.open_questions > 1 else ''} not judged")
+    elif not group.troubles:
+        # Only where the state of each GPU was read, and not just what it is, and a check about it passed.
+        judged = {check.subject.key for check in group.checks if check.status in ("pass", "note")}
+        healthy = all(
+            judged & set(gpu.identities())
+            and any((gpu.ecc, gpu.row_remap, gpu.recovery_action, gpu.temperature, gpu.throttle))
+            for gpu in group.gpus
+        )
+        parts.append("no errors" if healthy else "")
     return ", ".join(filter(None, parts))
 
 
-def _count(group: Group, report: Report) -> str:
+def _count(group: EqualGpus, report: Report) -> str:
     """``2 of 8 x ``; how many are visible is said only where CUDA was asked and hides some."""
     total = len(group.gpus)
     driver = report.snapshot.driver if report.snapshot else None
@@ -90,46 +103,14 @@ def _count(group: Group, report: Report) -> str:
     return f"{total} x " if total > 1 else ""
 
 
-def _memory(group: Group) -> str:
-    sizes = {gpu.memory.total if gpu.memory else None for gpu in group.gpus}
-    size = sizes.pop() if len(sizes) == 1 else None
-    return "" if size is None or "GB" in gpu_name(group.gpus[0]) else f"{size / _GIB:.0f} GiB"
-
-
-def _mig(group: Group) -> str:
-    enabled = [gpu.mig for gpu in group.gpus if gpu.mig and gpu.mig.enabled]
-    if not enabled:
-        return ""
-    instances = [mig.instances for mig in enabled if mig.instances is not None]
-    return f"MIG with {sum(map(len, instances))} instances" if instances else "MIG"
-
-
-def _use(group: Group) -> str:
+def _use(group: EqualGpus) -> str:
     """``idle`` or how many are in use; nothing while any of them is not known to be idle."""
-    states = [_in_use(gpu) for gpu in group.gpus]
+    states: list[bool | None] = []
+    for gpu in group.gpus:
+        computes = any(process.kind == "compute" for process in gpu.processes or ())
+        idle = None if gpu.utilisation is None else gpu.utilisation >= _BUSY
+        states.append(True if computes else idle)
     busy = states.count(True)
     if busy:
         return "in use" if busy == len(states) else f"{busy} in use"
     return "" if None in states else "idle"
-
-
-def _in_use(gpu: Gpu) -> bool | None:
-    if any(process.kind == "compute" for process in gpu.processes or ()):
-        return True
-    return None if gpu.utilisation is None else gpu.utilisation >= _BUSY
-
-
-def _open(number: int) -> str:
-    return f"{number} check{'s' if number > 1 else ''} not judged" if number else ""
-
-
-def _health(group: Group) -> str:
-    """``no errors`` only where the state of each GPU was read and a check about it passed."""
-    judged = {check.subject.key for check in group.checks if check.status in ("pass", "note")}
-    healthy = all(judged & set(gpu.identities()) and _state_was_read(gpu) for gpu in group.gpus)
-    return "no errors" if healthy else ""
-
-
-def _state_was_read(gpu: Gpu) -> bool:
-    """Whether somebody asked how the GPU is, and not just what it is."""
-    return any((gpu.ecc, gpu.row_remap, gpu.recovery_action, gpu.temperature, gpu.throttle))

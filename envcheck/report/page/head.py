@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envcheck.checks import ASSUMPTION, PLAN, Check, Evidence, Report, pressing
+from envcheck.checks import ASSUMPTION, PLAN, Evidence, Report, pressing
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
-from envcheck.report.page.fixes import fix_lines
-from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
+from envcheck.report.page.layout import LABEL, Room, fix_lines, labelled, labelled_items, tagged, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.ignored import ignored
@@ -31,7 +30,10 @@ def head_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     """The verdict and what it rests on."""
     report = outline.report
     if report.verdict == "pass":
-        return _passed(report, pen, room)
+        tested = has_trial(report) or only_measured(report.checks) or not frameworks_in(judged_environment(report))
+        headline = report.headline + ("" if tested else " (static checks only)")
+        set_aside = ignored(report.checks)  # the headline ends with it: it must not be cut
+        return title_lines("PASS", "pass", headline, "", pen, room.title + bool(set_aside))
     aside = _aside(report, pen)
     if report.verdict == "unknown":
         return [*_unknown(outline, pen, room), *aside]
@@ -56,7 +58,10 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     first = 1 if outline.report.verdict in ("fail", "warn") else 0
     told = [_short(finding, pen, room) for finding in outline.findings[first:]]
     if outline.report.verdict != "unknown" and outline.unknowns:
-        told.append(_not_judged(outline.unknowns, pen, room))
+        rules = listed(list(dict.fromkeys(finding.rule for finding in outline.unknowns)))
+        missing = outline.unknowns[0].lead.missing
+        probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""
+        told.append(title_lines("?", "unknown", f"not judged: {rules}{probe}", "", pen, room.title))
     told += [_short(finding, pen, room) for finding in outline.notes]
     if sum(map(len, told)) <= room.others:
         return [line for entry in told for line in entry]
@@ -68,13 +73,6 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
         kept += entry
         left -= 1
     return [*kept, (Span(f"      +{left} more (-v)"),)]
-
-
-def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
-    tested = has_trial(report) or only_measured(report.checks) or not frameworks_in(judged_environment(report))
-    headline = report.headline + ("" if tested else " (static checks only)")
-    aside = ignored(report.checks)  # the headline ends with it: it must not be cut
-    return title_lines("PASS", "pass", headline, "", pen, room.title + bool(aside))
 
 
 def has_trial(report: Report) -> bool:
@@ -95,26 +93,22 @@ def is_live_report(report: Report) -> bool:
 def _finding(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     finding = outline.findings[0]
     check = finding.lead
-    return [
-        *_seen(finding, outline.report, pen, room),
-        *(labelled("why", check.message, pen, room.why) if _adds_to_title(check.message, check.title) else []),
-        *fix_lines(check, pen, room),
-        *_other_subjects(finding, pen),
-        *_documented(check, pen, room),
-        *_consequence_lines(outline.consequences(finding), pen, room),
-    ]
-
-
-def _documented(check: Check, pen: Pen, room: Room) -> list[Line]:
-    """Where it is documented: the first page that the check cites, which is the most relevant one.
-
-    An address is never cut: where that one is too long, another page of the same product stands in, else the rule's.
-    """
+    adds = check.message.strip(" .").lower() not in ("", check.title.strip(" .").lower())
+    others = [other for other in finding.checks[1:] if other.fixes != check.fixes]
+    separate = f"separate fixes for {gpu_numbers(others) or 'the others'} (-v)"
+    # The first page that the check cites is the most relevant one. An address is never cut: where that one is too long,
+    # another page of the same product stands in, else the rule's.
     pages = [clean(source.address) for source in check.sources if source.address.startswith("https://")]
     alike = [page for page in pages if _product(page) == _product(pages[0])]
-    shown = next((page for page in alike if width(page) <= pen.width - LABEL), f"envcheck rule {check.rule}")
-    asked_for = check.layer == "request"
-    return labelled("docs", shown, pen, 1) if room.docs and not asked_for else []
+    docs = next((page for page in alike if width(page) <= pen.width - LABEL), f"envcheck rule {check.rule}")
+    return [
+        *_seen(finding, outline.report, pen, room),
+        *(labelled("why", check.message, pen, room.why) if adds else []),
+        *fix_lines(check, pen, room),
+        *(labelled("", separate, pen, 1) if others else []),
+        *(labelled("docs", docs, pen, 1) if room.docs and check.layer != "request" else []),
+        *_consequence_lines(outline.consequences(finding), pen, room),
+    ]
 
 
 def _product(page: str) -> list[str]:
@@ -124,7 +118,12 @@ def _product(page: str) -> list[str]:
 
 def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
     subject = subject_line(finding.checks, report)
-    facts = [evidence_text(found) for found in finding.lead.evidence if not _is_in_line(found, subject)]
+    # What the line about the subject has already, as a word of its own, is not repeated.
+    facts = [
+        evidence_text(found)
+        for found in finding.lead.evidence
+        if not found.value or not re.search(rf"(?<![\w.]){re.escape(found.value)}(?![\w.])", subject)
+    ]
     if len(finding.checks) > 1 and facts and (number := gpu_numbers(finding.checks[:1])):
         facts[0] = f"on {number}, {facts[0]}"
     if room.seen == 1:
@@ -138,36 +137,17 @@ def evidence_text(evidence: Evidence) -> str:
     return ": ".join(filter(None, (evidence.what, evidence.value)))
 
 
-def _is_in_line(evidence: Evidence, line: str) -> bool:
-    """Whether ``line`` already has the value, as a word of its own."""
-    return re.search(rf"(?<![\w.]){re.escape(evidence.value)}(?![\w.])", line) is not None if evidence.value else False
-
-
-def _adds_to_title(message: str, title: str) -> bool:
-    return message.strip(" .").lower() not in ("", title.strip(" .").lower())
-
-
-def _other_subjects(finding: Finding, pen: Pen) -> list[Line]:
-    """Name the other subjects, which have separate fixes."""
-    others = [check for check in finding.checks[1:] if check.fixes != finding.lead.fixes]
-    return labelled("", f"separate fixes for {gpu_numbers(others) or 'the others'} (-v)", pen, 1) if others else []
-
-
 def _consequence_lines(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
     lines = [tagged("also", finding.title, finding.rule, pen) for finding in follows if finding.status != "unknown"]
     open_questions = [check for finding in follows for check in finding.checks if finding.status == "unknown"]
     if open_questions:
-        lines += labelled("also", _unjudged(open_questions), pen, 1)
+        rules = listed(list(dict.fromkeys(check.rule for check in open_questions)))
+        subject = f"{len(open_questions)} checks" if len(open_questions) > 1 else "1 check"
+        lines += labelled("also", f"{subject} cannot be judged because of it: {rules}", pen, 1)
     if len(lines) <= room.also:
         return lines
     kept = lines[: room.also - 1]
     return [*kept, *labelled("also", f"+{len(lines) - len(kept)} consequences (-v)", pen, 1)]
-
-
-def _unjudged(checks: Sequence[Check]) -> str:
-    rules = listed(list(dict.fromkeys(check.rule for check in checks)))
-    subject = f"{len(checks)} checks" if len(checks) > 1 else "1 check"
-    return f"{subject} cannot be judged because of it: {rules}"
 
 
 def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
@@ -187,14 +167,19 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
         heading = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
         seen = labelled("seen", place_of(stated.location), pen, 1) if stated.location else []
         return [*heading, *seen, *labelled("why", stated.message, pen, room.why)]
-    check = _open_question(report)
-    if check is None:
+    # The check whose missing fact would settle most: the first that the report asks for.
+    pending = [check for check in report.checks if check.missing and check.status in ("unknown", "skipped")]
+    pending.sort(key=lambda check: (check.missing[0].fact not in report.ask[:1], check.status != "unknown"))
+    if not pending:
         return title_lines("UNKNOWN", "unknown", report.headline, "", pen, room.title)
+    check = pending[0]
     missing = check.missing[0]
     run = next((run for run in report.probes if run.name == missing.probe), None)
     dead = run is not None and run.status in DIED
     reason = f"probe {missing.probe} {probe_end(run)}" if run and dead else f"probe {missing.probe} did not report it"
-    title = f"{fact_title(missing.fact)} unknown: {reason}" if missing.probe else _not_looked_at(check)
+    # Where nobody looked, the rule's own title states the problem.
+    title = check.message if check.status == "skipped" and check.message else check.title
+    title = f"{fact_title(missing.fact)} unknown: {reason}" if missing.probe else title
     needed = [found.rule for found in report.checks if any(lack.fact == missing.fact for lack in found.missing)]
     further = dict.fromkeys(fact_name(fact) for fact in report.ask if fact_name(fact) != fact_name(missing.fact))
     return [
@@ -205,25 +190,6 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     ]
 
 
-def _not_looked_at(check: Check) -> str:
-    """The title of a check without an answer; where nobody looked, it is the rule's, which states the problem."""
-    return check.message if check.status == "skipped" and check.message else check.title
-
-
-def _open_question(report: Report) -> Check | None:
-    """The check whose missing fact would settle most: the first that the report asks for."""
-    pending = [check for check in report.checks if check.missing and check.status in ("unknown", "skipped")]
-    pending.sort(key=lambda check: (check.missing[0].fact not in report.ask[:1], check.status != "unknown"))
-    return pending[0] if pending else None
-
-
 def _short(finding: Finding, pen: Pen, room: Room) -> list[Line]:
     status = finding.status
     return title_lines(WORDS[status], status, finding.title, finding.rule, pen, room.title)
-
-
-def _not_judged(unknown: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
-    rules = list(dict.fromkeys(finding.rule for finding in unknown))
-    missing = unknown[0].lead.missing
-    probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""
-    return title_lines("?", "unknown", f"not judged: {listed(rules)}{probe}", "", pen, room.title)

@@ -1,10 +1,11 @@
-"""How much of the page each part may take, and the lines that it is made of: a title, a labelled text, a command."""
+"""How much of the page each part may take, and the lines that it is made of: a title, a labelled text, a fix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from envcheck.checks import Check, Fix, ways_in_order
 from envcheck.report.page.pen import Line, Pen, Span, Style
 from envcheck.text.wrap import width
 
@@ -120,3 +121,59 @@ def tagged(label: str, text: str, rule: str, pen: Pen) -> Line:
     shown = pen.clip(text, room - width(tag) - 2)
     gap = " " * (room - width(shown) - width(tag))
     return (Span(f"  {label:<6}", "dim"), Span(shown), Span(gap), Span(tag, "dim"))
+
+
+WHO = {"user": "", "root": "as root: ", "cluster-admin": "by the cluster's administrator: "}
+"""What stands before a step that not everybody may take."""
+
+ACTIONS = {
+    "reset": "reset the GPU",
+    "reboot": "reboot the machine",
+    "drain": "drain the node",
+    "replace": "have the GPU replaced",
+}
+
+
+def fix_lines(check: Check, pen: Pen, room: Room) -> list[Line]:
+    """The ways to fix ``check``, what the user can do first, each with all its steps; its action where it has none."""
+    ordered = in_order(check)
+    if not ordered:
+        action = ACTIONS.get(check.action)
+        return labelled("fix", action, pen, 1) if action else []
+    # Of several ways the words tell one from another; a single way of the user's own speaks by its command.
+    single = [way[0].who for way in ordered].count("user") == 1
+    lines: list[Line] = []
+    for way in ordered[: room.fixes]:
+        # In the tightest room the steps of a way are its commands alone, in their order.
+        bare = (single and way[0].who == "user") or (len(way) > 1 and room.fixes == 1)
+        for step, fix in steps(way):
+            lines += one_fix(fix, pen, room, bare=bare, step="" if room.fixes == 1 else step)
+    left_out = len(ordered[room.fixes :])
+    more = f"+{left_out} more {'fix' if left_out == 1 else 'fixes'} (-v)"
+    return [*lines, *(labelled("", more, pen, 1) if left_out else [])]
+
+
+def in_order(check: Check) -> list[tuple[Fix, ...]]:
+    """The ways to fix it, what the user can do alone before what needs others."""
+    return ways_in_order(check.fixes)
+
+
+def steps(way: tuple[Fix, ...]) -> list[tuple[str, Fix]]:
+    """Each step with the words that say which one it is; no words where there is one."""
+    return [(f"step {number} of {len(way)}: " if len(way) > 1 else "", fix) for number, fix in enumerate(way, start=1)]
+
+
+def one_fix(fix: Fix, pen: Pen, room: Room, *, bare: bool = False, step: str = "") -> list[Line]:
+    """One fix: what it does and then its command; the command alone where ``bare`` and it fits."""
+    limited = room.fixes < UNLIMITED
+    command = pen.command(fix.command)
+    # A command that starts with sudo says by itself who runs it.
+    who = "" if fix.command[:1] == ("sudo",) else WHO[fix.who]
+    words = step + who + fix.text
+    alone = bool(command) and (not words or (bare and not step and width(command) <= pen.width - LABEL))
+    lines = [] if alone else labelled("fix", f"{words.rstrip(' .:')}:" if command else words, pen, room.fix)
+    if command:
+        lines += command_lines(command, "fix" if alone else "", pen, limited=limited)
+    if fix.risk:
+        lines += labelled("", f"risk: {fix.risk}", pen, room.fix)
+    return lines

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from envcheck.report import Options
-from envcheck.text.clean import clean
-from envcheck.text.command import shell_line
+from envcheck.text.clean import clean, shell_line
 from envcheck.text.wrap import clip, fill, fill_items, width
 
 if TYPE_CHECKING:
@@ -64,7 +63,8 @@ class Pen:
         self.ascii = options.ascii
         self.mark = "..." if options.ascii else "…"
         self._color = options.color
-        self._home = _home_pattern(options.home)
+        home = options.home.rstrip("/")
+        self._home = re.compile(rf"(?<![\w./~-]){re.escape(home)}(?![\w.-])") if home.startswith("/") else None
 
     def text(self, foreign: str) -> str:
         """``foreign`` on one line, safe to print, with ``~`` for the home folder."""
@@ -116,10 +116,3 @@ def _start(text: str, columns: int) -> str:
     A column takes up to four characters (one with its combining marks), and ``~`` a whole path.
     """
     return text.lstrip()[: 4 * columns + _LONGEST_PATH]
-
-
-def _home_pattern(home: str) -> re.Pattern[str] | None:
-    folder = home.rstrip("/")
-    if not folder.startswith("/"):
-        return None
-    return re.compile(rf"(?<![\w./~-]){re.escape(folder)}(?![\w.-])")

@@ -1,14 +1,17 @@
-"""What a check says in plain lines, for formats that are read by machines: JUnit, annotations, SARIF."""
+"""What a report says without a page: a check in plain lines (JUnit, annotations, SARIF), and a machine's versions."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
-from envcheck.checks import Check, Fix, Report, ways
-from envcheck.report.page.fixes import steps
+from envcheck.checks import Check, Report, ways
 from envcheck.report.page.head import evidence_text
+from envcheck.report.page.layout import steps
+from envcheck.report.page.subject import framework_title, gpu_name, judged_environment, place
+from envcheck.snapshot import Environment, Snapshot, frameworks_in, items_in
 from envcheck.snapshot.names import fact_name
-from envcheck.text.command import shell_line
+from envcheck.text.clean import shell_line
 
 NO_FILE = "envcheck"
 """The path of a finding that no file of the reader's is to blame for, in formats that demand a path."""
@@ -34,16 +37,80 @@ def fingerprint(identity: str) -> str:
 
 def explained(check: Check) -> list[str]:
     """Message, evidence, cause, fixes and sources, a line each; foreign text, neither cleaned nor escaped."""
+    fixes = []
+    for step, fix in (each for way in ways(check.fixes) for each in steps(way)):
+        who = "" if fix.who == "user" else f" ({fix.who})"
+        fixes.append(f"fix{who}: {step}{fix.text}" + (f": {shell_line(fix.command)}" if fix.command else ""))
     lines = [
         check.message,
         *(f"seen: {evidence_text(found)}" for found in check.evidence),
         *(f"caused by: {cause}" for cause in filter(None, [check.explained_by])),
-        *(_fix(step, fix) for way in ways(check.fixes) for step, fix in steps(way)),
+        *fixes,
         *(f"docs: {source.title} {source.address}" for source in check.sources),
     ]
     return [line for line in lines if line]
 
 
-def _fix(step: str, fix: Fix) -> str:
-    who = "" if fix.who == "user" else f" ({fix.who})"
-    return f"fix{who}: {step}{fix.text}" + (f": {shell_line(fix.command)}" if fix.command else "")
+_WITH_CUDA = ("nvidia-", "cuda-", "cupy", "jax", "tensorrt", "onnxruntime", "triton", "torch", "numpy", "tensorflow")
+"""Beginnings of the names of distributions that decide what works."""
+
+
+def versions(report: Report) -> list[tuple[str, str]]:
+    """Names and versions of what is here; nothing for what was not checked."""
+    snapshot = report.snapshot or Snapshot()
+    environment = judged_environment(report)
+    driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
+    release = (driver.release if driver else None) or (module.version if module else None) or ""
+    flavour = f"{module.flavour} module" if module and module.flavour else ""
+    cuda = f"CUDA {driver.cuda}" if driver and driver.cuda else ""
+    found = [
+        *_system(snapshot),
+        *_gpus(report),
+        ("Driver", ", ".join(filter(None, (release, flavour, cuda))) if release else ""),
+        *(
+            ("Toolkit", f"{toolkit.version or 'unknown version'} in {toolkit.path}")
+            for toolkit in items_in(snapshot.toolkits)
+        ),
+        *([("Environment", place(environment))] if environment else []),
+        *(("Framework", framework_title(framework)) for framework in frameworks_in(environment)),
+    ]
+    return [(label, text) for label, text in found if text]
+
+
+def distributions(environment: Environment | None) -> list[str]:
+    """``nvidia-nccl-cu13 2.28.9`` and the like: the installed distributions that decide what works."""
+    listed = environment.distributions if environment else None
+    named = {
+        f"{found.name} {found.version}" + (f" ({found.build})" if found.build else "")
+        for found in listed or ()
+        if found.name.startswith(_WITH_CUDA)
+    }
+    return sorted(named)
+
+
+def made_by(report: Report) -> str:
+    """``envcheck 0.1.0, matrix of 2026-11-20, made 2026-11-20T17:03:29+00:00 in 0.4 s``."""
+    tool = report.tool
+    return f"{tool.name} {tool.version}, matrix of {tool.matrix}, made {report.created} in {report.duration_s:.1f} s"
+
+
+def made_at(report: Report) -> str:
+    """``2026-11-20 17:03:29 UTC``."""
+    return report.created.replace("T", " ")[:19] + " UTC"
+
+
+def _system(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    platform = snapshot.platform
+    if platform is None:
+        return
+    system = platform.distribution_title or platform.distribution or platform.os or ""
+    yield "System", ", ".join(filter(None, (system, platform.machine, platform.libc)))
+    yield "Kernel", platform.kernel_release or ""
+    inside = [platform.container, platform.virtualization, "wsl" if platform.wsl else None]
+    yield "Inside", ", ".join(name for name in inside if name and name != "none")
+
+
+def _gpus(report: Report) -> Iterator[tuple[str, str]]:
+    for gpu in report.gpus:
+        traits = (gpu_name(gpu), gpu.compute_capability, f"VBIOS {gpu.vbios}" if gpu.vbios else "", gpu.pci_bus_id)
+        yield f"GPU {gpu.index if gpu.index is not None else ''}".strip(), ", ".join(filter(None, traits))

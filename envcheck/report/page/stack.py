@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -11,30 +11,21 @@ from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.gpu_groups import group_text, groups
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
-from envcheck.report.page.statuses import severity, worse, worst
 from envcheck.report.page.subject import (
     framework_title,
     judged_environment,
     listed,
     minor_version,
+    severity,
+    worse,
+    worst,
 )
-from envcheck.snapshot import (
-    Driver,
-    Environment,
-    Framework,
-    Gpu,
-    Planned,
-    Snapshot,
-    Toolkit,
-    Trial,
-    frameworks_in,
-    items_in,
-)
+from envcheck.snapshot import Driver, Environment, Framework, Gpu, Snapshot, Toolkit, Trial, frameworks_in, items_in
 
 _LABEL, _WORD = 12, 6
 
 
-class Row(msgspec.Struct, frozen=True):
+class StackRow(msgspec.Struct, frozen=True):
     """A line of the stack."""
 
     label: str
@@ -44,11 +35,16 @@ class Row(msgspec.Struct, frozen=True):
 
 def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = False) -> list[Line]:
     """The rows; ``place_told`` when the judged environment is already named above them."""
-    rows = stack_rows(report, room.gpus, place_told=place_told)
-    return [line for row in rows for line in _row_lines(row, pen, room)]
+    lines: list[Line] = []
+    for row in stack_rows(report, room.gpus, place_told=place_told):
+        first, *rest = pen.fill(row.text, pen.width - _LABEL - _WORD, room.row) or [""]
+        word = WORDS[row.status] if row.label or row.status != "skipped" else ""
+        lines.append((Span(row.label.ljust(_LABEL)), Span(word.ljust(_WORD), row.status), Span(first)))
+        lines += [(Span(" " * (_LABEL + _WORD)), Span(text)) for text in rest]
+    return lines
 
 
-def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[Row]:
+def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[StackRow]:
     """The rows with their whole texts; at most ``gpus`` are about GPUs."""
     container = _container(report)
     return [
@@ -63,14 +59,14 @@ def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[R
     ]
 
 
-def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, section: str) -> Row:
+def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, section: str) -> StackRow:
     """A row about ``section`` of the Snapshot; without a ``text``, one that says why nothing is known of it."""
     if text is not None:
-        return Row(label, worst(checks), text)
+        return StackRow(label, worst(checks), text)
     lost = dead_probe_for(section, report)
     if lost is not None:
-        return Row(label, worse(worst(checks), "unknown"), f"not known (probe {lost.name} {probe_end(lost)})")
-    return Row(label, _not_ok(worst(checks)), _worst_title(checks))
+        return StackRow(label, worse(worst(checks), "unknown"), f"not known (probe {lost.name} {probe_end(lost)})")
+    return StackRow(label, _not_ok(worst(checks)), _worst_title(checks))
 
 
 def _not_ok(status: Status) -> Status:
@@ -86,7 +82,7 @@ def _worst_title(checks: Sequence[Check]) -> str:
     return bad[0].title if bad else "not checked"
 
 
-def _driver_row(report: Report) -> Row:
+def _driver_row(report: Report) -> StackRow:
     """The driver; one that is not installed, not running, or only stated is not called ok."""
     checks = _in_layers(report, "driver", "kernel")
     row = _row("Driver", checks, _driver_text(report), report, "driver")
@@ -105,46 +101,39 @@ def _answers(driver: Driver | None) -> bool:
     return driver is not None and driver.cuda_init is not None and driver.cuda_init.code == 0
 
 
-def _row_lines(row: Row, pen: Pen, room: Room) -> list[Line]:
-    texts = pen.fill(row.text, pen.width - _LABEL - _WORD, room.row) or [""]
-    word = WORDS[row.status] if row.label or row.status != "skipped" else ""
-    first: Line = (Span(row.label.ljust(_LABEL)), Span(word.ljust(_WORD), row.status), Span(texts[0]))
-    return [first, *((Span(" " * (_LABEL + _WORD)), Span(text)) for text in texts[1:])]
-
-
 def _in_layers(report: Report, *layers: Layer) -> list[Check]:
     return [check for check in report.checks if check.layer in layers]
 
 
-def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[Row]:
+def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[StackRow]:
     layers: tuple[Layer, ...] = ("gpu", "fabric", "container") if with_container else ("gpu", "fabric")
     machine = [check for check in _in_layers(report, *layers) if check.subject.kind == "machine"]
     if not report.gpus:
-        row = _row("GPU", machine, _no_gpu(report), report, "gpus")
+        listing = report.snapshot.gpus if report.snapshot else None
+        none = None if listing is None else "none" if listing.complete else "none seen, but the list is not complete"
+        row = _row("GPU", machine, none, report, "gpus")
         return [msgspec.structs.replace(row, status=_not_ok(row.status))]
     found = groups(report, machine)
     shown = found if len(found) <= most else found[: most - 1]
-    rows = [Row("GPU" if group is found[0] else "", group.status, group_text(group, report)) for group in shown]
+    rows = [StackRow("GPU" if group is found[0] else "", group.status, group_text(group, report)) for group in shown]
     rest = found[len(shown) :]
     if rest:
         number = sum(len(group.gpus) for group in rest)
         checks = [check for group in rest for check in group.checks]
-        rows.append(Row("", worst([*checks, *machine]), f"{number} more GPUs in {len(rest)} other states (-v)"))
+        rows.append(StackRow("", worst([*checks, *machine]), f"{number} more GPUs in {len(rest)} other states (-v)"))
     return rows
-
-
-def _no_gpu(report: Report) -> str | None:
-    listing = report.snapshot.gpus if report.snapshot else None
-    if listing is None:
-        return None
-    return "none" if listing.complete else "none seen, but the list is not complete"
 
 
 def _driver_text(report: Report) -> str | None:
     snapshot = report.snapshot or Snapshot()
     driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
     running = (driver.release if driver else None) or (module.version if module and module.loaded else None)
-    parts = [running or _not_running(driver)] if running or driver else []
+    if not running and driver is not None:
+        found = (each.version for each in items_in(driver.libraries) if each.kind == "driver")
+        versions = list(dict.fromkeys(filter(None, found)))
+        running = f"libraries {listed(versions)}, release not known" if versions else "release not known"
+        running = "none installed" if driver.installed is False else running
+    parts = [running] if running else []
     if module and module.loaded is False and not _answers(driver):
         parts.append("kernel module not loaded")
     if driver is None:
@@ -153,14 +142,6 @@ def _driver_text(report: Report) -> str | None:
         parts.append(f"supports up to CUDA {driver.cuda}")
     text = ", ".join(parts)
     return f"{text}; {_cuda_init(driver)}" if driver.installed is not False else text
-
-
-def _not_running(driver: Driver | None) -> str:
-    if driver is None or driver.installed is False:
-        return "none installed"
-    libraries = items_in(driver.libraries)
-    versions = [*dict.fromkeys(found.version for found in libraries if found.version and found.kind == "driver")]
-    return f"libraries {listed(versions)}, release not known" if versions else "release not known"
 
 
 def _cuda_init(driver: Driver) -> str:
@@ -190,19 +171,21 @@ def _version(toolkit: Toolkit) -> str:
     return toolkit.version or "unknown version"
 
 
-def _python_rows(report: Report) -> list[Row]:
+def _python_rows(report: Report) -> list[StackRow]:
     environment = judged_environment(report)
     if environment is None:
         return []
     if environment.problem:
-        return [Row("Python", "unknown", f"{environment.key} ({environment.why or 'examined'}): {environment.problem}")]
+        return [
+            StackRow("Python", "unknown", f"{environment.key} ({environment.why or 'examined'}): {environment.problem}")
+        ]
     unknown = "unknown version" if environment.planned is None else "not stated"
     version = minor_version(environment.python) if environment.python else unknown
     reason = f" ({environment.why})" if environment.why else ""
-    return [Row("Python", "skipped", f"{version} in {environment.key}{reason}")]
+    return [StackRow("Python", "skipped", f"{version} in {environment.key}{reason}")]
 
 
-def _framework_rows(report: Report) -> list[Row]:
+def _framework_rows(report: Report) -> list[StackRow]:
     """Frameworks, and in a separate row the extensions of one; each row begins with what is worst."""
     checks = _in_layers(report, "framework", "library")
     environment = judged_environment(report)
@@ -214,7 +197,7 @@ def _framework_rows(report: Report) -> list[Row]:
     text = listed(_titles(extensions, environment, checks, report))
     return [
         _row("Frameworks", others, _framework_text(report, environment, checks), report, "environments"),
-        Row("Extensions", worst(of_extensions), text),
+        StackRow("Extensions", worst(of_extensions), text),
     ]
 
 
@@ -223,7 +206,8 @@ def _framework_text(report: Report, environment: Environment | None, checks: Seq
         return None
     found = [framework for framework in environment.frameworks.items if not framework.extends]
     if not found and environment.planned:
-        named = [item.asked for item in environment.planned if any(_is_about(check, item) for check in checks)]
+        keys = [check.subject.key for check in checks if check.rule == PLAN]
+        named = [item.asked for item in environment.planned if any(key.endswith(f":{item.name}") for key in keys)]
         return listed(named) if named else "none that is known"
     stated = [part.value for check in checks if check.rule == PLAN for part in check.evidence if part.source == ASSUMED]
     if not found and stated:
@@ -231,10 +215,6 @@ def _framework_text(report: Report, environment: Environment | None, checks: Seq
     if not found:
         return "none" if environment.frameworks.complete else "none seen, but the list is not complete"
     return listed(_titles(found, environment, checks, report))
-
-
-def _is_about(check: Check, item: Planned) -> bool:
-    return check.rule == PLAN and check.subject.key.endswith(f":{item.name}")
 
 
 def _titles(found: Sequence[Framework], environment: Environment, checks: Sequence[Check], report: Report) -> list[str]:
@@ -283,31 +263,29 @@ def _trial_text(trial: Trial, gpus: Sequence[Gpu]) -> str:
     return f", ran on {where}{taken}"
 
 
-def _elsewhere(report: Report) -> list[Row]:
+def _elsewhere(report: Report) -> list[StackRow]:
     """Another environment that has a framework, where the judged one has none."""
     judged = judged_environment(report)
     if frameworks_in(judged):
         return []
     others = [found for found in report.environments if found is not judged and frameworks_in(found)]
-    return [Row("", "skipped", _other_environment(found)) for found in others[:1]]
-
-
-def _other_environment(environment: Environment) -> str:
-    found = sorted(frameworks_in(environment), key=lambda framework: framework.extends is not None)
+    if not others:
+        return []
+    found = sorted(frameworks_in(others[0]), key=lambda framework: framework.extends is not None)
     titles = listed([framework_title(framework) for framework in found])
-    reason = f"{environment.why}; " if environment.why else ""
-    return f"not judged: {titles} in {environment.key} ({reason}--python judges it)"
+    reason = f"{others[0].why}; " if others[0].why else ""
+    return [StackRow("", "skipped", f"not judged: {titles} in {others[0].key} ({reason}--python judges it)")]
 
 
-def _container(report: Report) -> Row | None:
+def _container(report: Report) -> StackRow | None:
     platform = report.snapshot.platform if report.snapshot else None
     checks = _in_layers(report, "container")
     if platform is None or platform.container in (None, "none"):
-        return Row("Container", worst(checks), _worst_title(checks)) if worst(checks) in ("fail", "warn") else None
-    return Row("Container", worst(checks), platform.container or "")
+        return StackRow("Container", worst(checks), _worst_title(checks)) if worst(checks) in ("fail", "warn") else None
+    return StackRow("Container", worst(checks), platform.container or "")
 
 
-def _required(report: Report) -> list[Row]:
+def _required(report: Report) -> list[StackRow]:
     """What the user required, unmet first; that an ignore holds yet is no requirement."""
     checks = [
         check for check in _in_layers(report, "request") if not (check.rule == EXPIRED and check.status == "pass")
@@ -315,11 +293,8 @@ def _required(report: Report) -> list[Row]:
     if not checks:
         return []
     words = {"not met": ("fail", "warn"), "not known": ("unknown", "skipped"), "met": ("pass", "note")}
-    held = {word: _keys(checks, statuses) for word, statuses in words.items()}
-    text = "; ".join(f"{word}: {listed(keys)}" for word, keys in held.items() if keys)
-    return [Row("Required", worst(checks), text)]
-
-
-def _keys(checks: Sequence[Check], statuses: Iterable[str]) -> list[str]:
-    wanted = frozenset(statuses)
-    return [check.subject.key for check in checks if check.status in wanted]
+    keys = {
+        word: [check.subject.key for check in checks if check.status in statuses] for word, statuses in words.items()
+    }
+    text = "; ".join(f"{word}: {listed(found)}" for word, found in keys.items() if found)
+    return [StackRow("Required", worst(checks), text)]

@@ -1,12 +1,12 @@
-"""What a check is about, in words: ``GPU 0-3``, ``torch 2.5.1+cpu in ~/p/.venv (VIRTUAL_ENV, Python 3.12)``."""
+"""What a check is about, in words (``GPU 0-3``, ``torch 2.5.1+cpu in ~/p/.venv``); the worst of several statuses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import Check, Location, Report
+from envcheck.checks import Check, Location, Report, Status
 from envcheck.snapshot import Environment, Framework, Gpu, frameworks_in
-from envcheck.text.ranges import ranges
+from envcheck.text.wrap import ranges
 
 _MOST_NAMED = 4
 
@@ -91,3 +91,27 @@ def _software_line(check: Check, report: Report) -> str:
     name = check.subject.key.removeprefix(f"{key}:")
     framework = next((found for found in frameworks_in(environment) if found.name == name), None)
     return f"{framework_title(framework) if framework else name} in {place(environment)}"
+
+
+_WORST_FIRST: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")
+
+
+def worst(checks: Iterable[Check]) -> Status:
+    """The worst status among ``checks``; ``skipped`` when none was judged. An ignored finding is a remark, and what was
+    assumed is not judged.
+    """
+    statuses: set[Status] = set()
+    for check in checks:
+        assumed = check.status == "pass" and check.only_assumed
+        statuses.add("note" if check.ignored else "skipped" if assumed else check.status)
+    return next((status for status in _WORST_FIRST if status in statuses), "skipped")
+
+
+def severity(status: Status) -> int:
+    """Sorts the worst status first."""
+    return _WORST_FIRST.index(status)
+
+
+def worse(first: Status, second: Status) -> Status:
+    """The worse of two."""
+    return min(first, second, key=severity)

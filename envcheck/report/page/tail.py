@@ -19,31 +19,25 @@ _ASSUMED_AWAY = "not assumed ("
 
 
 def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
-    """All of it."""
-    return [
-        *_dead_probes(report, pen, room),
-        *_assumed(report, pen, room),
-        *_configuration(report, pen),
-        *_overlays(report, pen),
-        *_counts_line(report, pen),
-    ]
-
-
-def _dead_probes(report: Report, pen: Pen, room: Room) -> list[Line]:
+    """All of it, ending in ``Not tested: framework import (--deep).   1 fail, 14 pass, 3 skipped``."""
+    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
+    untried, number = untested(report), count_text(report)
+    counts: list[Line] = [(Span(untried, "dim"), Span(" " * _GAP), Span(number))]
+    if not untried or width(untried) + _GAP + width(number) > pen.width:
+        counts = [(Span(text, "dim"),) for text in pen.fill(untried, pen.width)]
+        counts += [(Span(text),) for text in pen.fill(number, pen.width)]
     dead = dead_probes(report)
     shown = dead if len(dead) <= room.probes else dead[: room.probes - 1]
-    lines: list[Line] = [(Span(pen.clip(probe_sentence(run), pen.width)),) for run in shown]
+    probes = [probe_sentence(run) for run in shown]
     if len(dead) > len(shown):
-        names = ", ".join(run.name for run in dead[len(shown) :])
-        lines.append((Span(pen.clip(f"Failed probes (-v): {names}", pen.width)),))
-    return lines
-
-
-def _assumed(report: Report, pen: Pen, room: Room) -> list[Line]:
-    if not report.assumed:
-        return []
-    stated = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
-    return [(Span(text),) for text in pen.fill(f"Assumed: {stated}", pen.width, room.row)]
+        probes.append(f"Failed probes (-v): {', '.join(run.name for run in dead[len(shown) :])}")
+    return [
+        *((Span(pen.clip(text, pen.width)),) for text in probes),
+        *((Span(text),) for text in (pen.fill(f"Assumed: {assumed}", pen.width, room.row) if assumed else [])),
+        *_configuration(report, pen),
+        *_overlays(report, pen),
+        *counts,
+    ]
 
 
 def _configuration(report: Report, pen: Pen) -> list[Line]:
@@ -68,16 +62,6 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
         rules = dict.fromkeys(check.rule for check in report.checks if decides(check.sources, place))
         told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
     return [(Span(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width)),)]
-
-
-def _counts_line(report: Report, pen: Pen) -> list[Line]:
-    """``Not tested: framework import (--deep).   1 fail, 14 pass, 3 skipped``."""
-    untried = untested(report)
-    counts = count_text(report)
-    if untried and width(untried) + _GAP + width(counts) <= pen.width:
-        return [(Span(untried, "dim"), Span(" " * _GAP), Span(counts))]
-    ways: list[Line] = [(Span(text, "dim"),) for text in pen.fill(untried, pen.width)]
-    return [*ways, *((Span(text),) for text in pen.fill(counts, pen.width))]
 
 
 def untested(report: Report) -> str:

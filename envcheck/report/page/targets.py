@@ -13,42 +13,39 @@ _CELL, _LEAST_NAME = 6, 24
 _FOUND: tuple[Status, ...] = ("fail", "warn", "unknown")
 
 
-class Row(msgspec.Struct, frozen=True):
+class TargetRow(msgspec.Struct, frozen=True):
     """A finding, and its status for each target; None where the question did not arise or was not judged."""
 
     rule: str
     statuses: tuple[Status | None, ...]
 
 
-def finding_rows(targets: Sequence[Target]) -> list[Row]:
+def finding_rows(targets: Sequence[Target]) -> list[TargetRow]:
     """What failed, warned or is unknown for a target; the most pressing first, then what concerns most targets.
 
     What is unknown counts for a target without a verdict only.
     """
-    named = [_statuses(target) for target in targets]
+    named: list[dict[str, Status]] = []
+    for target in targets:
+        worst: dict[str, Status] = {}
+        for check in target.checks:
+            status: Status = "note" if check.ignored else check.status
+            if check.rule not in worst or STATUSES.index(status) < STATUSES.index(worst[check.rule]):
+                worst[check.rule] = status
+        named.append({rule: status for rule, status in worst.items() if status != "skipped"})
     rules = dict.fromkeys(
         rule
         for target, statuses in zip(targets, named, strict=True)
         for rule, status in statuses.items()
         if status in ("fail", "warn") or (status == "unknown" and target.verdict == "unknown")
     )
-    rows = [Row(rule, tuple(statuses.get(rule) for statuses in named)) for rule in rules]
-    return sorted(rows, key=_order)
+    rows = [TargetRow(rule, tuple(statuses.get(rule) for statuses in named)) for rule in rules]
 
+    def order(row: TargetRow) -> tuple[int, int]:
+        pressing = [status for status in row.statuses if status in _FOUND]
+        return min(map(_FOUND.index, pressing)), -len(pressing)
 
-def _order(row: Row) -> tuple[int, int]:
-    told = [status for status in row.statuses if status in _FOUND]
-    return min(map(_FOUND.index, told)), -len(told)
-
-
-def _statuses(target: Target) -> dict[str, Status]:
-    """The worst status of each rule."""
-    found: dict[str, Status] = {}
-    for check in target.checks:
-        status: Status = "note" if check.ignored else check.status
-        if check.rule not in found or STATUSES.index(status) < STATUSES.index(found[check.rule]):
-            found[check.rule] = status
-    return {rule: status for rule, status in found.items() if status != "skipped"}
+    return sorted(rows, key=order)
 
 
 def stated(target: Target) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import STATUSES, Check, Fix, Missing, Report, Source, ways
+from envcheck.checks import STATUSES, Check, Report, ways
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
-from envcheck.report.page.fixes import ACTIONS, one_fix, steps
 from envcheck.report.page.head import evidence_text, verdict_lines
-from envcheck.report.page.layout import EVERYTHING, LABEL, UNLIMITED, labelled, title_lines
+from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import subject_line
 from envcheck.report.page.tail import tail_lines
-from envcheck.snapshot import Disagreement, Measurement, ProbeRun
+from envcheck.snapshot import ProbeRun
 from envcheck.snapshot.names import fact_name
 
 _BLANK: Line = (Span(""),)
@@ -23,14 +22,29 @@ _PRESSING = ("fail", "warn", "unknown")
 def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
     """All of a report."""
     report = outline.report
+    measured = []
+    for each in report.measurements:
+        value = "not measured" if each.value is None else f"{each.value:g} {each.unit}".rstrip()
+        where = f" on {each.gpu}" if each.gpu else ""
+        measured.append(_with_source(f"{each.name}{where}: {value}", each.method))
+    disagreements = []
+    for found in report.snapshot.disagreements if report.snapshot else ():
+        readings = ", ".join(_with_source(reading.value, reading.source) for reading in found.readings)
+        disagreements.append(f"{found.path}: {readings}; the first was used")
+    host = f" on {report.host}" if report.host else ""
+    about = [
+        f"made {report.created}{host} in {report.duration_s:.1f} s",
+        f"{report.tool.name} {report.tool.version}, matrix of {report.tool.matrix}",
+        *(f"overlay of the matrix: {overlay}" for overlay in report.overlays),
+    ]
     return [
         *verdict_lines(outline, pen, EVERYTHING),
         *stack_lines(report, pen, EVERYTHING),
         *_section("Checks", _checks(report, pen)),
-        *_section("Measurements", [_measurement(found, pen) for found in report.measurements]),
+        *_section("Measurements", [_indented(text, pen) for text in measured]),
         *_section("Probes", [_probe(run, pen) for run in report.probes]),
-        *_section("Disagreements", [_disagreement(found, pen) for found in _disagreements(report)]),
-        *_section("Report", [_about(report, pen)]),
+        *_section("Disagreements", [_indented(text, pen) for text in disagreements]),
+        *_section("Report", [_indented(text, pen) for text in about]),
         _BLANK,
         *tail_lines(report, pen, EVERYTHING),
     ]
@@ -65,30 +79,39 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
     # The title of a check that was not judged names the problem, and would read as a finding.
     title = f"not judged: {check.title}" if unjudged else check.title
     word = "skipped" if check.status == "skipped" else WORDS[check.status]
+    lacking = [
+        f"{fact_name(lack.fact)} ({f'from probe {lack.probe}' if lack.probe else 'not checked'})"
+        for lack in check.missing
+    ]
+    aside = ""
+    if check.ignored is not None:
+        until = f" until {check.ignored.until}" if check.ignored.until else ""
+        aside = f"ignored by policy{until}: {check.ignored.reason}"
+    other_status = f"{check.status} by the configuration, or because the rule is new; the rule says {check.judged}"
+    weak = "" if check.confidence == "high" else f", {check.confidence} confidence"
+    cited: list[Line] = []  # title and date, and the address whole on a line of its own
+    for source in check.sources:
+        cited += _labelled("docs", f"{source.title} (read {source.read})" if source.read else source.title, pen)
+        cited += [(Span(" " * LABEL), Span(pen.text(source.address)))] if source.address else []
     return [
         *title_lines(word, check.status, title, check.rule, pen, UNLIMITED),
         *_labelled("about", subject_line(checks, report), pen),
         *_labelled("why", check.message, pen),
         *_each("seen", (_with_source(evidence_text(found), found.source) for found in check.evidence), pen),
-        *_each("lacks", (_lacking(lack) for lack in check.missing), pen),
+        *_each("lacks", lacking, pen),
         *_labelled("cause", check.explained_by or "", pen),
-        *(line for way in ways(check.fixes) for line in _fix_lines(way, pen)),
-        *_labelled("act", ACTIONS.get(check.action, ""), pen),
-        *_labelled("aside", _ignored(check), pen),
-        *_labelled(
-            "set",
-            f"{check.status} by the configuration, or because the rule is new; the rule says {check.judged}"
-            if check.judged
-            else "",
-            pen,
+        *(
+            line
+            for way in ways(check.fixes)
+            for step, fix in steps(way)
+            for line in one_fix(fix, pen, EVERYTHING, step=step)
         ),
-        *_labelled("by", "" if unjudged else _decided(check), pen),
-        *(line for source in check.sources for line in _cited(source, pen)),
+        *_labelled("act", ACTIONS.get(check.action, ""), pen),
+        *_labelled("aside", aside, pen),
+        *_labelled("set", other_status if check.judged else "", pen),
+        *_labelled("by", "" if unjudged else check.decided_by + weak, pen),
+        *cited,
     ]
-
-
-def _fix_lines(way: tuple[Fix, ...], pen: Pen) -> list[Line]:
-    return [line for step, fix in steps(way) for line in one_fix(fix, pen, EVERYTHING, step=step)]
 
 
 def _labelled(label: str, text: str, pen: Pen) -> list[Line]:
@@ -103,35 +126,6 @@ def _with_source(text: str, source: str) -> str:
     return f"{text} ({source})" if source else text
 
 
-def _lacking(missing: Missing) -> str:
-    if missing.probe:
-        return f"{fact_name(missing.fact)} (from probe {missing.probe})"
-    return f"{fact_name(missing.fact)} (not checked)"
-
-
-def _ignored(check: Check) -> str:
-    if check.ignored is None:
-        return ""
-    until = f" until {check.ignored.until}" if check.ignored.until else ""
-    return f"ignored by policy{until}: {check.ignored.reason}"
-
-
-def _decided(check: Check) -> str:
-    return check.decided_by if check.confidence == "high" else f"{check.decided_by}, {check.confidence} confidence"
-
-
-def _cited(source: Source, pen: Pen) -> list[Line]:
-    """Title and date, and the address whole on a line of its own."""
-    lines = _labelled("docs", f"{source.title} (read {source.read})" if source.read else source.title, pen)
-    return [*lines, (Span(" " * LABEL), Span(pen.text(source.address)))] if source.address else lines
-
-
-def _measurement(found: Measurement, pen: Pen) -> list[Line]:
-    value = "not measured" if found.value is None else f"{found.value:g} {found.unit}".rstrip()
-    where = f" on {found.gpu}" if found.gpu else ""
-    return _indented(_with_source(f"{found.name}{where}: {value}", found.method), pen)
-
-
 def _probe(run: ProbeRun, pen: Pen) -> list[Line]:
     if run.status not in DIED:
         seconds = f" in {run.seconds:.2f} s" if run.status != "skipped" else ""
@@ -139,24 +133,6 @@ def _probe(run: ProbeRun, pen: Pen) -> list[Line]:
     else:
         text = probe_sentence(run)
     return [*_indented(text, pen), *_each("|", run.noise.splitlines(), pen)]
-
-
-def _disagreements(report: Report) -> tuple[Disagreement, ...]:
-    return report.snapshot.disagreements if report.snapshot else ()
-
-
-def _disagreement(found: Disagreement, pen: Pen) -> list[Line]:
-    readings = [_with_source(reading.value, reading.source) for reading in found.readings]
-    return _indented(f"{found.path}: {', '.join(readings)}; the first was used", pen)
-
-
-def _about(report: Report, pen: Pen) -> list[Line]:
-    host = f" on {report.host}" if report.host else ""
-    lines = _indented(f"made {report.created}{host} in {report.duration_s:.1f} s", pen)
-    lines += _indented(f"{report.tool.name} {report.tool.version}, matrix of {report.tool.matrix}", pen)
-    for overlay in report.overlays:
-        lines += _indented(f"overlay of the matrix: {overlay}", pen)
-    return lines
 
 
 def _indented(text: str, pen: Pen) -> list[Line]:

@@ -12,7 +12,7 @@ from envcheck.compat.performance.at_work import at_work
 from envcheck.errors import UsageError
 from envcheck.redact import is_redacted
 from envcheck.report.saved.read import read_report
-from envcheck.snapshot import Gpu, Measurement
+from envcheck.snapshot import Measurement
 from envcheck.text.output import write_whole
 
 MOST_RUNS = 16
@@ -23,7 +23,7 @@ class NoFiguresError(UsageError):
     """A report of envcheck that holds nothing to compare with: its GPUs were in use, or nothing was measured."""
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _Version(msgspec.Struct, frozen=True):
     """What tells a report from a baseline."""
 
     schema_version: str | None = None
@@ -56,20 +56,16 @@ def _baseline(report: Report, kept: tuple[Measurement, ...]) -> Baseline:
 
 
 def _figures_of(report: Report) -> tuple[Measurement, ...]:
-    gpus = {gpu.uuid: gpu for gpu in report.gpus}
-    return tuple(
-        msgspec.structs.replace(measured, conditions=None, verification=None)
-        for measured in report.measurements
-        if _is_comparable(measured, gpus.get(measured.gpu))
-    )
-
-
-def _is_comparable(measured: Measurement, gpu: Gpu | None) -> bool:
-    right = measured.verification is None or measured.verification.right
-    before = measured.conditions.utilisation_before if measured.conditions else None
-    used = measured.conditions.memory_before if measured.conditions else None
-    total = gpu.memory.total if gpu and gpu.memory else None
-    return measured.value is not None and right and not at_work(before and before / 100, used, total)
+    gpus, kept = {gpu.uuid: gpu for gpu in report.gpus}, []
+    for measured in report.measurements:
+        gpu = gpus.get(measured.gpu)
+        right = measured.verification is None or measured.verification.right
+        before = measured.conditions.utilisation_before if measured.conditions else None
+        used = measured.conditions.memory_before if measured.conditions else None
+        total = gpu.memory.total if gpu and gpu.memory else None
+        if measured.value is not None and right and not at_work(before and before / 100, used, total):
+            kept.append(msgspec.structs.replace(measured, conditions=None, verification=None))
+    return tuple(kept)
 
 
 def read(data: bytes, name: str) -> Baseline:
@@ -78,7 +74,7 @@ def read(data: bytes, name: str) -> Baseline:
     Raises NoFiguresError for a report that holds nothing to compare with.
     """
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = msgspec.json.decode(data, type=_Version)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{name} is not a baseline that --save-baseline wrote: {error}") from None
     if head.schema_version is not None:

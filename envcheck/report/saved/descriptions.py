@@ -19,22 +19,18 @@ from msgspec import inspect
 def described(root: Any, name: str, version: str, title: str = "") -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the output ``name``, which is a ``root``: a struct, or a union of some."""
     schema = msgspec.json.schema(root)
-    _describe(schema["$defs"], root)
+    for kind in _structs(inspect.type_info(root), set()):
+        properties = schema["$defs"].get(_named(kind), {}).get("properties", {})
+        for field in kind.fields:
+            text = _description(kind.cls, field.name)
+            if text and field.encode_name in properties:
+                properties[field.encode_name] = {"description": text, **properties[field.encode_name]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:envcheck:schema:{name}:{version}",
         "title": f"envcheck {name} {version}{title}",
         **schema,
     }
-
-
-def _describe(found: dict[str, Any], root: Any) -> None:
-    for kind in _structs(inspect.type_info(root), set()):
-        properties = found.get(_named(kind), {}).get("properties", {})
-        for field in kind.fields:
-            text = _description(kind.cls, field.name)
-            if text and field.encode_name in properties:
-                properties[field.encode_name] = {"description": text, **properties[field.encode_name]}
 
 
 def _structs(kind: inspect.Type, seen: set[str]) -> Iterator[inspect.StructType]:

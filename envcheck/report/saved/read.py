@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -77,23 +78,20 @@ def _collected(content: bytes) -> Report:
 
 def _checked(report: Report) -> Report:
     """``report``, if every rule can be held against all of it."""
-    for what, count in _counts(report).items():
-        if count > MOST_JUDGED[what]:
-            raise UsageError(f"the saved report has {count} {what}; at most {MOST_JUDGED[what]} are read")
-    return report
-
-
-def _counts(report: Report) -> dict[str, int]:
     snapshot = report.snapshot or Snapshot()
     environments = items_in(snapshot.environments)
     listings = [environment.frameworks for environment in environments if environment.frameworks]
     log = snapshot.kernel.log if snapshot.kernel else None
-    return {
+    counts = {
         "GPUs": len(snapshot.gpus.items) if snapshot.gpus else 0,
         "frameworks": sum(len(listing.items) for listing in listings),
         "error lines": len(snapshot.observed_errors) + (len(log.messages or ()) if log else 0),
         "measurements": len(report.measurements),
     }
+    for what, count in counts.items():
+        if count > MOST_JUDGED[what]:
+            raise UsageError(f"the saved report has {count} {what}; at most {MOST_JUDGED[what]} are read")
+    return report
 
 
 def _check_version(version: str) -> None:
@@ -170,9 +168,13 @@ def _read(value: Any, kind: inspect.Type) -> Any:
 
 
 def _item(value: Any, kind: inspect.Type) -> list[Any]:
-    """The item as it is read, or nothing."""
+    """The item as it is read; nothing for a word in the place of a known one."""
+    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    words = {word for each in kinds if isinstance(each, inspect.LiteralType) for word in each.values}
+    if words and isinstance(value, str) and value not in words:
+        return []
     try:
-        return [] if _is_strange(value, kind) else [_read(value, kind)]
+        return [_read(value, kind)]
     except _StrangeError:
         return []
 
@@ -187,27 +189,16 @@ def _struct(value: dict[str, Any], kind: inspect.StructType) -> dict[str, Any]:
         found = _item(item, field.type)
         if found:
             read[key] = found[0]
+        elif field.required and (kind.cls.__name__, field.name) not in NOT_KNOWN:
+            raise _StrangeError
         elif field.required:
-            read[key] = _default(kind.cls.__name__, field.name)
+            read[key] = NOT_KNOWN[kind.cls.__name__, field.name]
     return read
-
-
-def _default(record: str, field: str) -> str:
-    if (record, field) not in NOT_KNOWN:
-        raise _StrangeError
-    return NOT_KNOWN[record, field]
 
 
 def _may_hold(kind: inspect.Type, value: Any) -> bool:
     containers = {inspect.StructType: dict, inspect.DictType: dict, inspect.VarTupleType: list}
     return isinstance(value, containers.get(type(kind), ()))
-
-
-def _is_strange(value: Any, kind: inspect.Type) -> bool:
-    """Whether ``value`` is a word in the place of a known one."""
-    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
-    words = {word for each in kinds if isinstance(each, inspect.LiteralType) for word in each.values}
-    return bool(words) and isinstance(value, str) and value not in words
 
 
 def read_newer(content: bytes, kind: type[T]) -> T:
@@ -228,3 +219,23 @@ def _without_claims(report: Any) -> Any:
     claims = {"verdict": "unknown", "exit_code": int(ExitCode.UNKNOWN), "grounds": []}
     said = {key: value for key, value in claims.items() if isinstance(report.get(key), type(value))}
     return {**report, **said, **({"targets": told} if told else {})}
+
+
+REPORT = re.compile(
+    rb"""
+      \{\s*"schema_version":\s*"[^"]*",\s*"tool":\s*\{\s*"name":\s*"envcheck"
+    | \{\s*"\$schema":[^{]*"runs":\s*\[\s*\{\s*"tool":\s*\{\s*"driver":\s*\{\s*"name":\s*"envcheck"
+    | \[\s*(?:\{\s*"description":\s*"(?:[^"\\]|\\.)*",\s*"check_name":|\]\s*\Z)
+    | <\?xml[^>]*>\s*<testsuites\ name="envcheck"
+    | <!DOCTYPE\ html>\s*<html[^>]*>\s*<head>(?:<meta[^>]*>\s*)*<title>envcheck:
+    | \#\#\#\ \S+\ (?:PASS|WARN|FAIL|UNKNOWN):[ ]
+    | Judged\ for\ [0-9]+\ targets?\n
+    | (?:PASS|WARN|FAIL|UNKNOWN|\?)\ \ +\S
+    | ENVCHECK\ [A-Z]+\ -[ ]
+    | envcheck:[ ]
+    | \#\ HELP\ envcheck_info[ ]
+    | ::(?:notice|warning|error)\ [^\n]*title=envcheck%3A
+    """,
+    re.VERBOSE,
+)
+"""Of any format but ``node-problem-detector``: one line of any words, by which nothing can be told."""

@@ -16,7 +16,7 @@ from envcheck.rules.facts.machine import (
     uses_linux_driver,
 )
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.driver import answers, call_evidence, meaning_of
+from envcheck.rules.messages.observed import answers, call_evidence, meaning_of
 from envcheck.rules.variables.values import failed_start
 from envcheck.snapshot import DeviceNode, Snapshot
 

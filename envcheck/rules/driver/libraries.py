@@ -25,7 +25,7 @@ from envcheck.rules.facts.machine import (
     on_plain_host,
 )
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.driver import answers, call_evidence, results_naming
+from envcheck.rules.messages.observed import answers, call_evidence, results_naming
 from envcheck.snapshot import Snapshot, items_in
 
 

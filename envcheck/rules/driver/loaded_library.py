@@ -11,7 +11,7 @@ from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.rules.facts.trials import ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.libraries import without_variable
-from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
+from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence
 from envcheck.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"

@@ -16,8 +16,7 @@ from envcheck.rules.facts.machine import (
     nvml_answers,
 )
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.driver import answers, call_evidence, meaning_of
-from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
+from envcheck.rules.messages.observed import answers, call_evidence, kernel_evidence, kernel_messages, meaning_of
 from envcheck.rules.variables.values import failed_start
 from envcheck.rules.variables.visible_devices import VISIBLE, in_batch_job
 from envcheck.snapshot import ApiResult, Gpu, Snapshot

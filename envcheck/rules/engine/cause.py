@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import LAYERS, Check, Layer, Subject
+from envcheck.checks import LAYERS, Check, Layer
 from envcheck.rules.api import EVERYTHING, Rule
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.trials import ERROR_FROM
@@ -26,8 +26,8 @@ def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
     """Set ``explained_by`` on every check that another one explains; a cause gets the status of what it explains."""
     by_name = {rule.name: rule for rule in rules}
     causes = sorted((check for check in found if check.status in _BAD), key=_rank)
-    told = [_link_to_details(check, causes, by_name) for check in found]
-    explained = [_link_to_cause(check, causes, by_name) for check in told]
+    detailed = [_link_to_details(check, causes, by_name) for check in found]
+    explained = [_link_to_cause(check, causes, by_name) for check in detailed]
     return _raise_causes([_link_to_nearest(check, causes, by_name) for check in explained])
 
 
@@ -65,16 +65,16 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symp
     first = min((places[key] for key in concerned if key in places), default=0)
     status, *rest, name = _rank(cause)
     of_machine = cause.subject.kind in ("machine", "gpu") and cause.layer in _MACHINE
-    if cause.decided_by == "inferred" and not _is_quoted(cause) and any(map(_is_quoted_failure, found)):
-        of_machine = False
+    if cause.decided_by == "inferred" and not _is_quoted(cause):
+        # Somebody pasted the error in which a program ended, and nothing else is the reason for it.
+        of_machine &= not any(
+            check.status == "fail"
+            and check.decided_by == "framework-ran"
+            and not (check.explained_by or check.ignored)
+            and _is_quoted(check)
+            for check in found
+        )
     return (status, not of_machine, weight, symptom, -others, *rest, first, name)
-
-
-def _is_quoted_failure(check: Check) -> bool:
-    """Whether somebody pasted the error in which a program ended, for which nothing else is the reason."""
-    if check.status != "fail" or check.decided_by != "framework-ran" or check.explained_by or check.ignored:
-        return False
-    return _is_quoted(check)
 
 
 def _is_quoted(check: Check) -> bool:
@@ -125,7 +125,11 @@ def _link_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, 
     packages = {found.what.partition("==")[0] for found in check.evidence if "==" in found.what}
     named = packages or {found.value.partition(": ")[0] for found in check.evidence}
     for cause in causes:
-        if cause.rule in rule.told_by and ((named and named <= _words(cause)) or _shared(check) & _shared(cause)):
+        if cause.rule not in rule.told_by:
+            continue
+        texts = [cause.title, cause.message, *(text for found in cause.evidence for text in (found.what, found.value))]
+        words = {word.partition("==")[0].strip(".,;:()") for text in texts for word in text.split()}
+        if (named and named <= words) or _shared(check) & _shared(cause):
             return msgspec.structs.replace(check, explained_by=cause.id)
     return check
 
@@ -139,27 +143,20 @@ def _shared(check: Check) -> set[tuple[str, str]]:
     }
 
 
-def _words(check: Check) -> set[str]:
-    texts = (check.title, check.message, *(text for found in check.evidence for text in (found.what, found.value)))
-    return {word.partition("==")[0].strip(".,;:()") for text in texts for word in text.split()}
-
-
 def _link_to_cause(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
     rule = rules.get(check.rule)
     if rule is None or check.explained_by or check.status not in ("fail", "warn", "unknown"):
         return check
     for cause in causes:
-        if cause.rule not in rule.told_by and _is_consequence_of_rule(check, cause, rules[cause.rule]):
+        other = rules[cause.rule]
+        if other.explains == EVERYTHING:
+            follows = check.rule != other.name and check.subject.environment == cause.subject.environment
+        else:
+            listed = check.rule in other.explains or (cause.status == "fail" and check.rule in other.explains_failing)
+            follows = listed and _can_affect(cause, check)
+        if follows and cause.rule not in rule.told_by:
             return msgspec.structs.replace(check, explained_by=cause.id)
     return check
-
-
-def _is_consequence_of_rule(check: Check, cause: Check, rule: Rule) -> bool:
-    """Whether a finding is a consequence of a finding of this rule."""
-    if rule.explains == EVERYTHING:
-        return check.rule != rule.name and check.subject.environment == cause.subject.environment
-    listed = check.rule in rule.explains or (cause.status == "fail" and check.rule in rule.explains_failing)
-    return listed and _can_affect(cause, check)
 
 
 _NEAREST_FIRST = ("framework", "environment", "gpu", "machine")
@@ -204,7 +201,9 @@ def _is_named_by_error(cause: Check, symptom: Check) -> bool:
 
 
 def _can_affect(cause: Check, consequence: Check) -> bool:
-    """Whether ``cause`` can affect the subject of ``consequence``. One about some frameworks affects no others."""
+    """Whether ``cause`` can affect the subject of ``consequence``: one of the machine affects everything, one of a GPU
+    or an environment what uses it, one about some frameworks no others.
+    """
     concerned = set(_concerned_frameworks(cause))
     if cause.subject.kind == "framework":
         concerned.add(cause.subject.key)
@@ -212,17 +211,11 @@ def _can_affect(cause: Check, consequence: Check) -> bool:
         return consequence.subject.key in concerned
     if concerned and consequence.subject.kind == "environment":
         return bool(consequence.frameworks) and concerned >= set(_concerned_frameworks(consequence))
-    return _related(cause.subject, consequence.subject)
-
-
-def _related(cause: Subject, consequence: Subject) -> bool:
-    """Whether a fault of one subject can affect another: a fault of the machine affects everything, one of a GPU or an
-    environment what uses it.
-    """
-    if "machine" in (cause.kind, consequence.kind) or cause.key == consequence.key:
+    own, other = cause.subject, consequence.subject
+    if "machine" in (own.kind, other.kind) or own.key == other.key:
         return True
-    if cause.kind == consequence.kind == "gpu":
-        return cause.pci_bus_id is not None and cause.pci_bus_id == consequence.pci_bus_id
-    if cause.kind == "gpu":
-        return consequence.kind in ("environment", "framework")
-    return cause.kind == "environment" and consequence.environment == cause.environment
+    if own.kind == other.kind == "gpu":
+        return own.pci_bus_id is not None and own.pci_bus_id == other.pci_bus_id
+    if own.kind == "gpu":
+        return other.kind in ("environment", "framework")
+    return own.kind == "environment" and other.environment == own.environment

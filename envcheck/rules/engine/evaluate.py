@@ -15,6 +15,7 @@ from envcheck import __version__, checks
 from envcheck.checks import STATUSES, Check, Layer, Scope, Source, shortened
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
+from envcheck.compat.tables import ProductRow
 from envcheck.rules.api import (
     EVERYTHING,
     FIRST_RELEASE,
@@ -26,7 +27,6 @@ from envcheck.rules.api import (
     Subject,
 )
 from envcheck.rules.engine.cause import explain
-from envcheck.rules.engine.pages import pages, pages_about
 from envcheck.rules.facts.frameworks import importance, is_main_framework, provides_gpu_support, role_position
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.facts.needs import lookup, refused, unanswered
@@ -47,12 +47,23 @@ _CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
 
 
 def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
-    """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes."""
+    """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes.
+
+    Failures of rules that this minor release brought are warnings.
+    """
     facts = Facts(snapshot, matrix)
     chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
     found = _drop_yielding(_apply_errors(found, chosen, facts), chosen)
-    return explain(_warn_if_new(found, chosen), chosen)
+    release = __version__.rpartition(".")[0]
+    new = {rule.name for rule in chosen if rule.since == release != FIRST_RELEASE}
+    warned = [
+        msgspec.structs.replace(check, status="warn", judged="fail")
+        if check.rule in new and check.status == "fail"
+        else check
+        for check in found
+    ]
+    return explain(warned, chosen)
 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
@@ -91,14 +102,14 @@ def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -
     """Apply observed error lines to the rules that they name."""
     by_name = {rule.name: rule for rule in rules}
     heeded = list(found)
-    for met in observed_problems(facts.snapshot, facts.matrix):
-        rule = by_name.get(met.line.problem)
+    for observed in observed_problems(facts.snapshot, facts.matrix):
+        rule = by_name.get(observed.line.problem)
         if rule is not None:
-            heeded = _confirm(heeded, rule, met, facts)
-    for said in trial_problems(facts):
-        rule = by_name.get(said.line.problem)
+            heeded = _confirm(heeded, rule, observed, facts)
+    for error in trial_problems(facts):
+        rule = by_name.get(error.line.problem)
         if rule is not None:
-            heeded = _apply_trial_error(heeded, rule, said, facts)
+            heeded = _apply_trial_error(heeded, rule, error, facts)
     return heeded
 
 
@@ -113,18 +124,6 @@ def _drop_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]
         and not any(
             (name, key) in bad for name in yielding.get(check.rule, ()) for key in (check.subject.key, "machine")
         )
-    ]
-
-
-def _warn_if_new(found: Sequence[Check], rules: Iterable[Rule]) -> list[Check]:
-    """Lower failures of rules that this minor release brought to warnings."""
-    release = __version__.rpartition(".")[0]
-    new = {rule.name for rule in rules if rule.since == release != FIRST_RELEASE}
-    return [
-        msgspec.structs.replace(check, status="warn", judged="fail")
-        if check.rule in new and check.status == "fail"
-        else check
-        for check in found
     ]
 
 
@@ -152,7 +151,10 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, said: TrialProblem, f
     same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
     if any(other.status in _BAD for other in same):
         name = said.subject.framework.name
-        confirmed = {other.id: _with_framework(_add_lines(other, met, raised=True), name) for other in same}
+        confirmed = {other.id: _add_lines(other, met, raised=True) for other in same}
+        for key, other in confirmed.items():
+            if other.frameworks and name not in other.frameworks:
+                confirmed[key] = msgspec.structs.replace(other, frameworks=(*other.frameworks, name))
         return [confirmed.get(other.id, other) for other in found]
     failed = (other for other in found if other.status == "fail" and other.subject.kind in ("machine", "gpu"))
     if about_machine and any(other.layer in _MACHINE for other in failed):
@@ -162,11 +164,6 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, said: TrialProblem, f
         told = msgspec.structs.replace(_add_lines(known, met), status=known.status)
         return [told if other is known else other for other in found if other not in same or other is known]
     return [*(other for other in found if other not in same), check]
-
-
-def _library_named(start: str) -> str | None:
-    row = row_of(start)
-    return f"lib{start}" if row and row.kind != "driver" and row.name.lower() == start else _CALLED.get(start)
 
 
 def _finding_about_library(found: Sequence[Check], rule: Rule, said: TrialProblem) -> Check | None:
@@ -181,7 +178,10 @@ def _finding_about_library(found: Sequence[Check], rule: Rule, said: TrialProble
     keys = {f"{environment.key}:{name}" for name in family}
     text = " ".join(line.value for line in said.evidence)
     words = {word.lower() for word in _LIBRARY.findall(text)}
-    words |= {_library_named(rule.name.partition("-")[0])} - {None}
+    start = rule.name.partition("-")[0]
+    row = row_of(start)
+    known = f"lib{start}" if row and row.kind != "driver" and row.name.lower() == start else _CALLED.get(start)
+    words |= {known} if known else set()
     for check in sorted(found, key=lambda each: each.status != "fail"):
         if check.status not in _BAD or check.layer != "library" or check.subject.environment != environment.key:
             continue
@@ -195,18 +195,13 @@ def _finding_about_library(found: Sequence[Check], rule: Rule, said: TrialProble
     return None
 
 
-def _with_framework(check: Check, name: str) -> Check:
-    """Add a framework to a finding that concerns some frameworks of an environment."""
-    if not check.frameworks or name in check.frameworks:
-        return check
-    return msgspec.structs.replace(check, frameworks=(*check.frameworks, name))
-
-
 def _confirm(found: Sequence[Check], rule: Rule, met: ObservedProblem, facts: Facts) -> list[Check]:
     """Confirm the rule's findings; where it has none, replace its other checks by a finding about the machine."""
     if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
         return [
-            _add_lines(check, met, raised=_is_worse(met, check)) if check.rule == rule.name else check
+            _add_lines(check, met, raised=STATUSES.index(met.line.status) < STATUSES.index(check.status))
+            if check.rule == rule.name
+            else check
             for check in found
         ]
     check = _check(rule, facts.snapshot, _outcome_of_lines(rule, met, facts), facts)
@@ -214,10 +209,6 @@ def _confirm(found: Sequence[Check], rule: Rule, met: ObservedProblem, facts: Fa
     if program:
         check = msgspec.structs.replace(check, sources=pages_about(rule, program, facts.matrix))
     return [*(other for other in found if other.rule != rule.name), check]
-
-
-def _is_worse(met: ObservedProblem, check: Check) -> bool:
-    return STATUSES.index(met.line.status) < STATUSES.index(check.status)
 
 
 def _outcome_of_lines(rule: Rule, met: ObservedProblem, facts: Facts) -> Outcome:
@@ -246,13 +237,20 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
     described = describe(subject)
     about = (subject.framework.name,) if isinstance(subject, FrameworkSubject) else outcome.frameworks
     facts = msgspec.structs.replace(facts, about=about)
+    both: tuple[str, ...] = ()
+    if bad and isinstance(subject, FrameworkSubject) and provides_gpu_support(subject):
+        # A plug-in and the framework that uses the GPU only through it: a fault of one is a fault of both.
+        both = tuple(filter(None, (subject.framework.name, subject.framework.extends)))
+    sources = outcome.sources
+    if telling and not any(source.address.startswith("https://") for source in sources):
+        sources = (*sources, *pages(rule, subject, facts.matrix))  # what is cited cannot be opened: only metadata
     return Check(
         id=f"{rule.name}@{described.key}",
         rule=rule.name,
         scope=rule.scope,
         layer=outcome.layer or rule.layer,
         subject=described,
-        frameworks=outcome.frameworks or (_with_base(subject) if bad else ()),
+        frameworks=outcome.frameworks or both,
         status=outcome.status,
         title=shortened(outcome.title),
         message=outcome.message,
@@ -263,21 +261,8 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         missing=outcome.missing,
         fixes=outcome.fixes or (rule.remedies(facts) if bad else ()),
         action=outcome.action,
-        sources=_with_rule_pages(outcome.sources, pages(rule, subject, facts.matrix)) if telling else outcome.sources,
+        sources=sources,
     )
-
-
-def _with_base(subject: Subject) -> tuple[str, ...]:
-    """A plug-in and the framework that uses the GPU only through it: a fault of one is a fault of both."""
-    if not isinstance(subject, FrameworkSubject) or not provides_gpu_support(subject):
-        return ()
-    return tuple(filter(None, (subject.framework.name, subject.framework.extends)))
-
-
-def _with_rule_pages(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[Source, ...]:
-    """The outcome's sources, and the rule's pages where the outcome cites none that can be opened (only metadata)."""
-    readable = any(source.address.startswith("https://") for source in cited)
-    return cited if readable else (*cited, *own)
 
 
 def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
@@ -310,3 +295,32 @@ def describe(subject: Subject) -> checks.Subject:
             environment=subject.environment.key,
         )
     return checks.Subject()
+
+
+def pages(rule: Rule, subject: Subject, matrix: Matrix) -> tuple[Source, ...]:
+    """The rule's own pages, without those of other frameworks than the one that ``subject`` is.
+
+    Of an extension the pages of what it extends serve too. Where only pages of others were left out, the framework's
+    page on installing it stands in; where there is none, the rule's pages stay as they are.
+    """
+    if not isinstance(subject, FrameworkSubject):
+        return rule.sources
+    framework = subject.framework
+    return pages_about(rule, framework.name, matrix, base=framework.extends or framework.name)
+
+
+def pages_about(rule: Rule, name: str, matrix: Matrix, *, base: str = "") -> tuple[Source, ...]:
+    """The same for a program by its name; ``base`` is what it extends."""
+    own = [row for row in matrix.products if name.startswith(row.frameworks)]
+    of_base = [row for row in matrix.products if (base or name).startswith(row.frameworks)]
+    kept = tuple(source for source in rule.sources if _product(source, matrix) in (None, *own, *of_base))
+    named = any(_product(source, matrix) for source in kept)
+    if not named and len(kept) < len(rule.sources):
+        kept = (*kept, *matrix.cite(*(own or of_base)))
+    return kept or rule.sources
+
+
+def _product(source: Source, matrix: Matrix) -> ProductRow | None:
+    """The product that a page's title names first."""
+    named = ((source.title.find(name), row) for row in matrix.products for name in row.names)
+    return min((each for each in named if each[0] >= 0), key=lambda each: each[0], default=(0, None))[1]

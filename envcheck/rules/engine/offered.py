@@ -1,30 +1,32 @@
 """Offer only fixes after which, by the same rules, the finding is gone and nothing else is worse.
 
 Each alternative that changes packages is simulated on top of those chosen for earlier findings: a reader who follows a
-page from top to bottom must not bring an earlier finding back. Where no alternative is left, the report offers two
-environments, or a release of one framework that fits the other.
+page from top to bottom must not bring an earlier finding back. Where no alternative is left, the report offers all that
+a framework requires, two environments, or a release of one framework that fits the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from envcheck.checks import Changes, Check, Fix, Scope, ways
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import admits, normalised, read_requirement, requirement_name
+from envcheck.compat.question.package_needs import admits, extra_of, normalised, read_requirement, requirement_name
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.engine.separate import complete_in_place, install_newer, two_environments
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, without_trials
-from envcheck.rules.facts.frameworks import distributions_in
+from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework
+from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.fixes.install import in_steps
+from envcheck.rules.fixes.commands import create_command, fill_command, uv_prefix
+from envcheck.rules.fixes.install import How, in_steps, install, uninstall
+from envcheck.rules.fixes.releases import newer_releases, same_version
 from envcheck.rules.packages.redirected import stop_redirection
-from envcheck.snapshot import Distribution, Environment, Snapshot, frameworks_in, items_in
+from envcheck.snapshot import Framework, Snapshot, frameworks_in, items_in
 
 _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
@@ -39,7 +41,7 @@ Way = tuple[Fix, ...]
 Key = tuple[str, str]
 
 
-class Judged(NamedTuple):
+class JudgedChange(NamedTuple):
     """The judgement of an environment after some changes, by all rules and all requirements."""
 
     bad: dict[Key, int]
@@ -53,7 +55,7 @@ class Tried(NamedTuple):
     """An alternative and its simulated result."""
 
     way: Way
-    judged: Judged
+    judged: JudgedChange
     before: Simulated
     remains: bool
     worse: tuple[Check, ...]
@@ -123,7 +125,10 @@ class _Page:
         """The fixes where every alternative breaks something or leaves the finding."""
         facts = Facts(self._now.after.snapshot, self._tables)
         least = min(tried, key=lambda each: (each.remains, len(each.worse), len(each.broken)))
-        why = _conflict(least)
+        reasons = [check.title for check in least.worse[:2]]
+        reasons = reasons or [f"{owner} requires {asked}" for owner, asked in least.broken[:2]]
+        reasons += [f"no release meets {asked}" for asked in least.judged.after.impossible]
+        why = f"then {' and '.join(reasons)}" if reasons else ""
         keys = (other.subject.key.rpartition(":")[2] for each in tried for other in each.worse)
         others = list(dict.fromkeys((*keys, *(owner for each in tried for owner, _ in each.broken))))
         whole = next(
@@ -162,12 +167,12 @@ class _Page:
             broken=tuple(sorted(after.broken - now.broken)),
         )
 
-    def _judged(self, steps: Sequence[Changes]) -> Judged:
+    def _judged(self, steps: Sequence[Changes]) -> JudgedChange:
         after = simulate(self._snapshot, steps, self._tables) if steps else Simulated(self._snapshot, (), ())
         checks = {_key(check): check for check in evaluate(after.snapshot, self._tables, self._rules, _SCOPES)}
         facts = Facts(after.snapshot, self._tables)
         bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
-        return Judged(bad, checks, requirements_broken(facts.environment, facts.markers), after)
+        return JudgedChange(bad, checks, requirements_broken(facts.environment, facts.markers), after)
 
 
 def _unshadow_first(way: Way, facts: Facts) -> Way:
@@ -181,23 +186,19 @@ def _unshadow_first(way: Way, facts: Facts) -> Way:
         name = normalised(asked.name) if asked else ""
         copies = [each for each in distributions_in(facts.environment) if each.name == name]
         first = copies[0] if copies else None
-        if asked is None or first is None or not first.led_by or not _outranks(first, facts.environment):
+        folder = ((first.path if first else None) or "").rpartition("/")[0]
+        # The folders up to the one of the environment that installers write to come first.
+        environment = facts.environment
+        folders = environment.site_packages if environment else ()
+        prefix = f"{(environment.prefix if environment else None) or ''}/"
+        own = next((place for place, each in enumerate(folders) if each.startswith(prefix)), len(folders))
+        if asked is None or first is None or not first.led_by or folder in folders[own:]:
             wanted = True
             continue
-        folder = (first.path or "").rpartition("/")[0]
         steps |= dict.fromkeys(stop_redirection(first.led_by, folder, name, f"{name} {first.version}".strip(), facts))
         behind = next((each for each in copies if each.led_by != first.led_by), None)
         wanted = wanted or behind is None or admits(str(asked.specifier), behind.version) is False
     return in_steps((*steps, *(way if wanted else ()))) if steps else way
-
-
-def _outranks(distribution: Distribution, environment: Environment | None) -> bool:
-    """Whether its folder precedes the one that installers write to."""
-    folders = environment.site_packages if environment else ()
-    folder = (distribution.path or "").rpartition("/")[0]
-    own = f"{(environment.prefix if environment else None) or ''}/"
-    first = next((place for place, each in enumerate(folders) if each.startswith(own)), len(folders))
-    return folder not in folders[first:]
 
 
 def _key(check: Check) -> Key:
@@ -208,37 +209,81 @@ def _changes(way: Way) -> tuple[Changes, ...]:
     return tuple(fix.changes for fix in way if fix.changes is not None)
 
 
-def _conflict(tried: Tried) -> str:
-    """The reason against an alternative, in a few words."""
-    said = [check.title for check in tried.worse[:2]] or [
-        f"{owner} requires {asked}" for owner, asked in tried.broken[:2]
-    ]
-    said += [f"no release meets {asked}" for asked in tried.judged.after.impossible]
-    return f"then {' and '.join(said)}" if said else ""
-
-
 def _with_risk(tried: Tried) -> Way:
     """The alternative, with its side effects as risk."""
     moved = [each for each in tried.judged.after.moved if each not in tried.before.moved]
-    said = [*_describe_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
-    installed = {requirement_name(line) for change in _changes(tried.way) for line in change.installs}
-    unknown = [name for name in tried.judged.after.unknown if name in installed]
-    if unknown:
-        said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
-    last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
-    risk = "; ".join(filter(None, (tried.way[last].risk, *said)))
-    return tuple(
-        msgspec.structs.replace(fix, risk=risk) if place == last and risk != fix.risk else fix
-        for place, fix in enumerate(tried.way)
-    )
-
-
-def _describe_moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
     changed = [
         f"{name} {before} to {after.replace('.999', '.x') or 'the newest release'}"
         for name, before, after in moved
         if before and before != after
     ]
     added = [name for name, before, _ in moved if not before]
-    said = [f"changes {', '.join(changed[:_NAMED])}{and_more(changed, _NAMED)}"] if changed else []
-    return [*said, *([f"adds {', '.join(added[:_NAMED])}{and_more(added, _NAMED)}"] if added else [])]
+    risks = [f"changes {', '.join(changed[:_NAMED])}{and_more(changed, _NAMED)}"] if changed else []
+    risks += [f"adds {', '.join(added[:_NAMED])}{and_more(added, _NAMED)}"] if added else []
+    risks += [f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED]]
+    installed = {requirement_name(line) for change in _changes(tried.way) for line in change.installs}
+    unknown = [name for name in tried.judged.after.unknown if name in installed]
+    if unknown:
+        risks.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
+    last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
+    risk = "; ".join(filter(None, (tried.way[last].risk, *risks)))
+    return tuple(
+        msgspec.structs.replace(fix, risk=risk) if place == last and risk != fix.risk else fix
+        for place, fix in enumerate(tried.way)
+    )
+
+
+def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
+    """Move one framework into a separate environment, preferably the one that the finding is about."""
+    environment = facts.environment
+    if environment is None or not environment.prefix or environment.externally_managed:
+        return
+    for framework in _concerned_frameworks(facts, check, others):
+        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uv_prefix(environment) is not None
+        interpreter = environment.executable or "python3"
+        create = create_command(place, uv=uv, python=environment.python or "", interpreter=interpreter)
+        wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{same_version(framework)}"
+        alone = f"{framework.name} in a separate environment, since in one environment {why}"
+        yield in_steps(
+            (
+                Fix(text=f"Keep {alone}: create it", command=create),
+                Fix(text=f"Install {wanted} there", command=fill_command(place, wanted, uv=uv)),
+                uninstall(facts, (framework.name,), f"Remove {framework.name} from {environment.prefix}"),
+            )
+        )
+
+
+def install_newer(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
+    """Install a newer release of either framework, which may have compatible requirements."""
+    for framework in _concerned_frameworks(facts, check, others):
+        for bounds in newer_releases(framework, facts):
+            wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{bounds}"
+            yield install(facts, (wanted,), f"Install a release of {framework.name} that fits with the rest", How())
+
+
+def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
+    """Install the release of a framework that is there: pip then brings what it requires and is missing or differs."""
+    if facts.environment is None or facts.environment.planned is not None:
+        return
+    by_pip = {each.name for each in distributions_in(facts.environment) if each.channel == "pip"}
+    for framework in _concerned_frameworks(facts, check, others):
+        if framework.name in by_pip:
+            wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{same_version(framework)}"
+            yield install(facts, (wanted,), f"Install all that {full_name(framework)} requires, in its releases")
+
+
+def _concerned_frameworks(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:
+    environment = facts.environment
+    by_name = {each.name: each for each in frameworks_in(environment)}
+    subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
+    names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
+    return [by_name[name] for name in names if is_main_framework(by_name[name], facts.matrix) and by_name[name].version]
+
+
+def _gpu_extra(framework: Framework, matrix: Matrix) -> str:
+    """The extra that installs the CUDA libraries, or the plug-in that needs them: ``[and-cuda]``."""
+    for line in framework.requires:
+        name, extra = requirement_name(line), extra_of(line)
+        if extra and (family_of_wheel(name) or matrix.has_trait(name, "part-for-cuda")):
+            return f"[{extra}]"
+    return ""

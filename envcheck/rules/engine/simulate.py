@@ -81,19 +81,14 @@ def without_trials(snapshot: Snapshot) -> Snapshot:
     """The Snapshot without results of trials and error lines, which say nothing about a changed environment."""
     if snapshot.environments is None:
         return msgspec.structs.replace(snapshot, observed_errors=())
-    items = tuple(
-        item if item.frameworks is None else msgspec.structs.replace(item, frameworks=_without_trials(item.frameworks))
-        for item in snapshot.environments.items
-    )
-    environments = msgspec.structs.replace(snapshot.environments, items=items)
-    return msgspec.structs.replace(snapshot, environments=environments, observed_errors=())
-
-
-def _without_trials(frameworks: Listing[Framework]) -> Listing[Framework]:
-    items = tuple(
-        each if each.trial is None else msgspec.structs.replace(each, trial=None) for each in frameworks.items
-    )
-    return msgspec.structs.replace(frameworks, items=items)
+    replace, items = msgspec.structs.replace, []
+    for item in snapshot.environments.items:
+        if item.frameworks is not None:
+            untried = (each if each.trial is None else replace(each, trial=None) for each in item.frameworks.items)
+            item = replace(item, frameworks=replace(item.frameworks, items=tuple(untried)))  # noqa: PLW2901
+        items.append(item)
+    environments = replace(snapshot.environments, items=tuple(items))
+    return replace(snapshot, environments=environments, observed_errors=())
 
 
 def requirements_broken(environment: Environment | None, markers: Mapping[str, str]) -> frozenset[tuple[str, str]]:
@@ -165,7 +160,11 @@ class _Installer:
         if self.left < 0:
             return
         if there is None or not fits or newest:
-            version = newest_admitted(bounds) if newest else self._version(name, bounds)
+            # A pin of the installed version means that one, with its local label; else the newest that bounds can mean.
+            before = self.known.get(name)
+            version = newest_admitted(bounds)
+            if before is not None and not newest and "==" in bounds and admits(bounds, before.version):
+                version = before.version
             if version is None:
                 self.impossible[f"{name}{bounds}"] = None
                 return
@@ -182,17 +181,14 @@ class _Installer:
             return
         self.followed.add(name)
         if not alone:
-            self._install_brought(asked)
+            # The extras of ``cuda-toolkit``, and NVIDIA's wheels, bring wheels.
+            major = newest_admitted(bounds) if name == TOOLKIT else None
+            for extra in sorted(asked.extras) if major else ():
+                self._add_wheels(wheels_of_extra(extra, (major or "").partition(".")[0]))
+            self._add_wheels(wheels_brought(name))
             for further in _requirements_of(there, self.markers, ("", *sorted(asked.extras))):
                 if normalised(further.name) != name:
                     self._install(further, again=False, alone=False)
-
-    def _install_brought(self, asked: Requirement) -> None:
-        """Add the wheels that the extras of ``cuda-toolkit``, or one of NVIDIA's wheels, install."""
-        major = newest_admitted(str(asked.specifier)) if normalised(asked.name) == TOOLKIT else None
-        for extra in sorted(asked.extras) if major else ():
-            self._add_wheels(wheels_of_extra(extra, (major or "").partition(".")[0]))
-        self._add_wheels(wheels_brought(normalised(asked.name)))
 
     def _add_wheels(self, names: Iterable[str]) -> None:
         """Add wheels of NVIDIA, each under all names that it may have."""
@@ -201,15 +197,6 @@ class _Installer:
                 self.there[name] = Distribution(source=SOURCE, name=name, version="", channel="pip")
                 self.fresh.add(name)
                 self.asked_for.add(name)
-
-    def _version(self, name: str, bounds: str) -> str | None:
-        """The version that will be installed: the pinned one, the installed one where the bounds admit it, else the
-        newest that the bounds can mean; None where they contradict each other.
-        """
-        before = self.known.get(name)
-        if before is not None and bounds and "==" in bounds and admits(bounds, before.version):
-            return before.version
-        return newest_admitted(bounds)
 
     def _requires(self, name: str, version: str) -> tuple[str, ...] | None:
         """The requirements of a release: from its metadata where it was installed, else from the matrix."""
@@ -229,16 +216,20 @@ class _Installer:
         return tuple((name, was[name], self.there[name].version) for name in sorted(names))
 
     def environment(self) -> Environment:
-        before = self.before
-        kept = [each for each in before.distributions or () if self._stays(each)]
+        before, frameworks = self.before, self.before.frameworks
+        changed = self.fresh | self.removed
+        kept = [
+            each
+            for each in before.distributions or ()
+            if each.name in self.there and (each.name not in changed or self.there[each.name] is each)
+        ]
         names = {each.name for each in kept}
         added = [each for name, each in self.there.items() if name not in names]
-        frameworks = before.frameworks
-        changed = self.fresh | self.removed
+        owners = {each.path: each.name for each in reversed(self.known.values())}
         return msgspec.structs.replace(
             before,
             distributions=(*kept, *added),
-            damaged=tuple(each for each in before.damaged or () if not self._is_replaced(each.path, each.name))
+            damaged=tuple(each for each in before.damaged if owners.get(each.path, each.name) not in changed)
             if before.damaged is not None
             else None,
             shipped=self._repaired(before.shipped),
@@ -255,17 +246,6 @@ class _Installer:
             return compared
         damaged = tuple(each for each in compared.damaged if normalised(each.package) not in changed)
         return msgspec.structs.replace(compared, damaged=damaged)
-
-    def _stays(self, distribution: Distribution) -> bool:
-        now = self.there.get(distribution.name)
-        if now is None:
-            return False
-        replaced = distribution.name in self.fresh | self.removed
-        return now is distribution if replaced else True
-
-    def _is_replaced(self, path: str, name: str | None) -> bool:
-        owner = next((each.name for each in self.known.values() if each.path == path), name)
-        return owner in self.fresh | self.removed
 
     def _frameworks(self, frameworks: Iterable[Framework]) -> Iterator[Framework]:
         told = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.tables import Machine
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.planned import open_entries
+from envcheck.rules.facts.library_names import open_entries
 from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.versions import CodeTarget
 

@@ -128,8 +128,11 @@ def _problem(load: Load, facts: Facts) -> str:
     installed, name = bool(load.unfound or load.refused), name_in(load)
     if name is None:
         return "library-not-found"
-    others = any(_other_major(library, name) for library in copies(facts))
-    other_major = others and (name.kind == "cudnn" or _no_matching_cuda(name, facts))
+    other_major = any(_other_major(library, name) for library in copies(facts))
+    if other_major and name.kind != "cudnn":  # unless a copy belongs to a CUDA major version that has the library
+        majors = {str(major) for major in cuda_majors(facts.matrix, name.family, name.number)}
+        there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
+        other_major = not majors & there
     return problem_of_missing(name, installed=installed, other_major=other_major)
 
 
@@ -143,13 +146,6 @@ def _other_major(library: Library, wanted: LibraryName) -> bool:
     same = name is not None and (name.family == wanted.family or name.kind == wanted.kind == "cudnn")
     other = name is not None and not f"{name.number}.".startswith(f"{wanted.number}.")
     return same and other and bool(wanted.number) and not library.stub  # no number matches any major
-
-
-def _no_matching_cuda(wanted: LibraryName, facts: Facts) -> bool:
-    """Whether no copy belongs to a CUDA major version that has the wanted library."""
-    majors = {str(major) for major in cuda_majors(facts.matrix, wanted.family, wanted.number)}
-    there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
-    return not majors & there
 
 
 def copies_of_other_majors(load: Load, facts: Facts) -> tuple[Library, ...]:
@@ -199,24 +195,17 @@ def missing_status(subject: FrameworkSubject, facts: Facts) -> Status:
 
 def load_evidence(loads: Iterable[Load]) -> tuple[Evidence, ...]:
     """Which file requests which library, and what was found."""
-    return tuple(
-        Evidence(
-            what=f"{load.name} is needed by {load.needed_by}",
-            value=_describe_copy(load),
-            source=load.source or f"elf {load.needed_by}",
-        )
-        for load in tuple(loads)[:_SHOWN]
-    )
-
-
-def _describe_copy(load: Load) -> str:
-    if load.refused:
-        return f"{load.path}: {load.refused}"
-    if load.path is None:
-        return "not on the loader's search path"
-    how = f" by {load.found_by}" if load.found_by else ""
-    version = f" ({load.version})" if load.version else ""
-    return f"{load.path}{version}, found{how}"
+    found = []
+    for load in tuple(loads)[:_SHOWN]:
+        version = f" ({load.version})" if load.version else ""
+        copy = f"{load.path}{version}, found{f' by {load.found_by}' if load.found_by else ''}"
+        if load.refused:
+            copy = f"{load.path}: {load.refused}"
+        elif load.path is None:
+            copy = "not on the loader's search path"
+        what = f"{load.name} is needed by {load.needed_by}"
+        found.append(Evidence(what=what, value=copy, source=load.source or f"elf {load.needed_by}"))
+    return tuple(found)
 
 
 def copy_evidence(libraries: Iterable[Library]) -> tuple[Evidence, ...]:

@@ -1,22 +1,24 @@
-"""Names of CUDA libraries and of NVIDIA's wheels, and the CUDA major version of each."""
+"""Names of CUDA libraries and of NVIDIA's wheels, the CUDA major version of each, and the wheels that a plan would
+install.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import chain, combinations, islice
 from typing import NamedTuple
 
 from envcheck.compat.families import SPOKEN_OF, TOOLKIT, files_of, row_of
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import holds, normalised, read_requirement
+from envcheck.compat.question.declared import declared
+from envcheck.compat.question.package_needs import holds, normalised, pinned_by, read_requirement
 from envcheck.compat.relations.libraries import cuda_majors, same_major
 from envcheck.compat.tables import FamilyRow
 from envcheck.rules.api import Facts
-from envcheck.snapshot import Distribution, Framework
-
-# Names of CUDA libraries in file names and text: ``libcublas.so.12``, ``cudnn_ops64_9.dll``.
+from envcheck.snapshot import Distribution, Environment, Framework, inferred
 
 _MOST = 8
 
@@ -42,7 +44,12 @@ class LibraryName(NamedTuple):
 
 def names_in(text: str) -> list[LibraryName]:
     """The libraries that a line mentions, each once."""
-    return list(dict.fromkeys(name for _, name in zip(range(_MOST), _names(text), strict=False)))
+    shared_object, dll = _patterns()
+    objects = (
+        LibraryName(each[0], each["family"], each["number"].lstrip(".")) for each in shared_object.finditer(text)
+    )
+    dlls = (LibraryName(each[0], each["family"], _decoded_dll(each["number"])) for each in dll.finditer(text))
+    return list(dict.fromkeys(islice(chain(objects, dlls), _MOST)))
 
 
 @lru_cache(maxsize=4096)
@@ -50,14 +57,6 @@ def name_of(path: str) -> LibraryName | None:
     """The library that a path or file name stands for; None for other libraries than CUDA's."""
     found = names_in(path.rpartition("/")[2])
     return found[0] if found else None
-
-
-def _names(text: str) -> Iterator[LibraryName]:
-    shared_object, dll = _patterns()
-    for match in shared_object.finditer(text):
-        yield LibraryName(match[0], match["family"], match["number"].lstrip("."))
-    for match in dll.finditer(text):
-        yield LibraryName(match[0], match["family"], _of_dll(match["number"]))
 
 
 @cache
@@ -69,7 +68,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
-def _of_dll(number: str) -> str:
+def _decoded_dll(number: str) -> str:
     """Decode a number in a DLL's name: Windows writes 11.2 as 112, 9.1 as 91, and major versions as they are."""
     first, *rest = number.split("_")
     if len(first) == 3:
@@ -78,11 +77,8 @@ def _of_dll(number: str) -> str:
     return ".".join([first[0], first[1], *rest] if minor else [first, *rest])
 
 
-# NVIDIA's wheels: their contents, and their CUDA major version, mostly the suffix of the name.
-
-
-class Wheel(NamedTuple):
-    """The parts of a wheel's name."""
+class WheelName(NamedTuple):
+    """The parts of the name of one of NVIDIA's wheels."""
 
     name: str
     """``cudnn``."""
@@ -90,10 +86,10 @@ class Wheel(NamedTuple):
     """``12``; None where the name has no suffix."""
 
 
-def wheel_of(name: str) -> Wheel | None:
+def wheel_of(name: str) -> WheelName | None:
     """The parsed name of one of NVIDIA's wheels; None for any other distribution."""
     match = _WHEEL.fullmatch(name)
-    return Wheel(match["name"], match["cuda"]) if match and match["name"] in _wheels() else None
+    return WheelName(match["name"], match["cuda"]) if match and match["name"] in _wheels() else None
 
 
 def family_of_wheel(name: str) -> str | None:
@@ -193,3 +189,70 @@ def lines_requiring(framework: Framework, family: str) -> list[str]:
         if wheel.fullmatch(name) or (asked is not None and name == TOOLKIT and extra in asked.extras):
             found.append(line)
     return found
+
+
+class RequiredWheel(NamedTuple):
+    """What a pinned package of a plan requires in one exact release."""
+
+    wheel: Distribution
+    owner: str
+    """The package that requires it: ``torch`` and its version."""
+
+
+def open_entries(environment: Environment | None) -> Iterator[Distribution]:
+    """The entries of a plan whose release is open, with an empty version."""
+    for item in (environment.planned if environment else None) or ():
+        if item.name and item.version is None and item.refused is None:
+            yield Distribution(source=item.source, name=item.name, version="")
+
+
+def named(distribution: Distribution) -> str:
+    """Name and version; the name alone where a plan leaves the release open."""
+    return f"{distribution.name} {distribution.version}".rstrip()
+
+
+def version_of(distribution: Distribution) -> str:
+    """The version as evidence."""
+    return distribution.version or "any release"
+
+
+def required_wheels(environment: Environment, facts: Facts) -> dict[str, RequiredWheel]:
+    """NVIDIA's wheels that the pinned packages of a plan require, by name; none where nothing can collide with them,
+    since no entry is such a wheel.
+    """
+    found: dict[str, RequiredWheel] = {}
+    planned = environment.planned or ()
+    for item in planned if any(wheel_of(item.name) for item in planned) else ():
+        if item.version is None or item.conda is not None:
+            continue
+        needs = declared(facts.matrix, item.name, item.version, facts.markers, build=item.build, extras=item.extras)
+        for name, bounds in needs.items():
+            version = pinned_by(f"{name}{bounds}") if wheel_of(name) else None
+            if version:
+                wheel = Distribution(source=inferred(f"requirement/{item.name}"), name=name, version=version)
+                found.setdefault(name, RequiredWheel(wheel, f"{item.name} {item.version}"))
+    return found
+
+
+def all_wheels(environment: Environment, facts: Facts) -> tuple[Distribution, ...]:
+    """NVIDIA's wheels that are installed, and of a plan those that will be; conda's lie elsewhere."""
+    there = [*(environment.distributions or ()), *open_entries(environment)]
+    names = {each.name for each in there}
+    there += [each.wheel for name, each in required_wheels(environment, facts).items() if name not in names]
+    return tuple(each for each in there if wheel_of(each.name) and each.channel != "conda")
+
+
+def overwritten_by(environment: Environment, name: str, facts: Facts) -> tuple[str, str] | None:
+    """The package of a plan that writes the same files as the entry ``name``, and what requires it: empty where the
+    plan alone asks for it. None where there is no such package.
+    """
+    required = required_wheels(environment, facts)
+    pairs = (pair for pair in combinations(all_wheels(environment, facts), 2) if install_same_files(*pair))
+    others = [other.name for pair in pairs if name in {each.name for each in pair} for other in pair]
+    projects = set(facts.matrix.projects(name, "shares-its-folder"))
+    planned = (item.name for item in environment.planned or ())
+    others += [other for other in planned if projects & set(facts.matrix.projects(other, "shares-its-folder"))]
+    other = next((each for each in others if each != name), None)
+    if other is None or name in required:
+        return None
+    return other, required[other].owner if other in required else ""

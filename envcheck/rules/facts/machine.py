@@ -1,4 +1,4 @@
-"""Questions about a machine: whether it has GPUs, what kind of system it is, and how to name a GPU."""
+"""Questions about a machine: its GPUs, the kind of system, the driver's release and the CUDA that it supports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sized
 
 from envcheck.checks import ASSUMED, LONGEST_TITLE, DecidedBy
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.rules.api import Doubt, Facts, Outcome
-from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, Gpu, Record
+from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, DriverLibrary, Gpu, Record, Snapshot, frameworks_in
+from envcheck.versions import CudaVersion, DriverRelease
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
 _OF_GPUS = ("nvidia-frontend", "nvidia")
@@ -163,3 +165,66 @@ def basis_of(record: Record, field: str) -> DecidedBy:
     if source.startswith(_DRIVER_SOURCES):
         return "driver-answered"
     return "declared" if source.startswith(_DECLARING_SOURCES) else "inferred"
+
+
+def release_text(facts: Facts) -> str | None:
+    """The driver's release: the running one, else the kernel module's, else that of the libraries on disk."""
+    return release_in(facts.snapshot)
+
+
+def release_in(snapshot: Snapshot) -> str | None:
+    """The driver's release in a Snapshot. Of the libraries on disk, libcuda decides: programs load it."""
+    driver, kernel = snapshot.driver, snapshot.kernel
+    if driver and driver.release:
+        return driver.release
+    if kernel and kernel.nvidia and kernel.nvidia.version:
+        return kernel.nvidia.version
+    library = library_on_disk(snapshot)
+    return library.version if library else None
+
+
+def release(facts: Facts) -> DriverRelease | None:
+    return DriverRelease.stated(release_text(facts))
+
+
+def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
+    """A driver library with a known release, preferably libcuda."""
+    driver = snapshot.driver
+    libraries = driver.libraries.items if driver and driver.libraries else ()
+    known = [library for library in libraries if library.kind == "driver" and library.version and not library.refused]
+    return next((library for library in known if "/libcuda.so" in library.path), known[0] if known else None)
+
+
+def supported_cuda(facts: Facts) -> CudaVersion | None:
+    """The newest CUDA version that the driver supports: as it reports, else by its branch."""
+    driver = facts.snapshot.driver
+    reported = CudaVersion.parse(driver.cuda if driver else None)
+    number = release(facts)
+    return reported or (newest_cuda_of(facts.matrix, number, facts.driver_os) if number else None)
+
+
+def supports_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
+    """Whether the driver supports ``cuda`` without minor-version compatibility; None when that is unknown."""
+    supported = supported_cuda(facts)
+    return None if supported is None else supported >= cuda
+
+
+def supports_all_natively(facts: Facts) -> bool:
+    """Whether the driver supports the CUDA of every framework that states one, and there is one."""
+    stated = [CudaVersion.parse(framework.cuda) for framework in frameworks_in(facts.environment)]
+    known = [cuda for cuda in stated if cuda is not None]
+    return bool(known) and all(supports_natively(facts, cuda) for cuda in known)
+
+
+def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:
+    """Whether the driver runs builds for ``cuda``; true also where no driver is known."""
+    number = release(facts)
+    reported = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
+    if number is not None:
+        return driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported).ok
+    if reported is None or reported >= cuda:
+        return True
+    # Whether it also runs on the oldest driver that supports what is reported.
+    rows = (minimum_driver(facts.matrix, version, facts.driver_os) for version in (cuda, reported))
+    needed, present = (DriverRelease.parse(row.driver) if row else None for row in rows)
+    return needed is not None and present is not None and needed <= present

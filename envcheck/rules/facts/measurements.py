@@ -1,18 +1,113 @@
-"""Names of measurements, and their quantities as text."""
+"""Names of measurements, their quantities as text, and how much of a machine was measured."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
 from envcheck.checks import Check
 from envcheck.compat.performance.quantities import PROCESSOR, framework_tested, library_tested, place_of, quantity_of
-from envcheck.rules.facts.coverage import Coverage
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
 from envcheck.snapshot.runs import not_asked_for
+from envcheck.text.wrap import ranges
+
+_TIMED = ("bench.gemm", "bench.memory", "bench.chip")
+"""Probes of every measuring run; a deep check, which lets libraries work on one GPU, never starts them."""
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """The GPUs of a machine by what became of them, and the figures without a value."""
+
+    measured: tuple[Gpu, ...]
+    in_use: tuple[Gpu, ...]
+    """Asked for, and not measured since others use them."""
+    failed: tuple[Gpu, ...]
+    """Asked for, and without any figure: every measurement failed, or could not be made."""
+    hidden: tuple[Gpu, ...]
+    """Not shown by CUDA, though others are."""
+    not_asked: tuple[Gpu, ...]
+    missing: tuple[Measurement, ...]
+    """Figures of any GPU, or pair, or of the processor, that could not be taken."""
+
+    @property
+    def refused(self) -> tuple[Gpu, ...]:
+        """Those that were asked for and have no figure."""
+        return (*self.in_use, *self.failed)
+
+    @property
+    def gpus(self) -> int:
+        """How many there are."""
+        return len(self.measured) + len(self.refused) + len(self.hidden) + len(self.not_asked)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every GPU was measured."""
+        return self.gpus == len(self.measured)
+
+    def told(self) -> str:
+        """``1 of 2 GPUs measured, GPU 0 in use``."""
+        count = f"{len(self.measured)} of {self.gpus}" if not self.whole else f"{self.gpus}"
+        total = f"{count} GPU{'s' if self.gpus != 1 else ''} measured"
+        return ", ".join([total, *(f"{numbers(gpus)} {why}" for gpus, why in self.left_out if gpus)])
+
+    @property
+    def left_out(self) -> tuple[tuple[tuple[Gpu, ...], str], ...]:
+        """The GPUs without a figure, by the reason in words."""
+        return (
+            (self.in_use, "in use"),
+            (self.failed, "without a figure"),
+            (self.hidden, "hidden from CUDA"),
+            (self.not_asked, "not asked for"),
+        )
+
+
+def coverage(gpus: Iterable[Gpu], measurements: Sequence[Measurement], runs: Iterable[ProbeRun]) -> Coverage:
+    """What was measured of ``gpus``, by the figures and by how the measuring probes ended."""
+    known = [gpu for gpu in gpus if gpu.index is not None or gpu.cuda_ordinal is not None]
+    have: set[str | None] = set()
+    for each in measurements:
+        if _was_done(each):
+            have |= {each.gpu, each.peer, *(each.collective.gpus if each.collective else ())} - {None}
+    tried = [run for run in runs if run.name in _TIMED and run.gpu]
+    in_use = {run.gpu for run in tried if run.status == "skipped"}
+    ran = {run.gpu for run in tried}
+    shown = any(gpu.cuda_ordinal is not None for gpu in known)
+    places: dict[str, list[Gpu]] = {}
+    for gpu in known:
+        if gpu.uuid in have:
+            place = "measured"
+        elif gpu.uuid in in_use:
+            place = "in_use"
+        elif gpu.uuid in ran:
+            place = "failed"
+        else:
+            place = "hidden" if shown and gpu.cuda_ordinal is None else "not_asked"
+        places.setdefault(place, []).append(gpu)
+    return Coverage(
+        measured=tuple(places.get("measured", ())),
+        in_use=tuple(places.get("in_use", ())),
+        failed=tuple(places.get("failed", ())),
+        hidden=tuple(places.get("hidden", ())),
+        not_asked=tuple(places.get("not_asked", ())),
+        missing=tuple(each for each in measurements if not _was_done(each)),
+    )
+
+
+def numbers(gpus: Sequence[Gpu]) -> str:
+    """``GPU 0``, ``GPUs 0-3, 5``; bus ids where no index is known."""
+    indices = sorted(gpu.index for gpu in gpus if gpu.index is not None)
+    names = [*ranges(indices), *(gpu.key for gpu in gpus if gpu.index is None)]
+    return f"GPU{'s' if len(gpus) > 1 else ''} {', '.join(names)}"
+
+
+def _was_done(measured: Measurement) -> bool:
+    return measured.value is not None or measured.verification is not None
+
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -41,7 +136,9 @@ def measurement_name(measurement: Measurement, *, below_heading: bool = False) -
     name = known.title if known else measurement.name.replace("-", " ")
     sustained = ", sustained" if measurement.burst is False else ""
     variant = f", {measurement.variant}" if measurement.variant else ""
-    text = f"{precision}{maker}{name}{_shape(measurement.shape)}{sustained}{variant}"
+    sides = measurement.shape
+    shape = f" {sides[0]}^{len(sides)}" if len(set(sides)) == 1 else f" {'x'.join(map(str, sides))}" if sides else ""
+    text = f"{precision}{maker}{name}{shape}{sustained}{variant}"
     first = text.partition(" ")[0]
     return text[:1].upper() + text[1:] if first.islower() else text  # cuDNN keeps its letters
 
@@ -120,13 +217,6 @@ def speedup(measured: Measurement, measurements: Iterable[Measurement]) -> float
     return best / measured.value if best else None
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    """`` 8192^3``, or `` 16384x8192x1024``."""
-    if not shape:
-        return ""
-    return f" {shape[0]}^{len(shape)}" if len(set(shape)) == 1 else f" {'x'.join(map(str, shape))}"
-
-
 def percent(share: float) -> str:
     """``77%``; with a decimal below ten, since many library figures are expected at few percent of a peak."""
     return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
@@ -197,3 +287,24 @@ def not_run(runs: Iterable[ProbeRun]) -> list[str]:
         if run.name.startswith("bench.") and run.status != "ok" and run.detail:
             titles.setdefault(run.detail, {})[run.title] = None
     return [f"{', '.join(names) if len(names) < _MANY else 'Not measured'}: {why}" for why, names in titles.items()]
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def once(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep the result for the last arguments, which are compared by identity: hashing a Snapshot costs more."""
+    kept: list[tuple[tuple[object, ...], T]] = []
+
+    @wraps(function)
+    def first(*arguments: P.args, **named: P.kwargs) -> T:
+        known = kept[-1] if kept else None
+        if known is not None and not named and [*map(id, known[0])] == [*map(id, arguments)]:
+            return known[1]
+        result = function(*arguments, **named)
+        if not named:
+            kept[:] = [(arguments, result)]
+        return result
+
+    return first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from envcheck.compat.performance.spread import median
 from envcheck.snapshot import Conditions
@@ -32,8 +32,6 @@ _WATTS = 1.0
 _LOWERED = 0.99
 """A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts."""
 
-_Read = Callable[[Conditions], "float | None"]
-
 
 def lowered_limit(conditions: Conditions) -> tuple[float, float] | None:
     """The power limit of a run and the GPU's default, in W, where the limit was lowered."""
@@ -53,63 +51,53 @@ def differences(conditions: Conditions | None, others: Sequence[Conditions], tha
     """
     if conditions is None or not others:
         return ()
-    return (
-        *_throttled(conditions, others),
-        *_limits(conditions, others, than),
-        *_clocks(conditions, others, than),
-        *_link(conditions, others, than),
-        *_heat(conditions, others, than),
-        *_memory_check(conditions, others, than),
-    )
-
-
-def _throttled(conditions: Conditions, others: Sequence[Conditions]) -> Iterator[str]:
+    found = []
     for reason, words in THROTTLES.items():
         share = conditions.throttle.get(reason, 0.0)
         if share >= OFTEN and median([other.throttle.get(reason, 0.0) for other in others]) < OFTEN:
-            yield f"{words} in {share:.0%} of the samples"
+            found.append(f"{words} in {share:.0%} of the samples")
     capped = conditions.throttle.get(POWER_CAP, 0.0)
     if capped >= _CAPPED + median([other.throttle.get(POWER_CAP, 0.0) for other in others]):
-        yield f"it was at its power limit in {capped:.0%} of the samples"
-
-
-def _limits(conditions: Conditions, others: Sequence[Conditions], than: str) -> Iterator[str]:
-    own, usual = _pair(conditions, others, lambda run: run.power_limit)
-    if own is not None and usual is not None and own < usual - _WATTS:
-        yield f"power limit {own:.0f} W, {than} {usual:.0f} W"
-
-
-def _clocks(conditions: Conditions, others: Sequence[Conditions], than: str) -> Iterator[str]:
-    clocks: dict[str, _Read] = {
-        "SM clock": lambda run: run.sm_clock.median if run.sm_clock else None,
-        "memory clock": lambda run: run.memory_clock.high if run.memory_clock else None,
-    }
-    for name, read in clocks.items():
-        own, usual = _pair(conditions, others, read)
-        if own is not None and usual is not None and own < (1 - _CLOCK) * usual:
-            yield f"{name} {own / 1e6:.0f} MHz, {than} {usual / 1e6:.0f} MHz"
-
-
-def _link(conditions: Conditions, others: Sequence[Conditions], than: str) -> Iterator[str]:
-    own, usual = _pair(conditions, others, lambda run: run.pcie_generation)
-    if own is not None and usual is not None and own < usual:
-        yield f"PCI Express generation {own:.0f}, {than} {usual:.0f}"
-    own, usual = _pair(conditions, others, lambda run: run.pcie_width)
-    if own is not None and usual is not None and own < usual:
-        yield f"{own:.0f} PCI Express lanes, {than} {usual:.0f}"
-
-
-def _heat(conditions: Conditions, others: Sequence[Conditions], than: str) -> Iterator[str]:
-    own, usual = _pair(conditions, others, lambda run: run.temperature.high if run.temperature else None)
-    if own is not None and usual is not None and own >= usual + _HOTTER:
-        yield f"{own:.0f} C, {than} {usual:.0f} C"
-
-
-def _memory_check(conditions: Conditions, others: Sequence[Conditions], than: str) -> Iterator[str]:
+        found.append(f"it was at its power limit in {capped:.0%} of the samples")
+    for read, is_worse, text in _COMPARED:
+        own, known = read(conditions), [value for other in others if (value := read(other)) is not None]
+        if own is not None and known and is_worse(own, median(known)):
+            found.append(text.format(own=own, than=than, usual=median(known)))
     if conditions.ecc and all(other.ecc is False for other in others):
-        yield f"ECC is on, {than} off"
+        found.append(f"ECC is on, {than} off")
+    return tuple(found)
 
 
-def _pair(conditions: Conditions, others: Sequence[Conditions], read: _Read) -> tuple[float | None, float | None]:
-    known = [value for other in others if (value := read(other)) is not None]
-    return read(conditions), median(known) if known else None
+_COMPARED: tuple[tuple[Callable[[Conditions], float | None], Callable[[float, float], bool], str], ...] = (
+    (
+        lambda run: run.power_limit,
+        lambda own, usual: own < usual - _WATTS,
+        "power limit {own:.0f} W, {than} {usual:.0f} W",
+    ),
+    (
+        lambda run: run.sm_clock.median / 1e6 if run.sm_clock else None,
+        lambda own, usual: own < (1 - _CLOCK) * usual,
+        "SM clock {own:.0f} MHz, {than} {usual:.0f} MHz",
+    ),
+    (
+        lambda run: run.memory_clock.high / 1e6 if run.memory_clock else None,
+        lambda own, usual: own < (1 - _CLOCK) * usual,
+        "memory clock {own:.0f} MHz, {than} {usual:.0f} MHz",
+    ),
+    (
+        lambda run: run.pcie_generation,
+        lambda own, usual: own < usual,
+        "PCI Express generation {own:.0f}, {than} {usual:.0f}",
+    ),
+    (
+        lambda run: run.pcie_width,
+        lambda own, usual: own < usual,
+        "{own:.0f} PCI Express lanes, {than} {usual:.0f}",
+    ),
+    (
+        lambda run: run.temperature.high if run.temperature else None,
+        lambda own, usual: own >= usual + _HOTTER,
+        "{own:.0f} C, {than} {usual:.0f} C",
+    ),
+)
+"""A reading of a run, when it is worse than the median of the others, and how to say that."""

@@ -11,8 +11,6 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.snapshot import Environment, Framework, Gpu, ProbeRun, Snapshot, Trial, frameworks_in
 
-# How far a framework got when it was imported and used on the GPU.
-
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
 """The rules about the results of trials. Whatever stops a framework explains their findings."""
 ERROR_FROM = "error from"
@@ -110,12 +108,9 @@ def printed_problems(framework: Framework) -> Iterator[Evidence]:
         return
     place = f"{framework.name} in this environment"
     error = trial.error or ""
-    told = (line for line in trial.warnings if line not in error and not (error and error in line))
-    for line in islice(told, _MOST_PRINTED):
+    others = (line for line in trial.warnings if line not in error and not (error and error in line))
+    for line in islice(others, _MOST_PRINTED):
         yield Evidence(what="printed", value=line[:SHOWN], source=place)
-
-
-# What a framework proves that ran on the GPU, whatever its files and the driver's version suggest.
 
 
 def ran_with_this_driver(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:

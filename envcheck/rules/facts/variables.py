@@ -36,7 +36,7 @@ class SetVariable(NamedTuple):
         return self.row.name
 
 
-class Fault(NamedTuple):
+class VariableFault(NamedTuple):
     """A problem of a variable's value."""
 
     variable: SetVariable
@@ -75,21 +75,19 @@ def relevant_variables(facts: Facts) -> Iterator[SetVariable]:
             yield variable
 
 
-def find_fault(variable: SetVariable, facts: Facts, version: str | None = None) -> Fault | None:
+def find_fault(variable: SetVariable, facts: Facts, version: str | None = None) -> VariableFault | None:
     """What is wrong with the value, or with the file or folder that it names."""
-    text = wrong(variable.row, variable.value, version) or _find_missing_path(variable, facts)
-    return Fault(variable, text) if text else None
-
-
-def _find_missing_path(variable: SetVariable, facts: Facts) -> str | None:
+    text = wrong(variable.row, variable.value, version)
+    if text:
+        return VariableFault(variable, text)
     listed = facts.snapshot.variables.paths if facts.snapshot.variables else None
     there = {path.path: path.leads_to for path in listed or ()}
     for path, wanted in leads_to(variable.row, variable.value):
         found = there.get(path, "unknown")
         if found == "nothing":
-            return f"there is nothing at {path}"
+            return VariableFault(variable, f"there is nothing at {path}")
         if found != "unknown" and found not in _SERVES[wanted]:
-            return f"{path} is not {_WORDS[wanted]}"
+            return VariableFault(variable, f"{path} is not {_WORDS[wanted]}")
     return None
 
 
@@ -127,14 +125,11 @@ def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
 def slowing_variables(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:
     """The variables that can explain a low figure."""
     figures = {measured.name, f"{measured.name}/{measured.precision}" if measured.precision else measured.name}
+    # Each variable of NCCL that lowers speed lowers that of all its operations.
     return tuple(
         (variable, effect)
         for variable in relevant_variables(facts)
         for effect in effects(variable.row, variable.value, ("speed", "precision"))
-        if figures & set(effect.figures) or _slows_collectives(measured, variable, effect)
+        if figures & set(effect.figures)
+        or (measured.collective is not None and effect.on == "speed" and "nccl" in variable.row.reader)
     )
-
-
-def _slows_collectives(measured: Measurement, variable: SetVariable, effect: VariableEffect) -> bool:
-    """Whether NCCL reads the variable: of its variables each that lowers speed lowers that of all operations."""
-    return measured.collective is not None and effect.on == "speed" and "nccl" in variable.row.reader

@@ -1,9 +1,18 @@
-"""Package commands of pip, uv, conda and pixi; no other module writes them."""
+"""Package commands of pip, uv, conda and pixi; no other module writes them.
+
+What conda installed, conda changes: its solver keeps packages consistent, and pip would overwrite them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
+from envcheck.checks import Changes, Fix
+from envcheck.compat.families import TOOLKIT
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.package_needs import normalised, read_requirement
+from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, installed
 from envcheck.snapshot import Distribution, Environment
 
@@ -32,7 +41,7 @@ def in_user_site(environment: Environment | None, distribution: Distribution | N
     if environment is None or not environment.prefix or folder not in environment.site_packages:
         return False
     own = tuple(f"{prefix.rstrip('/')}/" for prefix in (environment.prefix, environment.base_prefix) if prefix)
-    return folder.endswith(f"/lib/python{_minor(environment)}/site-packages") and not folder.startswith(own)
+    return folder.endswith(f"/lib/python{_python_minor(environment)}/site-packages") and not folder.startswith(own)
 
 
 def is_virtual(environment: Environment) -> bool:
@@ -40,7 +49,7 @@ def is_virtual(environment: Environment) -> bool:
     return bool(environment.base_prefix) and environment.base_prefix != environment.prefix
 
 
-def _minor(environment: Environment) -> str:
+def _python_minor(environment: Environment) -> str:
     return ".".join((environment.python or "").split(".")[:2])
 
 
@@ -49,7 +58,7 @@ def pip_command(environment: Environment | None, verb: str, *words: str, user: b
     runs pip: pip in a virtual environment cannot remove them.
     """
     if environment is not None and user:
-        base = f"{environment.base_prefix}/bin/python{_minor(environment)}"
+        base = f"{environment.base_prefix}/bin/python{_python_minor(environment)}"
         python = base if is_virtual(environment) else python_of(environment)
         allow = ("--break-system-packages",) if environment.externally_managed else ()
         return (python, "-m", "pip", verb, "--user" if verb == "install" else "--yes", *allow, *words)
@@ -97,3 +106,57 @@ def conda_command(
     force = ("--force-reinstall",) if again else ()
     how = ("--no-deps",) if alone else ("--channel", CHANNEL)
     return ("conda", "install", *where, *force, *how, *specs)
+
+
+_SUFFIX = re.compile(r"-cu\d{2}$")
+_MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
+
+
+def is_managed_by_conda(environment: Environment, requirements: Iterable[str], owner: str = "") -> bool:
+    """Whether conda installed the packages that these requirements replace, or the ``owner`` that needs them."""
+    names = {normalised(asked.name) for line in requirements if (asked := read_requirement(line))}
+    found = [each for each in environment.distributions or () if each.name in {owner, *names}]
+    return bool(found) and all(is_conda_package(each) for each in found)
+
+
+def is_conda_package(distribution: Distribution) -> bool:
+    """Whether conda installed it. conda also writes a ``dist-info`` for Python packages, and its INSTALLER file names
+    conda.
+    """
+    return distribution.channel == "conda" or distribution.installer == "conda"
+
+
+def conda_installs(
+    facts: Facts, environment: Environment, requirements: Sequence[str], text: str, *, again: bool, risk: str
+) -> tuple[Fix, ...]:
+    """Install these with conda; nothing where the conda-forge name of one is unknown."""
+    specs = list(dict.fromkeys(spec for line in requirements for spec in _specs(line, facts.matrix)))
+    if not specs:
+        return ()
+    there = {each.name for each in environment.distributions or () if each.channel == "conda"}
+    force = again and any(re.split(r"[=<>!~]", spec, maxsplit=1)[0] in there for spec in specs)
+    command = conda_command(environment, specs, again=force)
+    words = f"{text}, from {CHANNEL}" + ("" if command[0] == "pixi" else " (or with mamba or micromamba)")
+    changes = Changes(installs=tuple(requirements), again=again)
+    told = "; ".join(filter(None, (risk, "conda may move other packages: it asks before it does")))
+    return (Fix(text=words, command=command, risk=told, changes=changes),)
+
+
+def _specs(line: str, matrix: Matrix) -> list[str]:
+    """A PyPI requirement as conda specifications."""
+    asked = read_requirement(line)
+    if asked is None:
+        return []
+    names = {row.name: row.package for row in matrix.conda}
+    name, bounds = normalised(asked.name), str(asked.specifier)
+    if name == TOOLKIT:
+        libraries = ("runtime" if extra == "cudart" else extra for extra in sorted(asked.extras))
+        bases = [names.get(f"nvidia-{each}") or names.get(f"nvidia-cuda-{each}") for each in libraries]
+        minor = _MINOR.match(bounds)
+        return [*filter(None, bases), *([f"cuda-version={minor[1]}"] if minor else [])]
+    base = _SUFFIX.sub("", name)
+    if base.startswith("nvidia-"):
+        # The framework's own recipe sets the other bounds: wheels and conda packages have different releases.
+        major = _MINOR.match(bounds)
+        return [f"{names[base]}={major[1].partition('.')[0]}" if major else names[base]] if base in names else []
+    return [f"{names.get(name, name)}{bounds}"]

@@ -24,15 +24,16 @@ from envcheck.compat.question.package_needs import (
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, installed, machine
 from envcheck.rules.fixes.commands import (
+    conda_installs,
     create_command,
     fill_command,
     in_user_site,
+    is_managed_by_conda,
     is_virtual,
     pip_command,
     python_of,
     uv_prefix,
 )
-from envcheck.rules.fixes.conda import conda_installs, is_managed_by_conda
 from envcheck.snapshot import Environment
 
 _VENV = ".venv"
@@ -80,7 +81,11 @@ def install(
         if found:
             return found
     if environment is not None and environment.externally_managed:
-        return _in_new_environment(environment, requirements, text, way)
+        why = "The system forbids pip to install here: create a virtual environment first"
+        create = create_command(_VENV, uv=False, interpreter=environment.executable or "python3")
+        command = (*_set(way), *fill_command(_VENV, *requirements, *way.build, *_index(way), uv=False))
+        risk = "programs must then be started with that environment's Python"
+        return in_steps((Fix(text=why, command=create), Fix(text=text, command=command, risk=risk)))
     steps = [*install_pip(environment), *([_removal(environment, remove)] if remove else [])]
     kept = [line for line in requirements if "[" not in line and _is_satisfied(line, environment, remove)]
     if way.again and kept:
@@ -124,14 +129,6 @@ def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
 def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
     """Remove these packages."""
     return msgspec.structs.replace(_removal(facts.environment, names), text=text)
-
-
-def _in_new_environment(environment: Environment, requirements: Sequence[str], text: str, way: How) -> tuple[Fix, ...]:
-    why = "The system forbids pip to install here: create a virtual environment first"
-    make = Fix(text=why, command=create_command(_VENV, uv=False, interpreter=environment.executable or "python3"))
-    command = (*_set(way), *fill_command(_VENV, *requirements, *way.build, *_index(way), uv=False))
-    risk = "programs must then be started with that environment's Python"
-    return in_steps((make, Fix(text=text, command=command, risk=risk)))
 
 
 def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[str], text: str, way: How) -> list[Fix]:
@@ -216,7 +213,10 @@ def _installation(environment: Environment | None, requirements: Sequence[str], 
         words = (*again, *options, *requirements, *way.build, *_index(way))
     command = pip_command(environment, "install", *words, user=user)
     changes = Changes(installs=tuple(requirements), alone=way.alone, again=way.again, newest=way.newest)
-    risk = "; ".join(filter(None, (way.risk, _lock_file_risk(environment))))
+    folder, _, lock = ((environment.lock_file if environment else None) or "").rpartition("/")
+    adds, syncs = _LOCKED_BY.get(lock, ("", ""))
+    undone = f"{lock} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""
+    risk = "; ".join(filter(None, (way.risk, undone)))
     return Fix(text=text, command=(*_set(way), *command), risk=risk, changes=changes)
 
 
@@ -225,13 +225,6 @@ def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
     user = all(in_user_site(environment, installed(environment, name)) for name in removes)
     command = pip_command(environment, "uninstall", *names, user=user)
     return Fix(text=f"Remove {' and '.join(names)}", command=command, changes=Changes(removes=removes))
-
-
-def _lock_file_risk(environment: Environment | None) -> str:
-    """What undoes it where a tool fills the environment by a lock file."""
-    folder, _, name = ((environment.lock_file if environment else None) or "").rpartition("/")
-    adds, syncs = _LOCKED_BY.get(name, ("", ""))
-    return f"{name} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""
 
 
 def _index(way: How) -> tuple[str, ...]:

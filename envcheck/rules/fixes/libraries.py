@@ -13,13 +13,7 @@ from envcheck.compat.relations.libraries import toolkit_wheels
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
-from envcheck.rules.facts.library_names import (
-    LibraryName,
-    contains_library,
-    lines_requiring,
-    toolkit_extra,
-    wheel_with,
-)
+from envcheck.rules.facts.library_names import LibraryName, contains_library, lines_requiring, toolkit_extra, wheel_with
 from envcheck.rules.fixes.commands import pip_command, python_of
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -31,8 +25,6 @@ SYSTEM_LIBRARY = Fix(
     text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"
 )
 """For a missing library that is none of CUDA's."""
-
-# Which requirement installs a missing CUDA library.
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 
@@ -55,9 +47,19 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
         found = declared(framework, name.family)
         if found is None and extra:
             extras[extra] = None
-        elif found := found or _separate_wheel(name, framework):
+        elif found:
             wanted[found] = None
-    release = _toolkit_release(framework, facts) if extras else None
+        elif (wheel := wheel_with(name.family)) and (cuda := CudaVersion.parse(framework.cuda)):
+            # Released separately from the toolkit, with the major version in its soname.
+            wanted[f"{wheel}-cu{cuda.major}=={name.number.partition('.')[0]}.*"] = None
+    # The version of ``cuda-toolkit``: as the metadata requires it, else for the CUDA version of the build.
+    release: str | None = None
+    for line in framework.requires if extras else ():
+        asked = read_requirement(line)
+        if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
+            release = release or str(asked.specifier)
+    if extras and release is None and (cuda := CudaVersion.parse(framework.cuda)):
+        release = toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or ""))
     toolkit = (f"{TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
     return tuple(dict.fromkeys((*toolkit, *again, *wanted)))
 
@@ -71,24 +73,6 @@ def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None
             fits = asked is None or not str(asked.specifier) or admits(str(asked.specifier), each.version) is not False
             return f"{each.name}=={each.version}" if fits else line
     return None
-
-
-def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
-    """The version of ``cuda-toolkit``: as the metadata requires it, else for the CUDA version of the build."""
-    for line in framework.requires:
-        asked = read_requirement(line)
-        if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
-            return str(asked.specifier)
-    cuda = CudaVersion.parse(framework.cuda)
-    return toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or "")) if cuda else None
-
-
-def _separate_wheel(name: LibraryName, framework: Framework) -> str | None:
-    """The wheel of a library that is released separately from the toolkit, with the major version in its soname."""
-    base, cuda = wheel_with(name.family), CudaVersion.parse(framework.cuda)
-    if base is None or cuda is None:
-        return None
-    return f"{base}-cu{cuda.major}=={name.number.partition('.')[0]}.*"
 
 
 def declared(framework: Framework, family: str) -> str | None:
@@ -108,9 +92,6 @@ def _own_extra(framework: Framework, family: str) -> str | None:
     return extras.pop() if len(extras) == 1 and PLAIN_NAME.fullmatch(framework.name) else None
 
 
-# Commands that fix a missing, outdated or wrong CUDA library.
-
-
 _BETWEEN = {"LD_PRELOAD": "[ :]+", "LD_LIBRARY_PATH": "[:;]"}
 """The separators between a variable's entries, where it accepts more than the colon."""
 
@@ -121,10 +102,13 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     names = tuple(names)
     wanted = requirements(names, framework, facts)
     unnumbered = [name.file for name in names if not name.number]
-    if not wanted and unnumbered:
-        return (_development_toolkit(unnumbered, framework), *install_gpu_build(facts, framework))
     if not wanted:
-        return install_gpu_build(facts, framework)
+        # Names without a version number are links for linking programs; only development packages have them.
+        cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
+        text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has "
+        text += f"{' and '.join(unnumbered)}, which NVIDIA's wheels do not have"
+        toolkit = (Fix(text=text, who="root"),) if unnumbered else ()
+        return (*toolkit, *install_gpu_build(facts, framework))
     text = f"Install what holds the missing libraries for {full_name(framework)}"
     found = install(facts, wanted, text, How(again=True, owner=framework.name))
     led = add_wheel_folders(framework)
@@ -177,18 +161,18 @@ def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fi
     """
     gone = tuple(dict.fromkeys(places))
     parts = [part for part in re.split(_BETWEEN.get(name, ":"), facts.variable(name) or "") if part]
-    kept = [part for part in parts if not any(_is_at(part, place) for place in gone)]
+
+    def is_at(part: str, place: str) -> bool:
+        """Whether an entry, possibly relative, is this folder or a file in it."""
+        plain = PurePosixPath(part)
+        if not plain.is_absolute():
+            return PurePosixPath(place).match(part)
+        return str(plain) == place or (".so" in plain.name and str(plain.parent) == place)
+
+    kept = [part for part in parts if not any(is_at(part, place) for place in gone)]
     text = f"Take {', '.join(gone)} out of {name}" + (": nothing else is in it" if parts and not kept else "")
     change = (f"{name}={':'.join(kept)}",) if len(kept) < len(parts) and kept else ("-u", name)
     return (Fix(text=text, command=("env", *change, "python")),)
-
-
-def _is_at(part: str, place: str) -> bool:
-    """Whether an entry of a search path, possibly relative, is this folder or a file in it."""
-    plain = PurePosixPath(part)
-    if not plain.is_absolute():
-        return PurePosixPath(place).match(part)
-    return str(plain) == place or (".so" in plain.name and str(plain.parent) == place)
 
 
 def add_folders(folders: Sequence[str]) -> Fix:
@@ -198,14 +182,6 @@ def add_folders(folders: Sequence[str]) -> Fix:
         "set it for each program and for envcheck, or as root name the folders in /etc/ld.so.conf.d and run ldconfig"
     )
     return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
-
-
-def _development_toolkit(files: Sequence[str], framework: Framework) -> Fix:
-    """Library names without a version number are links for linking programs; only development packages have them."""
-    cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
-    listed = " and ".join(files)
-    text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has {listed}"
-    return Fix(text=f"{text}, which NVIDIA's wheels do not have", who="root")
 
 
 def show_loader_search(facts: Facts) -> tuple[Fix, ...]:

@@ -1,4 +1,6 @@
-"""Commands that reinstall a damaged package in the same version and build, and nothing else."""
+"""Commands that reinstall a damaged package in the same version and build, and that restore a virtual environment's
+Python, or rebuild it with the same packages.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,17 @@ from collections.abc import Iterable, Sequence
 from envcheck.checks import Changes, Fix
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import Trait
-from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_command, uv_prefix
+from envcheck.rules.fixes.commands import (
+    conda_command,
+    create_command,
+    fill_command,
+    in_user_site,
+    pip_command,
+    uv_prefix,
+)
+from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import in_steps, install_pip
-from envcheck.rules.fixes.torch import INDEX
-from envcheck.snapshot import Distribution, Environment
+from envcheck.snapshot import Distribution, Environment, frameworks_in
 
 _ON_INDEX: tuple[Trait, ...] = ("distributes-torch", "released-with-torch", "on-torch-index")
 """The packages that PyTorch's index has, each in the folder of its build."""
@@ -22,12 +31,17 @@ _RISK = "downloads the package; no other package changes"
 
 def reinstall(environment: Environment, distributions: Sequence[Distribution]) -> tuple[Fix, ...]:
     """Reinstall these packages with the tool that installed them, in as few commands as possible."""
-    fixes = [_by_conda(environment, [each for each in distributions if each.channel == "conda"])]
+    fixes: list[list[Fix]] = []
+    packages = [each for each in distributions if each.channel == "conda"]
+    if packages:
+        specs = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
+        command = conda_command(environment, specs, again=True, alone=True)
+        fixes.append([Fix(text=f"Install {_names_of(packages)} again", command=command)])
     of_user = [each for each in distributions if in_user_site(environment, each)]
     wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
     fixes += [_by_pip(environment, group, index) for index, group in _by_index(of_user).items()]
     if wheels and environment.externally_managed:
-        task = f"Install {_listed(wheels)} again, with the system's package manager"
+        task = f"Install {_names_of(wheels)} again, with the system's package manager"
         fixes.append([Fix(text=task, who="root")])
     else:
         fixes += [_by_pip(environment, group, index) for index, group in _by_index(wheels).items()]
@@ -46,7 +60,7 @@ def _by_index(wheels: Iterable[Distribution]) -> dict[str | None, list[Distribut
 
 
 def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str | None) -> list[Fix]:
-    task = f"Install {_listed(wheels)} again"
+    task = f"Install {_names_of(wheels)} again"
     pins = tuple(f"{each.name}=={each.version}" for each in wheels)
     if index is None:
         return [Fix(text=f"{task}: {', '.join(pins)}, from the index that has this build")]
@@ -63,16 +77,69 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
     return [Fix(text=task, command=command, risk=_RISK, changes=changes)]
 
 
-def _by_conda(environment: Environment, packages: Sequence[Distribution]) -> list[Fix]:
-    """The conda command, or the pixi command where the prefix belongs to a pixi project."""
-    if not packages:
-        return []
-    task = f"Install {_listed(packages)} again"
-    pins = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
-    command = conda_command(environment, pins, again=True, alone=True)
-    return [Fix(text=task, command=command)]
-
-
-def _listed(packages: Sequence[Distribution]) -> str:
+def _names_of(packages: Sequence[Distribution]) -> str:
     names = [each.name for each in packages]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+_MINOR = re.compile(r"\d+\.\d+")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}==[A-Za-z0-9][A-Za-z0-9.!+_-]{0,80}")
+_LABEL = re.compile(r"\+(cu\d+|cpu)$")
+_LONGEST = 900
+"""Longest command, in characters, that is still readable; a longer one names only the frameworks."""
+_TOOLS = frozenset({"pip", "setuptools", "wheel"})
+_VIRTUAL = ("venv", "virtualenv", "uv")
+
+
+def rebuild(environment: Environment) -> tuple[Fix, ...]:
+    """Two alternatives: link it to a Python of the same minor version, which keeps the packages, or create it again."""
+    prefix = environment.prefix
+    minor = _MINOR.match(environment.python or "")
+    if prefix is None or environment.manager not in _VIRTUAL:
+        return (Fix(text="Create the environment again on this system, and install what it needs"),)
+    again = _recreated(environment, prefix, minor[0] if minor else None)
+    return (*(_relinked(environment, prefix, minor[0]) if minor else ()), *again)
+
+
+def _relinked(environment: Environment, prefix: str, minor: str) -> tuple[Fix, ...]:
+    text = f"Link the environment to a Python {minor} of this system; its packages stay"
+    if environment.manager == "uv":
+        return (Fix(text=text, command=("uv", "venv", "--allow-existing", "--python", minor, prefix)),)
+    # venv does not replace broken links.
+    links = tuple(f"{prefix}/bin/{name}" for name in ("python", "python3", f"python{minor}"))
+    return in_steps(
+        (
+            Fix(text="Delete the links to the Python that is gone", command=("rm", "-f", "--", *links)),
+            Fix(text=text, command=(f"python{minor}", "-m", "venv", "--upgrade", prefix)),
+        )
+    )
+
+
+def _recreated(environment: Environment, prefix: str, minor: str | None) -> tuple[Fix, ...]:
+    """Create it empty and reinstall its packages, or only the frameworks where the command would be too long."""
+    text = "Or create it again" + (f" with Python {minor}" if minor else "")
+    risk = "deletes what is installed in it; the next step installs it again"
+    uv = environment.manager == "uv"
+    create = create_command(prefix, uv=uv, python=minor or "", interpreter=f"python{minor or '3'}", clear=True)
+    pins = _pinned(_wheels(environment))
+    if sum(map(len, pins)) + len(pins) > _LONGEST:
+        names = {each.name for each in frameworks_in(environment)}
+        pins = _pinned([each for each in _wheels(environment) if each.name in names])
+    if not pins:
+        return (Fix(text=f"{text}, and install what it needs", command=create, risk=risk),)
+    # PyTorch's index has the builds with a local version label.
+    labels = dict.fromkeys(match[1] for pin in pins if (match := _LABEL.search(pin)))
+    indexes = [word for label in labels for word in ("--extra-index-url", f"{INDEX}{label}")]
+    fill = Fix(text=f"Install {'the frameworks' if len(pins) < len(_wheels(environment)) else 'its packages'} again",
+               command=fill_command(prefix, *pins, *indexes, uv=uv))  # fmt: skip
+    return in_steps((Fix(text=text, command=create, risk=risk), fill))
+
+
+def _wheels(environment: Environment) -> list[Distribution]:
+    found = {each.name: each for each in environment.distributions or () if not each.editable}
+    return [each for each in found.values() if each.name not in _TOOLS]
+
+
+def _pinned(wheels: list[Distribution]) -> tuple[str, ...]:
+    pins = (f"{each.name}=={each.version}" for each in wheels)
+    return tuple(pin for pin in pins if _PLAIN.fullmatch(pin))

@@ -16,8 +16,8 @@ from envcheck.compat.relations.torch import builds_that_fit, tag_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.driver import runs_builds_for, supports_natively
 from envcheck.rules.facts.frameworks import distributions_in, machine
+from envcheck.rules.facts.machine import runs_builds_for, supports_natively
 from envcheck.snapshot import Framework
 from envcheck.versions import ComputeCapability, CudaVersion
 

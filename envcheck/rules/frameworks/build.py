@@ -15,7 +15,6 @@ from envcheck.compat.relations.gpu_code import code_runs_on, only_ptx_serves
 from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.driver import supported_cuda
 from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
@@ -27,12 +26,12 @@ from envcheck.rules.facts.frameworks import (
     machine,
     other_cuda_builds,
 )
-from envcheck.rules.facts.machine import basis_of, gpu_title, plural
+from envcheck.rules.facts.machine import basis_of, gpu_title, plural, supported_cuda
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.facts.trials import gpus_proven, ran_on, ran_on_a_gpu, ran_on_every_kind_of_gpu
-from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
+from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
 from envcheck.snapshot import PASTED, Framework, Gpu
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion

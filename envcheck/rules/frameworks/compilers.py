@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.question.package_needs import (
-    active_requirements,
-    normalised,
-    package_filled_by,
-    requirement_name,
-)
+from envcheck.compat.question.package_needs import active_requirements, normalised, package_filled_by, requirement_name
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
@@ -16,10 +11,10 @@ from envcheck.rules.facts.frameworks import full_name, only_compiles_for_torch
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
-from envcheck.rules.fixes.fits import incompatible
+from envcheck.rules.fixes.frameworks import install_fitting_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
-from envcheck.rules.fixes.torch import install_fitting_build
+from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.snapshot import Framework, frameworks_in
 from envcheck.versions import ComputeCapability, CudaVersion
 

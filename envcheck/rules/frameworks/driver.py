@@ -9,15 +9,6 @@ from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.enrich.stated_cuda import PROGRAMS
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.driver import (
-    library_on_disk,
-    release,
-    release_text,
-    runs_builds_for,
-    supported_cuda,
-    supports_all_natively,
-    supports_natively,
-)
 from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
@@ -27,12 +18,23 @@ from envcheck.rules.facts.frameworks import (
     is_main_framework,
     only_compiles_for_torch,
 )
-from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
+from envcheck.rules.facts.machine import (
+    driver_of,
+    in_container,
+    library_on_disk,
+    on_tegra,
+    release,
+    release_text,
+    runs_builds_for,
+    supported_cuda,
+    supports_all_natively,
+    supports_natively,
+)
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.facts.trials import ran_with_this_driver
 from envcheck.rules.fixes.driver import update_driver
-from envcheck.rules.fixes.fits import incompatible, not_known
 from envcheck.rules.fixes.frameworks import install_other_release
+from envcheck.rules.fixes.outcomes import incompatible, not_known
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.snapshot import Driver, Framework
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease

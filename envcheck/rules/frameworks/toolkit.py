@@ -12,7 +12,7 @@ from envcheck.compat.relations.torch import torch_row
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.fixes.fits import incompatible
+from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 

@@ -7,8 +7,7 @@ from envcheck.rules.api import Action, Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title, is_listed, nvml_answers
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.driver import answers, call_evidence, results_naming
-from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
+from envcheck.rules.messages.observed import answers, call_evidence, kernel_evidence, kernel_messages, results_naming
 from envcheck.snapshot import Gpu, KernelMessage, Snapshot
 
 
@@ -143,6 +142,13 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         refused = "recovery_action" in gpu.not_supported
         return None if refused else unanswered("gpu.recovery_action", "Recovery action", facts.snapshot)
     action = "reset" if required else _ACTIONS.get(advice or "", "none")
+    if advice == "recover_imex_domain":
+        fixes: tuple[Fix, ...] = (_RESTART_IMEX,)
+    elif action == "none":
+        text = f"Follow the driver's recovery action ({advice}), as its documentation describes"
+        fixes = (Fix(text=text, who="cluster-admin"),)
+    else:
+        fixes = driver.REBOOT if action == "reboot" else (driver.reset(gpu),)
     evidence = (
         *(call_evidence(error) for error in required),
         *((evidence_of("recovery action", gpu, "recovery_action"),) if advice else ()),
@@ -154,14 +160,5 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         evidence=evidence,
         decided_by="driver-answered",
         action=action,
-        fixes=_recovery(action, advice, gpu),
+        fixes=fixes,
     )
-
-
-def _recovery(action: Action, advice: str | None, gpu: Gpu) -> tuple[Fix, ...]:
-    if advice == "recover_imex_domain":
-        return (_RESTART_IMEX,)
-    if action == "none":
-        text = f"Follow the driver's recovery action ({advice}), as its documentation describes"
-        return (Fix(text=text, who="cluster-admin"),)
-    return driver.REBOOT if action == "reboot" else (driver.reset(gpu),)

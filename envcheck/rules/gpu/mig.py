@@ -10,10 +10,9 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of, gpu_title, plural
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes.driver import smi_selector
-from envcheck.rules.messages.driver import call_evidence
-from envcheck.rules.messages.observed import line_evidence
+from envcheck.rules.messages.observed import call_evidence, line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, sees_no_gpu, setting_evidence
-from envcheck.snapshot import PASTED, DeviceNode, Gpu, Mig, MigInstance, Snapshot
+from envcheck.snapshot import PASTED, Gpu, Mig, MigInstance, Snapshot
 
 _NO_PERMISSION = 4
 """``NVML_ERROR_NO_PERMISSION``."""
@@ -83,11 +82,6 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
     )
 
 
-def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:
-    named = "MIG-" in (facts.variable(VISIBLE) or "")
-    return named or any(gpu.mig and gpu.mig.enabled for gpu in facts.own_gpus) or bool(_all_instances(facts))
-
-
 _ONE_PER_PROCESS = (
     Fix(text="List the MIG devices with their UUIDs", command=("nvidia-smi", "-L")),
     Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID (MIG-…)"),
@@ -97,7 +91,11 @@ _ONE_PER_PROCESS = (
 @rule(
     layer="gpu",
     scope="container",
-    arises=_any_in_mig_mode,
+    arises=lambda _snapshot, facts: (
+        "MIG-" in (facts.variable(VISIBLE) or "")
+        or any(_in_mig_mode(gpu, facts) for gpu in facts.own_gpus)
+        or bool(_all_instances(facts))
+    ),
     remedy=_ONE_PER_PROCESS,
     explains=("no-gpu-visible",),
 )
@@ -105,13 +103,13 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA shows a process fewer MIG devices than exist."""
     instances, driver = _all_instances(facts), driver_of(facts)
     count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
-    met = lines_with("device-number-refused", snapshot.observed_errors)
-    if met and len(instances) > 1:
+    numbers_refused = lines_with("device-number-refused", snapshot.observed_errors)
+    if numbers_refused and len(instances) > 1:
         return Outcome(
             status="fail",
             title="A program uses numbers of MIG devices that CUDA does not show it",
             message="CUDA shows a process one MIG device, NVML shows all: higher device numbers do not exist.",
-            evidence=(*(line_evidence(error) for error in met), count),
+            evidence=(*(line_evidence(error) for error in numbers_refused), count),
             decided_by="framework-ran",
             confidence="medium",
         )
@@ -206,28 +204,14 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     driver = driver_of(facts)
     if driver.cuda_devices:
         return passed(f"{gpu_title(gpu)}: CUDA can use a MIG device", decided_by="driver-answered")
-    nodes = _capabilities(facts)
-    started = driver.cuda_init is not None
-    if nodes is None or not started or not (gpu.mig and gpu.mig.instances):
+    listed = facts.snapshot.kernel.device_nodes if facts.snapshot.kernel else None
+    if listed is None or driver.cuda_init is None or not (gpu.mig and gpu.mig.instances):
         return None
+    numbered = ((node, _CAPABILITY.fullmatch(node.path)) for node in listed)
+    nodes = [node for node, found in numbered if found and int(found[1]) > _FOR_ADMINISTRATION]
     closed = [node for node in nodes if node.openable is False]
-    if nodes and len(closed) < len(nodes):
+    if len(closed) < len(nodes):
         return None
-    return _without_capability(gpu, closed, facts)
-
-
-def _capabilities(facts: Facts) -> list[DeviceNode] | None:
-    """The capability nodes of instances; None if unknown."""
-    kernel = facts.snapshot.kernel
-    if kernel is None or kernel.device_nodes is None:
-        return None
-    numbered = ((node, _CAPABILITY.fullmatch(node.path)) for node in kernel.device_nodes)
-    return [node for node, found in numbered if found and int(found[1]) > _FOR_ADMINISTRATION]
-
-
-def _without_capability(gpu: Gpu, closed: list[DeviceNode], facts: Facts) -> Outcome:
-    driver = driver_of(facts)
-    started = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
     what = (
         tuple(Evidence(what=node.path, value=f"{node.mode} {node.owner}", source=node.source) for node in closed)
         if closed
@@ -239,6 +223,6 @@ def _without_capability(gpu: Gpu, closed: list[DeviceNode], facts: Facts) -> Out
         message="This user cannot read their capability nodes."
         if closed
         else "This container or system has no capability node of a MIG device.",
-        evidence=(*what, *started),
+        evidence=(*what, call_evidence(driver.cuda_init)),
         decided_by="driver-answered",
     )

@@ -5,11 +5,18 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix, Missing
 from envcheck.compat.relations.gpu_driver import driver_supports
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.driver import release, release_text
 from envcheck.rules.facts.frameworks import finds_no_gpu
-from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle, on_tegra
+from envcheck.rules.facts.machine import (
+    basis_of,
+    count_by_model,
+    gpu_title,
+    lacks_handle,
+    on_tegra,
+    release,
+    release_text,
+)
 from envcheck.rules.fixes.driver import update_driver
-from envcheck.rules.fixes.fits import incompatible, not_known
+from envcheck.rules.fixes.outcomes import incompatible, not_known
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
 from envcheck.snapshot import PASTED, Gpu, Snapshot, frameworks_in
 from envcheck.versions import ComputeCapability, Flavour
@@ -34,20 +41,17 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     if not (finds_no_gpu(facts.environment) or tells_of(snapshot, *_ABOUT_CUDA)):
         return None
+    builds = "this GPU, such as PyTorch's for ROCm, XPU or the CPU"
+    if other.startswith("a Mac"):
+        builds = "macOS: PyTorch's computes on the GPUs of Apple with device mps; parts that need CUDA have none"
     return Outcome(
         status="fail",
         title="No NVIDIA GPU was found",
         message=f"The text names only {other}, which CUDA does not use.",
         evidence=(Evidence(what="GPU", value=other, source=PASTED),),
         confidence="medium",
-        fixes=(Fix(text=f"Install the program's build for {_builds_for(other)}"),),
+        fixes=(Fix(text=f"Install the program's build for {builds}"),),
     )
-
-
-def _builds_for(other: str) -> str:
-    if other.startswith("a Mac"):
-        return "macOS: PyTorch's computes on the GPUs of Apple with device mps; parts that need CUDA have none"
-    return "this GPU, such as PyTorch's for ROCm, XPU or the CPU"
 
 
 @rule(
@@ -75,8 +79,14 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if own:
         where = Evidence(what="GPUs", value=count_by_model(own), source=own[0].source)
         return passed(count_by_model(own), where, decided_by=basis_of(own[0], "name"))
-    if on_tegra(facts):
-        return _on_tegra(snapshot)
+    if on_tegra(facts):  # its GPU is part of the chip: not on the PCI bus, and older system software has no NVML
+        driver = snapshot.driver
+        if driver and driver.cuda_devices:
+            count = evidence_of("CUDA devices", driver, "cuda_devices")
+            return passed("Integrated GPU of the Tegra chip", count, decided_by="driver-answered")
+        text = "a Tegra chip has an integrated GPU, but CUDA, which would show it, did not answer"
+        missing = (Missing(fact="driver.cuda_devices"),)
+        return Outcome(status="unknown", title="GPU availability unknown", message=text, missing=missing)
     if listing is None or not listing.complete:
         text = "no GPU was found, but not every source was read"
         return Outcome(
@@ -97,17 +107,6 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         )
     text = "Neither the PCI bus nor the driver shows an NVIDIA GPU."
     return Outcome(status="fail", title="No NVIDIA GPU was found", message=text)
-
-
-def _on_tegra(snapshot: Snapshot) -> Outcome:
-    """The GPU of a Jetson is part of the chip: not on the PCI bus, and older system software has no NVML."""
-    driver = snapshot.driver
-    if driver and driver.cuda_devices:
-        count = evidence_of("CUDA devices", driver, "cuda_devices")
-        return passed("Integrated GPU of the Tegra chip", count, decided_by="driver-answered")
-    text = "a Tegra chip has an integrated GPU, but CUDA, which would show it, did not answer"
-    missing = (Missing(fact="driver.cuda_devices"),)
-    return Outcome(status="unknown", title="GPU availability unknown", message=text, missing=missing)
 
 
 @rule(
@@ -143,8 +142,12 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed(f"Driver {number} supports {capability.sm}", *evidence)
     if not fit.bad:
         return not_known(f"Driver support for {gpu_title(gpu)} unknown", fit)
-    title = f"Driver {number} does not support {gpu_title(gpu)}"
-    return incompatible(title, fit, evidence=evidence, fixes=_other_driver(fit.nearest_change, facts))
+    # An update brings a newer driver; an older branch or another module type must be installed by name.
+    change = fit.nearest_change
+    fixes: tuple[Fix, ...] = (Fix(text=f"Install {change} for this GPU", who="root", risk="requires a restart"),)
+    if ">=" in change:
+        fixes = update_driver(facts, change)
+    return incompatible(f"Driver {number} does not support {gpu_title(gpu)}", fit, evidence=evidence, fixes=fixes)
 
 
 def _flavour(facts: Facts) -> Flavour | None:
@@ -156,10 +159,3 @@ def _flavour(facts: Facts) -> Flavour | None:
     if named_only and not tells_of(facts.snapshot, "gpu-init-failed", "driver-not-loaded"):
         return None
     return module.flavour
-
-
-def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:
-    """An update brings a newer driver; an older branch or another module type must be installed by name."""
-    if ">=" in change:
-        return update_driver(facts, change)
-    return (Fix(text=f"Install {change} for this GPU", who="root", risk="requires a restart"),)

@@ -25,8 +25,8 @@ from envcheck.rules.facts.libraries import (
     name_in,
 )
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
-from envcheck.rules.fixes.fits import incompatible, sentence
 from envcheck.rules.fixes.libraries import drop_from_variable, install_cudnn, install_libraries, install_library_again
+from envcheck.rules.fixes.outcomes import incompatible, sentence
 from envcheck.rules.libraries.missing import damage_evidence, not_installed
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.snapshot import Framework, Load

@@ -20,10 +20,10 @@ from envcheck.compat.relations.libraries import cudnn_serves
 from envcheck.compat.specifier import parse_version
 from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
-from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, name_of, names_in, wheel_of
-from envcheck.rules.fixes.fits import incompatible
+from envcheck.rules.facts.machine import runs_builds_for
+from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems, tells_of
 from envcheck.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.versions import CudaVersion

@@ -21,8 +21,8 @@ from envcheck.rules.facts.libraries import (
 )
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
-from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
+from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.snapshot import Framework, Load
 
 

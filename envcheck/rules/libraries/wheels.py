@@ -11,8 +11,15 @@ from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requi
 from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.libraries import copies
-from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, wheel_of
-from envcheck.rules.facts.planned import all_wheels, named, required_wheels, version_of
+from envcheck.rules.facts.library_names import (
+    all_wheels,
+    cuda_of_wheel,
+    install_same_files,
+    named,
+    required_wheels,
+    version_of,
+    wheel_of,
+)
 from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels

@@ -1,17 +1,61 @@
-"""Problems that observed error lines name. What a program reports is more certain than an inference."""
+"""Problems that error lines and statuses of the driver's libraries name. What a program reports is more certain than an
+inference.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
 from envcheck.compat.error_lines import ErrorLine, event, matches_fragment, named_beside
+from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
+from envcheck.compat.tables import AnswerRow
+from envcheck.rules.api import Facts
 from envcheck.rules.messages.refine import refine
-from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
+from envcheck.snapshot import ApiResult, KernelMessage, ObservedError, Snapshot
+
+NOT_LOADABLE = -1
+"""The code of a call that failed because its library could not be loaded."""
+_NOT_LOADED = AnswerRow(
+    source=(), api="cuda", code=NOT_LOADABLE, problem="driver-not-installed", meaning="its library cannot be loaded"
+)
+
+
+def meaning_of(result: ApiResult) -> AnswerRow | None:
+    """The meaning of a failed call; None for success and for a status that the matrix does not know."""
+    if result.code == NOT_LOADABLE:
+        return _NOT_LOADED
+    api = "nvml" if result.call.lower().startswith("nvml") else "cuda"
+    return _by_status().get((api, result.code))
+
+
+@cache
+def _by_status() -> dict[tuple[str, int], AnswerRow]:
+    return {(row.api, row.code): row for row in load_matrix().answers}
+
+
+def answers(facts: Facts) -> tuple[ApiResult, ...]:
+    """The results of initializing the driver's libraries and counting devices."""
+    driver = facts.snapshot.driver
+    given = (driver.cuda_init, driver.cuda_device_count, driver.nvml) if driver else ()
+    return tuple(result for result in given if result is not None)
+
+
+def results_naming(problem: str, results: Iterable[ApiResult]) -> tuple[ApiResult, ...]:
+    """The failed calls that ``problem`` explains."""
+    return tuple(result for result in results if (error := meaning_of(result)) and error.problem == problem)
+
+
+def call_evidence(result: ApiResult) -> Evidence:
+    """A call and its status, as evidence."""
+    status = " ".join(part for part in (str(result.code), result.name) if part) if result.code else "0"
+    return Evidence(what=result.call, value=status, source=result.library or result.source)
+
 
 _SHOWN = 160
 """Characters of an error line that are quoted."""
@@ -38,7 +82,11 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
         if matches_fragment("exception-chained", error.text):
             consequence = bool(found)
             continue
-        line = named_beside(error.text, texts) or (_rejected_variable(error.text, matrix) if matrix else None)
+        line = named_beside(error.text, texts)
+        if line is None and matrix is not None:  # a framework may have rejected the value of a variable
+            rows = (row for row in matrix.variables if said_by(row, error.text, is_set=False))
+            row = next(rows, None)
+            line = ErrorLine("variable-stops-framework", row.name, "framework-ran") if row else None
         if line is None:
             continue
         if consequence and _RAISED.match(error.text) and line.problem not in found:
@@ -54,30 +102,18 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
         if shown not in evidence:
             evidence.append(shown)
     aside = any(matches_fragment("fails-otherwise", text) for text in texts)
-    return tuple(
-        ObservedProblem(_remarked(line, evidence) if aside else line, tuple(evidence))
-        for line, evidence in found.values()
-        if not found.keys() & {*line.after}
-    )
+    problems = []
+    for line, evidence in found.values():
+        if not found.keys() & {*line.after}:
+            # Beside another failure it is only a remark, where nothing but the runtime's log speaks of it.
+            logged = aside and all(matches_fragment("logged-without-gpu", each.value) for each in evidence)
+            problems.append(ObservedProblem(line._replace(status="note") if logged else line, tuple(evidence)))
+    return tuple(problems)
 
 
 def tells_of(snapshot: Snapshot, *problems: str) -> bool:
     """Whether a line of the text names one of the problems."""
     return any(met.line.problem in problems for met in observed_problems(snapshot))
-
-
-def _remarked(line: ErrorLine, evidence: Sequence[Evidence]) -> ErrorLine:
-    """A problem beside another failure: only a remark, where nothing but the runtime's log speaks of it."""
-    logged = all(matches_fragment("logged-without-gpu", each.value) for each in evidence)
-    return line._replace(status="note") if logged else line
-
-
-def _rejected_variable(text: str, matrix: Matrix) -> ErrorLine | None:
-    """The line as an error about a variable's value, where a framework rejected one."""
-    for row in matrix.variables:
-        if said_by(row, text, is_set=False):
-            return ErrorLine("variable-stops-framework", row.name, "framework-ran")
-    return None
 
 
 def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
@@ -91,17 +127,16 @@ def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ..
     log = snapshot.kernel.log if snapshot.kernel else None
     messages = log.messages if log else ()
     texts = [message.text for message in messages]
-    return tuple(message for message in messages if _named(message, texts) == problem)
+    found = []
+    for message in messages:
+        row = event(message.xid) if message.xid is not None else None
+        by_number = row is not None and row.action != "see-text"
+        named = row if by_number else named_beside(message.text, texts)
+        if named is not None and named.problem == problem:
+            found.append(message)
+    return tuple(found)
 
 
 def kernel_evidence(message: KernelMessage) -> Evidence:
     """A line of the kernel log as evidence."""
     return Evidence(what="kernel log", value=message.text.strip()[:_SHOWN], source=message.source or "kernel log")
-
-
-def _named(message: KernelMessage, texts: Sequence[str]) -> str | None:
-    row = event(message.xid) if message.xid is not None else None
-    if row is not None and row.action != "see-text":
-        return row.problem
-    line = named_beside(message.text, texts)
-    return line.problem if line else None

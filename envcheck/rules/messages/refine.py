@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, nccl_releases
 from envcheck.compat.matrix import Matrix
@@ -21,11 +20,7 @@ from envcheck.rules.messages.why_missing import (
     wheels_of,
     why_missing,
 )
-from envcheck.snapshot import (
-    PASTED,
-    Snapshot,
-    items_in,
-)
+from envcheck.snapshot import PASTED, Snapshot, items_in
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
@@ -51,18 +46,18 @@ _MACHINE = re.compile(r"linux\w{0,40}_(?P<machine>x86_64|aarch64)\b")
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine | None:
     """The line with the problem that it names on this machine; None where it names none here."""
-    if line.problem == "jit-compiler-too-old" and _is_newer_after_all(text):
-        return None
+    if line.problem == "jit-compiler-too-old" and (compared := fragment_in("versions-compared", text)):
+        # Some programs compare versions as texts, and call a release older than one that it is not older than.
+        own, least = parse_version(compared["own"]), parse_version(compared["least"])
+        if own is not None and least is not None and own.numbers >= least.numbers:
+            return None
     if line.problem in _MISSING and matches_fragment("library-wanted", text):
         return _refine_wanted(line, text, snapshot, matrix)
     if _is_no_fault(line, text, snapshot, matrix):
         return line._replace(status="note")
     another = _another_problem(line, text, snapshot, matrix)
-    return line._replace(problem=another) if another else _refine_by_kind(line, text, snapshot, matrix)
-
-
-def _refine_by_kind(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
-    """The line with what its kind of problem becomes beside the rest of the text."""
+    if another:
+        return line._replace(problem=another)
     if line.problem in _MISSING:
         return line._replace(problem=why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
@@ -89,30 +84,11 @@ def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix)
     if line.problem in _WITHOUT_GPU:
         return snapshot.told is not None and bool(snapshot.told.hidden_on_purpose or snapshot.told.on_tpu)
     if line.problem == "toolkit-missing" and matches_fragment("shell-lacks-nvcc", text):
-        return _only_asked_for_nvcc(snapshot)
-    listed = line.problem == "gpu-code-missing" and matches_fragment("code-listed-by-torch", text)
-    return listed and _runs_anyway(snapshot, matrix)
-
-
-def _is_newer_after_all(text: str) -> bool:
-    """Whether a program calls a release older than one that it is not older than: it compares them as texts."""
-    compared = fragment_in("versions-compared", text)
-    own, least = (parse_version(compared[name]) if compared else None for name in ("own", "least"))
-    return own is not None and least is not None and own.numbers >= least.numbers
-
-
-def _only_asked_for_nvcc(snapshot: Snapshot) -> bool:
-    """Whether a report asked nvcc for its version: its framework works, and nothing speaks of a build."""
-    return _uses_gpu(snapshot) and not lines_with("build-fails", snapshot.observed_errors)
-
-
-def _uses_gpu(snapshot: Snapshot) -> bool:
-    """Whether a framework says that it finds the GPU."""
-    return any(framework.gpu_available for framework in judged_frameworks(snapshot))
-
-
-def _runs_anyway(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether the build's code, as the text lists it, runs on every GPU of the text."""
+        # A report asked nvcc for its version: its framework works, and nothing speaks of a build.
+        return _uses_gpu(snapshot) and not lines_with("build-fails", snapshot.observed_errors)
+    if line.problem != "gpu-code-missing" or not matches_fragment("code-listed-by-torch", text):
+        return False
+    # Whether the build's code, as the text lists it, runs on every GPU of the text.
     codes = [each.gpu_code for each in judged_frameworks(snapshot) if each.name == "torch"]
     targets = [target for text in (codes[0] if len(codes) == 1 else None) or () if (target := CodeTarget.parse(text))]
     gpus = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
@@ -121,9 +97,15 @@ def _runs_anyway(snapshot: Snapshot, matrix: Matrix) -> bool:
     )
 
 
+def _uses_gpu(snapshot: Snapshot) -> bool:
+    """Whether a framework says that it finds the GPU."""
+    return any(framework.gpu_available for framework in judged_frameworks(snapshot))
+
+
 def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> str | None:
     """The problem that a line names only on such a machine as this."""
-    if line.problem in _OF_LINUX and _SHARED_OBJECT.search(text) and _on_windows(snapshot):
+    on_windows = snapshot.platform is not None and snapshot.platform.os == "windows" and not snapshot.platform.wsl
+    if on_windows and line.problem in _OF_LINUX and _SHARED_OBJECT.search(text):
         return "windows-gpu-unsupported"
     if (
         line.problem == "library-not-found"
@@ -131,15 +113,22 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Mat
         and _has_cpu_builds_only(snapshot)
     ):
         return "system-library-missing"
-    if line.problem in _OLD and (_is_shadowed(text, snapshot, matrix) or _comes_by_a_variable(text, snapshot)):
+    if line.problem in _OLD and _is_shadowed(text, snapshot, matrix):
         return "library-shadowed"
     in_mig_mode = any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus))
     if in_mig_mode and matches_fragment("asked-for-permission", text):
         return "mig-permission"
-    if line.problem == "jit-compiler-too-old" and _is_dropped(text, matrix):
-        return "toolkit-lacks-gpu"
-    of_nccl = line.problem == "nccl-version-mismatch"
-    return _another_of_nccl(text, snapshot) if of_nccl else _another_by_driver(line, text, snapshot, matrix)
+    if line.problem == "jit-compiler-too-old":  # ptxas may be too new instead: later toolkits dropped the GPU
+        undefined = fragment_in("target-undefined", text)
+        newest = matrix.cuda_rows[max(matrix.toolkits)] if matrix.toolkits else None
+        if undefined is not None and newest is not None and undefined["target"] not in newest.targets:
+            return "toolkit-lacks-gpu"
+    if line.problem != "nccl-version-mismatch":
+        return _another_by_driver(line, text, snapshot, matrix)
+    # Without two releases, processes do not understand one another for another reason.
+    if matches_fragment("nccl-message-truncated", text) and len(nccl_releases(snapshot.observed_errors)) < 2:
+        return "nodes-not-connected"
+    return "nvidia-wheel-conflict" if len(list(wheels_of("nccl", snapshot))) > 1 else None
 
 
 def _another_by_driver(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> str | None:
@@ -148,58 +137,19 @@ def _another_by_driver(line: ErrorLine, text: str, snapshot: Snapshot, matrix: M
         return "no-nvidia-gpu"  # CUDA's runtime says the same where there is no driver at all
     if line.problem != "gpu-code-missing":
         return None
-    compilers = _compilers(snapshot, matrix)
-    refused = matches_fragment("image-refused", text) or compilers
-    return "driver-too-old" if refused and _driver_is_behind(compilers, snapshot, matrix) else None
-
-
-def _compilers(snapshot: Snapshot, matrix: Matrix) -> tuple[str, ...]:
-    """The CUDA versions that a text states, where a framework compiles its own code with the toolkit that is there."""
-    names = (each.name for each in judged_frameworks(snapshot))
+    # The driver runs what a framework brings, and not what it compiles with a newer toolkit that is there.
+    frameworks, compilers = judged_frameworks(snapshot), []
     by_xla = lines_with("compiled-by-xla", snapshot.observed_errors)
-    if not by_xla and not any(matrix.has_trait(name, "compiles-at-run-time") for name in names):
-        return ()
-    stated = [each.cuda for each in libraries_in(snapshot) if each.stated]
-    return tuple(filter(None, (*stated, *(each.version for each in items_in(snapshot.toolkits)))))
-
-
-def _driver_is_behind(compilers: Sequence[str], snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether the driver is older than the CUDA of a framework, or that of what it compiles with: it runs what the
-    framework brings, and not what it compiles.
-    """
+    if by_xla or any(matrix.has_trait(each.name, "compiles-at-run-time") for each in frameworks):
+        stated = (each.cuda for each in libraries_in(snapshot) if each.stated)
+        compilers = [*filter(None, (*stated, *(each.version for each in items_in(snapshot.toolkits))))]
+    if not compilers and not matches_fragment("image-refused", text):
+        return None
     driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     newest = known_cuda_of(matrix, driver) if driver else None
-    built = (framework.cuda for framework in judged_frameworks(snapshot))
-    compiling = [CudaVersion.parse(cuda) for cuda in (*built, *compilers)]
-    return newest is not None and any(cuda is not None and cuda > newest for cuda in compiling)
-
-
-def _another_of_nccl(text: str, snapshot: Snapshot) -> str | None:
-    """Two wheels of NCCL write the same files; without two releases, processes do not understand one another for
-    another reason.
-    """
-    if matches_fragment("nccl-message-truncated", text) and len(nccl_releases(snapshot.observed_errors)) < 2:
-        return "nodes-not-connected"
-    return "nvidia-wheel-conflict" if len(list(wheels_of("nccl", snapshot))) > 1 else None
-
-
-def _is_dropped(text: str, matrix: Matrix) -> bool:
-    """Whether ptxas does not know a GPU that newer toolkits have dropped: it is too new, and not too old."""
-    named = fragment_in("target-undefined", text)
-    newest = matrix.cuda_rows[max(matrix.toolkits)] if matrix.toolkits else None
-    return named is not None and newest is not None and named["target"] not in newest.targets
-
-
-def _on_windows(snapshot: Snapshot) -> bool:
-    return snapshot.platform is not None and snapshot.platform.os == "windows" and not snapshot.platform.wsl
-
-
-def _is_refused_inside(snapshot: Snapshot) -> bool:
-    """Whether a framework finds no GPU inside a container, of which nothing shows one."""
-    inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
-    tried = judged_frameworks(snapshot)
-    refused = any(framework.gpu_available is False and not framework.cpu_only for framework in tried)
-    return inside and refused and not snapshot.gpus
+    compiling = [CudaVersion.parse(cuda) for cuda in (*(each.cuda for each in frameworks), *compilers)]
+    behind = newest is not None and any(cuda is not None and cuda > newest for cuda in compiling)
+    return "driver-too-old" if behind else None
 
 
 def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
@@ -208,27 +158,33 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     """
     if line.problem == "driver-not-loaded" and snapshot.platform and snapshot.platform.started_without_gpu:
         return line._replace(problem="container-without-gpu")
-    if line.problem == "driver-not-installed" and line.status == "warn" and _is_refused_inside(snapshot):
+    inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
+    tried = judged_frameworks(snapshot)
+    refused = any(framework.gpu_available is False and not framework.cpu_only for framework in tried)
+    if line.problem == "driver-not-installed" and line.status == "warn" and inside and refused and not snapshot.gpus:
         return line._replace(problem="container-without-gpu", status="fail", after=())
     is_there = any("/libcuda.so." in library.path for library in libraries_in(snapshot))
     if is_there and matches_fragment("driver-by-linker-name", text):
         return line._replace(problem="library-not-found")
-    if not _driver_is_known(snapshot):
+    # Whether the rest of the text shows a running driver; a branch may be that of a package, which need not run. A
+    # Jetson has no nvidia-smi, and its driver no number.
+    driver, platform = snapshot.driver, snapshot.platform
+    runs = driver is not None and (driver.names_release or (driver.cuda is not None and not driver.is_inferred("cuda")))
+    module = snapshot.kernel.nvidia if snapshot.kernel else None
+    loaded = module is not None and module.loaded is True and module.version is not None
+    on_jetson = bool(platform and (platform.tegra or platform.tegra_release))
+    if not (runs or loaded or on_jetson or _uses_gpu(snapshot)):
         return line
     if line.status == "warn":
         return line._replace(status="note")
-    return line._replace(problem=_where_it_is_not(text, snapshot)) if line.problem == "driver-not-installed" else line
-
-
-def _where_it_is_not(text: str, snapshot: Snapshot) -> str:
-    """The problem of a line that finds no driver, on a machine that has one."""
-    inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
+    if line.problem != "driver-not-installed":
+        return line
     if matches_fragment("container-cli", text):
-        return "container-toolkit-missing"
+        return line._replace(problem="container-toolkit-missing")
     by_loader = matches_fragment("loader-lacks-driver", text)
     if inside and (by_loader or matches_fragment("framework-lacks-driver", text)):
-        return "container-without-gpu"
-    return "library-not-found" if by_loader else "driver-not-installed"
+        return line._replace(problem="container-without-gpu")
+    return line._replace(problem="library-not-found") if by_loader else line
 
 
 def _has_cpu_builds_only(snapshot: Snapshot) -> bool:
@@ -246,11 +202,13 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
     if line.problem in _NO_GPU:
         by_build = _has_cpu_builds_only(snapshot) and not matches_fragment("not-of-cpu-build", text)
         return line._replace(problem="cpu-only-build", status="fail") if by_build else line
-    if matches_fragment("cuda-provider", text) and _both_onnxruntimes(snapshot, matrix):
-        return line._replace(problem="onnxruntime-cpu-and-gpu")
+    if matches_fragment("cuda-provider", text):
+        names = {each.name for each in distributions_in(snapshot)}
+        own = [name for name in names if "onnxruntime" in matrix.projects(name, "shares-its-folder")]
+        if len({matrix.has_trait(name, "has-cuda-provider") for name in own}) > 1:
+            return line._replace(problem="onnxruntime-cpu-and-gpu")
     errors = snapshot.observed_errors
-    told = lines_with("layers-wanted", errors) or lines_with("gpu-told", errors)
-    wanted = snapshot.gpus or snapshot.driver or told
+    wanted = snapshot.gpus or snapshot.driver or lines_with("layers-wanted", errors) or lines_with("gpu-told", errors)
     if not wanted and matches_fragment("built-without-gpu", text):
         return line._replace(status="note")
     return line
@@ -273,27 +231,14 @@ def _refine_wheel(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     return line._replace(problem="glibc-too-old") if too_old else line
 
 
-def _both_onnxruntimes(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether a package of ONNX Runtime with its CUDA provider is listed, and one without it."""
-    names = {distribution.name for distribution in distributions_in(snapshot)}
-    own = [name for name in names if "onnxruntime" in matrix.projects(name, "shares-its-folder")]
-    return len({matrix.has_trait(name, "has-cuda-provider") for name in own}) > 1
-
-
-def _driver_is_known(snapshot: Snapshot) -> bool:
-    """Whether the rest of the text shows a running driver; a branch may be that of a package, which need not
-    run. A Jetson has no nvidia-smi, and its driver no number.
-    """
-    driver, platform = snapshot.driver, snapshot.platform
-    runs = driver is not None and (driver.names_release or (driver.cuda is not None and not driver.is_inferred("cuda")))
-    module = snapshot.kernel.nvidia if snapshot.kernel else None
-    loaded = module is not None and module.loaded is True and module.version is not None
-    return runs or _uses_gpu(snapshot) or loaded or bool(platform and (platform.tegra or platform.tegra_release))
-
-
 def _is_shadowed(text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether a sufficient copy is there, so that an older one was loaded instead."""
-    if matches_fragment("symbol-of-partner", text):
+    """Whether a sufficient copy is there, so that an older one was loaded instead; or the library that lacks a symbol,
+    or the one that needs it, lies in a folder of LD_LIBRARY_PATH.
+    """
+    values = snapshot.variables.values if snapshot.variables else {}
+    folders = [each.rstrip("/") for each in values.get("LD_LIBRARY_PATH", "").split(":") if "cuda" in each]
+    by_variable = any(f"{folder}/" in text for folder in folders) and matches_fragment("undefined-symbol", text)
+    if by_variable or matches_fragment("symbol-of-partner", text):
         return True
     lowered = text.lower()
     row = next((row for row in matrix.families if row.version_unit and row.name in lowered), None)
@@ -315,18 +260,7 @@ def _wanted_version(text: str, family: FamilyRow) -> str | None:
     wanted = numbers[1]
     if "." in wanted:
         return wanted
-    return _decoded(wanted, family) if len(wanted) <= LONGEST_NUMBER else None
-
-
-def _decoded(number: str, family: FamilyRow) -> str:
-    value, unit = int(number), family.version_unit
-    if family.kind == "cudnn":
-        return str(CudnnVersion.decode(value))
-    return f"{value // unit}.{value % unit // 100}"
-
-
-def _comes_by_a_variable(text: str, snapshot: Snapshot) -> bool:
-    """Whether a library that lacks a symbol, or that which needs it, lies in a folder of LD_LIBRARY_PATH."""
-    values = snapshot.variables.values if snapshot.variables else {}
-    folders = [each.rstrip("/") for each in values.get("LD_LIBRARY_PATH", "").split(":") if "cuda" in each]
-    return matches_fragment("undefined-symbol", text) and any(f"{folder}/" in text for folder in folders)
+    if len(wanted) > LONGEST_NUMBER:
+        return None
+    value, unit = int(wanted), family.version_unit
+    return str(CudnnVersion.decode(value)) if family.kind == "cudnn" else f"{value // unit}.{value % unit // 100}"

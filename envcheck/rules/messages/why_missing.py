@@ -4,7 +4,6 @@ another major version. The copies, toolkits and packages that were found or past
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from envcheck.compat.error_lines import fragment_in, matches_fragment, named_by
@@ -22,47 +21,47 @@ LONGEST_NUMBER = 9
 
 def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:
     """The problem of a library that a line does not find; ``problem`` where nothing more is known of it."""
-    if _path_cures(snapshot):
-        return "library-not-found"
-    wanted = _wanted(text)
+    about_path = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
+    if any((line := named_by(each)) and line.problem == "library-not-found" for each in about_path):
+        return "library-not-found"  # the text says that it was found once LD_LIBRARY_PATH led to it
+    wanted = _missing_library(text)
+    libraries = libraries_in(snapshot)
     if wanted is None and (asked := fragment_in("versions-of-onnxruntime", text)):
-        return _why_required(problem, asked, snapshot, matrix)
+        # The major version that a program asks for and this machine does not have, of CUDA before cuDNN.
+        majors = frozenset(_majors(snapshot, matrix, frozenset({int(asked["cuda"])})))
+        if majors and int(asked["cuda"]) not in majors:
+            return "cuda-major-mismatch"
+        found_cudnn = list(versions_of("cudnn", snapshot))
+        other = bool(found_cudnn) and not any(same_major(version, asked["cudnn"]) for version in found_cudnn)
+        return "cudnn-major-mismatch" if other else problem
     if wanted is None:
-        return "nvjitlink-mismatch" if matches_fragment("of-cusparse", text) and _foreign_jitlink(snapshot) else problem
-    installed = any(_is_copy(library, wanted) for library in libraries_in(snapshot)) or _is_stated(wanted, snapshot)
-    other_major = (wanted.kind == "cudnn" and _other_cudnn(wanted, snapshot)) or (
-        # The release of the library that looks for a part of its own is there: it speaks.
-        wanted.kind == "cuda" and not matches_fragment("own-part", text) and _other_cuda(wanted, snapshot, matrix)
-    )
+        links = [each.path for each in libraries if each.family == "nvJitLink" and not each.stub]
+        # From outside any environment.
+        foreign = any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in links)
+        return "nvjitlink-mismatch" if foreign and matches_fragment("of-cusparse", text) else problem
+    installed, other_major = any(_is_copy(library, wanted) for library in libraries), False
+    if wanted.kind == "cudnn":
+        stated = [each.declared for each in libraries if each.stated and each.family == "cudnn"]
+        installed = installed or any(version and same_major(version, wanted.number) for version in stated)
+        found_cudnn = [version for version in versions_of("cudnn", snapshot) if version]
+        same = any(same_major(version, wanted.number) for version in found_cudnn)
+        other_major = bool(wanted.number and found_cudnn) and not same
+    elif wanted.kind == "cuda" and not matches_fragment("own-part", text):
+        # The release of a library that looks for a part of its own is there: it speaks.
+        other_major = _other_cuda(wanted, snapshot, matrix)
     found = problem_of_missing(wanted, installed=installed, other_major=other_major)
     # "Not found by the loader" proves no more than that, unless another major version is there.
     return problem if problem == "library-not-found" and not other_major else found
 
 
-def _path_cures(snapshot: Snapshot) -> bool:
-    """Whether a text says that a library was found once LD_LIBRARY_PATH led to it."""
-    about = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
-    return any((line := named_by(text)) and line.problem == "library-not-found" for text in about)
-
-
-def _why_required(problem: str, asked: re.Match[str], snapshot: Snapshot, matrix: Matrix) -> str:
-    """The major version that a program asks for and this machine does not have, of CUDA before cuDNN."""
-    there = frozenset(_majors(snapshot, matrix, frozenset({int(asked["cuda"])})))
-    if there and int(asked["cuda"]) not in there:
-        return "cuda-major-mismatch"
-    cudnn = list(versions_of("cudnn", snapshot))
-    other = bool(cudnn) and not any(same_major(version, asked["cudnn"]) for version in cudnn)
-    return "cudnn-major-mismatch" if other else problem
-
-
-def _wanted(text: str) -> LibraryName | None:
+def _missing_library(text: str) -> LibraryName | None:
     """The missing library; of several in a line, the one that the message is about."""
     _, cause, after = text.partition(" due to ")
     if cause and (names := names_in(after)):
         return names[0]
-    head, said, _ = text.partition(": cannot open")
+    head, refused, _ = text.partition(": cannot open")
     names = names_in(head)
-    return next(iter(reversed(names) if said else names), None)
+    return next(iter(reversed(names) if refused else names), None)
 
 
 def _is_copy(library: Library, wanted: LibraryName) -> bool:
@@ -75,29 +74,13 @@ def _is_copy(library: Library, wanted: LibraryName) -> bool:
     return f"{name.number}.".startswith(f"{wanted.number}.") or library.soname == wanted.file
 
 
-def _is_stated(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Whether the text says that the cuDNN that has this library is installed."""
-    said = (each.declared for each in libraries_in(snapshot) if each.stated and each.family == "cudnn")
-    return wanted.kind == "cudnn" and any(version and same_major(version, wanted.number) for version in said)
-
-
-def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Whether cuDNN is there, but only in other major versions."""
-    found = [version for version in versions_of("cudnn", snapshot) if version]
-    return bool(wanted.number and found) and not any(same_major(version, wanted.number) for version in found)
-
-
 def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether CUDA is there, but no major version with this library."""
     majors = cuda_majors(matrix, wanted.family, wanted.number)
     there = frozenset(_majors(snapshot, matrix, majors))
-    if there and majors & there and wanted.number.count(".") == 1:
-        return _other_minor(wanted, snapshot)
-    return bool(majors and there) and not majors & there
-
-
-def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Whether the CUDA on this machine has the library under another name, usually that of its own minor version."""
+    if not majors & there or wanted.number.count(".") != 1:
+        return bool(majors and there) and not majors & there
+    # It may have the library under another name, usually that of its own minor version.
     stated = [library.cuda for library in libraries_in(snapshot) if library.cuda and library.stated]
     toolkits = [item.version for item in items_in(snapshot.toolkits) if item.version]
     known = [version for version in (*stated, *toolkits) if "." in version]
@@ -144,12 +127,6 @@ def versions_of(family: str, snapshot: Snapshot) -> Iterator[str]:
 
 def wheels_of(family: str, snapshot: Snapshot) -> Iterator[Distribution]:
     return (each for each in distributions_in(snapshot) if family_of_wheel(each.name) == family)
-
-
-def _foreign_jitlink(snapshot: Snapshot) -> bool:
-    """Whether a libnvJitLink from outside any environment was found."""
-    found = (library.path for library in libraries_in(snapshot) if library.family == "nvJitLink" and not library.stub)
-    return any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in found)
 
 
 def libraries_in(snapshot: Snapshot) -> tuple[Library, ...]:

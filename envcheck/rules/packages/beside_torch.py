@@ -14,9 +14,9 @@ from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, evidence_of
 from envcheck.rules.facts.frameworks import framework_named, machine
 from envcheck.rules.facts.trials import imported, ran_on_gpu
-from envcheck.rules.fixes.fits import Misfit, limit_by_confidence
+from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.torch import INDEX
+from envcheck.rules.fixes.outcomes import Misfit, limit_by_confidence
 from envcheck.snapshot import PASTED, Distribution, Framework, frameworks_in
 from envcheck.versions import CudaVersion, is_release
 

@@ -14,10 +14,9 @@ from envcheck.compat.error_lines import lines_with
 from envcheck.compat.question.package_needs import requirement_name
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
-from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
-from envcheck.rules.facts.library_names import family_of_wheel
-from envcheck.rules.facts.planned import named, version_of
+from envcheck.rules.facts.library_names import family_of_wheel, named, version_of
+from envcheck.rules.facts.machine import runs_builds_for
 from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import in_steps, install

@@ -13,9 +13,9 @@ from envcheck.rules.facts.frameworks import full_name, is_main_framework, machin
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
-from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.rebuild import rebuild
+from envcheck.rules.fixes.outcomes import incompatible
+from envcheck.rules.fixes.reinstall import rebuild
 from envcheck.snapshot import Distribution, Environment, frameworks_in, items_in
 
 _SHOWN = 8

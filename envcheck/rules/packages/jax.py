@@ -11,8 +11,8 @@ from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.rules.fixes.fits import Misfit, incompatible_packages, limit_by_confidence, worst_first
 from envcheck.rules.fixes.install import install
+from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages, limit_by_confidence, worst_first
 from envcheck.snapshot import Distribution, Environment, frameworks_in
 
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")

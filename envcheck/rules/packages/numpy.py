@@ -12,8 +12,8 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, pa
 from envcheck.rules.facts.frameworks import full_name, installed, machine
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import imported, ran_on_gpu
-from envcheck.rules.fixes.fits import Misfit, incompatible_packages, limit_by_confidence, worst_first
 from envcheck.rules.fixes.install import How, install, install_release_for
+from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages, limit_by_confidence, worst_first
 from envcheck.rules.packages.redirected import imported_from
 from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 

@@ -6,9 +6,9 @@ from envcheck.checks import STATUSES, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, framework_named
 from envcheck.rules.facts.machine import title_of_first
-from envcheck.rules.fixes.fits import Misfit, incompatible_packages
+from envcheck.rules.fixes.frameworks import SELECTOR
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.torch import SELECTOR
+from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages
 from envcheck.rules.packages.beside_torch import Package, install_matching, misfit, packages_of, torch_of
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion, is_release

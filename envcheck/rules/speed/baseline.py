@@ -8,10 +8,8 @@ from envcheck.checks import Evidence
 from envcheck.compat.performance.quantities import quantity_of
 from envcheck.compat.performance.spread import Base, base_of, noise, speed_ratio
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.coverage import numbers
 from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity
-from envcheck.rules.facts.once import once
+from envcheck.rules.facts.measurements import measurement_key, measurement_name, numbers, once, quantity
 from envcheck.rules.speed.ceilings import condition_evidence, figure_of
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Gpu, Measurement, Snapshot
@@ -63,20 +61,21 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     ratio = speed_ratio(measured.value, earlier.value, measured.unit)
     tolerated = earlier.tolerated_for(measured.samples)
     name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
+    value, was = quantity(measured.value, measured.unit), base_text(earlier, measured.unit)
+    apart = f" (quartiles {noise(measured.samples):.1%} apart)" if len(measured.samples) > 1 else ""
     evidence = (
-        Evidence(what="measured", value=_with_noise(measured), source=measured.detail or "bench"),
-        Evidence(what="baseline", value=base_text(earlier, measured.unit), source="baseline"),
+        Evidence(what="measured", value=f"{value}{apart}", source=measured.detail or "bench"),
+        Evidence(what="baseline", value=was, source="baseline"),
         Evidence(what="tolerated", value=f"{tolerated:.1%} slower", source="noise of both"),
     )
     figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value, tolerated=tolerated)
     if ratio >= 1 - tolerated:
         found = passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
         return msgspec.structs.replace(found, figure=figure)
-    was = base_text(earlier, measured.unit)
     return Outcome(
         status="warn",
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",
-        message=f"It was {was}, now {quantity(measured.value, measured.unit)}; {tolerated:.1%} is tolerated.",
+        message=f"It was {was}, now {value}; {tolerated:.1%} is tolerated.",
         evidence=(*evidence, *condition_evidence(measured.conditions)),
         figure=figure,
         decided_by="measured",
@@ -91,11 +90,6 @@ def base_text(base: Base, unit: str) -> str:
     return f"{value} (median of {base.runs} runs, {quantity(base.low, unit)} to {quantity(base.high, unit)})"
 
 
-def _with_noise(measured: Measurement) -> str:
-    value = quantity(measured.value or 0.0, measured.unit)
-    return f"{value} (quartiles {noise(measured.samples):.1%} apart)" if len(measured.samples) > 1 else value
-
-
 def _to_compare(snapshot: Snapshot, facts: Facts) -> dict[str, list[Measurement]]:
     """The figures that a baseline could be held against, by GPU."""
     by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
@@ -107,11 +101,12 @@ def _to_compare(snapshot: Snapshot, facts: Facts) -> dict[str, list[Measurement]
     return found
 
 
-def _arises(snapshot: Snapshot, facts: Facts) -> bool:
-    return bool(snapshot.baseline) and bool(_to_compare(snapshot, facts))
-
-
-@rule(layer="gpu", scope="node", arises=_arises, ground="figures")
+@rule(
+    layer="gpu",
+    scope="node",
+    arises=lambda snapshot, facts: bool(snapshot.baseline) and bool(_to_compare(snapshot, facts)),
+    ground="figures",
+)
 def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The baseline has no figure of these GPUs."""
     earlier = bases(snapshot.baseline)

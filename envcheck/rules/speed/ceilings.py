@@ -1,4 +1,4 @@
-"""Whether a measurement reaches what the chip should do, and why not, by the conditions of its run."""
+"""Whether a measurement reaches what the chip should do, and what held the GPU back while it was measured."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from envcheck.checks import Evidence, Figure
+from envcheck.checks import Evidence, Figure, Fix
 from envcheck.compat.performance.collectives import collective_expectation
 from envcheck.compat.performance.expected import WARN, Expectation, expectation
 from envcheck.compat.relations.variables import shown
 from envcheck.compat.tables import VariableEffect
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
-from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.facts.measurements import measurement_key, measurement_name, percent, quantity, spread
-from envcheck.rules.facts.run_conditions import OFTEN, THROTTLES, lowered_limit
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.facts.machine import gpu_title, plural
+from envcheck.rules.facts.measurements import figures_of, measurement_key, measurement_name, percent, quantity, spread
+from envcheck.rules.facts.run_conditions import BRAKE, HEAT, OFTEN, POWER_CAP, THROTTLES, lowered_limit
 from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, setting_evidence, slowing_variables
+from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
 
@@ -28,14 +29,8 @@ def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
     found = [words for reason, words in THROTTLES.items() if conditions.throttle.get(reason, 0) >= OFTEN]
     if lowered := lowered_limit(conditions):
         found.append(f"its power limit is {lowered[0]:.0f} W, below the default of {lowered[1]:.0f} W")
-    return (*found, *_link(gpu, measured, conditions))
-
-
-def _link(gpu: Gpu, measured: Measurement, conditions: Conditions) -> tuple[str, ...]:
-    """A host link below what GPU and slot can do."""
     if measured.name not in ("host-to-device", "device-to-host") or gpu.pcie is None:
-        return ()
-    found = []
+        return tuple(found)
     width, most = conditions.pcie_width, gpu.pcie.width_max
     if width and most and width < most:
         found.append(f"the PCI Express link has {width} of {most} lanes")
@@ -102,7 +97,11 @@ def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
-    found = why_not_judged(gpu, measured) or _expected(gpu, measured, facts)
+    found: Expectation | str = why_not_judged(gpu, measured)
+    if not found and measured.collective is None:
+        found = expectation(facts.matrix, gpu, measured)
+    elif not found:
+        found = collective_expectation(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
     if not isinstance(found, str):
         return _with_verdict(name, gpu, measured, found, facts)
     if measured.value is None:
@@ -115,12 +114,6 @@ def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
         figure=figure_of(gpu, measured),
         decided_by="measured",
     )
-
-
-def _expected(gpu: Gpu, measured: Measurement, facts: Facts) -> Expectation | str:
-    if measured.collective is None:
-        return expectation(facts.matrix, gpu, measured)
-    return collective_expectation(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
 
 
 def figure_of(gpu: Gpu, measured: Measurement, found: Expectation | None = None) -> Figure:
@@ -284,3 +277,56 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """The link between two GPUs is slower than expected."""
     return judge_figure(subject, facts)
+
+
+def _runs(gpu: Gpu, facts: Facts) -> list[Conditions]:
+    return [each.conditions for each in figures_of(gpu, facts.snapshot.measurements) if each.conditions]
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    arises=lambda gpu, facts: bool(_runs(gpu, facts)),
+    explains=(
+        "slow-gemm",
+        "slow-gpu-memory",
+        "slow-library",
+        "slow-collective",
+        "gpu-straggler",
+        "slower-than-baseline",
+        "framework-slower-than-library",
+    ),
+)
+def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """Heat or power held a GPU back while it was measured."""
+    runs = _runs(gpu, facts)
+    found: list[tuple[str, str, Fix]] = []
+    if often := _often(runs, *HEAT):
+        hottest = max((run.temperature.high for run in runs if run.temperature), default=None)
+        heat = f", at up to {hottest:.0f} °C" if hottest is not None else ""
+        found.append(("thermal throttling", f"{often}{heat}", COOLING))
+    if often := _often(runs, BRAKE):
+        found.append(("power brake", often, SUPPLY))
+    lowered = lowered_limit(runs[0])
+    if lowered and (often := _often(runs, POWER_CAP)):
+        limit, default = lowered
+        words = f"power limit of {limit:.0f} W (default {default:.0f} W)"
+        found.append((words, often, restore_power_limit(gpu, default)))
+    if not found:
+        return passed("Neither heat nor power held a run back", decided_by="measured")
+    first = found[0][0]
+    return Outcome(
+        status="warn",
+        title=f"{gpu_title(gpu)}: {first} while it was measured",
+        message="Its clocks were lowered under load, and its figures with them.",
+        evidence=tuple(Evidence(what=what, value=value, source="nvml") for what, value, _ in found),
+        fixes=tuple(fix for _, _, fix in found),
+        decided_by="measured",
+    )
+
+
+def _often(runs: Sequence[Conditions], *reasons: str) -> str:
+    """How much the reasons held runs back, in words; empty where they did not."""
+    shares = [share for run in runs if (share := max(run.throttle.get(name, 0.0) for name in reasons)) >= OFTEN]
+    return f"in up to {max(shares):.0%} of the samples of {plural(len(shares), 'figure')}" if shares else ""

@@ -13,7 +13,7 @@ from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.speed.ceilings import figure_of, judge_figure
 from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
-from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
+from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 
 _PROBE = "bench.nccl"
 _SHOWN = 6
@@ -34,15 +34,11 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     if subject.measurement.unit == "s" and not why_not_judged(subject.gpu, subject.measurement):
         return _of_latency(subject, facts)
     found = judge_figure(subject, facts)
-    told = _another_way(subject.measurement) if found.status in ("warn", "fail") else ""
-    return msgspec.structs.replace(found, message=f"{found.message} {told}".rstrip())
-
-
-def _another_way(measured: Measurement) -> str:
-    """What NCCL used instead of direct access between GPUs."""
-    ways = measured.collective.transports if measured.collective else ()
-    other = [way for way in ways if way.startswith(("SHM", "NET"))]
-    return f"NCCL's log says that it connected GPUs over {', '.join(other)}, not by direct access." if other else ""
+    collective = subject.measurement.collective
+    ways = collective.transports if collective and found.status in ("warn", "fail") else ()
+    indirect = [way for way in ways if way.startswith(("SHM", "NET"))]
+    remark = f" NCCL's log says that it connected GPUs over {', '.join(indirect)}, not by direct access."
+    return msgspec.structs.replace(found, message=f"{found.message}{remark if indirect else ''}".strip())
 
 
 def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
@@ -74,24 +70,15 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     )
 
 
-def _failures(snapshot: Snapshot) -> list[Measurement]:
-    """Jobs that ended early: their measurements have NCCL's log, or say that NCCL failed."""
-    return [found for found in snapshot.measurements if found.collective and (found.failed or found.collective.log)]
-
-
 def _died(snapshot: Snapshot) -> list[ProbeRun]:
     return [run for run in snapshot.runs if run.name == _PROBE and run.status in ("crashed", "timed-out")]
-
-
-def _was_tried(snapshot: Snapshot, _facts: Facts) -> bool:
-    return any(found.collective for found in snapshot.measurements) or bool(_died(snapshot))
 
 
 @rule(
     layer="fabric",
     scope="node",
     symptom=True,
-    arises=_was_tried,
+    arises=lambda snapshot, _facts: any(found.collective for found in snapshot.measurements) or bool(_died(snapshot)),
     remedy=(_LOG_OF_PROGRAM,),
     explains=("measurement-unfinished",),
     told_by=(
@@ -107,7 +94,9 @@ def _was_tried(snapshot: Snapshot, _facts: Facts) -> bool:
 )
 def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL."""
-    failed, died = _failures(snapshot), _died(snapshot)
+    # Jobs that ended early: their measurements have NCCL's log, or say that NCCL failed.
+    failed = [found for found in snapshot.measurements if found.collective and (found.failed or found.collective.log)]
+    died = _died(snapshot)
     if not failed and not died:
         done = next(found.collective for found in snapshot.measurements if found.collective)
         return passed(f"NCCL connects {plural(done.ranks, 'GPU')}", decided_by="measured")

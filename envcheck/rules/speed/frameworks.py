@@ -10,15 +10,15 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.expected import band_of
 from envcheck.compat.performance.quantities import framework_tested, quantity_of
 from envcheck.compat.relations.variables import effects
-from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
+from envcheck.compat.tables import SettingRow
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, percent, quantity
-from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, relevant_variables, setting_evidence
+from envcheck.rules.facts.variables import BY_VARIABLE, relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.ceilings import figure_of
-from envcheck.snapshot import Distribution, Framework, Measurement, ProbeRun, Snapshot, frameworks_in
+from envcheck.snapshot import Framework, Measurement, ProbeRun, Snapshot, frameworks_in
 
 GAIN = 1.15
 """How many times as fast the same work must be without a setting for a note. Repetitions differ by less."""
@@ -50,22 +50,24 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
         and (not measured.shape or found.shape == measured.shape)
         and (found.verification is None or found.verification.right)
     ]
-    # Of a collective the message of the nearest size counts.
-    return min(alike, key=lambda found: (_apart(found, measured), -(found.value or 0.0)), default=None)
+
+    def rank(found: Measurement) -> tuple[float, float]:
+        """Of a collective the message of the nearest size comes first."""
+        sizes = sorted(filter(None, (found.size, measured.size)))
+        return sizes[1] / sizes[0] if len(sizes) == 2 else 1.0, -(found.value or 0.0)
+
+    return min(alike, key=rank, default=None)
 
 
-def _apart(one: Measurement, other: Measurement) -> float:
-    """How many times as large the larger of two sizes is; 1 where there are none."""
-    sizes = sorted(filter(None, (one.size, other.size)))
-    return sizes[1] / sizes[0] if len(sizes) == 2 else 1.0
-
-
-def _is_comparable(subject: MeasurementSubject, facts: Facts) -> bool:
-    measured = subject.measurement
-    return bool(measured.value) and library_figure(measured, facts.snapshot) is not None
-
-
-@rule(layer="framework", scope="env", per="measurement", arises=_is_comparable, told_by=BY_VARIABLE)
+@rule(
+    layer="framework",
+    scope="env",
+    per="measurement",
+    arises=lambda subject, facts: (
+        bool(subject.measurement.value) and library_figure(subject.measurement, facts.snapshot) is not None
+    ),
+    told_by=BY_VARIABLE,
+)
 def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A framework is slower than the library that it uses."""
     measured = subject.measurement
@@ -74,7 +76,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
         return None
     share = measured.value / library.value
     name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
-    band = _band(subject, facts)
+    band = band_of(facts.matrix, subject.gpu, measured)
     evidence = [
         Evidence(what="measured", value=quantity(measured.value, measured.unit), source=measured.detail or "bench"),
         Evidence(
@@ -91,20 +93,31 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
         figure_of(subject.gpu, measured), ceiling=library.value, share=share, expected_low=band.low if band else None
     )
     low = band is not None and share < band.low
-    # Within its band only a variable that is known to lower this figure counts.
-    variables = [(each, effect) for each, effect in _slowing(facts) if low or measured.name in effect.figures]
+    # Variables of NCCL belong to other figures. Within its band only one that is known to lower this figure counts.
+    variables = [
+        (each, effect)
+        for each in relevant_variables(facts)
+        if "nccl" not in each.row.reader
+        for effect in effects(each.row, each.value, ("speed",))
+        if effect.status == "warn" and (low or measured.name in effect.figures)
+    ]
     if band is None or not (low or variables):
         found = passed(f"{name}: {percent(share)} of what the library reaches", *evidence, decided_by="measured")
         return msgspec.structs.replace(found, figure=figure)
     framework = _framework(measured.name, facts)
-    settings = list(_causes(measured, framework, facts))
+    who = f"reported by {framework.name}" if framework else ""
+    settings = [row for row in _settings(framework, facts) if measured.name in row.quantities and not row.slow]
     causes = [f"{variable.name} is set: {effect.text}" for variable, effect in variables]
     causes += [row.text for row in settings]
     return Outcome(
         status="warn",
         title=f"{name}: {percent(share)} of what the library reaches",
         message=f"{_SLOW if low else _LOWERED} {'. '.join(causes) or 'No setting explains it'}.",
-        evidence=(*evidence, *(setting_evidence(variable) for variable, _ in variables), *_told(settings, framework)),
+        evidence=(
+            *evidence,
+            *(setting_evidence(variable) for variable, _ in variables),
+            *(Evidence(what=row.answer, value=row.value, source=who) for row in settings),
+        ),
         figure=figure,
         fixes=(
             *(Fix(text=f"Unset {variable.name} for this program") for variable, _ in variables),
@@ -115,32 +128,11 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     )
 
 
-def _band(subject: MeasurementSubject, facts: Facts) -> EfficiencyRow | None:
-    return band_of(facts.matrix, subject.gpu, subject.measurement)
-
-
 def _framework(name: str, facts: Facts) -> Framework | None:
     """The record of the framework that a quantity belongs to, with what it answered."""
     word = _first_word(name)
     found = [each for each in frameworks_in(facts.environment) if _first_word(each.name) == word and each.trial]
     return next((each for each in found if each.trial and each.trial.answers), None)
-
-
-def _slowing(facts: Facts) -> Iterator[tuple[SetVariable, VariableEffect]]:
-    """The variables that are set and slow programs down, those about communication left out."""
-    for variable in relevant_variables(facts):
-        if "nccl" in variable.row.reader:
-            continue
-        for effect in effects(variable.row, variable.value, ("speed",)):
-            if effect.status == "warn":
-                yield variable, effect
-
-
-def _causes(measured: Measurement, framework: Framework | None, facts: Facts) -> Iterator[SettingRow]:
-    """Settings that slow this work, as the framework has told them."""
-    for row in _settings(framework, facts):
-        if measured.name in row.quantities and not row.slow:
-            yield row
 
 
 def _settings(framework: Framework | None, facts: Facts) -> Iterator[SettingRow]:
@@ -149,17 +141,13 @@ def _settings(framework: Framework | None, facts: Facts) -> Iterator[SettingRow]
     return (row for row in facts.matrix.settings if row.framework == word and answers.get(row.answer) == row.value)
 
 
-def _told(settings: list[SettingRow], framework: Framework | None) -> Iterator[Evidence]:
-    for row in settings:
-        who = framework.name if framework else row.framework
-        yield Evidence(what=row.answer, value=row.value, source=f"reported by {who}")
-
-
-def _has_figures(snapshot: Snapshot, _facts: Facts) -> bool:
-    return any(framework_tested(found.name) and found.value for found in snapshot.measurements)
-
-
-@rule(layer="framework", scope="env", arises=_has_figures)
+@rule(
+    layer="framework",
+    scope="env",
+    arises=lambda snapshot, _facts: any(
+        framework_tested(found.name) and found.value for found in snapshot.measurements
+    ),
+)
 def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A framework setting costs performance."""
     met = list(_remarks(snapshot, facts))
@@ -218,11 +206,13 @@ def _tried(run: ProbeRun) -> str:
     return run.name.removeprefix("bench.").partition("_")[0] if run.name.startswith("bench.") else ""
 
 
-def _was_measured(snapshot: Snapshot, _facts: Facts) -> bool:
-    return bool(_of_frameworks(snapshot) or _died(snapshot))
-
-
-@rule(layer="framework", scope="env", symptom=True, arises=_was_measured, explains=("measurement-unfinished",))
+@rule(
+    layer="framework",
+    scope="env",
+    symptom=True,
+    arises=lambda snapshot, _facts: bool(_of_frameworks(snapshot) or _died(snapshot)),
+    explains=("measurement-unfinished",),
+)
 def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A framework fails on work of ordinary size."""
     asked = _of_frameworks(snapshot)
@@ -258,7 +248,17 @@ def _on_cpu(facts: Facts) -> list[Framework]:
 def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A measured framework computes on the CPU."""
     found = _on_cpu(facts)
-    beside = {each.name: _for_cuda_beside(each, facts) for each in found}
+    # Packages of the same framework for CUDA, whose files were overwritten or are not used.
+    beside = {
+        each.name: [
+            other
+            for other in distributions_in(facts.environment)
+            if _first_word(other.name) == _first_word(each.name)
+            and other.name != each.name
+            and ("gpu" in other.name or "cuda" in other.name)
+        ]
+        for each in found
+    }
     none_on_gpu = not any(framework_tested(each.name) and each.value for each in snapshot.measurements)
     bad = [each for each in found if none_on_gpu or beside[each.name] or each.name == "torch"]
     first = (bad or found)[0]
@@ -281,15 +281,3 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
 
 def _said(framework: Framework) -> str:
     return (framework.trial.error if framework.trial else None) or ""
-
-
-def _for_cuda_beside(framework: Framework, facts: Facts) -> list[Distribution]:
-    """Installed packages of the same framework for CUDA, whose files were overwritten or are not used."""
-    word = _first_word(framework.name)
-    return [
-        each
-        for each in distributions_in(facts.environment)
-        if _first_word(each.name) == word
-        and each.name != framework.name
-        and ("gpu" in each.name or "cuda" in each.name)
-    ]

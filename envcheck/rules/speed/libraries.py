@@ -48,14 +48,10 @@ def _tested_by(run: ProbeRun) -> str | None:
     return library_tested(run.name.removeprefix("bench.").replace("_", "-"))
 
 
-def _was_asked(snapshot: Snapshot, _facts: Facts) -> bool:
-    return bool(_of_libraries(snapshot) or _died(snapshot))
-
-
 @rule(
     layer="library",
     symptom=True,
-    arises=_was_asked,
+    arises=lambda snapshot, _facts: bool(_of_libraries(snapshot) or _died(snapshot)),
     explains=("measurement-unfinished",),
     told_by=("damaged-distribution", "nvidia-wheel-conflict"),
 )
@@ -66,8 +62,11 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     wrong: list[Measurement | ProbeRun] = [*(found for found in asked if found.failed), *_died(snapshot)]
     failed = [found for found in asked if found.failed and found.gpu not in used]
     died = [run for run in _died(snapshot) if run.gpu not in used]
-    if wrong and not failed and not died:
-        return _failed_beside_others(wrong[0], facts)
+    if wrong and not failed and not died:  # on GPUs in use only
+        one = wrong[0]
+        text = (one.missing or "" if isinstance(one, Measurement) else one.detail).rstrip(".")
+        title = library_tested(one.name.removeprefix("bench.")) or one.name
+        return failed_beside_others((gpu for gpu in facts.gpus if gpu.uuid == one.gpu), title, text)
     if not failed and not died:
         names = ", ".join(dict.fromkeys(library_tested(found.name) or "" for found in asked))
         return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU", decided_by="measured")
@@ -77,7 +76,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     text = (failed[0].missing if failed else died[0].detail) or ""
     place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench.").partition("_")[0], facts)
     more = f" {', '.join(sorted(others))} {'fail' if len(others) > 1 else 'fails'} too." if others else ""
-    library = _library(place, facts)
+    library = next((each for each in items_in(facts.snapshot.libraries) if place and each.path == place), None)
     owner = library.owner if library else None
     gpu = next((gpu for gpu in facts.gpus if gpu.uuid == (failed or died)[0].gpu), None)
     code = _foreign_code(library, gpu, facts)
@@ -111,13 +110,6 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _failed_beside_others(first: Measurement | ProbeRun, facts: Facts) -> Outcome | None:
-    """No verdict on libraries that failed on GPUs in use only."""
-    text = first.missing or "" if isinstance(first, Measurement) else first.detail
-    title = library_tested(first.name.removeprefix("bench.")) or first.name
-    return failed_beside_others((gpu for gpu in facts.gpus if gpu.uuid == first.gpu), title, text.rstrip("."))
-
-
 def _foreign_code(library: Library | None, gpu: Gpu | None, facts: Facts) -> Fit | None:
     """Whether a library's code runs on the GPU, where none of it was made for that GPU; None where some was."""
     capability = ComputeCapability.parse(gpu.compute_capability) if gpu else None
@@ -144,11 +136,6 @@ def _is_of(name: str, family: str) -> bool:
     return name.rpartition("/")[2].startswith(f"lib{family}.so")
 
 
-def _library(path: str | None, facts: Facts) -> Library | None:
-    found = items_in(facts.snapshot.libraries)
-    return next((library for library in found if path and library.path == path), None)
-
-
 def _fixes(first: str, place: str | None, library: Library | None, facts: Facts) -> tuple[Fix, ...]:
     """Look for damage first; where the files are known to be as shipped, replace what holds the library."""
     environment = facts.environment
@@ -157,18 +144,14 @@ def _fixes(first: str, place: str | None, library: Library | None, facts: Facts)
     owner = library.owner if library else None
     name = _END_OF_NAME.split(owner or "", maxsplit=1)[0]
     distributions = [each for each in environment.distributions or () if each.name == name]
-    return reinstall(environment, distributions) if distributions else _without_wheel(first, place, library, facts)
-
-
-def _without_wheel(first: str, place: str | None, library: Library | None, facts: Facts) -> tuple[Fix, ...]:
-    """What to do about a library that no package of the environment brought, which nothing was compared with."""
+    if distributions:
+        return reinstall(environment, distributions)
     if place is None:
         return show_loader_search(facts)
     folder = place.rpartition("/")[0]
     if folder in (facts.variable(_SEARCHED_FIRST) or "").split(":"):
         return without_variable(_SEARCHED_FIRST, (folder,), facts)
-    if library and library.owner:
-        name = _END_OF_NAME.split(library.owner, maxsplit=1)[0]
+    if owner:
         return (Fix(text=f"Install {name} again, with the system's package manager: {place} is its file", who="root"),)
     if library and library.origin == "toolkit":
         return (Fix(text=f"Install the CUDA Toolkit that holds {place} again", who="root"),)

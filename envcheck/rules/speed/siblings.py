@@ -1,18 +1,32 @@
-"""The figures of GPUs of one model side by side: how far they lie apart, and which GPU is slower than the others."""
+"""The GPUs of a machine side by side: which were not measured, how far their figures lie apart, which is slower."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import AcrossGpus, OfGpu
+from envcheck.checks import AcrossGpus, Evidence, Figure, OfGpu
 from envcheck.compat.performance.quantities import place_of, quantity_of
 from envcheck.compat.performance.spread import median, noise, speed_ratio, tolerated_among
-from envcheck.rules.facts.measurements import measurement_key, measurement_name
-from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Gpu, Measurement
+from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.measurements import (
+    Coverage,
+    coverage,
+    measurement_key,
+    measurement_name,
+    nothing_measured,
+    numbers,
+    once,
+    quantity,
+    spread,
+)
+from envcheck.rules.facts.run_conditions import differences
+from envcheck.rules.speed.ceilings import causes, condition_evidence
+from envcheck.rules.speed.trust import unfinished, why_not_judged
+from envcheck.snapshot import Gpu, Measurement, Snapshot, items_in
 
 USUAL = 0.10
 """Share by which GPUs of one model may differ where they compute: chips reach different clocks at the same power. Two
@@ -22,7 +36,7 @@ USUAL_TRANSFER = 0.05
 """The same for device memory and links, whose clocks are fixed: two H200 differed by up to 2.6 %."""
 
 
-class Member(msgspec.Struct, frozen=True):
+class GroupMember(msgspec.Struct, frozen=True):
     """A GPU with its measurement of the group's quantity."""
 
     gpu: Gpu
@@ -31,19 +45,19 @@ class Member(msgspec.Struct, frozen=True):
     """Why it is not compared; empty if it is."""
 
 
-class Group(msgspec.Struct, frozen=True):
+class GpuGroup(msgspec.Struct, frozen=True):
     """The measurements of one quantity by GPUs of one model."""
 
     name: str
     model: str
-    members: tuple[Member, ...]
+    members: tuple[GroupMember, ...]
 
     @property
-    def compared(self) -> tuple[Member, ...]:
+    def compared(self) -> tuple[GroupMember, ...]:
         """The members that count."""
         return tuple(member for member in self.members if not member.why_not)
 
-    def others(self, member: Member) -> list[Measurement]:
+    def others(self, member: GroupMember) -> list[Measurement]:
         """What the other GPUs gave that are compared."""
         return [other.measured for other in self.compared if other.gpu.uuid != member.gpu.uuid]
 
@@ -54,7 +68,7 @@ class Group(msgspec.Struct, frozen=True):
             return tuple(self._comparison(member, whole) for member in self.members)
         return tuple(self._comparison(member, _reference(self.others(member))) for member in self.members)
 
-    def _comparison(self, member: Member, reference: _Reference | None) -> OfGpu:
+    def _comparison(self, member: GroupMember, reference: _Reference | None) -> OfGpu:
         measured = member.measured
         own = OfGpu(gpu=member.gpu.index, uuid=member.gpu.uuid, value=_value(measured))
         if member.why_not or reference is None:
@@ -77,14 +91,16 @@ def _reference(others: Sequence[Measurement]) -> _Reference | None:
         return None
     values = [_value(other) for other in others]
     apart = median([noise(other.samples) for other in others]) / 2
-    return _Reference(median(values), tolerated_among(values, _usual(others[0])) + apart)
+    known = quantity_of(others[0].name)
+    transfers = known is not None and not known.needs and known.ceiling in ("memory", "pcie", "nvlink")
+    return _Reference(median(values), tolerated_among(values, USUAL_TRANSFER if transfers else USUAL) + apart)
 
 
 _MANY = 16
 """GPUs of a group from which on they are compared with the median of all."""
 
 
-def groups(gpus: Iterable[Gpu], measurements: Iterable[Measurement]) -> list[Group]:
+def groups(gpus: Iterable[Gpu], measurements: Iterable[Measurement]) -> list[GpuGroup]:
     """The quantities that two or more GPUs of a model have a figure of, in reading order.
 
     Left out is what the processor decides, and what a library chooses anew in each run. Of copies between GPUs, each
@@ -94,7 +110,10 @@ def groups(gpus: Iterable[Gpu], measurements: Iterable[Measurement]) -> list[Gro
     by_uuid = {gpu.uuid: gpu for gpu in gpus if gpu.uuid}
     found: dict[tuple[str, str], dict[str, Measurement]] = defaultdict(dict)
     for measured in measurements:
-        if not measured.value or measured.value < 0 or _tells_nothing(measured):
+        known_quantity = quantity_of(measured.name)
+        if known_quantity is not None and (known_quantity.of_host or known_quantity.autotuned):
+            continue
+        if not measured.value or measured.value < 0 or "pageable" in (measured.variant or ""):
             continue
         name = measurement_key(msgspec.structs.replace(measured, peer=None))
         for uuid in (measured.gpu, measured.peer):
@@ -104,56 +123,179 @@ def groups(gpus: Iterable[Gpu], measurements: Iterable[Measurement]) -> list[Gro
             known = found[gpu.name or "", name].get(gpu.uuid)
             if known is None or speed_ratio(measured.value, _value(known), measured.unit) > 1:
                 found[gpu.name or "", name][gpu.uuid] = measured
-    made = [
-        Group(name, model, tuple(_members(by_uuid, of_gpu)))
-        for (model, name), of_gpu in found.items()
-        if len({id(measured) for measured in of_gpu.values()}) > 1
-    ]
+    made = []
+    for (model, name), of_gpu in found.items():
+        if len({id(measured) for measured in of_gpu.values()}) > 1:
+            members = ((gpu, of_gpu[uuid]) for uuid, gpu in by_uuid.items() if uuid in of_gpu)
+            compared = (GroupMember(gpu, measured, why_not_judged(gpu, measured)) for gpu, measured in members)
+            made.append(GpuGroup(name, model, tuple(compared)))
     return sorted(made, key=lambda group: place_of(group.members[0].measured.name))
 
 
 def across_gpus(gpus: Sequence[Gpu], measurements: Iterable[Measurement]) -> tuple[AcrossGpus, ...]:
     """How far GPUs of one model lie apart in each quantity that two or more were measured by, undisturbed."""
-    if len(gpus) < 2:
-        return ()
-    return tuple(_described(group) for group in groups(gpus, measurements) if len(group.compared) > 1)
-
-
-def _described(group: Group) -> AcrossGpus:
-    values = [_value(member.measured) for member in group.compared]
-    low, middle, high = min(values), median(values), max(values)
-    first = group.members[0].measured
-    return AcrossGpus(
-        name=group.name,
-        title=measurement_name(first),
-        unit=first.unit,
-        model=group.model,
-        low=low,
-        median=middle,
-        high=high,
-        difference=1 - low / high,
-        gpus=group.comparisons(),
-    )
-
-
-def _members(by_uuid: dict[str, Gpu], of_gpu: dict[str, Measurement]) -> Iterator[Member]:
-    for uuid, gpu in by_uuid.items():
-        measured = of_gpu.get(uuid)
-        if measured is not None:
-            yield Member(gpu, measured, why_not_judged(gpu, measured))
-
-
-def _usual(measured: Measurement) -> float:
-    known = quantity_of(measured.name)
-    transfers = known is not None and not known.needs and known.ceiling in ("memory", "pcie", "nvlink")
-    return USUAL_TRANSFER if transfers else USUAL
-
-
-def _tells_nothing(measured: Measurement) -> bool:
-    """Whether its value says nothing about the GPU beside others."""
-    known = quantity_of(measured.name)
-    return (known is not None and (known.of_host or known.autotuned)) or "pageable" in (measured.variant or "")
+    found = []
+    for group in groups(gpus, measurements) if len(gpus) > 1 else ():
+        values = [_value(member.measured) for member in group.compared]
+        if len(values) > 1:
+            first = group.members[0].measured
+            found.append(
+                AcrossGpus(
+                    name=group.name,
+                    title=measurement_name(first),
+                    unit=first.unit,
+                    model=group.model,
+                    low=min(values),
+                    median=median(values),
+                    high=max(values),
+                    difference=1 - min(values) / max(values),
+                    gpus=group.comparisons(),
+                )
+            )
+    return tuple(found)
 
 
 def _value(measured: Measurement) -> float:
     return measured.value or 0.0
+
+
+def _covered(snapshot: Snapshot) -> Coverage:
+    return coverage(items_in(snapshot.gpus), snapshot.measurements, snapshot.runs)
+
+
+def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
+    """The GPUs without a figure; less those whose measurement failed, which another rule reports."""
+    covered = _covered(snapshot)
+    broken = {run.gpu for run in unfinished(snapshot)}
+    return tuple(gpu for gpu in covered.refused if gpu.uuid not in broken)
+
+
+@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_refused(snapshot)), ground="figures")
+def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """A requested GPU was not measured."""
+    covered, refused = _covered(snapshot), _refused(snapshot)
+    if not refused:
+        return None
+    why = {}
+    for gpu in refused:  # as the probes or its measurements say it
+        runs = (run.detail for run in snapshot.runs if run.gpu == gpu.uuid and run.name.startswith("bench."))
+        missing = (each.missing or "" for each in snapshot.measurements if each.gpu == gpu.uuid)
+        why[gpu.uuid] = next(filter(None, (*runs, *missing)), "no figure")
+    return Outcome(
+        status="unknown",
+        title=f"{numbers(refused)} not measured",
+        message=covered.told() if covered.measured else nothing_measured(snapshot.runs) or why[refused[0].uuid],
+        evidence=tuple(Evidence(what=gpu_title(gpu), value=why[gpu.uuid], source="bench") for gpu in refused),
+        decided_by="measured",
+    )
+
+
+_MOST_SHOWN = 8
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    """A GPU's place in a group."""
+
+    group: GpuGroup
+    member: GroupMember
+    standing: OfGpu
+
+    @property
+    def slower(self) -> float:
+        """Share by which it is slower than the others."""
+        return self.standing.slower or 0.0
+
+    @property
+    def other_values(self) -> list[float]:
+        """What the other GPUs gave."""
+        return [measured.value or 0.0 for measured in self.group.others(self.member)]
+
+
+def _places(gpu: Gpu, facts: Facts) -> list[_Standing]:
+    if len(facts.gpus) < 2 or not facts.snapshot.measurements:
+        return []
+    return _all_places(facts.gpus, facts.snapshot.measurements).get(gpu.uuid, [])
+
+
+@once
+def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) -> dict[str | None, list[_Standing]]:
+    found: dict[str | None, list[_Standing]] = {}
+    for group in groups(gpus, measurements):
+        for member, standing in zip(group.members, group.comparisons(), strict=True):
+            found.setdefault(member.gpu.uuid, []).append(_Standing(group, member, standing))
+    return found
+
+
+@rule(layer="gpu", scope="node", per="gpu", arises=lambda gpu, facts: bool(_places(gpu, facts)))
+def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """A GPU is slower than the others of its machine."""
+    places = _places(gpu, facts)
+    compared = [place for place in places if place.standing.slower is not None]
+    title = gpu_title(gpu)
+    if not compared:
+        reason = places[0].standing.why_not or "nothing to compare with"
+        return Outcome(
+            status="skipped",
+            title=f"{title}: not compared with the other GPUs",
+            message=f"Measured, not compared: {reason}.",
+            decided_by="measured",
+        )
+    slow = sorted((place for place in compared if place.standing.straggles), key=lambda place: -place.slower)
+    if not slow:
+        furthest = max(compared, key=lambda place: place.slower)
+        figures = f"{len(compared)} figures" if len(compared) > 1 else "1 figure"
+        text = f"{title}: as fast as the other GPUs of its model ({figures})"
+        found = passed(text, _shown(furthest), decided_by="measured")
+        return msgspec.structs.replace(found, figure=_figure(gpu, furthest))
+    worst = slow[0]
+    name = measurement_name(worst.member.measured)
+    others = "other GPU" if len(worst.other_values) == 1 else f"{len(worst.other_values)} others"
+    count = f"{len(slow)} of {len(compared)} figures are slower than tolerated." if len(compared) > 1 else ""
+    why = dict.fromkeys(text for place in slow for text in _why(gpu, place))
+    cause = f"Likely cause: {'; '.join(why)}." if why else "NVML reports nothing in which it differs from the others."
+    doubt = "" if len(worst.other_values) > 1 else " With two GPUs only, the faster one counts as healthy."
+    return Outcome(
+        status="warn",
+        title=f"{title}: {worst.slower:.0%} slower than the {others} ({name})",
+        message=f"{count} {cause}{doubt}".strip(),
+        evidence=(*map(_shown, slow[:_MOST_SHOWN]), *condition_evidence(worst.member.measured.conditions)),
+        figure=_figure(gpu, worst),
+        decided_by="measured",
+    )
+
+
+def _why(gpu: Gpu, place: _Standing) -> tuple[str, ...]:
+    """How its run differed from those of the others; else what it alone shows."""
+    measured = place.member.measured
+    others = [member for member in place.group.compared if member.gpu.uuid != gpu.uuid]
+    runs = [other.measured.conditions for other in others if other.measured.conditions]
+    found = differences(measured.conditions, runs, "the others" if len(runs) > 1 else "the other GPU")
+    shared = {text for other in others for text in causes(other.gpu, other.measured)}
+    return found or tuple(text for text in causes(gpu, measured) if text not in shared)
+
+
+def _shown(place: _Standing) -> Evidence:
+    measured: Measurement = place.member.measured
+    values = place.other_values
+    middle = quantity(median(values), measured.unit)
+    usual = f"the median of the {len(values)} others is {middle}" if len(values) > 1 else f"the other GPU has {middle}"
+    allowed = f"{place.standing.tolerated:.1%} tolerated"
+    way = f"{place.slower:.1%} slower" if place.slower >= 0 else f"{-place.slower:.1%} faster"
+    return Evidence(
+        what=measurement_name(measured),
+        value=f"{quantity(measured.value or 0.0, measured.unit)}; {usual}: {way}, {allowed}",
+        source=measured.detail or "bench",
+    )
+
+
+def _figure(gpu: Gpu, place: _Standing) -> Figure:
+    measured = place.member.measured
+    return Figure(
+        name=place.group.name,
+        value=measured.value or 0.0,
+        unit=measured.unit,
+        gpu=gpu.index,
+        siblings=median(place.other_values),
+        tolerated=place.standing.tolerated,
+        spread=spread(measured.samples) if len(measured.samples) > 1 else None,
+    )

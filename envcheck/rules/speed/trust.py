@@ -8,9 +8,8 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.at_work import at_work, in_use
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.coverage import coverage
 from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.facts.measurements import measurement_name, processor_figures, reason_without_value
+from envcheck.rules.facts.measurements import coverage, measurement_name, processor_figures, reason_without_value
 from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 
 
@@ -43,11 +42,10 @@ def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome |
     )
 
 
-def _verified_on_processor(snapshot: Snapshot, _facts: Facts) -> bool:
-    return any(found.verification for found in processor_figures(snapshot.measurements))
-
-
-@rule(layer="library", arises=_verified_on_processor)
+@rule(
+    layer="library",
+    arises=lambda snapshot, _facts: any(found.verification for found in processor_figures(snapshot.measurements)),
+)
 def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """NumPy or SciPy computed wrong results on the CPU."""
     checked = [found for found in processor_figures(snapshot.measurements) if found.verification]

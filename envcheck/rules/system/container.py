@@ -15,8 +15,7 @@ from envcheck.rules.facts.machine import (
     uses_linux_driver,
 )
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
-from envcheck.rules.messages.observed import tells_of
+from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, tells_of
 from envcheck.rules.variables.visible_devices import setting_evidence
 from envcheck.snapshot import Listing, Platform, Snapshot, items_in
 

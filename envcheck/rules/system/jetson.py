@@ -14,8 +14,7 @@ from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, on_tegra
-from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
-from envcheck.rules.messages.observed import line_evidence, observed_problems
+from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, line_evidence, observed_problems
 from envcheck.snapshot import Framework, Platform, Snapshot, frameworks_in
 
 _MISSING = re.compile(

@@ -11,10 +11,9 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.driver import release_text
 from envcheck.rules.facts.frameworks import code_targets, machine
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import driver_of
+from envcheck.rules.facts.machine import driver_of, release_text
 from envcheck.rules.facts.trials import gpus_proven
 from envcheck.snapshot import Environment, Framework, Platform, Snapshot, frameworks_in
 from envcheck.versions import CodeTarget, ComputeCapability

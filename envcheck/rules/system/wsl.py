@@ -8,11 +8,15 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.error_lines import ErrorLine, lines_with
 from envcheck.compat.relations.visible_devices import hides_all
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.driver import release, supports_all_natively
-from envcheck.rules.facts.machine import cuda_answers, driver_of
+from envcheck.rules.facts.machine import cuda_answers, driver_of, release, supports_all_natively
 from envcheck.rules.fixes.driver import family
-from envcheck.rules.messages.driver import call_evidence, results_naming
-from envcheck.rules.messages.observed import ObservedProblem, line_evidence, observed_problems
+from envcheck.rules.messages.observed import (
+    ObservedProblem,
+    call_evidence,
+    line_evidence,
+    observed_problems,
+    results_naming,
+)
 from envcheck.rules.variables.visible_devices import VISIBLE
 from envcheck.snapshot import DriverLibrary, Snapshot, frameworks_in, items_in
 

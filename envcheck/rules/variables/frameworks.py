@@ -10,8 +10,8 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import built_for_cuda, full_name, is_main_framework
 from envcheck.rules.facts.trials import ERROR_FROM, SHOWN, failed, ran_on_gpu
 from envcheck.rules.facts.variables import (
-    Fault,
     SetVariable,
+    VariableFault,
     find_fault,
     framework_variables,
     setting_evidence,
@@ -70,14 +70,14 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     )
 
 
-def _unknown_flag(variable: SetVariable, framework: Framework) -> Fault | None:
+def _unknown_flag(variable: SetVariable, framework: Framework) -> VariableFault | None:
     """A flag that the framework's libraries do not know."""
     words = variable.value.split()
     unknown = [flag for flag in framework.unknown_flags or () if any(word.partition("=")[0] == flag for word in words)]
-    return Fault(variable, f"{full_name(framework)} has no flag {unknown[0]}") if unknown else None
+    return VariableFault(variable, f"{full_name(framework)} has no flag {unknown[0]}") if unknown else None
 
 
-def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple[Evidence, ...]]]:
+def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[VariableFault, tuple[Evidence, ...]]]:
     """The variables whose values are wrong, or that the framework's output names; with that line."""
     framework = subject.framework
     trial = framework.trial
@@ -87,11 +87,11 @@ def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple
         found = find_fault(variable, facts, framework.version) if row.invalid in _DOES else None
         found = found or _unknown_flag(variable, framework)
         for effect in () if found else effects(row, variable.value, ("gpu",)):
-            found = Fault(variable, effect.text, stops=False)
+            found = VariableFault(variable, effect.text, stops=False)
         decided = found is None and bool(row.pattern) and not (row.options or row.open_values)
         line = next((line for line in lines if not decided and said_by(row, line)), None)
         if line is not None:
             quoted = Evidence(what=f"{ERROR_FROM} {framework.name}", value=line[:SHOWN], source="trial")
-            yield found or Fault(variable, f"the framework does not accept {variable.value!r}"[:200]), (quoted,)
+            yield found or VariableFault(variable, f"the framework does not accept {variable.value!r}"[:200]), (quoted,)
         elif found is not None:
             yield found, ()

@@ -12,8 +12,8 @@ from envcheck.compat.relations.variables import effects, reads, shown
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
-    Fault,
     SetVariable,
+    VariableFault,
     find_fault,
     relevant_variables,
     set_variables,
@@ -21,7 +21,7 @@ from envcheck.rules.facts.variables import (
     title_listing,
     unset,
 )
-from envcheck.rules.messages.driver import call_evidence as shown_call
+from envcheck.rules.messages.observed import call_evidence as shown_call
 from envcheck.snapshot import ApiResult, Snapshot, frameworks_in
 
 _SHOWN = 8
@@ -37,7 +37,7 @@ def failed_start(facts: Facts) -> ApiResult | None:
     return next((call for call in (driver.cuda_init, driver.cuda_device_count) if call and call.code != 0), None)
 
 
-def cuda_stopping_faults(facts: Facts) -> tuple[Fault, ...]:
+def cuda_stopping_faults(facts: Facts) -> tuple[VariableFault, ...]:
     """The variables that make cuInit fail."""
     failed = failed_start(facts)
     if failed is None and driver_of(facts).cuda_init is not None:
@@ -73,7 +73,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _sentences(found: Sequence[Fault]) -> str:
+def _sentences(found: Sequence[VariableFault]) -> str:
     return " ".join(f"{each.variable.name}: {each.text}." for each in found)
 
 
@@ -102,7 +102,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _missing_path(variable: SetVariable, facts: Facts) -> Fault | None:
+def _missing_path(variable: SetVariable, facts: Facts) -> VariableFault | None:
     """A path that does not exist, unless it stops a framework, whose rule reports it."""
     row = variable.row
     frameworks = frameworks_in(facts.environment) if facts.environment else ()

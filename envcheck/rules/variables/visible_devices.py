@@ -18,8 +18,7 @@ from envcheck.rules.facts.machine import (
     plural,
 )
 from envcheck.rules.fixes.driver import read_kernel_log
-from envcheck.rules.messages.driver import call_evidence, results_naming
-from envcheck.rules.messages.observed import tells_of
+from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
 from envcheck.snapshot import PASTED, Gpu, Snapshot
 

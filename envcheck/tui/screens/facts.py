@@ -57,7 +57,7 @@ def _fields(record: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
     )
 
 
-class Facts(Vertical):
+class FactsTab(Vertical):
     """The Snapshot of a report."""
 
     def __init__(self, paint: Paint) -> None:
@@ -180,13 +180,16 @@ class _Inner:
 
 
 def _entries(value: Any, source: str) -> Iterator[tuple[str, Any, str]]:
+    """Name, value and source of what a value holds: of a field's own, else its record's, else what that is part of."""
     if isinstance(value, dict):
+        read = value.get("read") or {}
         for key, item in value.items():
             if key not in _BOOKKEEPING:
-                yield str(key), item, _source_of(value, key, source)
+                yield str(key), item, str(read.get(key) or value.get("source") or source)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            yield _label_of(item, number), item, source
+            name = next((item[key] for key in _NAMING if item.get(key)), "") if isinstance(item, dict) else ""
+            yield f"{name} {item.get('version') or ''}".strip() if name else str(number), item, source
 
 
 def _is_plain(item: Any) -> bool:
@@ -208,21 +211,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
     return "none" if value in ("", {}) else str(value)
-
-
-def _source_of(record: dict[str, Any], key: str, source: str) -> str:
-    """The source of a field of a record, else of the record itself, else of what it is part of."""
-    read = record.get("read") or {}
-    return str(read.get(key) or record.get("source") or source)
-
-
-def _label_of(item: Any, number: int) -> str:
-    """The name of a record, else its number."""
-    if isinstance(item, dict):
-        for key in _NAMING:
-            if item.get(key):
-                return f"{item[key]} {item.get('version') or ''}".strip()
-    return str(number)
 
 
 def _leaves(value: Any, path: str, source: str) -> Iterator[tuple[str, Any, str]]:

@@ -52,7 +52,9 @@ class FleetPage(ModalScreen[str | None]):
         super().__init__()
         self._paint, self._options = paint, options
         self._fleet = fleet
-        self._ordered = sorted(fleet.nodes, key=_badness)
+        self._ordered = sorted(
+            fleet.nodes, key=lambda node: (_ORDER.index(node.verdict), -node.slow, -node.differences, node.name)
+        )
         self._shown: list[Node] = []
 
     def compose(self) -> ComposeResult:
@@ -80,17 +82,16 @@ class FleetPage(ModalScreen[str | None]):
         words = wanted.lower().split()
         found = [node for node in self._ordered if all(word in _told(node).lower() for word in words)]
         self._shown = found[:_MOST]
-        rows = [Option(self._row(node)) for node in self._shown]
+        rows = []
+        for node in self._shown:
+            word = "none" if node.problem else WORDS[node.verdict]
+            rows.append(Option(self._paint.line((Span(f"{word:<5} ", node.verdict), Span(_told(node))))))
         if len(found) > _MOST:
             rows.append(Option(Text(f"{len(found) - _MOST:,} more: search for them"), disabled=True))
         listed = self.query_one("#fleet-nodes", OptionList)
         listed.clear_options()
         listed.add_options(rows)
         listed.highlighted = 0 if self._shown else None
-
-    def _row(self, node: Node) -> Text:
-        word = "none" if node.problem else WORDS[node.verdict]
-        return self._paint.line((Span(f"{word:<5} ", node.verdict), Span(_told(node))))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -135,10 +136,6 @@ class FleetPage(ModalScreen[str | None]):
             return
         nodes = self.query_one("#fleet-nodes", OptionList)
         (nodes.action_cursor_down if lines > 0 else nodes.action_cursor_up)()
-
-
-def _badness(node: Node) -> tuple[int, int, int, str]:
-    return _ORDER.index(node.verdict), -node.slow, -node.differences, node.name
 
 
 def _told(node: Node) -> str:

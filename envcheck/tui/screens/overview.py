@@ -39,7 +39,7 @@ _MARGIN, _BADGE = 2, 2
 _VERDICTS = ("pass", "warn", "fail", "unknown")
 
 
-class Overview(Vertical):
+class OverviewTab(Vertical):
     """A report, most important first."""
 
     class Selected(Message):

@@ -132,7 +132,7 @@ class Speed(Vertical):
         if self._report is None or not self._report.measurements:
             return
         self._laid_out_for = self.size
-        from envcheck.tui.widgets.figures import Figures
+        from envcheck.tui.widgets.figures import FigureRows
 
         columns = max(60, self.size.width - self.query_one("#speed-page").gutter.width - 1)
-        self.query_one("#speed-text", Static).update(Figures(self._report, self._paint, columns).text())
+        self.query_one("#speed-text", Static).update(FigureRows(self._report, self._paint, columns).text())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,17 +13,95 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Resize
 from textual.message import Message
 from textual.suggester import SuggestFromList
-from textual.widgets import Input, Label, Static
+from textual.widgets import DataTable, Input, Label, Static
 
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
 from envcheck.text.clean import clean
-from envcheck.tui.screens.builds import BuildTable
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.client import Client
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
+    from envcheck.report.page.pen import Style
+    from envcheck.tui.worker.grid import Cell, Grid
+
+
+_CELLS: dict[str, tuple[str, Style]] = {"fits": ("✓ fits", "pass"), "no": ("✗ no", "fail"), "?": ("? open", "unknown")}
+_ASCII_CELLS = {"✓ fits": "fits", "✗ no": "no"}
+
+
+class BuildTable(DataTable[Text]):
+    """Filled row by row, while the rows are judged."""
+
+    class BuildChosen(Message):
+        """Enter or a click on a build, as a component."""
+
+        def __init__(self, stated: str) -> None:
+            super().__init__()
+            self.stated = stated
+
+    def __init__(self, client: Client, paint: Paint) -> None:
+        super().__init__(id="whatif-grid", cursor_type="cell", classes="framed")
+        self.border_title = "which builds fit this machine"
+        self._client, self._paint = client, paint
+        self.grid: Grid | None = None
+        self._judged: list[Sequence[Cell]] = []
+
+    def repaint(self, paint: Paint) -> None:
+        """Use other colours."""
+        self._paint = paint
+        if self.grid is not None:
+            self._set_columns(self.grid)
+            for release, cells in zip(self.grid.rows, self._judged, strict=False):
+                self._add_release(release, cells)
+
+    @work(exclusive=True, group="grid", exit_on_error=False)
+    async def judge(self, package: str, fixed: Sequence[str], overlays: Sequence[str]) -> None:
+        """Judge the builds of ``package``'s framework together with the ``fixed`` components.
+
+        The cursor goes to ``package``, unless the user has moved it.
+        """
+        try:
+            grid: Grid | None = await self._client.ask("grid", package, overlays)
+            if grid is None:
+                return
+            first = await self._client.ask("row", grid.stated[0], fixed, overlays)  # the old rows stay until then
+            self.grid, self._judged = grid, []
+            self._set_columns(grid)
+            for number, release in enumerate(grid.rows):
+                cells = await self._client.ask("row", grid.stated[number], fixed, overlays) if number else first
+                self._judged.append(cells)
+                self._add_release(release, cells)
+                untouched = self.cursor_coordinate == (0, 0)
+                if package and package in grid.stated[number] and untouched:
+                    self.move_cursor(row=number, column=grid.stated[number].index(package) + 1)
+        except EnvcheckError as error:
+            self.notify(str(error), severity="error", markup=False)
+
+    def on_data_table_cell_selected(self, event: DataTable.CellSelected) -> None:
+        """Post the build under the cursor."""
+        event.stop()
+        row, column = event.coordinate.row, event.coordinate.column - 1
+        stated = self.grid.stated[row][column] if self.grid is not None and column >= 0 else ""
+        if stated:
+            self.post_message(self.BuildChosen(stated))
+
+    def _set_columns(self, grid: Grid) -> None:
+        self.clear(columns=True)
+        # The table would find widths only after it has drawn the rows cut.
+        self.add_column(grid.name, width=max(map(len, (grid.name, *grid.rows))))
+        widest = max(self._cell(name).cell_len for name in _CELLS)
+        for column in grid.columns:
+            self.add_column(column, width=max(len(column), widest))
+
+    def _add_release(self, release: str, cells: Sequence[Cell]) -> None:
+        self.add_row(Text(release), *map(self._cell, cells))
+
+    def _cell(self, cell: str) -> Text:
+        shown, style = _CELLS.get(cell, ("", ""))
+        return self._paint.text(_ASCII_CELLS.get(shown, shown) if self._paint.ascii else shown, style)
+
 
 FIELDS = ("gpu", "driver", "cuda", "python", "package")
 _PLACEHOLDERS = ("any, or H100 …", "any, or 550 …", "any", "any", "any, or torch==2.5.1+cu124 …")
@@ -32,7 +110,7 @@ _BESIDE = 130
 """Least columns to show the table beside the answer."""
 
 
-class Answer(VerticalScroll):
+class AnswerPane(VerticalScroll):
     """Posts a message when its width changes."""
 
     class WidthChanged(Message):
@@ -63,7 +141,7 @@ class WhatIf(Vertical):
                     shown = placeholder.replace("…", "...") if self._options.ascii else placeholder
                     yield Input(placeholder=shown, id=f"ask-{field}", compact=True)
         with Horizontal(id="whatif-answer"):
-            with Answer(id="whatif-page", classes="framed", can_focus=False) as page:
+            with AnswerPane(id="whatif-page", classes="framed", can_focus=False) as page:
                 page.border_title = "answer"
                 yield Static("", id="whatif-text")
             yield BuildTable(self._client, self._paint)
@@ -71,7 +149,7 @@ class WhatIf(Vertical):
     def on_resize(self) -> None:
         self.query_one("#whatif-answer").set_class(self.size.width < _BESIDE, "-below")
 
-    def on_answer_width_changed(self, event: Answer.WidthChanged) -> None:
+    def on_answer_pane_width_changed(self, event: AnswerPane.WidthChanged) -> None:
         event.stop()
         self.answer()
 
@@ -90,16 +168,14 @@ class WhatIf(Vertical):
         with suppress(EnvcheckError):  # then the fields stay as they are
             known = await self._client.ask("machine_fields", report)
             if not self._touched:
-                self._fill(known)
+                with self.prevent(Input.Changed):
+                    for field, value in known.items():
+                        shown = clean(value, ascii_only=self._options.ascii)
+                        self.query_one(f"#ask-{field}", Input).value = shown
+                self.answer()
+                self._judge_builds()
             for field, names in (await self._client.ask("suggested", self._overlays)).items():
                 self.query_one(f"#ask-{field}", Input).suggester = SuggestFromList(names, case_sensitive=False)
-
-    def _fill(self, known: Mapping[str, str]) -> None:
-        with self.prevent(Input.Changed):
-            for field, value in known.items():
-                self.query_one(f"#ask-{field}", Input).value = clean(value, ascii_only=self._options.ascii)
-        self.answer()
-        self._judge_builds()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -111,13 +187,13 @@ class WhatIf(Vertical):
         self._judge_builds()
         self.query_one(BuildTable).focus()
 
-    def on_build_table_selected(self, event: BuildTable.Selected) -> None:
+    def on_build_table_build_chosen(self, event: BuildTable.BuildChosen) -> None:
         """Ask about the chosen build."""
         event.stop()
         self.query_one("#ask-package", Input).value = event.stated
 
     def answer(self) -> None:
-        """Answer the question in the fields."""
+        """AnswerPane the question in the fields."""
         stated = [f"{field}=={value}" for field in FIELDS[:-1] if (value := self._value(field))]
         package = self._value("package")
         self._find_answer([*stated, package] if package else stated, self.query_one("#whatif-page").size.width - 1)

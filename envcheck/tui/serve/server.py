@@ -79,7 +79,11 @@ class Served:
         ended = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        server = web.Server(self._guarded, access_log=None, logger=_silent())
+        # Errors are reported in one line, where aiohttp would print tracebacks.
+        silent = logging.getLogger("envcheck.served")
+        silent.addHandler(logging.NullHandler())
+        silent.propagate = False
+        server = web.Server(self._guarded, access_log=None, logger=silent)
         runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -90,7 +94,11 @@ class Served:
         except OSError as error:
             raise UsageError(f"cannot listen on {self._host}, port {self._port}: {error.strerror or error}") from None
         finally:
-            await self._end_sessions()
+            # Closing the sockets ends the sessions. Cancelled ones would not wait for their applications.
+            sessions = dict(self._sessions)
+            await asyncio.gather(*(socket.close() for socket in sessions.values()), return_exceptions=True)
+            if sessions:
+                await asyncio.wait(sessions, timeout=15)
             await runner.cleanup()
 
     async def _guarded(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -152,20 +160,21 @@ class Served:
         """Run one session, which ends with the server at the latest."""
         await self._make_room()
         socket = self._protected(web.WebSocketResponse(heartbeat=15, max_msg_size=MOST_BYTES, timeout=2.0))
-        session = asyncio.create_task(self._hold(socket, request))
+
+        async def hold() -> None:
+            await socket.prepare(request)
+            size = cells(request.query.get("width", ""), 80), cells(request.query.get("height", ""), 24)
+            try:
+                await WebSession(self._command, socket).run(*size)
+            except OSError as error:
+                say(clean(f"envcheck: cannot start the application: {error}"))
+                await socket.close()
+
+        session = asyncio.create_task(hold())
         self._sessions[session] = socket
         session.add_done_callback(self._sessions.pop)
         await asyncio.shield(session)
         return socket
-
-    async def _hold(self, socket: web.WebSocketResponse, request: web.BaseRequest) -> None:
-        await socket.prepare(request)
-        size = cells(request.query.get("width", ""), 80), cells(request.query.get("height", ""), 24)
-        try:
-            await WebSession(self._command, socket).run(*size)
-        except OSError as error:
-            say(clean(f"envcheck: cannot start the application: {error}"))
-            await socket.close()
 
     async def _make_room(self) -> None:
         """Refuse a session above the limit; wait a moment for one that is ending."""
@@ -178,13 +187,6 @@ class Served:
                 "Close one, then load this page again.\n"
             )
 
-    async def _end_sessions(self) -> None:
-        """Close the sockets, which ends the sessions. Cancelled ones would not wait for their applications."""
-        sessions = dict(self._sessions)
-        await asyncio.gather(*(socket.close() for socket in sessions.values()), return_exceptions=True)
-        if sessions:
-            await asyncio.wait(sessions, timeout=15)
-
 
 def _files() -> dict[str, Path]:
     """The files that the page loads: its own, and the terminal of textual-serve."""
@@ -193,14 +195,6 @@ def _files() -> dict[str, Path]:
         **{name: _PAGE / name for name in ("page.css", "page.js")},
         **{name: terminal / name for name in ("css/xterm.css", "js/textual.js", *(f"fonts/{font}" for font in _FONTS))},
     }
-
-
-def _silent() -> logging.Logger:
-    """A logger that prints nothing: errors are reported in one line, where aiohttp would print tracebacks."""
-    logger = logging.getLogger("envcheck.served")
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    return logger
 
 
 def _bracketed(host: str) -> str:

@@ -22,6 +22,7 @@ _LONGEST_PACKET = 64 << 20
 _SECONDS_TO_LEAVE = 10.0
 _MOST_OF_STDERR = 64 << 10
 
+_WEB_DRIVER = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
 _READY = b"__GANGLION__\n"
 """Textual's web driver prints this before its packets."""
 
@@ -44,7 +45,7 @@ class WebSession:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=_environment(width, height),
+            env={**os.environ, **_WEB_DRIVER, "COLUMNS": str(width), "ROWS": str(height)},
             start_new_session=True,
         )
         complaints = asyncio.create_task(_last_line(process))
@@ -92,7 +93,10 @@ class WebSession:
 
     async def _pass_on(self, process: asyncio.subprocess.Process, kind: str, content: Any) -> None:
         if kind == "stdin":
-            _send(process, b"D", _typed(content))
+            try:
+                _send(process, b"D", str.encode(content))
+            except (TypeError, UnicodeEncodeError):
+                raise MalformedError("no text") from None
         elif kind == "resize":
             width, height = _size(content)
             _send_meta(process, {"type": "resize", "width": width, "height": height})
@@ -118,13 +122,6 @@ def _envelope(text: str) -> tuple[str, Any]:
     return found[0], found[1] if len(found) > 1 else None
 
 
-def _typed(content: Any) -> bytes:
-    try:
-        return str.encode(content)
-    except (TypeError, UnicodeEncodeError):
-        raise MalformedError("no text") from None
-
-
 def _size(content: Any) -> tuple[int, int]:
     try:
         width, height = content["width"], content["height"]
@@ -144,11 +141,6 @@ def _send_meta(process: asyncio.subprocess.Process, content: dict[str, Any]) -> 
     _send(process, b"M", json.dumps(content).encode())
 
 
-def _environment(width: int, height: int) -> dict[str, str]:
-    driver = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
-    return {**os.environ, **driver, "COLUMNS": str(width), "ROWS": str(height)}
-
-
 async def _last_line(process: asyncio.subprocess.Process) -> str:
     """The last line on stderr; read all of it, so that the application never blocks."""
     assert process.stderr is not None  # noqa: S101  it was asked for
@@ -165,7 +157,14 @@ async def _end(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) 
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    rest = asyncio.create_task(_discard(process))
+
+    async def discard() -> None:
+        """Read the rest of stdout: the page that the application prints when it exits."""
+        assert process.stdout is not None  # noqa: S101  it was asked for
+        while await process.stdout.read(_MOST_OF_STDERR):
+            pass
+
+    rest = asyncio.create_task(discard())
     with suppress(asyncio.TimeoutError):
         await asyncio.wait_for(process.wait(), _SECONDS_TO_LEAVE)
     if process.returncode is None:
@@ -173,10 +172,3 @@ async def _end(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) 
     await process.wait()
     await asyncio.wait((rest,), timeout=1)
     rest.cancel()
-
-
-async def _discard(process: asyncio.subprocess.Process) -> None:
-    """Read the rest of stdout: the page that the application prints when it exits."""
-    assert process.stdout is not None  # noqa: S101  it was asked for
-    while await process.stdout.read(_MOST_OF_STDERR):
-        pass

@@ -11,12 +11,11 @@ from envcheck.checks import STATUSES, Check, Report, ways
 from envcheck.errors import UsageError
 from envcheck.redact import mask_secrets
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
-from envcheck.report.page.statuses import worst
-from envcheck.report.page.subject import framework_title, gpu_name, listed
+from envcheck.report.page.subject import framework_title, gpu_name, listed, worst
 from envcheck.report.page.verbose import check_lines
 from envcheck.report.saved.read import read_report
 from envcheck.snapshot import Gpu, frameworks_in
-from envcheck.text.command import shell_line
+from envcheck.text.clean import shell_line
 from envcheck.tui.widgets.paint import Paint
 
 _MOST_INPUT = 64 << 20

@@ -31,14 +31,14 @@ from envcheck.text.wrap import clip
 from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
-    from envcheck.checks import AcrossGpus, Check, Report
+    from envcheck.checks import Check, Report
     from envcheck.report.page.pen import Style
     from envcheck.snapshot import Gpu, Measurement
 
 _VALUE, _SHARE = 13, 5
 
 
-class Figures:
+class FigureRows:
     """Lays out the figures of a report within a number of columns."""
 
     def __init__(self, report: Report, paint: Paint, columns: int) -> None:
@@ -51,7 +51,8 @@ class Figures:
 
     def text(self) -> Text:
         """All rows."""
-        return Text("\n").join([*self._of_gpus(), *self._of_processor(), *self._among_gpus(), *self._not_measured()])
+        without = (self._plain(text, "dim") for text in not_run(self._report.probes))
+        return Text("\n").join([*self._of_gpus(), *self._of_processor(), *self._among_gpus(), *without])
 
     def _of_gpus(self) -> Iterator[Text]:
         for gpu in self._gpus:
@@ -93,7 +94,13 @@ class Figures:
             self._rest(text, _against(measured, self._earlier) or f"not judged: {found.partition(':')[0]}", "dim")
         else:
             self._draw(text, found, check)
-            self._rest(text, self._remarks(measured, check), "dim")
+            loose = spread(measured.samples)
+            remarks = (
+                "not judged" if check is None or check.status in ("unknown", "skipped") else "",
+                _against(measured, self._earlier),
+                f"spread {loose:.0%}" if loose > LOOSE else "",
+            )
+            self._rest(text, "".join(f"  {part}" for part in remarks if part), "dim")
         if measured.verification is not None and not measured.verification.right:
             text.append(" WRONG RESULT", self._paint.colour("fail"))
         return text
@@ -115,38 +122,22 @@ class Figures:
         if check is not None and check.status in ("warn", "fail"):
             text.append(f" {check.status.upper()}", self._paint.colour(check.status))
 
-    def _remarks(self, measured: Measurement, check: Check | None) -> str:
-        loose = spread(measured.samples)
-        remarks = (
-            "not judged" if check is None or check.status in ("unknown", "skipped") else "",
-            _against(measured, self._earlier),
-            f"spread {loose:.0%}" if loose > LOOSE else "",
-        )
-        return "".join(f"  {part}" for part in remarks if part)
-
     def _among_gpus(self) -> Iterator[Text]:
-        """Figures of several GPUs: how far they are apart."""
+        """FigureRows of several GPUs: how far they are apart."""
         rows = self._report.across_gpus
         if rows:
             yield self._plain("Across GPUs: lowest, highest, difference", "title")
         for found in rows:
-            yield self._apart(found)
+            compared = [gpu for gpu in found.gpus if gpu.why_not is None]
+            ends = [next((gpu for gpu in compared if gpu.value == value), None) for value in (found.low, found.high)]
+            told = "  ".join(f"{quantity(end.value, found.unit)} (GPU {end.gpu})" for end in ends if end)
+            slow = [gpu for gpu in compared if gpu.straggles and gpu.slower is not None]
+            told += f"  {found.difference:.1%}"
+            told += "".join(f"  GPU {gpu.gpu} {gpu.slower:.0%} slower than the others" for gpu in slow)
+            text = Text(f"  {self._clip(found.title, self._name):<{self._name}} ")
+            yield self._rest(text, told, "warn" if slow else "")
         if rows:
             yield Text("")
-
-    def _apart(self, found: AcrossGpus) -> Text:
-        compared = [gpu for gpu in found.gpus if gpu.why_not is None]
-        ends = [next((gpu for gpu in compared if gpu.value == value), None) for value in (found.low, found.high)]
-        told = "  ".join(f"{quantity(end.value, found.unit)} (GPU {end.gpu})" for end in ends if end)
-        text = Text(f"  {self._clip(found.title, self._name):<{self._name}} ")
-        slow = [gpu for gpu in compared if gpu.straggles and gpu.slower is not None]
-        told = f"{told}  {found.difference:.1%}"
-        if slow:
-            told += "".join(f"  GPU {gpu.gpu} {gpu.slower:.0%} slower than the others" for gpu in slow)
-        return self._rest(text, told, "warn" if slow else "")
-
-    def _not_measured(self) -> Iterator[Text]:
-        yield from (self._plain(text, "dim") for text in not_run(self._report.probes))
 
     def _plain(self, words: str, style: Style) -> Text:
         return Text(self._clip(words, self._columns), self._paint.colour(style))

@@ -7,9 +7,8 @@ from typing import Any
 
 from envcheck.checks import STATUSES, Check, Layer, Report, Status
 from envcheck.report.page.pen import Line, Pen, Span
-from envcheck.report.page.stack import Row, stack_rows
-from envcheck.report.page.statuses import worst
-from envcheck.report.page.subject import judged_environment, listed
+from envcheck.report.page.stack import StackRow, stack_rows
+from envcheck.report.page.subject import judged_environment, listed, worst
 from envcheck.snapshot import frameworks_in
 
 _MARKS: dict[Status, str] = {
@@ -71,32 +70,25 @@ def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[L
     return lines
 
 
-def _rows(report: Report) -> list[Row]:
+def _rows(report: Report) -> list[StackRow]:
     """The rows of the page, with a row for the libraries between CUDA and the frameworks."""
     rows = stack_rows(report, _GPUS)
-    libraries = _libraries(report)
-    if libraries is None:
-        return rows
+    checks, versions = _in(report, ("library",)), _versions(report)
+    if not versions and worst(checks) in ("skipped", "pass"):
+        return rows  # the libraries were not checked
+    broken = min(checks, key=lambda check: STATUSES.index(check.status), default=None)
+    text = listed(versions, 4) if versions else broken.title if broken else ""
+    libraries = StackRow("Libraries", worst(checks), text)
     at = next((number for number, row in enumerate(rows) if row.label == "Frameworks"), len(rows))
     rows[at:at] = [libraries]
-    by_libraries = {check.status for check in _in(report, ("library",))}
+    by_libraries = {check.status for check in checks}
     # The row of the libraries shows their status, so the one of the frameworks does not repeat it.
     return [
-        Row(row.label, worst(_in(report, ("framework",))), row.text)
+        StackRow(row.label, worst(_in(report, ("framework",))), row.text)
         if row.label == "Frameworks" and row.status in by_libraries
         else row
         for row in rows
     ]
-
-
-def _libraries(report: Report) -> Row | None:
-    """The row of the libraries; None where they were not checked."""
-    checks = _in(report, ("library",))
-    versions = _versions(report)
-    if not versions and worst(checks) in ("skipped", "pass"):
-        return None
-    broken = min(checks, key=lambda check: STATUSES.index(check.status), default=None)
-    return Row("Libraries", worst(checks), listed(versions, 4) if versions else broken.title if broken else "")
 
 
 def _versions(report: Report) -> list[str]:

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rich.text import Text
@@ -83,7 +84,12 @@ class Telemetry:
             return
         try:
             handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
-            self.traces = tuple(_trace(nvml, number, handle) for number, handle in enumerate(handles))
+            traces = []
+            for number, handle in enumerate(handles):
+                top = _number(partial(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM))
+                limit = _number(partial(nvml.nvmlDeviceGetEnforcedPowerLimit, handle))
+                traces.append(Trace(number, top_clock=top, top_power=None if limit is None else limit / 1000))
+            self.traces = tuple(traces)
             while not stop.wait(_BETWEEN_SAMPLES):
                 for trace, handle in zip(self.traces, handles, strict=True):
                     _sample(nvml, trace, handle)
@@ -91,12 +97,6 @@ class Telemetry:
             self.problem = f"NVML does not answer: {error}"
         finally:
             nvml.nvmlShutdown()
-
-
-def _trace(nvml: Any, number: int, handle: Any) -> Trace:
-    top = _number(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))
-    limit = _number(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
-    return Trace(number, top_clock=top, top_power=None if limit is None else limit / 1000)
 
 
 def _sample(nvml: Any, trace: Trace, handle: Any) -> None:

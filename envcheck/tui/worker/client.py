@@ -30,7 +30,9 @@ class Client:
 
     async def ask(self, question: str, *arguments: Any) -> Any:
         """What a function of ``questions.py`` returns; raise EnvcheckError. Reports are passed as JSON."""
-        passed = tuple(_as_json(each) if isinstance(each, Report) else each for each in arguments)
+        from envcheck.text.encode import encode
+
+        passed = tuple(encode(each).encode() if isinstance(each, Report) else each for each in arguments)
         result = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question, passed)
         if isinstance(result, EnvcheckError):
             raise result
@@ -62,9 +64,3 @@ class Client:
         self._ended = True
         if self._worker is not None:
             self._worker.end()
-
-
-def _as_json(report: Report) -> bytes:
-    from envcheck.text.encode import encode
-
-    return encode(report).encode()

@@ -15,8 +15,7 @@ from envcheck.pipeline.request import Request
 from envcheck.redact import mask_secrets
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
-from envcheck.tui.worker.messages import Failed, Gather, InterimReport, Message, Send, ShouldStop, encode
-from envcheck.tui.worker.process import Link
+from envcheck.tui.worker.process import Failed, Gather, InterimReport, Message, Send, ShouldStop, WorkerLink, encode
 from envcheck.tui.worker.sessions import ProbeFacts, run_key
 
 _BETWEEN_JUDGEMENTS = 0.4
@@ -44,7 +43,7 @@ def examine(
         send(Failed(f"envcheck failed: {type(error).__name__}: {error}"))
 
 
-def serve(link: Link, request: Request, kept: ProbeFacts, gather: Gather = session.gather_here) -> None:
+def serve(link: WorkerLink, request: Request, kept: ProbeFacts, gather: Gather = session.gather_here) -> None:
     """Examine for the application at the other end, until it hangs up."""
     hung_up = threading.Event()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -52,7 +53,16 @@ def _shown(newest_first: Sequence[_Row], versions: Sequence[str], version: str) 
 
 def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str] = ()) -> tuple[Cell, ...]:
     """Whether each build of a row fits the ``fixed`` components; empty where there is no build."""
-    return tuple(_cell([*fixed, text], overlays) if text else "" for text in stated)
+    cells: list[Cell] = []
+    for build in stated:
+        cell: Cell = ""
+        with suppress(EnvcheckError):
+            if build:
+                cell = "?"  # what cannot be read cannot be judged
+                components = tuple(one for text in (*fixed, build) for one in parse_components(text))
+                cell = _CELLS.get(evaluate(load_matrix(tuple(overlays)), components).verdict, "?")
+        cells.append(cell)
+    return tuple(cells)
 
 
 def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
@@ -105,12 +115,3 @@ def _by_number(text: str) -> list[int]:
     """Newest first."""
     numbers = "".join(character if character.isdecimal() else " " for character in text)
     return [-int(number[:18]) for number in numbers.split()] or [1]
-
-
-def _cell(stated: Sequence[str], overlays: Sequence[str]) -> Cell:
-    try:
-        components = tuple(one for text in stated for one in parse_components(text))
-        verdict = evaluate(load_matrix(tuple(overlays)), components).verdict
-    except EnvcheckError:
-        return "?"
-    return _CELLS.get(verdict, "?")

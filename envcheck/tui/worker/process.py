@@ -1,4 +1,4 @@
-"""A second process of envcheck, and the pipes that values cross: both ends."""
+"""A second process of envcheck, the pipes that values cross, and what the process of a session sends."""
 
 from __future__ import annotations
 
@@ -11,19 +11,63 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias, cast, get_args
+
+import msgspec
 
 import envcheck
+from envcheck.checks import Report
 from envcheck.collect.request import own_path
+from envcheck.events import Event, OnEvent
+from envcheck.pipeline.request import Request
+from envcheck.snapshot import Snapshot
+from envcheck.text.encode import encode as as_json
+
+
+@dataclass(frozen=True)
+class InterimReport:
+    """A report of the probes that have ended so far."""
+
+    report: Report
+
+
+@dataclass(frozen=True)
+class Failed:
+    """There will be no report."""
+
+    problem: str
+
+
+Message: TypeAlias = Event | InterimReport | Failed
+Send: TypeAlias = Callable[[Message], None]
+ShouldStop: TypeAlias = Callable[[], bool]
+Gather: TypeAlias = Callable[[Request, OnEvent, ShouldStop], Snapshot]
+"""``session.gather_here``, or in tests something that replays a machine."""
+
+_TYPES = {kind.__name__: kind for kind in (*get_args(Event), InterimReport, Failed)}
+
+
+def encode(message: Message) -> tuple[str, bytes]:
+    """Name of the type, and JSON, which is read ten times as fast as a pickle of the same records."""
+    return type(message).__name__, as_json(message).encode()
+
+
+def decode(packet: tuple[str, bytes]) -> Message:
+    """The inverse of ``encode``."""
+    name, data = packet
+    return cast("Message", msgspec.json.decode(data, type=_TYPES[name]))
+
 
 _LENGTH = struct.Struct("!Q")
 _CHUNK = 1 << 20
 
 
-class Link:
+class WorkerLink:
     """One end. Both ends are envcheck's own, so values travel as pickles; foreign data in them is text."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
@@ -116,7 +160,7 @@ class WorkerProcess:
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
-        self.link = Link(incoming, outgoing)
+        self.link = WorkerLink(incoming, outgoing)
         with suppress(OSError):  # the process has ended: reading says so
             self.link.send((module, arguments))
 
@@ -145,7 +189,7 @@ def main(incoming: int, outgoing: int) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     for descriptor in (incoming, outgoing):
         os.set_inheritable(descriptor, False)
-    link = Link(incoming, outgoing)
+    link = WorkerLink(incoming, outgoing)
     with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):  # the application is gone or has hung up
         module, arguments = link.receive()
         importlib.import_module(module).serve(link, *arguments)

@@ -24,10 +24,10 @@ from envcheck.rules.catalog import all_rules
 from envcheck.snapshot import frameworks_in
 from envcheck.tui.widgets.choices import read_saved
 from envcheck.tui.worker import grid as grids
-from envcheck.tui.worker.process import Link
+from envcheck.tui.worker.process import WorkerLink
 
 
-def serve(link: Link) -> None:
+def serve(link: WorkerLink) -> None:
     """Answer one question after the other: the name of a function of this module, and its arguments."""
     while True:
         name, arguments = link.receive()
@@ -62,21 +62,18 @@ def machine_fields(report: bytes) -> Mapping[str, str]:
     frameworks = frameworks_in(environment)
     torch = next((framework for framework in frameworks if framework.name == "torch" and framework.version), None)
     python = environment.python if environment and environment.python else ""
+    # Where only the CUDA version that the driver supports is known: the branch that supports it.
+    driver, platform = facts.snapshot.driver, facts.snapshot.platform
+    release = (driver.release if driver else None) or ""
+    if driver is not None and driver.cuda and not release:
+        branch = branch_for_cuda(facts.matrix, driver.cuda, (platform.os if platform else None) or "linux")
+        release = str(branch.branch) if branch else ""
     return {
         "gpu": (gpu.name or "") if gpu else "",
-        "driver": _driver(facts),
+        "driver": release,
         "python": ".".join(python.split(".")[:2]),
         "package": f"torch=={torch.version}" if torch else "",
     }
-
-
-def _driver(facts: Facts) -> str:
-    """The release; where only the CUDA version that it supports is known, the branch that supports it."""
-    driver, platform = facts.snapshot.driver, facts.snapshot.platform
-    if driver is None or driver.release or not driver.cuda:
-        return (driver.release or "") if driver else ""
-    row = branch_for_cuda(facts.matrix, driver.cuda, (platform.os if platform else None) or "linux")
-    return str(row.branch) if row else ""
 
 
 def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> list[Line]:

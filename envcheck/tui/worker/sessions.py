@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from envcheck.events import Event
     from envcheck.pipeline.request import Request
     from envcheck.snapshot import ProbeRun, Snapshot
-    from envcheck.tui.worker.messages import Gather, Message, Send, ShouldStop
+    from envcheck.tui.worker.process import Gather, Message, Send, ShouldStop
 
 RunKey: TypeAlias = tuple[str, str | None, str | None]
 """Probe, framework, GPU."""
@@ -126,8 +126,7 @@ def examine_in_worker(
 
     ``gather`` replaces the machine in benchmarks.
     """
-    from envcheck.tui.worker.messages import Failed, decode
-    from envcheck.tui.worker.process import WorkerProcess
+    from envcheck.tui.worker.process import Failed, WorkerProcess, decode
 
     try:
         worker = WorkerProcess("envcheck.tui.worker.examination", request, kept, *([gather] if gather else []))
@@ -212,7 +211,7 @@ class Session:
 
     def _on_message(self, message: Message) -> None:
         from envcheck.events import Judged, ProbeFinished
-        from envcheck.tui.worker.messages import Failed, InterimReport
+        from envcheck.tui.worker.process import Failed, InterimReport
 
         if isinstance(message, InterimReport):
             self._interim = message.report

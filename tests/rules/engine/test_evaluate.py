@@ -13,7 +13,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.fit import Fit
 from envcheck.rules.api import Facts, Outcome, Rule, rule
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.fixes.fits import incompatible
+from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.snapshot import Driver, Gpu, Listing, ProbeRun, Snapshot
 from tests.every import cases
 from tests.rules.machines import ALL, DOCKER, but, eight, gpus, h200, kernel, machine, on_the_bus

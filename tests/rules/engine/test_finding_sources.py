@@ -12,7 +12,7 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.rules.api import FrameworkSubject, Rule, elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.engine.pages import pages, pages_about
+from envcheck.rules.engine.evaluate import pages, pages_about
 from envcheck.snapshot import Framework, Snapshot, StartupVariable
 from tests.every import cases
 from tests.rules.engine.test_rule_catalog import NAMES, RULES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.rules.facts.once import once
+from envcheck.rules.facts.measurements import once
 
 
 def test_the_same_arguments_are_asked_once_and_others_again() -> None:

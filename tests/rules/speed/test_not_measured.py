@@ -9,7 +9,7 @@ from envcheck.collect.bench_plan import Bench
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
-from envcheck.rules.facts.coverage import coverage, numbers
+from envcheck.rules.facts.measurements import coverage, numbers
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Collective, Conditions, Gpu, Measurement, ProbeRun
 from tests.every import cases

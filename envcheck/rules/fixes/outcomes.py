@@ -1,4 +1,4 @@
-"""Turn a Fit, the answer of a relation, into an outcome."""
+"""Turn a Fit, the answer of a relation, into an outcome, and packages that do not work together into one."""
 
 from __future__ import annotations
 
