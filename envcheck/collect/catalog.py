@@ -122,7 +122,14 @@ def _literal(text: str) -> dict[str, Any]:
     for node in _statements(text):
         match node:
             case ast.Assign(targets=[ast.Name(id="PROBE")], value=ast.Dict() as value):
-                return _text_keys(_evaluated(value))
+                try:
+                    header: dict[Any, Any] = ast.literal_eval(value)
+                except ValueError:
+                    raise ValueError("it holds something that is not a literal") from None
+                wrong = next((key for key in header if not isinstance(key, str)), None)
+                if wrong is not None:
+                    raise ValueError(f"the key {wrong!r} is not text")
+                return header
     raise ValueError("there is no assignment of a dict display to PROBE")
 
 
@@ -135,18 +142,3 @@ def _statements(text: str) -> list[ast.stmt]:
         with suppress(SyntaxError):
             return ast.parse(usual[0]).body
     return ast.parse(text).body
-
-
-def _evaluated(value: ast.Dict) -> dict[Any, Any]:
-    try:
-        header: dict[Any, Any] = ast.literal_eval(value)
-    except ValueError:
-        raise ValueError("it holds something that is not a literal") from None
-    return header
-
-
-def _text_keys(header: dict[Any, Any]) -> dict[str, Any]:
-    wrong = next((key for key in header if not isinstance(key, str)), None)
-    if wrong is not None:
-        raise ValueError(f"the key {wrong!r} is not text")
-    return header

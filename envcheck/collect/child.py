@@ -77,13 +77,10 @@ class Child:
         self._hung_up = False
         self._process = started.process
         self.pid = self._process.pid
-        self._listen()
-        self._watch_end()
-        self._send()
-
-    def _listen(self) -> None:
         for descriptor, heard in ((self._facts, self._read_facts), (self._noise, self._read_noise)):
             self._selector.register(descriptor, selectors.EVENT_READ, heard)
+        self._watch_end()
+        self._send()
 
     def _watch_end(self) -> None:
         """Wake the selector when the child ends; where the kernel cannot, its pipes and the clock suffice."""

@@ -15,7 +15,7 @@ from envcheck.collect.attempt import PROGRESS_LIMIT, WHOLE, About, Attempt, Verd
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Child, Launch
 from envcheck.collect.deaths import Death
-from envcheck.collect.protocol import TOTAL_LIMIT, Done, Message, WrongMessageError, decode, decode_fact
+from envcheck.collect.protocol import TOTAL_LIMIT, Message, WrongMessageError, decode, decode_fact
 from envcheck.collect.request import order
 from envcheck.events import OnEvent, ProbeStarted, Progress
 from envcheck.snapshot import ProbeRun, Snapshot
@@ -187,13 +187,10 @@ class Job:
         if message.fact:
             attempt.facts.append(decode_fact(message.fact))
         if message.done:
-            self._take_done(attempt, message.done)
-
-    def _take_done(self, attempt: Attempt, done: Done) -> None:
-        self._kill_leftovers(thorough=False)
-        self._settle(attempt.ended_by_itself(done, self._child.noise.take(), self._remark()))
-        if not self._closing:
-            self.proceed()
+            self._kill_leftovers(thorough=False)
+            self._settle(attempt.ended_by_itself(message.done, self._child.noise.take(), self._remark()))
+            if not self._closing:
+                self.proceed()
 
     def _settle(self, run: ProbeRun, death: Death | None = None) -> None:
         attempt, self._current, self._settled = self._current, None, True

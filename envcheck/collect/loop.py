@@ -41,7 +41,9 @@ class Loop:
             while waiting and (most is None or len(self._jobs) < most) and waiting[0].ready():
                 self._start(waiting.popleft())
             if self._jobs:
-                self._listen()
+                nearest = min(job.end_by for job in self._jobs) - time.monotonic()
+                for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):
+                    key.data()
                 self._end(self._due())
 
     def run_then(self, groups: Sequence[Group], lasts: Sequence[Group]) -> None:
@@ -98,11 +100,6 @@ class Loop:
     def _settle(self, group: Group, verdict: Verdict) -> None:
         for spec in group.specs:
             self._setting.finished(Ended(spec, row(spec, verdict, group.about)))
-
-    def _listen(self) -> None:
-        nearest = min(job.end_by for job in self._jobs) - time.monotonic()
-        for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):
-            key.data()
 
     def _due(self) -> dict[Job, Verdict | None]:
         """The jobs that have ended (None) or must be terminated (with the reason)."""

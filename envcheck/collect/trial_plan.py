@@ -135,7 +135,8 @@ def child_variables(variables: Mapping[str, str], cwd: str, folder: str, visible
     kept = {name: value for name, value in variables.items() if name not in _LASTING_CACHES}
     for name in _SEARCH_PATHS:
         if kept.get(name):
-            kept[name] = os.pathsep.join(_absolute(entry, cwd) for entry in kept[name].split(os.pathsep))
+            entries = kept[name].split(os.pathsep)
+            kept[name] = os.pathsep.join(each if each.startswith("$") else str(Path(cwd, each)) for each in entries)
     for name in CACHES:
         place = Path(folder, name.lower())
         place.mkdir(parents=True, exist_ok=True)
@@ -153,16 +154,14 @@ def temporary_folder() -> Iterator[Path]:
     import shutil  # noqa: PLC0415  it costs start-up time, and most checks try nothing
     import tempfile  # noqa: PLC0415
 
-    folder = Path(tempfile.mkdtemp(prefix="envcheck-", dir=_place(tempfile.gettempdir())))
+    usual = tempfile.gettempdir()
+    places = (usual, "/var/tmp", "/dev/shm")  # noqa: S108  a new folder of its own is made in it
+    place = next((place for place in places if _runs_code(place)), usual)
+    folder = Path(tempfile.mkdtemp(prefix="envcheck-", dir=place))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _place(usual: str) -> str:
-    places = (usual, "/var/tmp", "/dev/shm")  # noqa: S108  a new folder of its own is made in it
-    return next((place for place in places if _runs_code(place)), usual)
 
 
 def _runs_code(place: str) -> bool:
@@ -170,10 +169,6 @@ def _runs_code(place: str) -> bool:
         return os.access(place, os.W_OK) and not os.statvfs(place).f_flag & os.ST_NOEXEC
     except OSError:
         return False
-
-
-def _absolute(entry: str, cwd: str) -> str:
-    return entry if entry.startswith("$") else str(Path(cwd, entry))
 
 
 # The planned trials: for each judged environment, the deep probes for its frameworks.
@@ -204,17 +199,13 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, Any], choice: Choice) -> Plan:
     """The trials of ``specs`` for the gathered facts, each with its complete ``request``."""
-    environments = [found for found in _environments(snapshot) if found.judged]
+    environments = [found for found in items_in(snapshot.environments) if found.judged]
     steps = [step for environment in environments for step in _within(environment, specs, snapshot, request, choice)]
     if not environments:
         reason = Verdict("skipped", "no Python environment was found to try anything in")
         steps = [Ended(spec, row(spec, reason)) for spec in specs]
     trials = tuple(step for step in steps if isinstance(step, PlannedTrial))
     return Plan(trials, tuple(step for step in steps if isinstance(step, Ended)))
-
-
-def _environments(snapshot: Snapshot) -> tuple[Environment, ...]:
-    return items_in(snapshot.environments)
 
 
 def _within(

@@ -49,7 +49,10 @@ _LEAST = 100
 def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     """The Snapshot with known facts about its GPUs, driver and frameworks filled in."""
     platform = snapshot.platform or Platform()
-    driver, gpus, environments = _numbered_as_drivers_are(snapshot.driver), snapshot.gpus, snapshot.environments
+    driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
+    release = DriverRelease.parse(driver.release) if driver and driver.source == PASTED else None
+    if driver and release and release.branch < _LEAST:  # a number of CUDA's or Windows': 12.2.79
+        driver = msgspec.structs.replace(driver, release=None)
     machine = msgspec.structs.replace(
         snapshot,
         platform=_of_superchip(snapshot, matrix) or _of_driver(snapshot) or snapshot.platform,
@@ -112,12 +115,6 @@ def driver_os(platform: Platform | None) -> Os:
     if platform.wsl:
         return "wsl"
     return platform.os or "linux"
-
-
-def _numbered_as_drivers_are(driver: Driver | None) -> Driver | None:
-    """The driver without what a text calls its release, where that is CUDA's or Windows' number: ``12.2.79``."""
-    release = DriverRelease.parse(driver.release) if driver and driver.source == PASTED else None
-    return msgspec.structs.replace(driver, release=None) if driver and release and release.branch < _LEAST else driver
 
 
 def _driver(driver: Driver, matrix: Matrix, os: Os) -> Driver:

@@ -17,7 +17,6 @@ from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment
 from envcheck.snapshot import (
     Driver,
-    Environment,
     Framework,
     Gpu,
     Library,
@@ -87,23 +86,24 @@ def recognise(paste: Paste) -> bool:
 
 def read(paste: Paste) -> Snapshot:
     values = _values(paste)
-    gpus = _gpus(values)
+    of_smi = [values.get(key, ("",))[0].lower().rstrip(".") for key in _TELLING[2:]]
+    silent_smi = all(value in ("could not collect", "no cuda") for value in of_smi)
+    release = _version(values, "nvidia driver version")
+    loading = _known(values, "cuda_module_loading set to")
+    toolkit = _version(values, "cuda runtime version")  # the nvcc on PATH; torch has a runtime of its own
+    toolkits = (Toolkit(source=SOURCE, path="unknown folder", version=toolkit, on_path=True),) if toolkit else ()
+    torch = _torch(values)
+    found = environment(python=_version(values, "python version"), frameworks=(torch,) if torch else ())
     return Snapshot(
         platform=_platform(values),
-        driver=_driver(values),
-        gpus=gpus,
-        toolkits=_toolkits(values),
+        driver=Driver(source=SOURCE, release=release) if release else None,
+        gpus=_gpus(values),
+        toolkits=Listing(items=toolkits) if toolkits else None,
         libraries=_cudnn_files(values),
-        variables=_variables(values),
-        environments=Listing(items=(_environment(values),)),
-        told=Told(source=SOURCE, silent_smi=True) if _smi_was_silent(values) else None,
+        variables=Variables(source=SOURCE, values={"CUDA_MODULE_LOADING": loading}) if loading else None,
+        environments=Listing(items=(found,)),
+        told=Told(source=SOURCE, silent_smi=True) if silent_smi else None,
     )
-
-
-def _smi_was_silent(values: _Values) -> bool:
-    """Whether the report says that it could collect neither the GPUs nor the driver's release."""
-    told = [values.get(key, ("",))[0].lower().rstrip(".") for key in _TELLING[2:]]
-    return all(value in ("could not collect", "no cuda") for value in told)
 
 
 _Values = dict[str, tuple[str, ...]]
@@ -153,10 +153,11 @@ def _platform(values: _Values) -> Platform | None:
     python = from_python_platform(_known(values, "python platform") or "")
     libc = re.match(r"(glibc|musl)[- ]?([0-9.]{1,10})", _known(values, "libc version") or "")
     hypervisor = (_known(values, "hypervisor vendor") or "").lower()
+    machine = _known(values, "architecture")
     own = Platform(
         source=SOURCE,
         libc=f"{libc[1]} {libc[2]}" if libc else None,
-        machine=_machine(_known(values, "architecture")),
+        machine=machine if machine and re.fullmatch(r"[A-Za-z0-9_]{3,12}", machine) else None,
         cpu_model=_known(values, "model name"),
         cpus=_count(_known(values, "cpu(s)")),
         numa_nodes=_count(_known(values, "numa node(s)")),
@@ -167,17 +168,8 @@ def _platform(values: _Values) -> Platform | None:
     return None if platform in (None, Platform(source=SOURCE)) else platform
 
 
-def _machine(text: str | None) -> str | None:
-    return text if text and re.fullmatch(r"[A-Za-z0-9_]{3,12}", text) else None
-
-
 def _count(text: str | None) -> int | None:
     return int(text) if text and re.fullmatch(r"[0-9]{1,5}", text) else None
-
-
-def _driver(values: _Values) -> Driver | None:
-    release = _version(values, "nvidia driver version")
-    return Driver(source=SOURCE, release=release) if release else None
 
 
 def _gpus(values: _Values) -> Listing[Gpu] | None:
@@ -190,45 +182,21 @@ def _gpus(values: _Values) -> Listing[Gpu] | None:
     return Listing(items=(Gpu(source=SOURCE, label=gpu_lines.label(0), name=plain[0].strip()),)) if plain else None
 
 
-def _toolkits(values: _Values) -> Listing[Toolkit] | None:
-    """The toolkit: what the tool calls the CUDA runtime is the nvcc on PATH; torch has a runtime of its own."""
-    version = _version(values, "cuda runtime version")
-    if version is None:
-        return None
-    return Listing(items=(Toolkit(source=SOURCE, path="unknown folder", version=version, on_path=True),))
-
-
-def _cudnn_family(path: str) -> str:
-    """``cudnn``, or the sub-library: ``cudnn_ops``."""
-    match = re.match(r"(?:lib)?(cudnn(?:_[a-z]+)*)", re.split(r"[/\\]", path)[-1], re.IGNORECASE)
-    return match[1].lower() if match else "cudnn"
-
-
 def _cudnn_files(values: _Values) -> Listing[Library] | None:
     """The system's copies of cuDNN; the tool never lists the framework's own."""
-    matches = [_CUDNN_FILE.match(line) for line in values.get("cudnn version", ()) if len(line) <= _LONGEST_PATH]
-    items = [
-        Library(source=SOURCE, path=found[1], family=_cudnn_family(found[1]), on_disk=found[2])
-        for found in matches
-        if found is not None
-    ]
-    return Listing(items=tuple({item.path: item for item in items}.values())) if items else None
-
-
-def _variables(values: _Values) -> Variables | None:
-    loading = _known(values, "cuda_module_loading set to")
-    return Variables(source=SOURCE, values={"CUDA_MODULE_LOADING": loading}) if loading else None
+    files: dict[str, Library] = {}
+    for line in values.get("cudnn version", ()):
+        found = _CUDNN_FILE.match(line) if len(line) <= _LONGEST_PATH else None
+        if found:
+            name = re.split(r"[/\\]", found[1])[-1]
+            family = re.match(r"(?:lib)?(cudnn(?:_[a-z]+)*)", name, re.IGNORECASE)  # or a sub-library: cudnn_ops
+            files[found[1]] = Library(
+                source=SOURCE, path=found[1], family=family[1].lower() if family else "cudnn", on_disk=found[2]
+            )
+    return Listing(items=tuple(files.values())) if files else None
 
 
 # --- Python and torch ---------------------------------------------------------------------------------------------
-
-
-def _environment(values: _Values) -> Environment:
-    torch = _torch(values)
-    return environment(
-        python=_version(values, "python version"),
-        frameworks=(torch,) if torch else (),
-    )
 
 
 def _torch(values: _Values) -> Framework | None:
@@ -236,7 +204,8 @@ def _torch(values: _Values) -> Framework | None:
     version = _TORCH_VERSION.match(text)
     cuda = _version(values, "cuda used to build pytorch")
     available = _yes_or_no(_known(values, "is cuda available"))
-    if _is_not_imported(values):
+    answers = {values.get(key, ("n/a",))[0].lower() for key in ("pytorch version", "is cuda available")}
+    if values.get("pytorch version") and answers == {"n/a"}:  # the tool could not import it
         return Framework(source=SOURCE, name="torch", cuda=cuda, trial=Trial(source=SOURCE, imported=False))
     if version is None and cuda is None and available is None:
         return None
@@ -249,12 +218,6 @@ def _torch(values: _Values) -> Framework | None:
         cpu_only=_cpu_only(values, version[0] if version else ""),
         gpu_available=available,
     )
-
-
-def _is_not_imported(values: _Values) -> bool:
-    """Whether the tool could not import torch, whose version, and whose answer about CUDA, are then "N/A"."""
-    asked = (values.get(key, ("n/a",))[0].lower() for key in ("pytorch version", "is cuda available"))
-    return bool(values.get("pytorch version")) and set(asked) == {"n/a"}
 
 
 def _hip(values: _Values) -> str | None:
@@ -276,13 +239,9 @@ def _cpu_only(values: _Values, version: str) -> bool | None:
     built = values.get("cuda used to build pytorch", ("",))[0].lower()
     if not version or local.startswith(("rocm", "xpu")) or built not in ("none", "could not collect"):
         return None
-    other = _yes_or_no(_known(values, "is xpu available")) or _is_macos(values)
-    return None if other else True
-
-
-def _is_macos(values: _Values) -> bool:
     platform = _platform(values)
-    return platform is not None and platform.os == "macos"
+    other = _yes_or_no(_known(values, "is xpu available")) or (platform is not None and platform.os == "macos")
+    return None if other else True
 
 
 def _yes_or_no(text: str | None) -> bool | None:

@@ -48,12 +48,8 @@ def _facts(paste: Paste) -> Iterator[Snapshot]:
             torch = Framework(source=SOURCE, name="torch", version=found["version"], path=found["path"])
             yield with_environment(environment(frameworks=(torch,)))
         elif found := _ARCHS.match(text):
-            yield _extension("detectron2", gpu_code=tuple(_target(arch) for arch in found["archs"].split(",")))
-
-
-def _target(arch: str) -> str:
-    """``sm_75`` of ``7.5``."""
-    return f"sm_{arch.strip().removeprefix('sm_').replace('.', '')}"
+            numbers = found["archs"].replace("sm_", "").replace(".", "").split(",")
+            yield _extension("detectron2", gpu_code=tuple(f"sm_{number.strip()}" for number in numbers))
 
 
 def _extension(name: str, **facts: object) -> Snapshot:

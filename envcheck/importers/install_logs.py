@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from envcheck.enrich.stated import ARCHIVE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Told
+from envcheck.snapshot import Distribution, Framework, Snapshot, Told
 
 NAME = "installer"
 RANK = Rank.MESSAGE
@@ -101,17 +101,13 @@ class _Step(NamedTuple):
 
 
 def recognise(paste: Paste) -> bool:
+    marked = any(mark in paste.text for mark in ("download.pytorch.org", "TORCH_BACKEND", "torch-backend"))
     return (
         next(_all_steps(paste), None) is not None
-        or _names_an_index(paste.text)
+        or (marked and _INDEX.search(paste.text) is not None)
         or _for_cpu(paste) is not None
         or _names_pypi(paste)
     )
-
-
-def _names_an_index(text: str) -> bool:
-    marked = any(mark in text for mark in ("download.pytorch.org", "TORCH_BACKEND", "torch-backend"))
-    return marked and _INDEX.search(text) is not None
 
 
 def read(paste: Paste) -> Snapshot:
@@ -123,31 +119,18 @@ def read(paste: Paste) -> Snapshot:
                 packages.pop(name, None)
         elif name in packages or len(packages) < _MOST:
             packages[name] = step
-    found = environment(
-        python=_python(packages), distributions=tuple(_package(name, step) for name, step in packages.items())
-    )
-    torch = (
-        _for_cpu(paste)
-        or _of_index(paste, packages)
-        or _of_conda_command(paste, packages)
-        or _of_plain_command(paste, packages)
-    )
-    if torch is not None:
-        found = _with(found, torch)
-    if not (found.distributions or found.frameworks or found.python):
+    interpreter = packages.pop("python", None)
+    python = interpreter.version if interpreter and interpreter.version.startswith(("2.", "3.")) else None
+    distributions = tuple(_package(name, step) for name, step in packages.items())
+    torch = _for_cpu(paste) or _of_index(paste, packages) or _of_conda_command(paste, packages)
+    if torch is None and "torch" not in packages and _names_pypi(paste):
+        torch = Framework(source=SOURCE, name="torch")
+    if not (distributions or torch or python):
         return Snapshot()
+    found = environment(python=python, distributions=distributions, frameworks=(torch,) if torch else ())
     plain = torch is not None and torch.cuda is None and torch.cpu_only is None
     told = Told(source=SOURCE, torch_of_pypi=True) if plain else None
     return msgspec.structs.replace(with_environment(found), told=told)
-
-
-def _with(found: Environment, torch: Framework) -> Environment:
-    return environment(python=found.python, distributions=tuple(found.distributions or ()), frameworks=(torch,))
-
-
-def _python(packages: dict[str, _Step]) -> str | None:
-    step = packages.pop("python", None)
-    return step.version if step and step.version.startswith(("2.", "3.")) else None
 
 
 def _package(name: str, step: _Step) -> Distribution:
@@ -191,11 +174,6 @@ def _for_cpu(paste: Paste) -> Framework | None:
     found = (_FOR_CPU.search(line) for line in paste.statements if "cpu" in line)
     name = next((match["name"] for match in found if match), None)
     return Framework(source=SOURCE, name="torch" if name == "cpuonly" else name, cpu_only=True) if name else None
-
-
-def _of_plain_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
-    """PyTorch as pip takes it from PyPI, where a command names neither a release nor another place."""
-    return None if "torch" in packages or not _names_pypi(paste) else Framework(source=SOURCE, name="torch")
 
 
 def _names_pypi(paste: Paste) -> bool:

@@ -22,6 +22,7 @@ NAME = "mentions"
 RANK = Rank.MENTION
 
 _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA, DRIVER_CUDA})
+_TORCH = ("torch", TORCH_CUDA)
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16
@@ -30,33 +31,25 @@ _MOST_GPUS = 16
 def read(paste: Paste) -> Snapshot:
     found = [mention for said in paste.spoken for mention in said.mentions]
     models = [said.gpus for said in paste.spoken]
-    present = _present(models) if any(models) else _nameless(said.capability for said in paste.spoken)
-    return _snapshot(_chosen(found), present, found)
-
-
-def _nameless(capabilities: Iterable[str | None]) -> tuple[NamedGpu, ...]:
-    """The GPU of which only the compute capability is said."""
-    said = set(filter(None, capabilities))
-    return (NamedGpu("", labelled=False, capability=said.pop()),) if len(said) == 1 else ()
+    if any(models):
+        return _snapshot(_chosen(found), _present(models), found)
+    capabilities = {line.capability for line in paste.spoken if line.capability}
+    nameless = (NamedGpu("", labelled=False, capability=capabilities.pop()),) if len(capabilities) == 1 else ()
+    return _snapshot(_chosen(found), nameless, found)
 
 
 def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
     """The mention that counts of each component."""
     chosen: dict[str, Mention] = {}
     for component in list(dict.fromkeys(mention.component for mention in found))[:_MOST]:
-        said = [mention for mention in found if mention.component == component]
-        labelled = next((mention for mention in said if mention.labelled), None)
-        counting = labelled or _agreed(said)
-        if counting is not None:
-            chosen[component] = counting._replace(exact=any(mention.exact for mention in said))
+        same = [mention for mention in found if mention.component == component]
+        counting = next((mention for mention in same if mention.labelled), None)
+        if counting is None:
+            counting = max(same, key=lambda mention: (len(mention.version), mention.cuda is not None))
+            if not all(_dotted(counting).startswith(_dotted(mention)) for mention in same):
+                continue
+        chosen[component] = counting._replace(exact=any(mention.exact for mention in same))
     return chosen
-
-
-def _agreed(said: Sequence[Mention]) -> Mention | None:
-    """The most detailed of mentions that agree; None where two differ."""
-    longest = max(said, key=lambda mention: (len(mention.version), mention.cuda is not None))
-    agree = all(_dotted(longest).startswith(_dotted(mention)) for mention in said)
-    return longest if agree else None
 
 
 def _dotted(mention: Mention) -> str:
@@ -91,31 +84,28 @@ def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Se
         frameworks=(_torch(torch, found),) if torch or TORCH_CUDA in chosen else (),
     )
     known = made.python or made.distributions or made.frameworks
+    libraries: list[Library] = []
+    if (cuda := chosen.get("cuda")) is not None:
+        libraries.append(stated_cuda(cuda.version))
+    if (cudnn := chosen.get("cudnn")) is not None:
+        libraries.append(stated_cudnn(cudnn.version))
+    release = driver.version if driver else None
+    supported = chosen[DRIVER_CUDA].version if DRIVER_CUDA in chosen else None
     return msgspec.structs.replace(
         with_environment(made) if known else Snapshot(),
-        driver=_driver(driver, chosen.get(DRIVER_CUDA)),
+        driver=Driver(source=SOURCE, release=release, cuda=supported) if release or supported else None,
         gpus=_listing(present),
-        libraries=_stated(chosen),
+        libraries=Listing(items=tuple(libraries)) if libraries else None,
     )
 
 
-def _driver(release: Mention | None, cuda: Mention | None) -> Driver | None:
-    if release is None and cuda is None:
-        return None
-    return Driver(source=SOURCE, release=release.version if release else None, cuda=cuda.version if cuda else None)
-
-
 def _torch(torch: Mention | None, found: Sequence[Mention]) -> Framework:
-    same = (other.version if other.component == TORCH_CUDA else other.cuda for other in found if _is_of_torch(other))
-    cuda = (torch.cuda if torch else None) or next(same, None)
+    builds = (each.version if each.component == TORCH_CUDA else each.cuda for each in found if each.component in _TORCH)
+    cuda = (torch.cuda if torch else None) or next((cuda for cuda in builds if cuda is not None), None)
     cpu_only = True if torch and torch.cpu and cuda is None else None
     return Framework(
         source=SOURCE, name="torch", version=torch.version if torch else None, cuda=cuda, cpu_only=cpu_only
     )
-
-
-def _is_of_torch(mention: Mention) -> bool:
-    return mention.component == TORCH_CUDA or (mention.component == "torch" and mention.cuda is not None)
 
 
 def _listing(present: Sequence[NamedGpu]) -> Listing[Gpu] | None:
@@ -129,13 +119,3 @@ def _listing(present: Sequence[NamedGpu]) -> Listing[Gpu] | None:
         for gpu in present
     )
     return Listing(items=items) if items else None
-
-
-def _stated(chosen: dict[str, Mention]) -> Listing[Library] | None:
-    """CUDA and cuDNN as stated; beside a driver, CUDA may be what nvidia-smi shows of it."""
-    items: list[Library] = []
-    if (cuda := chosen.get("cuda")) is not None:
-        items.append(stated_cuda(cuda.version))
-    if (cudnn := chosen.get("cudnn")) is not None:
-        items.append(stated_cudnn(cudnn.version))
-    return Listing(items=tuple(items)) if items else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -16,7 +16,7 @@ from envcheck.importers.execution_providers import of_build
 from envcheck.importers.kit.assemble import NAMED, OF_MODULE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
-from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Listing, Snapshot
+from envcheck.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Snapshot, frameworks_in
 from envcheck.versions import CudnnVersion
 
 NAME = "Python session"
@@ -94,6 +94,8 @@ _CPU_CHOSEN = (
     ("tensorflow", re.compile(r"\bset_visible_devices\(\[\], ?(?:device_type ?= ?)?['\"]GPU['\"]")),
 )
 """How code tells a framework to leave the GPU."""
+_LOGGED_MEANWHILE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[IWE][0-9]{4}|WARNING|.*Warning|\s*warnings\.warn")
+"""What may stand between a question and its answer: TensorFlow logs while it is asked."""
 _LONGEST_NAME = 80
 _TF = r"(?:tf|tensorflow)"
 
@@ -106,47 +108,28 @@ class _Question(NamedTuple):
 
 
 def read(paste: Paste) -> Snapshot:
-    return _without_plugin(_without_own_choice(joined(_answers(paste)), paste), paste)
-
-
-def _of_each(found: Snapshot, change: Callable[[Framework], Framework]) -> Snapshot:
-    """The facts with each framework changed."""
+    found = joined(_answers(paste))
     if found.environments is None:
         return found
-    items = tuple(
-        msgspec.structs.replace(
-            each, frameworks=msgspec.structs.replace(each.frameworks, items=tuple(map(change, each.frameworks.items)))
-        )
-        if each.frameworks
-        else each
-        for each in found.environments.items
-    )
-    return msgspec.structs.replace(found, environments=msgspec.structs.replace(found.environments, items=items))
-
-
-def _without_own_choice(found: Snapshot, paste: Paste) -> Snapshot:
-    """The facts without the answer "no GPU" of a framework that the same text's code tells to leave the GPU."""
     text = paste.text[:_LONGEST_TEXT]
-    chosen = {name for name, pattern in _CPU_CHOSEN if pattern.search(text)}
-
-    def asked(framework: Framework) -> Framework:
-        on_purpose = framework.gpu_available is False and framework.name in chosen
-        return msgspec.structs.replace(framework, gpu_available=None) if on_purpose else framework
-
-    return _of_each(found, asked) if chosen else found
-
-
-def _without_plugin(found: Snapshot, paste: Paste) -> Snapshot:
-    """JAX that lists the CPU alone and complains of nothing, in a text without a word of a CUDA plug-in, has none;
-    unless the text names no release of JAX either: then it may have left out the plug-in's, too.
-    """
-    text = paste.text[:_LONGEST_TEXT]
-    return found if _PLUGIN.search(text) or not _RELEASE_OF_JAX.search(text) else _of_each(found, _cpu_build)
-
-
-def _cpu_build(framework: Framework) -> Framework:
-    alone = framework.name == "jax" and framework.gpu_available is False
-    return msgspec.structs.replace(framework, cpu_only=True) if alone else framework
+    on_purpose = {name for name, pattern in _CPU_CHOSEN if pattern.search(text)}
+    # JAX that lists the CPU alone and complains of nothing, in a text without a word of a CUDA plug-in, has none;
+    # unless the text names no release of JAX either: then it may have left out the plug-in's, too.
+    no_plugin = _RELEASE_OF_JAX.search(text) and not _PLUGIN.search(text)
+    environments: list[Environment] = []
+    for each in found.environments.items:
+        frameworks: list[Framework] = []
+        for framework in frameworks_in(each):
+            changes: dict[str, Any] = {}
+            if framework.gpu_available is False and framework.name in on_purpose:
+                changes["gpu_available"] = None
+            elif framework.gpu_available is False and framework.name == "jax" and no_plugin:
+                changes["cpu_only"] = True
+            frameworks.append(msgspec.structs.replace(framework, **changes))
+        listing = msgspec.structs.replace(each.frameworks, items=tuple(frameworks)) if each.frameworks else None
+        environments.append(msgspec.structs.replace(each, frameworks=listing))
+    listed = msgspec.structs.replace(found.environments, items=tuple(environments))
+    return msgspec.structs.replace(found, environments=listed)
 
 
 def _answers(paste: Paste) -> Iterator[Snapshot]:
@@ -172,10 +155,10 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
 
 def _logged(text: str, paste: Paste) -> Snapshot | None:
     """What a line of a program's log says without having been asked."""
-    if asked_by_transformers := _TRANSFORMERS.search(text):
-        return _framework("torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True")
-    if used := _uses_gpu(text):
-        return _framework(used, gpu_available=True)
+    if found := _TRANSFORMERS.search(text):
+        return _framework("torch", version=found[1], gpu_available=found[2] == "True")
+    if using_gpu := next((name for name, pattern in _LOGS if pattern.search(text)), None):
+        return _framework(using_gpu, gpu_available=True)
     if _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
         return _framework("torch", gpu_available=False)
     return _framework("tensorflow", gpu_available="GPU" in text) if _DEVICES.match(text) else None
@@ -214,11 +197,6 @@ def _in_order(asked: Sequence[_Question], lines: Sequence[str]) -> Iterator[Snap
             yield meaning
 
 
-def _uses_gpu(text: str) -> str | None:
-    """The framework that says in its log that it uses a GPU."""
-    return next((name for name, pattern in _LOGS if pattern.search(text)), None)
-
-
 def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
     """The meanings of what is printed below a question."""
     questions = _questions(code)
@@ -232,7 +210,7 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
                 if meaning := question.meaning(answer):
                     yield meaning
             return
-        if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _is_noise(text))):
+        if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _LOGGED_MEANWHILE.match(text))):
             return
 
 
@@ -244,11 +222,6 @@ def _nothing_printed(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
         meaning = question.meaning("None")
         if meaning:
             yield meaning
-
-
-def _is_noise(text: str) -> bool:
-    """Whether a line may stand between a question and its answer: TensorFlow logs while it is asked."""
-    return bool(re.match(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[IWE][0-9]{4}|WARNING|.*Warning|\s*warnings\.warn)", text))
 
 
 def _beside(code: str, answer: str) -> Iterator[Snapshot]:
@@ -290,7 +263,8 @@ def _question(code: str) -> _Question | None:
     known = next((question for question in _QUESTIONS if question.asked.fullmatch(code.strip())), None)
     module = _MODULE.fullmatch(code.strip())
     if known is None and module:
-        return _Question(_MODULE, _VERSION, _of_package(_SHORT.get(module[1], module[1])))
+        name = canonicalize_name(_SHORT.get(module[1], module[1]))
+        return _Question(_MODULE, _VERSION, lambda answer: _listed(name, answer))
     return known
 
 
@@ -303,20 +277,16 @@ def _framework(name: str, **facts: object) -> Snapshot:
 
 def _of_version(name: str) -> Callable[[str], Snapshot]:
     def meaning(answer: str) -> Snapshot:
-        listed = (_distribution(name, answer),) if name != "torch" else None
-        framework = Framework(source=SOURCE, name=name, version=answer)
-        return with_environment(environment(distributions=listed, frameworks=(framework,)))
+        if name == "torch":
+            return _framework(name, version=answer)
+        return _listed(name, answer, (Framework(source=SOURCE, name=name, version=answer),))
 
     return meaning
 
 
-def _of_package(name: str) -> Callable[[str], Snapshot]:
-    listed = canonicalize_name(name)
-    return lambda answer: with_environment(environment(distributions=(_distribution(listed, answer),)))
-
-
-def _distribution(name: str, version: str) -> Distribution:
-    return Distribution(source=SOURCE, name=name, version=version, read=OF_MODULE)
+def _listed(name: str, version: str, frameworks: tuple[Framework, ...] = ()) -> Snapshot:
+    package = Distribution(source=SOURCE, name=name, version=version, read=OF_MODULE)
+    return with_environment(environment(distributions=(package,), frameworks=frameworks))
 
 
 def _torch_cuda(answer: str) -> Snapshot:

@@ -100,21 +100,10 @@ def read(sheet: Sheet) -> list[Planned]:
     return sheet.bounded([*found, *begun])
 
 
-def _chain(stages: list[_Stage], last: int) -> list[int]:
-    """The stages that one is built from, first to last, by their numbers."""
-    chain = [last]
-    while (base := _numbered(stages, stages[chain[-1]].image, chain[-1])) is not None:
-        chain.append(base)
-    return chain[::-1]
-
-
 def _numbered(stages: list[_Stage], name: str, before: int) -> int | None:
     """The number of the stage before another that has this name or number."""
-    return next((n for n in range(before - 1, -1, -1) if _is_stage(name, n, stages[n].name)), None)
-
-
-def _is_stage(image: str, number: int, name: str) -> bool:
-    return (bool(name) and image.lower() == name) or image == str(number)
+    earlier = reversed(list(enumerate(stages[:before])))
+    return next((n for n, stage in earlier if name == str(n) or (stage.name and stage.name == name.lower())), None)
 
 
 def _stages(sheet: Sheet) -> list[_Stage]:
@@ -218,7 +207,9 @@ def _installed(
     if last in known:
         return known[last]
     found: dict[str, Planned] = {}
-    chain = _chain(stages, last)
+    chain = [last]  # the stages that one is built from, by their numbers
+    while (base := _numbered(stages, stages[chain[0]].image, chain[0])) is not None:
+        chain.insert(0, base)
     first = stages[chain[0]]
     parts = [_of_image(sheet, first.image, first.line)]
     for number in chain:
@@ -266,15 +257,12 @@ def _of_copy(
     ``folder`` that it works in, where uv puts its environment.
     """
     brought = [each for each in there if each.image is None]
-    if any(_PACKAGES.search(path) or _holds(path, folder) for path in paths[:-1]):
+    inside = f"{folder}/" if folder not in (None, "/") else ""
+    if any(_PACKAGES.search(path) or inside.startswith(path.rstrip("/") + "/") for path in paths[:-1]):
         yield from brought
     elif any(each.name for each in brought):
         problem = "the stage that it copies from installs packages, and whether they are among the files is not known"
         yield unread(sheet, f"COPY --from={source[:80]}", line, problem)
-
-
-def _holds(path: str, folder: str | None) -> bool:
-    return folder not in (None, "/") and f"{folder}/".startswith(path.rstrip("/") + "/")
 
 
 def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:

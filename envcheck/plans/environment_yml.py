@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -108,13 +108,10 @@ def _read(sheet: Sheet, root: Any, listed: Any) -> Iterator[Planned]:
                 yield _unread(sheet, name, _NO_TEXT)
                 continue
             # Conda has pip install from a file of these lines beside its own.
-            for each in of_lines(sheet, _lines(each for each in value.value if _text(each) is not None)):
+            lines = [(_line(node), text) for node in value.value for text in (_text(node) or "").splitlines()]
+            for each in of_lines(sheet, lines):
                 yield msgspec.structs.replace(each, together=f"{sheet.file}:{_line(name)}")
             yield from (_unread(sheet, each, _NO_TEXT) for each in value.value if _text(each) is None)
-
-
-def _lines(nodes: Iterable[Any]) -> Iterator[tuple[int, str]]:
-    return ((_line(node), text) for node in nodes for text in (_text(node) or "").splitlines())
 
 
 def _unread(sheet: Sheet, node: Any, problem: str) -> Planned:

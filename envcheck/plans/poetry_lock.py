@@ -36,12 +36,19 @@ def read(sheet: Sheet) -> list[Planned]:
     asked: set[str] = {canonicalize_name(name) for name in sheet.extras}
     wanted = asked | (of_poetry(project_beside(sheet), [*groups, "dev"]) if sheet.groups else set())
     chosen: set[str] = {
-        _bare(text) for name in extras if canonicalize_name(name) in wanted for text in texts_of(extras, name)
+        canonicalize_name(text.partition(" ")[0].partition("[")[0])  # of torch (>=2.0)
+        for name in extras
+        if canonicalize_name(name) in wanted
+        for text in texts_of(extras, name)
     }
 
     def found_in(package: dict[str, Any], line: int | None) -> Iterator[Planned]:
         if _is_installed(sheet, package, wanted, asked, chosen):
-            yield _package(sheet, package, line)
+            files = [text_of(each, "file") for each in tables_of(package, "files")]
+            name, version = text_of(package, "name"), text_of(package, "version")
+            source = table_of(package, "source")
+            build = sheet.build_of(text_of(source, "url")) if source else ""
+            yield locked(sheet, name, version, line, build=build, files=files)
 
     found = sheet.bounded(item for package, line in packages for item in entry(sheet, line, found_in(package, line)))
     elsewhere = _for_some_systems([each for each, _ in packages])
@@ -57,17 +64,6 @@ def _for_some_systems(packages: list[dict[str, Any]]) -> set[str]:
         for each in (needed if isinstance(needed, list) else [needed])
         if isinstance(each, dict) and text_of(each, "markers")
     }
-
-
-def _bare(text: str) -> str:
-    """The name in an entry of an extra: ``torch (>=2.0)``."""
-    return canonicalize_name(text.partition(" ")[0].partition("[")[0])
-
-
-def _package(sheet: Sheet, package: dict[str, Any], line: int | None) -> Planned:
-    files = [text_of(each, "file") for each in tables_of(package, "files")]
-    name, version = text_of(package, "name"), text_of(package, "version")
-    return locked(sheet, name, version, line, build=_build(sheet, package), files=files)
 
 
 def _is_installed(sheet: Sheet, package: dict[str, Any], wanted: set[str], asked: set[str], chosen: set[str]) -> bool:
@@ -87,8 +83,3 @@ def _is_installed(sheet: Sheet, package: dict[str, Any], wanted: set[str], asked
         return True
     holds = [marker_of(text) for text in told]
     return any(applies(each, sheet.markers, extra) is not False for each in holds for extra in ("", *asked))
-
-
-def _build(sheet: Sheet, package: dict[str, Any]) -> str | None:
-    source = table_of(package, "source")
-    return sheet.build_of(text_of(source, "url")) if source else ""

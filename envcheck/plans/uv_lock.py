@@ -88,7 +88,10 @@ def _reached(sheet: Sheet, by_name: dict[str, list[_Entry]], roots: list[dict[st
                 name = text_of(each, "name")
                 check_name(name)
                 found = by_name.setdefault(name, [({"name": name}, None)])  # what it does not lock stays open
-                for other in _named(found, text_of(each, "version")):
+                version = text_of(each, "version")  # which it names where several are locked
+                for other, _ in found:
+                    if version and text_of(other, "version") not in ("", version):
+                        continue
                     left.append((other, "dependencies", ""))
                     left.extend(
                         (other, "optional-dependencies", canonicalize_name(more)) for more in texts_of(each, "extra")
@@ -102,11 +105,6 @@ def _listed(package: dict[str, Any], key: str, part: str) -> list[dict[str, Any]
         return tables_of(package, key)
     lists = table_of(package, key)
     return [each for name in lists if canonicalize_name(name) == part for each in tables_of(lists, name)]
-
-
-def _named(found: list[_Entry], version: str) -> Iterator[dict[str, Any]]:
-    """The entries that a dependency means: where several versions are locked, it names one."""
-    return (package for package, _ in found if not version or text_of(package, "version") in ("", version))
 
 
 def _is_for(sheet: Sheet, markers: list[str], active: Sequence[str] = ()) -> bool:

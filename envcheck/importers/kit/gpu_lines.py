@@ -40,9 +40,15 @@ def listing(lines: Iterable[str]) -> Listing[Gpu] | None:
         gpu, instance = _GPU.match(line.strip()), _MIG.match(line.strip())
         if gpu and len(gpus) < MOST_GPUS:
             last = int(gpu[1])
-            gpus.setdefault(last, _gpu(last, _KIND.sub("", gpu[2].strip()), gpu[3]))
+            name = _KIND.sub("", gpu[2].strip())
+            gpus.setdefault(last, Gpu(source=SOURCE, label=label(last), index=last, name=name, uuid=gpu[3]))
         elif instance and last is not None:
-            gpus[last] = _with_instance(gpus[last], MigInstance(source=SOURCE, uuid=instance[3], name=instance[1]))
+            mig = gpus[last].mig
+            known = mig.instances or () if mig else ()
+            new = MigInstance(source=SOURCE, uuid=instance[3], name=instance[1])
+            if len(known) < 8 and not (new.uuid and new.uuid in {other.uuid for other in known}):
+                mig = Mig(source=SOURCE, enabled=True, instances=(*known, new))
+                gpus[last] = msgspec.structs.replace(gpus[last], mig=mig)
     return by_index(gpus)
 
 
@@ -51,14 +57,3 @@ def by_index(gpus: Mapping[int, Gpu]) -> Listing[Gpu] | None:
     if not gpus:
         return None
     return Listing(items=tuple(gpus.values()), complete=sorted(gpus) == list(range(len(gpus))))
-
-
-def _gpu(index: int, name: str, uuid: str | None) -> Gpu:
-    return Gpu(source=SOURCE, label=label(index), index=index, name=name, uuid=uuid)
-
-
-def _with_instance(gpu: Gpu, instance: MigInstance) -> Gpu:
-    known = gpu.mig.instances or () if gpu.mig else ()
-    if len(known) >= 8 or (instance.uuid and instance.uuid in {other.uuid for other in known}):
-        return gpu
-    return msgspec.structs.replace(gpu, mig=Mig(source=SOURCE, enabled=True, instances=(*known, instance)))

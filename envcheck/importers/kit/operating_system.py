@@ -24,16 +24,26 @@ def from_title(title: str) -> Platform | None:
     title = re.split("[,;\uff0c\uff1b]", title.strip()[:200])[0].strip()
     machine = _MACHINE.search(title)
     named = title[: machine.start()].strip() if machine else title
-    distribution = _distribution(named)
-    os = _os(named, distribution)
-    if os is None:
+    lowered = named.lower()
+    distribution = next((row.name for row in load_matrix().distributions if lowered.startswith(row.titles)), None)
+    os: _Os
+    if distribution or re.search(r"\bLinux\b", named, re.IGNORECASE):
+        os = "linux"
+    elif _WINDOWS.match(named):
+        os = "windows"
+    elif _MACOS.match(named):
+        os = "macos"
+    else:
         return None
     version = _VERSION.search(named) if distribution else None
+    release = version[1] if version else None
+    if release and distribution == "ubuntu":  # as in VERSION_ID of os-release: its titles add a point release
+        release = ".".join(release.split(".")[:2])
     return Platform(
         source=SOURCE,
         os=os,
         distribution=distribution,
-        distribution_version=_release(version[1], distribution) if version else None,
+        distribution_version=release,
         distribution_title=named if os == "linux" and distribution else None,
         machine=machine[1].lower().replace("amd64", "x86_64") if machine else None,
     )
@@ -60,21 +70,3 @@ def from_python_platform(text: str) -> Platform | None:
         machine=found[2] if found else None,
         wsl=True if kernel and _WSL.search(kernel) else None,
     )
-
-
-def _distribution(title: str) -> str | None:
-    lowered = title.lower()
-    return next((row.name for row in load_matrix().distributions if lowered.startswith(row.titles)), None)
-
-
-def _os(title: str, distribution: str | None) -> _Os | None:
-    if distribution or re.search(r"\bLinux\b", title, re.IGNORECASE):
-        return "linux"
-    if _WINDOWS.match(title):
-        return "windows"
-    return "macos" if _MACOS.match(title) else None
-
-
-def _release(version: str, distribution: str | None) -> str:
-    """The release as in ``VERSION_ID`` of os-release: Ubuntu's titles add a point release."""
-    return ".".join(version.split(".")[:2]) if distribution == "ubuntu" else version

@@ -42,36 +42,26 @@ def telling_places(lines: Sequence[str]) -> tuple[Sequence[int], int]:
     chosen: list[int] = []
     # The words and the digits are ASCII, and one other character in a text makes each search in it ten times slower.
     lowered = "\n".join(lines[start:stop]).lower().encode("ascii", "replace").decode("ascii")
-    for place, (line, shape) in enumerate(zip(lowered.split("\n"), _shapes(lowered), strict=True), start):
+    shapes = lowered  # the lines with one mark for each number; of the whole text at once, which is faster
+    for digit in "0123456789":  # `translate` takes longer
+        shapes = shapes.replace(digit, "#")
+    while "##" in shapes:
+        shapes = shapes.replace("##", "#")
+    for place, (line, shape) in enumerate(zip(lowered.split("\n"), shapes.split("\n"), strict=True), start):
         met = alike.get(shape)
         if met is None:
             met = 0 if any(map(line.__contains__, _WORDS)) else _ALIKE
         alike[shape] = met + 1
         if met < _ALIKE and place < stop:
             chosen.append(place)
-    kept = _ends(lines, chosen)
-    return (*range(start), *kept, *range(stop, len(lines))), len(chosen) - len(kept)
-
-
-def _ends(lines: Sequence[str], chosen: list[int]) -> list[int]:
-    """The first and last of the chosen places, as many as may be read."""
-    half = _MIDDLE // 2
-    first = _within((len(lines[place]) for place in chosen), half)
+    first = _within((len(lines[place]) for place in chosen), _MIDDLE // 2)
     rest = chosen[first:]
-    last = _within((len(lines[place]) for place in reversed(rest)), half)
-    return chosen[:first] + rest[len(rest) - last :]
+    last = _within((len(lines[place]) for place in reversed(rest)), _MIDDLE // 2)
+    kept = chosen[:first] + rest[len(rest) - last :]
+    return (*range(start), *kept, *range(stop, len(lines))), len(chosen) - len(kept)
 
 
 def _within(lengths: Iterable[int], most: int) -> int:
     """How many of the first lines stay within the limits; at least one, if there is one."""
     sums = enumerate(accumulate(lengths), 1)
     return max((count for count, length in sums if count == 1 or (count <= most and length <= _LENGTH)), default=0)
-
-
-def _shapes(text: str) -> list[str]:
-    """The lines with one mark for each number; of the whole text at once, which is faster than line by line."""
-    for digit in "0123456789":  # `translate` takes longer
-        text = text.replace(digit, "#")
-    while "##" in text:
-        text = text.replace("##", "#")
-    return text.split("\n")

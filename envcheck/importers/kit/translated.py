@@ -38,15 +38,15 @@ def in_english(lines: Sequence[str]) -> dict[int, str]:
     phrases = [phrase for phrase in _phrases() if phrase.sign in text]
     if not phrases:
         return {}
-    changed = ((place, line, _reworded(line, phrases)) for place, line in enumerate(lines))
-    return {place: english for place, line, english in changed if english != line}
-
-
-def _reworded(line: str, phrases: Sequence[_Phrase]) -> str:
-    for phrase in phrases:
-        if phrase.sign in line:
-            line = _compiled(phrase.said).sub(partial(_put, english=phrase.english), line)
-    return line
+    changed: dict[int, str] = {}
+    for place, line in enumerate(lines):
+        english = line
+        for phrase in phrases:
+            if phrase.sign in english:
+                english = _compiled(phrase.said).sub(partial(_put, english=phrase.english), english)
+        if english != line:
+            changed[place] = english
+    return changed
 
 
 def _put(found: re.Match[str], english: str) -> str:
@@ -61,17 +61,13 @@ def _put(found: re.Match[str], english: str) -> str:
 @cache
 def _phrases() -> tuple[_Phrase, ...]:
     """All phrases, long ones first, since they may contain others."""
-    found = (
-        _Phrase(_sign(said), said, row.english)
+    found = [
+        _Phrase(max((part.strip(f"{_QUOTES}: ") for part in _PLACEHOLDER.split(text)[::2]), key=len), text, row.english)
         for row in load_matrix().translations
         for texts in row.said.values()
-        for said in texts
-    )
+        for text in texts
+    ]
     return tuple(sorted(dict.fromkeys(found), key=lambda phrase: len(phrase.sign), reverse=True))
-
-
-def _sign(said: str) -> str:
-    return max((part.strip(f"{_QUOTES}: ") for part in _PLACEHOLDER.split(said)[::2]), key=len)
 
 
 @cache

@@ -106,7 +106,10 @@ def bare(text: str) -> str:
     if any(map(text.__contains__, _SIGNS_BEFORE)):
         text = _BEFORE.sub("", text)
     for pattern in _BEFORE_MOST:
-        text = _without_most(pattern, text)
+        lines = sum(1 for line in text[:_SAMPLE].split("\n") if line.strip())
+        matches = sum(1 for _ in pattern.finditer(text[:_SAMPLE]))
+        if matches >= _FEWEST and matches > lines * 2 // 3:
+            text = pattern.sub("", text)
     if "`" in text:
         text = _QUOTED.sub(r"\1", text)
     if any(map(text.__contains__, "│┃║")):
@@ -180,13 +183,6 @@ def _in_box(line: re.Match[str]) -> str:
     """What stands in a box, of one of its rows or in a border."""
     row = line[0].strip()
     return row.strip(_SIDES).strip() if row[0] in _SIDES else row.strip(_BORDERS)
-
-
-def _without_most(before: re.Pattern[str], text: str) -> str:
-    """``text`` without what stands before most of its lines; as it is where that stands before few."""
-    lines = sum(1 for line in text[:_SAMPLE].split("\n") if line.strip())
-    met = sum(1 for _ in before.finditer(text[:_SAMPLE]))
-    return before.sub("", text) if met >= _FEWEST and met > lines * 2 // 3 else text
 
 
 def _printed(line: str) -> str:

@@ -68,7 +68,8 @@ _BEFORE = 40
 
 
 def read(paste: Paste) -> Snapshot:
-    found, module = _libraries(paste), _module(paste)
+    # The module counts where the text names packages, or else types of it, of one kind and branch only.
+    found, module = _libraries(paste), _only(paste, "nvidia-", _MODULE) or _only(paste, "ernel ", _TYPE)
     if module is None:
         return found
     kernel = Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, flavour=module.flavour))
@@ -89,11 +90,6 @@ class _Module(NamedTuple):
 
     flavour: Flavour
     branch: str | None
-
-
-def _module(paste: Paste) -> _Module | None:
-    """The kernel module, where the text names packages, or else types of it, of one kind and branch only."""
-    return _only(paste, "nvidia-", _MODULE) or _only(paste, "ernel ", _TYPE)
 
 
 def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> _Module | None:

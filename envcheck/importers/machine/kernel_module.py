@@ -110,18 +110,14 @@ def read(paste: Paste) -> Snapshot:
         found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=shown))))
     running = found.platform.kernel_release if found.platform else None
     built = tuple(_built(paste))
-    if not built and _is_added(paste):
-        return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, built=False)))))
-    if not built:
+    if built:
+        others = tuple(dict.fromkeys(kernel for kernel in built if kernel != running))
+        module = KernelModule(source=SOURCE, built=None if running is None else running in built, built_for=others)
+    elif any(_ADDED.search(line.strip()) for line in paste.statements if "added" in line):
+        module = KernelModule(source=SOURCE, built=False)
+    else:
         return found
-    others = tuple(dict.fromkeys(kernel for kernel in built if kernel != running))
-    module = KernelModule(source=SOURCE, built=None if running is None else running in built, built_for=others)
     return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
-
-
-def _is_added(paste: Paste) -> bool:
-    """Whether DKMS lists the module as added."""
-    return any(_ADDED.search(line.strip()) for line in paste.statements if "added" in line)
 
 
 def _asked(paste: Paste) -> KernelModule | None:
@@ -187,8 +183,14 @@ def _read_line(line: str) -> Snapshot | None:
     text = line.strip()[:_LONGEST_LINE]
     if module := _with_version(text):
         return Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))
-    if in_use := _module_in_use(text):
-        return Snapshot(kernel=_in_use(in_use))
+    if found := _LSMOD.match(text):
+        if found[1] == "nvidia":
+            return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True)))
+        nouveau = found[1] == "nouveau"
+        loaded = Kernel(source=SOURCE, nouveau_loaded=nouveau or None, nova_loaded=None if nouveau else True)
+        return Snapshot(kernel=loaded)
+    if "ouveau" in text and (found := _NOUVEAU.search(text)) and not _UNDECIDED.search(_sentence(text, found)):
+        return Snapshot(kernel=Kernel(source=SOURCE, nouveau_loaded=True))
     if found := _SECURE_BOOT.search(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found["state"].lower() in ("enabled", "on")))
     if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
@@ -210,24 +212,8 @@ def _with_version(text: str) -> KernelModule | None:
     return KernelModule(source=SOURCE, version=said["version"]) if said else None
 
 
-def _module_in_use(text: str) -> str | None:
-    """A loaded module, in a row of ``lsmod`` or a sentence."""
-    if found := _LSMOD.match(text):
-        return found[1]
-    if "ouveau" in text and (found := _NOUVEAU.search(text)) and not _UNDECIDED.search(_sentence(text, found)):
-        return "nouveau"
-    return None
-
-
 def _sentence(text: str, found: re.Match[str]) -> str:
     """The part of a sentence in which something stands."""
     begins = max(text.rfind(mark, 0, found.start()) for mark in (". ", "; ", ", "))
     ends = min((at for mark in (".", ";", ",") if (at := text.find(mark, found.end())) >= 0), default=len(text))
     return text[begins + 1 : ends + 1]
-
-
-def _in_use(module: str) -> Kernel:
-    if module == "nvidia":
-        return Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True))
-    nouveau = module == "nouveau"
-    return Kernel(source=SOURCE, nouveau_loaded=True if nouveau else None, nova_loaded=None if nouveau else True)

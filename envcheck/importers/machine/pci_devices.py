@@ -35,7 +35,14 @@ _MOST_LINES_OF_A_DEVICE = 40
 def recognise(paste: Paste) -> bool:
     if "NVIDIA Corporation" in paste.text:
         return next(_gpus(paste), None) is not None
-    return _finds_none(paste)
+    return (
+        "lspci" in paste.text
+        and any(  # the next command stands below a search for NVIDIA, which printed nothing
+            _SEARCH.match(line[:_LONGEST_LINE]) and _PROMPT.match(below[:_LONGEST_LINE])
+            for line, below in pairwise(paste.lines)
+            if "lspci" in line
+        )
+    )
 
 
 def read(paste: Paste) -> Snapshot:
@@ -43,15 +50,6 @@ def read(paste: Paste) -> Snapshot:
     drivers = {gpu.kernel_driver for gpu in found}
     kernel = Kernel(source=SOURCE, nouveau_loaded=True) if "nouveau" in drivers else None
     return Snapshot(gpus=Listing(items=found, complete=not found), kernel=kernel)
-
-
-def _finds_none(paste: Paste) -> bool:
-    """Whether the command below a search for NVIDIA on the bus is the next one: the search printed nothing."""
-    return "lspci" in paste.text and any(
-        _SEARCH.match(line[:_LONGEST_LINE]) and _PROMPT.match(below[:_LONGEST_LINE])
-        for line, below in pairwise(paste.lines)
-        if "lspci" in line
-    )
 
 
 def _gpus(paste: Paste) -> Iterator[Gpu]:
@@ -79,12 +77,7 @@ def _gpu(place: str, rest: str, driver: str | None) -> Gpu:
     return Gpu(
         source=SOURCE,
         pci_bus_id=place,
-        name=_name(named[1]) if named else None,
+        name=named[1].strip() if named and "/" not in named[1] else None,  # slashes divide models that share a chip
         pci_device_id=ids[1].lower() if ids else None,
         kernel_driver=driver,
     )
-
-
-def _name(text: str) -> str | None:
-    """The model; several that share a chip are written with slashes, and none of them is known to be here."""
-    return None if "/" in text else text.strip()

@@ -44,7 +44,8 @@ def read(paste: Paste) -> Snapshot:
         if index is None or len(gpus) >= MOST_GPUS:
             continue
         gpus.setdefault(index, _gpu(row, index))
-        release = release or _release(row)
+        number = re.fullmatch(r"[0-9]{3}(?:\.[0-9]{2,3}){1,2}", row.get("driver_version", ""))
+        release = release or (number[0] if number else None)
     driver = Driver(source=SOURCE, installed=True, release=release) if release else None
     return Snapshot(driver=driver, gpus=by_index(gpus))
 
@@ -107,15 +108,19 @@ def _is_value(field: str, value: str) -> bool:
     )
 
 
-def _release(row: dict[str, str]) -> str | None:
-    found = re.fullmatch(r"[0-9]{3}(?:\.[0-9]{2,3}){1,2}", row.get("driver_version", ""))
-    return found[0] if found else None
-
-
 def _gpu(row: dict[str, str], index: int) -> Gpu:
     place = row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
     uuid = row.get("uuid") or row.get("gpu_uuid") or ""
     capability = row.get("compute_cap", "")
+    mig, temperature = row.get("mig.mode.current"), row.get("temperature.gpu", "")
+    total, used = (whole(_with_unit(row.get(field, ""), "MiB")) for field in ("memory.total", "memory.used"))
+    draw, limit = (quantity(_with_unit(row.get(field, ""), "W")) for field in ("power.draw", "power.limit"))
+    width, most = (whole(row.get(field, "")) for field in ("pcie.link.width.current", "pcie.link.width.max"))
+    reasons = {
+        REASONS.get(found["name"]): flag(value) for field, value in row.items() if (found := _REASON.match(field))
+    }
+    active = tuple(name for name, is_active in reasons.items() if name and is_active)
+    looked = any(is_active is not None for name, is_active in reasons.items() if name)
     return Gpu(
         source=SOURCE,
         label=label(index),
@@ -125,44 +130,15 @@ def _gpu(row: dict[str, str], index: int) -> Gpu:
         name=row.get("name") or row.get("gpu_name"),
         compute_capability=capability if re.fullmatch(r"[0-9]{1,2}\.[0-9]", capability) else None,
         persistence_mode=flag(row["persistence_mode"]) if "persistence_mode" in row else None,
-        mig=_mig(row.get("mig.mode.current")),
-        memory=_memory(row),
-        power=_power(row),
-        throttle=_throttle(row),
-        temperature=_temperature(row.get("temperature.gpu")),
-        pcie=_pcie(row),
+        mig=Mig(source=SOURCE, enabled=mig == "Enabled") if mig in ("Enabled", "Disabled") else None,
+        memory=Memory(source=SOURCE, total=total, used=used) if total is not None or used is not None else None,
+        power=Power(source=SOURCE, draw=draw, limit=limit) if draw is not None or limit is not None else None,
+        throttle=Throttle(source=SOURCE, reasons=active) if looked else None,
+        temperature=Temperature(source=SOURCE, gpu=float(temperature))
+        if re.fullmatch(r"[0-9]{1,3}", temperature)
+        else None,
+        pcie=Pcie(source=SOURCE, width=width, width_max=most) if width is not None or most is not None else None,
     )
-
-
-def _mig(value: str | None) -> Mig | None:
-    return Mig(source=SOURCE, enabled=value == "Enabled") if value in ("Enabled", "Disabled") else None
-
-
-def _memory(row: dict[str, str]) -> Memory | None:
-    total, used = (whole(_with_unit(row.get(field, ""), "MiB")) for field in ("memory.total", "memory.used"))
-    return Memory(source=SOURCE, total=total, used=used) if total is not None or used is not None else None
-
-
-def _power(row: dict[str, str]) -> Power | None:
-    draw, limit = (quantity(_with_unit(row.get(field, ""), "W")) for field in ("power.draw", "power.limit"))
-    return Power(source=SOURCE, draw=draw, limit=limit) if draw is not None or limit is not None else None
-
-
-def _throttle(row: dict[str, str]) -> Throttle | None:
-    """What holds the clocks down, of the reasons that were asked for."""
-    asked = {REASONS.get(found["name"]): flag(value) for field, value in row.items() if (found := _REASON.match(field))}
-    if not any(active is not None for name, active in asked.items() if name):
-        return None
-    return Throttle(source=SOURCE, reasons=tuple(name for name, active in asked.items() if name and active))
-
-
-def _temperature(value: str | None) -> Temperature | None:
-    return Temperature(source=SOURCE, gpu=float(value)) if value and re.fullmatch(r"[0-9]{1,3}", value) else None
-
-
-def _pcie(row: dict[str, str]) -> Pcie | None:
-    width, most = (whole(row.get(field, "")) for field in ("pcie.link.width.current", "pcie.link.width.max"))
-    return Pcie(source=SOURCE, width=width, width_max=most) if width is not None or most is not None else None
 
 
 def _with_unit(value: str, unit: str) -> str:

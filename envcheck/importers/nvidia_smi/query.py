@@ -78,7 +78,12 @@ class _Builder:
         elif text == _NAMELESS:
             self._begin_gpu(min(indent, -1), "")
         elif self._open and (found := _LABEL.match(text)):
-            self._add(indent, found[1], found[2])
+            while len(self._open) > 1 and self._open[-1][0] >= indent:
+                self._open.pop()
+            parent = self._open[-1][1]  # the section that it is indented below; values have no children
+            element = self._put(parent, element_path(parent.name, found[1]), found[2])
+            if element is not parent and len(self._open) < _DEEPEST:
+                self._open.append((indent, element))
         elif head := _HEAD.match(text):
             self._put(self._root, element_path("", head[1]), head[2])
         else:
@@ -92,15 +97,6 @@ class _Builder:
         gpu = self._added(self._root, "gpu")
         gpu.attributes["id"] = bus_id
         self._open = [(indent, gpu)]
-
-    def _add(self, indent: int, label: str, value: str | None) -> None:
-        """Add a label to the section that it is indented below; values have no children."""
-        while len(self._open) > 1 and self._open[-1][0] >= indent:
-            self._open.pop()
-        parent = self._open[-1][1]
-        element = self._put(parent, element_path(parent.name, label), value)
-        if element is not parent and len(self._open) < _DEEPEST:
-            self._open.append((indent, element))
 
     def _put(self, parent: Element, path: str, value: str | None) -> Element:
         """Add a section or a value, and return the element for deeper lines.

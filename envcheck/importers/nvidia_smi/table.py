@@ -54,13 +54,10 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    return Snapshot(platform=_platform(paste.lines), driver=_driver(paste.lines), gpus=_gpus(paste.lines))
-
-
-def _platform(lines: Sequence[str]) -> Platform | None:
-    """Windows, if the table has a column for the driver model; elsewhere that column is persistence mode."""
-    windows = any(_WINDOWS_HEADER.search(line[:_LONGEST_ROW]) for line in lines)
-    return Platform(source=SOURCE, os="windows") if windows else None
+    # Only on Windows has the table a column for the driver model; elsewhere that is persistence mode.
+    windows = any(_WINDOWS_HEADER.search(line[:_LONGEST_ROW]) for line in paste.lines)
+    platform = Platform(source=SOURCE, os="windows") if windows else None
+    return Snapshot(platform=platform, driver=_driver(paste.lines), gpus=_gpus(paste.lines))
 
 
 def _driver(lines: Sequence[str]) -> Driver | None:
@@ -103,24 +100,12 @@ def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
             below = gpus[below.index] = _with_row(below, _cells(line))
         else:
             below = None
-    return by_index(_with_instances(gpus, lines))
-
-
-def _with_instances(gpus: dict[int, Gpu], lines: Sequence[str]) -> dict[int, Gpu]:
-    """The GPUs in MIG mode with the instances from the box below the table, if any."""
     numbers = _mig_box(lines)
-    if numbers is None:
-        return gpus
-    return {
-        index: msgspec.structs.replace(gpu, mig=_with_count(gpu.mig, numbers.count(index)))
-        if gpu.mig and gpu.mig.enabled
-        else gpu
-        for index, gpu in gpus.items()
-    }
-
-
-def _with_count(mig: Mig, count: int) -> Mig:
-    return msgspec.structs.replace(mig, instances=(MigInstance(source=SOURCE),) * count)
+    for index, gpu in gpus.items() if numbers is not None else ():
+        if numbers is not None and gpu.mig and gpu.mig.enabled:
+            instances = (MigInstance(source=SOURCE),) * numbers.count(index)
+            gpus[index] = msgspec.structs.replace(gpu, mig=msgspec.structs.replace(gpu.mig, instances=instances))
+    return by_index(gpus)
 
 
 def _mig_box(lines: Sequence[str]) -> list[int] | None:

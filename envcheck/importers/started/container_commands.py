@@ -55,7 +55,10 @@ _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 
 def read(paste: Paste) -> Snapshot:
-    command, service = _without_gpu(paste), _service_without_gpu(paste)
+    command, text = _without_gpu(paste), paste.text[:_LONGEST_TEXT]
+    found = _COMPOSE.search(text) if "services:" in text else None
+    # A compose file that gives no service a GPU counts, whatever other commands of the text do.
+    service = found["image"] if found and not _OF_COMPOSE.search(text) else None
     if command is None and service is None and not paste.of_compose:
         return Snapshot()
     asked = command[0].strip(_BESIDE) if command else service
@@ -81,10 +84,3 @@ def _without_gpu(paste: Paste) -> re.Match[str] | None:
         return built
     found = _RUN.search(text) or _LEFT_OUT.search(text)
     return found if found and not _ASKS.search(_LEFT_OUT.sub("", _WORKS.sub("", text))) else None
-
-
-def _service_without_gpu(paste: Paste) -> str | None:
-    """The image of a compose file that gives no service a GPU, whatever other commands of the text do."""
-    text = paste.text[:_LONGEST_TEXT]
-    found = _COMPOSE.search(text) if "services:" in text else None
-    return found["image"] if found and not _OF_COMPOSE.search(text) else None

@@ -28,14 +28,10 @@ _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 
 def read(paste: Paste) -> Snapshot:
-    asked = _without_gpu(paste)
-    return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]) if asked is not None else None)
-
-
-def _without_gpu(paste: Paste) -> str | None:
-    """The first line that tells how the job was started, where none asks for a GPU."""
+    # The first line that tells how the job was started, where none asks for a GPU.
     text = _DENIED.sub("", paste.text[:_LONGEST_TEXT])
     found = _DIRECTIVE.search(text) if "#SBATCH" in text else None
     if found is None and ("srun" in text or "salloc" in text or "sbatch" in text):
         found = _COMMAND.search(text)
-    return found[0].strip("$#>` ") if found and not _ASKS.search(text) else None
+    asked = found[0].strip("$#>` ") if found and not _ASKS.search(text) else None
+    return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]) if asked is not None else None)

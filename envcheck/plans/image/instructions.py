@@ -97,7 +97,7 @@ def _instruction(sheet: Sheet, start: int, text: str, lines: Iterator[tuple[int,
     documents = list[str]()
     if inner in _WITH_HEREDOCS and "<<" in rest and _listed(rest) is None:
         for each in [heredoc for part in _WORD.findall(rest) if (heredoc := _HEREDOC.fullmatch(part))]:
-            body, last = _document(sheet, start, lines, _bare(each["end"]), chomp=bool(each["chomp"]))
+            body, last = _document(sheet, start, lines, re.sub(r"[\"'\\]", "", each["end"]), chomp=bool(each["chomp"]))
             documents.append(body)
             rest += f"\n{body}{last}"
             _check_size(sheet, start, len(rest))
@@ -115,10 +115,6 @@ def _document(sheet: Sheet, start: int, lines: Iterator[tuple[int, str]], end: s
         _check_size(sheet, start, length)
         body.append(f"{line}\n")
     raise sheet.error(start, "no line ends the here-document that begins here")
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[\"'\\]", "", name)
 
 
 def _check_length(sheet: Sheet, number: int, line: str) -> None:

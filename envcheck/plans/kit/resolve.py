@@ -20,11 +20,16 @@ def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str
     """The items, the open ones within the bounds that the requirements of the pinned ones set on them."""
     found, asked = list(items), dict[str, dict[str, str]]()
     for _ in range(_MOST_ROUNDS):
-        left = [place for place, item in enumerate(found) if _is_open(item)]
-        pinned = [item for item in found if left and item.version is not None and _is_from_an_index(item)]
+        of_index = [(place, item) for place, item in enumerate(found) if _is_from_an_index(item)]
+        left = [place for place, item in of_index if item.version is item.problem is item.image is None]
+        pinned = [item for _, item in of_index if left and item.version is not None]
         if not left or all(item.name in asked for item in pinned):
             break
-        asked |= {item.name: _required(item, matrix, markers) for item in pinned if item.name not in asked}
+        asked |= {
+            item.name: declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)
+            for item in pinned
+            if item.name not in asked
+        }
         for place in left:
             found[place] = _within(found[place], asked)
     return found
@@ -33,10 +38,6 @@ def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str
 def _is_from_an_index(item: Planned) -> bool:
     """Whether pip chooses it, or finds it in the image: channels of conda have requirements of their own."""
     return bool(item.name) and item.conda is None and item.refused is None
-
-
-def _is_open(item: Planned) -> bool:
-    return item.version is None and item.problem is None and item.image is None and _is_from_an_index(item)
 
 
 def _within(item: Planned, asked: Mapping[str, Mapping[str, str]]) -> Planned:
@@ -55,7 +56,3 @@ def _within(item: Planned, asked: Mapping[str, Mapping[str, str]]) -> Planned:
             return msgspec.structs.replace(item, problem=why)
         item = msgspec.structs.replace(item, bounds=str(both), version=version)
     return item
-
-
-def _required(item: Planned, matrix: Matrix, markers: Mapping[str, str]) -> dict[str, str]:
-    return declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)

@@ -82,9 +82,18 @@ def _joined(asked: Sequence[Planned]) -> Planned:
 
 def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matrix) -> Environment:
     """The environment that would come to be: exact releases as distributions, PyTorch with what its build implies."""
-    known = [each for each in items if each.version is not None and _is_distribution(each, matrix)]
-    python = next((_python(each) for each in items if each.name == "python"), None)
-    torch = next((each for each in known if _is_torch(each, matrix)), None)
+    known = [
+        each
+        for each in items
+        if each.version is not None
+        # Of what an image holds, only frameworks are packages of Python.
+        and (is_framework(matrix, each.name) if each.image else not (each.brings or each.name in _NO_DISTRIBUTIONS))
+    ]
+    interpreter = next((each for each in items if each.name == "python"), None)
+    family = _PYTHON.fullmatch(interpreter.bounds) if interpreter else None  # conda's python=3.10 is any 3.10
+    python = (interpreter.version if interpreter else None) or (family[1] if family else None)
+    of_conda = [each for each in known if each.conda is not None and matrix.has_trait(each.name, "distributes-torch")]
+    torch = next((each for each in known if each.name == "torch" or each in of_conda), None)
     framework = _torch(torch, items, matrix) if torch else None
     others = (_of_channel(each, items, matrix) for each in known if each is not torch)
     unsure = framework is not None and torch is not None and torch.build is None
@@ -102,19 +111,6 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
     )
 
 
-def _is_distribution(item: Planned, matrix: Matrix) -> bool:
-    """Whether it is a package of Python; of what an image holds, only frameworks are."""
-    if item.image is None:
-        return item.brings is None and item.name not in _NO_DISTRIBUTIONS
-    return is_framework(matrix, item.name)
-
-
-def _python(item: Planned) -> str | None:
-    """The Python, or its minor release: conda's ``python=3.10`` is any 3.10."""
-    family = _PYTHON.fullmatch(item.bounds)
-    return item.version or (family[1] if family else None)
-
-
 def _distribution(item: Planned) -> Distribution:
     return Distribution(
         source=item.source,
@@ -123,10 +119,6 @@ def _distribution(item: Planned) -> Distribution:
         build=item.conda or None,
         channel="pip" if item.conda is None else "conda",
     )
-
-
-def _is_torch(item: Planned, matrix: Matrix) -> bool:
-    return item.name == "torch" or (item.conda is not None and matrix.has_trait(item.name, "distributes-torch"))
 
 
 def _with_tag(item: Planned) -> str:

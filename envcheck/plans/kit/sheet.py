@@ -70,7 +70,8 @@ class Sheet:
     groups: bool = True
     """Whether the groups count that uv, Poetry and PDM install unasked; pip installs none."""
     root: str = ""
-    """Real path of the folder that included files must lie in."""
+    """Real path of the folder that included files must lie in: the working directory where the plan lies below it, else
+    the plan's own."""
     others: frozenset[str] = frozenset()
     """Names of the files that are plans themselves: what includes one that it cannot find has it read already."""
 
@@ -82,7 +83,9 @@ class Sheet:
         extras = tuple(name.strip() for name in found["extras"].split(",")) if found else ()
         text, real = _text(place, place), os.path.realpath(place)
         names = frozenset(Path(each.partition("[")[0]).name for each in others)
-        return cls(place, text, matrix, markers, (real,), extras=extras, root=_root(place), others=names)
+        working, own = os.path.realpath(os.curdir), os.path.realpath(Path(place).parent)
+        root = working if Path(own).is_relative_to(working) else own
+        return cls(place, text, matrix, markers, (real,), extras=extras, root=root, others=names)
 
     def has_beside(self, path: str) -> bool:
         """Whether ``beside`` finds a file at this relative path."""
@@ -158,12 +161,6 @@ class Sheet:
             if found:
                 return None if row.jetsons else found.groupdict().get("build") or ""
         return None
-
-
-def _root(place: str) -> str:
-    """The working directory where a plan lies below it, else the plan's own folder."""
-    working, own = os.path.realpath(os.curdir), os.path.realpath(Path(place).parent)
-    return working if Path(own).is_relative_to(working) else own
 
 
 def _text(path: str, where: str) -> str:

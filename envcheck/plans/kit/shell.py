@@ -130,7 +130,7 @@ def _lines(text: str) -> list[_Line]:
             lines[-1].kept |= _PIPE.search(found[0]) is not None
             lines.append(_Line())
             for begun, owner in waiting if "\n" in found[0] else ():
-                body, place = _body(text, place, _bare(begun["end"]), chomp=bool(begun["chomp"]))
+                body, place = _body(text, place, re.sub(r"[\"'\\]", "", begun["end"]), chomp=bool(begun["chomp"]))
                 owner.documents.append(body)
             waiting = [] if "\n" in found[0] else waiting
     _add(lines[-1], word, led)
@@ -147,10 +147,6 @@ def _add(line: _Line, word: str | None, redirection: str) -> None:
         line.kept |= word not in _NOWHERE
     else:
         line.words.append(word)
-
-
-def _bare(text: str) -> str:
-    return re.sub(r"[\"'\\]", "", text)
 
 
 def _piece(found: re.Match[str], line: _Line, text: str) -> tuple[str, int]:

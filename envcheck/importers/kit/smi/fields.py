@@ -146,7 +146,11 @@ class Fields:
             self._met.add(field)
             if is_refusal(text):
                 self._refused.add(field)
-            self._note_error(path, text)
+            if error := error_in(text):
+                code, name = error
+                shown = " ".join(text.split())[:100]
+                result = ApiResult(source=SOURCE, call=f"nvidia-smi {path}", code=code, name=name, text=shown)
+                self.errors.setdefault(name, result)
             found = decode(text)
             if found is not None:
                 self._read.add(field)
@@ -172,18 +176,6 @@ class Fields:
         }
         single = {field for field in refused if field.partition(".")[0] not in whole_records}
         return tuple(sorted(single | whole_records))
-
-    def _note_error(self, path: str, text: str) -> None:
-        error = error_in(text)
-        if error:
-            code, name = error
-            result = ApiResult(source=SOURCE, call=f"nvidia-smi {path}", code=code, name=name, text=word_of(text))
-            self.errors.setdefault(name, result)
-
-
-def word_of(text: str) -> str:
-    """The text of an error, made printable."""
-    return " ".join(text.split())[:100]
 
 
 def among(names: dict[str, str]) -> Callable[[str], str | None]:

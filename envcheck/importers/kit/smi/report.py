@@ -64,10 +64,6 @@ def read(element: Element) -> Gpu:
         fabric=records.fabric(fields),
         processes=records.processes(fields),
     )
-    return _finished(gpu, fields)
-
-
-def _finished(gpu: Gpu, fields: Fields) -> Gpu:
     return msgspec.structs.replace(gpu, errors=tuple(fields.errors.values()), not_supported=fields.not_supported())
 
 
