@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from envcheck.importers.kit.named_gpus import models
+from envcheck.importers.prose.gpu_names import models
 from tests.every import every
 
 

@@ -8,7 +8,7 @@ import re
 
 from envcheck.compat.load import load_matrix
 from envcheck.importers import read_text
-from envcheck.importers.kit.spoken import said_in
+from envcheck.importers.prose.mentions import said_in
 from envcheck.snapshot import Driver, Listing
 from tests.every import every
 

@@ -13,10 +13,9 @@ from envcheck.compat.error_lines import named_by
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import TranslationRow
 from envcheck.importers import read_text
-from envcheck.importers.error_lines import is_error
-from envcheck.importers.kit.paste import LINE_LIMIT, Paste, printable
-from envcheck.importers.kit.telling import WHOLE
-from envcheck.importers.kit.translated import in_english
+from envcheck.importers.formats.error_lines import is_error
+from envcheck.importers.paste import LINE_LIMIT, WHOLE, Paste, printable
+from envcheck.importers.prose.languages import in_english
 from envcheck.rules.engine.cause import primary
 from tests.every import every
 from tests.importers.test_hostile_text import PROCESSOR_TIME

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.accuracy import judge
 from envcheck.importers import read_text
-from envcheck.importers.kit.paste import Paste
+from envcheck.importers.paste import Paste
 from envcheck.rules.engine.cause import primary
 from tests.every import every
 from tests.importers.layouts import CASES, LAYOUTS

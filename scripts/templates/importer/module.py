@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 
-from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, each_line
+from envcheck.importers.importer import Rank, each_line, importer
+from envcheck.importers.paste import SOURCE, Paste
 from envcheck.snapshot import Driver, Snapshot
-
-NAME = "example-thing"
-RANK = Rank.OUTPUT
 
 _LINE = re.compile(r"example-thing: driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2})")
 
 
+@importer("example-thing", Rank.OUTPUT)
 def read(paste: Paste) -> Snapshot:
     return each_line(paste, _read_line)
 
