@@ -13,11 +13,11 @@ from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of, seen_alone, wanted
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
-from envcheck.collect.job import Ended, Group
+from envcheck.collect.job import Ended, ProbeGroup
 from envcheck.collect.loop import Loop
 from envcheck.collect.trial_plan import temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot import Snapshot
 
 _QUICK_SECONDS = 45.0
 """Allowed to a probe that measures the main figures only: that takes seconds, and one that hangs shows the earlier."""
@@ -57,14 +57,13 @@ def run_bench(
     planned = [*(on_chip * len(chosen.gpus)), *links]
     on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
     with _own_folder(loop) as place:
-        groups = [
-            Group(
-                on_chip, _launch(launch, {**asked, "gpu": gpu.uuid}, place, _alone(gpu, gathered)), About(gpu=gpu.uuid)
-            )
-            for gpu in chosen.gpus
-            if on_chip
-        ]
-        in_turn = [Group((spec,), _launch(launch, asked, place)) for spec in links]
+        groups: list[ProbeGroup] = []
+        for gpu in chosen.gpus if on_chip else ():
+            name = seen_alone(gpu, gathered)  # CUDA need not start the other GPUs for that child
+            shown = {} if name is None else {"CUDA_VISIBLE_DEVICES": name}
+            child = _launch(launch, {**asked, "gpu": gpu.uuid}, {**place, **shown})
+            groups.append(ProbeGroup(on_chip, child, About(gpu=gpu.uuid)))
+        in_turn = [ProbeGroup((spec,), _launch(launch, asked, place)) for spec in links]
         if in_turn:
             loop.run_then(groups, in_turn)
         else:
@@ -74,7 +73,7 @@ def run_bench(
             finished(Ended(spec, row(spec, Verdict("absent", f"measured with --{spec.asked or 'full'}"))))
     inside = [spec for spec in inside if wanted(spec, wish)]
     if inside:
-        from envcheck.collect.bench_inside import run_inside  # noqa: PLC0415  few measure, and checks start faster
+        from envcheck.collect.trials import run_inside  # noqa: PLC0415  few measure, and checks start faster
 
         asked_inside = {**launch.request, "bench": asked}
         run_inside(inside, chosen, loop, request=asked_inside, gathered=gathered, finished=finished, on_event=on_event)
@@ -94,17 +93,9 @@ def _own_folder(loop: Loop) -> Iterator[dict[str, str]]:
         yield place
 
 
-def _launch(
-    launch: Launch, asked: dict[str, Any], place: Mapping[str, str], more: Mapping[str, str] | None = None
-) -> Launch:
-    variables = {**os.environ, **CHILD_VARIABLES, **place, **(more or {})}
+def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str]) -> Launch:
+    variables = {**os.environ, **CHILD_VARIABLES, **more}
     return msgspec.structs.replace(launch, request={**launch.request, "bench": asked}, variables=variables)
-
-
-def _alone(gpu: Gpu, gathered: Snapshot) -> dict[str, str]:
-    """Let CUDA show this GPU alone: it need not start the others for that child."""
-    name = seen_alone(gpu, gathered)
-    return {} if name is None else {"CUDA_VISIBLE_DEVICES": name}
 
 
 def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:

@@ -119,7 +119,11 @@ def _contradiction(header: dict[str, Any], spec: ProbeSpec, within: str) -> str 
 
 
 def _literal(text: str) -> dict[str, Any]:
-    for node in _statements(text):
+    usual, statements = _HEADER.search(text), list[ast.stmt]()
+    with suppress(SyntaxError):
+        statements = ast.parse(usual[0]).body if usual else []
+    # To parse the whole file takes many times as long.
+    for node in statements or ast.parse(text).body:
         match node:
             case ast.Assign(targets=[ast.Name(id="PROBE")], value=ast.Dict() as value):
                 try:
@@ -131,14 +135,3 @@ def _literal(text: str) -> dict[str, Any]:
                     raise ValueError(f"the key {wrong!r} is not text")
                 return header
     raise ValueError("there is no assignment of a dict display to PROBE")
-
-
-def _statements(text: str) -> list[ast.stmt]:
-    """The statements of the header alone if it has the usual form, else of the whole file, which takes many times as
-    long.
-    """
-    usual = _HEADER.search(text)
-    if usual:
-        with suppress(SyntaxError):
-            return ast.parse(usual[0]).body
-    return ast.parse(text).body

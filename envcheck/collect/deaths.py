@@ -8,9 +8,6 @@ from typing import Literal
 
 from envcheck.text.clean import clean_block, one_line
 
-# How a child ended that did not report that it was done.
-
-
 DeathStatus = Literal["failed", "crashed"]
 Death = Literal["own", "outside"]
 
@@ -65,9 +62,6 @@ def signal_name(number: int) -> str:
 def doing(words: str, progress: str) -> str:
     """``words`` with the last progress that the probe reported."""
     return f"{words} while {progress}" if progress else words
-
-
-# What a child printed: its tail, and the lines that name a problem.
 
 
 class Noise:

@@ -9,8 +9,8 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.errors import UsageError
 from envcheck.plans import read_plans
-from envcheck.plans.environment_yml import of_conda
-from envcheck.plans.kit.sheet import Sheet
+from envcheck.plans.readers.environment_yml import of_conda
+from envcheck.plans.sheet import Sheet
 from tests.plans.reading import judge, packages, plan
 
 PROJECT = """[project]

@@ -2,6 +2,7 @@
 
 Extras and dependency groups count where ``FILE[NAME]`` names them, and the groups that the project's tool installs
 unasked.
+
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ from typing import Any
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envcheck.plans.kit.groups import Lists
-from envcheck.plans.kit.index import Index
-from envcheck.plans.kit.requirement import applies, entry, marker_of, open_part, planned, unread
-from envcheck.plans.kit.sheet import Sheet, UnreadError
-from envcheck.plans.kit.tables import table_at, table_of, tables_of, text_of, texts_of
+from envcheck.plans.groups import Lists
+from envcheck.plans.requirement import PackageIndexes, applies, entry, marker_of, open_part, planned, unread
+from envcheck.plans.sheet import Sheet, UnreadError, table_at, table_of, tables_of, text_of, texts_of
 from envcheck.snapshot import Planned
 from envcheck.text.toml_lines import Path, line_of, lines_of
 
@@ -63,7 +62,7 @@ def read(sheet: Sheet) -> list[Planned]:
 class _Origin:
     """Where uv takes packages from."""
 
-    index: Index
+    index: PackageIndexes
     sources: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """By package: its entries in ``tool.uv.sources``."""
     addresses: dict[str, str] = field(default_factory=dict)
@@ -106,7 +105,7 @@ def _as_uv_decides(sheet: Sheet, uv: dict[str, Any], asked: list[Planned], lines
 
 
 def _uv(table: dict[str, Any]) -> _Origin:
-    index = Index(main=text_of(table, "index-url") or None, links=bool(texts_of(table, "find-links")))
+    index = PackageIndexes(main=text_of(table, "index-url") or None, links=bool(texts_of(table, "find-links")))
     index.extra = tuple(texts_of(table, "extra-index-url"))
     addresses = {}
     for each in tables_of(table, "index"):
@@ -186,11 +185,11 @@ def _poetry_entry(
         yield unread(sheet, name[:80], line, problem, name=canonicalize_name(name))
         return
     named = text_of(table, "source")
-    index = Index("unknown:" if named and named.lower() != "pypi" else None)
+    index = PackageIndexes("unknown:" if named and named.lower() != "pypi" else None)
     for each in tables_of(poetry, "source"):
         priority = text_of(each, "priority") or "primary"
         if named and text_of(each, "name") == named:
-            index = Index(main=text_of(each, "url"))
+            index = PackageIndexes(main=text_of(each, "url"))
             break
         if not named and priority in ("primary", "default"):
             index = replace(index, main=text_of(each, "url") or index.main)

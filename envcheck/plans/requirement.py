@@ -1,19 +1,20 @@
-"""One requirement (PEP 508) as what it would install."""
+"""One requirement (PEP 508), or a wheel by its name, as what it would install, and where an installer looks for it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from envcheck.compat.question.package_needs import marker_names
-from envcheck.plans.kit.sheet import Sheet, UnreadError
-from envcheck.plans.kit.wheels import refusal
+from envcheck.plans.sheet import Sheet, UnreadError
 from envcheck.snapshot import Planned
 
 LONGEST = 2000
@@ -141,3 +142,86 @@ def applies(marker: Marker, markers: Mapping[str, str], extra: str = "") -> bool
         return marker.evaluate({"extra": extra, **markers})
     except ValueError:  # a version of more digits than Python reads
         return None
+
+
+_SYSTEMS = {"linux": ("manylinux", "linux", "musllinux"), "win32": ("win",), "darwin": ("macosx",)}
+_MACHINES = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
+
+
+def refusal(sheet: Sheet, files: Iterable[str]) -> str | None:
+    """Why none of these files can be installed; None where one can, or where that is not known.
+
+    ``files`` are names or addresses. A source archive can be built anywhere.
+    """
+    found: list[frozenset[Tag]] = []
+    for file in files:
+        name = file.partition("?")[0].partition("#")[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
+        if not name.endswith(".whl"):
+            return None
+        try:
+            found.append(parse_wheel_filename(name)[3])
+        except InvalidWheelFilename:
+            return None
+    if not found or any(_serves(tag, sheet.markers) for tags in found for tag in tags):
+        return None
+    known = (sheet.markers.get(key, "") for key in ("sys_platform", "platform_machine"))
+    python = f", Python {sheet.markers['python_version']}" if "python_version" in sheet.markers else ""
+    what = "the wheel that it names is" if len(found) == 1 else f"its {len(found)} wheels are"
+    return f"{what} for another system or Python than {' '.join(filter(None, known))}{python}"
+
+
+def _serves(tag: Tag, markers: Mapping[str, str]) -> bool:
+    """Whether a wheel of this tag can be installed, as far as the machine is known."""
+    system, machine = markers.get("sys_platform"), markers.get("platform_machine")
+    if tag.platform != "any":
+        if system in _SYSTEMS and not tag.platform.startswith(_SYSTEMS[system]):
+            return False
+        universal = tag.platform.endswith("universal2")
+        if machine in _MACHINES and not universal and not tag.platform.endswith(_MACHINES[machine]):
+            return False
+    python = markers.get("python_version", "").replace(".", "")
+    if not python or not tag.interpreter.startswith("cp"):
+        return True
+    own = tag.interpreter.removeprefix("cp")
+    if tag.abi == "abi3" and re.fullmatch("[0-9]{1,9}", own):
+        return int(own[1:] or 0) <= int(python[1:])
+    return own == python
+
+
+@dataclass
+class PackageIndexes:
+    """Where an installer looks; an extra index may have a newer build of the same release, which pip prefers."""
+
+    main: str | None = None
+    extra: tuple[str, ...] = ()
+    links: bool = False
+    none: bool = False
+    """Only files that it is given count."""
+
+    def take(self, meaning: str, value: str) -> bool:
+        """Note an option that says where to look; False for any other."""
+        if meaning == "index":
+            self.main = value
+        elif meaning == "extra":
+            self.extra = (*self.extra, *value.split())
+        elif meaning == "backend":
+            self.extra = (*self.extra, f"https://download.pytorch.org/whl/{value}")
+        elif meaning == "links":
+            self.links = True
+        elif meaning == "none":
+            self.none = True
+        else:
+            return False
+        return True
+
+    def build(self, sheet: Sheet) -> str | None:
+        """Local tag of PyTorch's builds there, empty for PyPI's own; None: not known."""
+        if self.none:
+            return None
+        builds = [sheet.build_of(each) for each in (self.main, *self.extra)]
+        if self.links:
+            builds.append(None)
+        tags = {each for each in builds if each}
+        if len(tags) > 1 or (None in builds and not tags):
+            return None
+        return tags.pop() if tags else ""

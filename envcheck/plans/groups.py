@@ -10,8 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envcheck.errors import UsageError
-from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.kit.tables import table_at, table_of, text_of, texts_of
+from envcheck.plans.sheet import Sheet, table_at, table_of, text_of, texts_of
 from envcheck.text.toml_lines import Path
 
 _PROJECT = "pyproject.toml"

@@ -1,6 +1,7 @@
 """Pipfile.lock: the packages of the category ``default``, as pipenv sync installs them.
 
 Further categories count where ``Pipfile.lock[develop]`` names them.
+
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from envcheck.plans.kit.requirement import check_name, entry, of_wheel, planned, unread
-from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.kit.tables import table_of, tables_of, text_of, texts_of
+from envcheck.plans.requirement import check_name, entry, of_wheel, planned, unread
+from envcheck.plans.sheet import Sheet, table_of, tables_of, text_of, texts_of
 from envcheck.snapshot import Planned
 
 NAME = "Pipfile.lock"

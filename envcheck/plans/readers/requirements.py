@@ -15,9 +15,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envcheck.errors import UsageError
-from envcheck.plans.kit.index import Index
-from envcheck.plans.kit.requirement import LONGEST, entry, of_wheel, open_part, planned, unread
-from envcheck.plans.kit.sheet import Sheet, UnreadError
+from envcheck.plans.requirement import LONGEST, PackageIndexes, entry, of_wheel, open_part, planned, unread
+from envcheck.plans.sheet import Sheet, UnreadError
 from envcheck.snapshot import Planned
 
 NAME = "requirements"
@@ -125,7 +124,7 @@ def read(sheet: Sheet) -> list[Planned]:
 
 def of_lines(sheet: Sheet, lines: Iterable[tuple[int, str]]) -> Iterator[Planned]:
     """What a requirements file of these lines, each with its number, would install."""
-    return _of_file(_File(sheet, lines), Index())
+    return _of_file(_File(sheet, lines), PackageIndexes())
 
 
 class _File(NamedTuple):
@@ -140,7 +139,7 @@ def _numbered(sheet: Sheet) -> Iterator[tuple[int, str]]:
     return enumerate(sheet.text.splitlines(), start=1)  # as pip divides it: also at form feeds
 
 
-def _of_file(file: _File, index: Index) -> Iterator[Planned]:
+def _of_file(file: _File, index: PackageIndexes) -> Iterator[Planned]:
     """What a file installs; pip reads the index options of all files that it includes before it resolves."""
     for part, number, found in file.sheet.bounded(_lines(file, index)):
         items = part.sheet.bounded(entry(part.sheet, number, found))
@@ -148,7 +147,7 @@ def _of_file(file: _File, index: Index) -> Iterator[Planned]:
         yield from (each for each in items if not part.constrains or not each.name)
 
 
-def _lines(file: _File, index: Index) -> Iterator[tuple[_File, int, Iterator[Planned]]]:
+def _lines(file: _File, index: PackageIndexes) -> Iterator[tuple[_File, int, Iterator[Planned]]]:
     """What each line of a file installs, and of those that it includes."""
     sheet = file.sheet
     for number, text in _logical(file.lines):
@@ -213,7 +212,7 @@ def _parsed(text: str) -> tuple[str, list[tuple[str, str]]]:
     return asked, [each for each in options if each[0]]
 
 
-def _requirement(sheet: Sheet, text: str, number: int, index: Index) -> Iterator[Planned]:
+def _requirement(sheet: Sheet, text: str, number: int, index: PackageIndexes) -> Iterator[Planned]:
     if _A_FILE.match(text):
         yield from _of_place(sheet, text.partition(" ;")[0].strip(), number, _beside(sheet))
         return
@@ -238,7 +237,7 @@ def _by_variable(sheet: Sheet, text: str, line: int) -> Planned:
 
 
 def of_arguments(
-    sheet: Sheet, words: list[str], line: int, index: Index | None = None, find: Find | None = None
+    sheet: Sheet, words: list[str], line: int, index: PackageIndexes | None = None, find: Find | None = None
 ) -> Iterator[Planned]:
     """What ``pip install WORDS`` would install; ``index`` is where variables have it look.
 
@@ -247,11 +246,11 @@ def of_arguments(
     """
     together = None if _ALONE & set(words) else f"{sheet.file}:{line}"
     isolated = not any(word.startswith(SHARES_BUILDS) for word in words)
-    for each in _of_words(sheet, words, line, index or Index(), find or _beside(sheet)):
+    for each in _of_words(sheet, words, line, index or PackageIndexes(), find or _beside(sheet)):
         yield msgspec.structs.replace(each, together=together, isolated=isolated)
 
 
-def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Find) -> Iterator[Planned]:
+def _of_words(sheet: Sheet, words: list[str], line: int, index: PackageIndexes, find: Find) -> Iterator[Planned]:
     asked, options = sorted_words(words)
     upgrades = not _UPGRADES.isdisjoint(words)
     extras = tuple(given for meaning, given in options if meaning == _EXTRA)
@@ -296,7 +295,7 @@ def sorted_words(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _included(
-    sheet: Sheet, meaning: str, path: str, line: int, index: Index, find: Find, extras: tuple[str, ...]
+    sheet: Sheet, meaning: str, path: str, line: int, index: PackageIndexes, find: Find, extras: tuple[str, ...]
 ) -> Iterator[Planned]:
     place = find(path)
     if place is None:
@@ -328,7 +327,7 @@ def _of_place(sheet: Sheet, text: str, line: int, find: Find) -> Iterator[Planne
 
 def _of_project(sheet: Sheet, place: str, line: int, extras: tuple[str, ...]) -> Iterator[Planned]:
     """What the project of a pyproject.toml requires."""
-    from envcheck.plans import pyproject  # noqa: PLC0415 - it follows the requirements files that it names
+    from envcheck.plans.readers import pyproject  # noqa: PLC0415 - it follows the requirements files that it names
 
     wanted = tuple(filter(None, map(str.strip, extras)))
     try:

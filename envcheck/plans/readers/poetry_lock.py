@@ -2,6 +2,7 @@
 
 Extras and optional groups count where ``poetry.lock[NAME]`` names them. The pyproject.toml beside it says which groups
 are optional.
+
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from envcheck.plans.kit.groups import of_poetry, project_beside
-from envcheck.plans.kit.requirement import applies, entry, marker_of
-from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.kit.tables import entries, table_of, tables_of, text_of, texts_of
-from envcheck.plans.uv_lock import locked
+from envcheck.plans.groups import of_poetry, project_beside
+from envcheck.plans.readers.uv_lock import locked
+from envcheck.plans.requirement import applies, entry, marker_of
+from envcheck.plans.sheet import Sheet, entries, table_of, tables_of, text_of, texts_of
 from envcheck.snapshot import Planned
 
 NAME = "poetry.lock"

@@ -11,14 +11,13 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from envcheck.compat.question.package_needs import marker_names
-from envcheck.plans.kit.requirement import item, of_wheel
-from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.kit.tables import entries
-from envcheck.plans.kit.wheels import refusal
+from envcheck.plans.requirement import item, of_wheel, refusal
+from envcheck.plans.sheet import Sheet, entries
 from envcheck.snapshot import Planned
 
 if TYPE_CHECKING:
     from packaging.pylock import Package
+
 
 NAME = "pylock.toml"
 

@@ -3,6 +3,7 @@
 Only the stages count that the last one is built from, or copies Python packages from. A shell is not interpreted: of
 each command the words count, and one that contains a variable without a value stays open. So does every line that names
 a program which installs packages, in a way that is not read.
+
 """
 
 from __future__ import annotations
@@ -21,14 +22,12 @@ from packaging.specifiers import SpecifierSet
 from envcheck.compat.images import image_of
 from envcheck.compat.question.declared import declared
 from envcheck.errors import UsageError
-from envcheck.plans.image.commands import installed
-from envcheck.plans.image.installers import installs
-from envcheck.plans.image.instructions import Instruction, instructions
-from envcheck.plans.image.layout import Layout
-from envcheck.plans.kit.requirement import item, unread
-from envcheck.plans.kit.settle import later
-from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.kit.shell import Command, commands, filled, of_words
+from envcheck.plans.image.commands import installed, installs
+from envcheck.plans.image.instructions import Instruction, Layout, instructions
+from envcheck.plans.requirement import item, unread
+from envcheck.plans.settle import later
+from envcheck.plans.sheet import Sheet
+from envcheck.plans.shell import Command, commands, filled, of_words
 from envcheck.snapshot import Planned
 
 NAME = "Dockerfile"

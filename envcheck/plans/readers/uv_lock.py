@@ -2,6 +2,7 @@
 
 Extras and further groups of the project count where ``uv.lock[NAME]`` names them. The pyproject.toml beside it says
 which groups are installed by default.
+
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from envcheck.plans.kit.groups import of_uv, project_beside
-from envcheck.plans.kit.requirement import applies, check_name, entry, item, marker_of
-from envcheck.plans.kit.sheet import Sheet, UnreadError
-from envcheck.plans.kit.tables import entries, table_of, tables_of, text_of, texts_of
-from envcheck.plans.kit.wheels import refusal
+from envcheck.plans.groups import of_uv, project_beside
+from envcheck.plans.requirement import applies, check_name, entry, item, marker_of, refusal
+from envcheck.plans.sheet import Sheet, UnreadError, entries, table_of, tables_of, text_of, texts_of
 from envcheck.snapshot import Planned
 
 NAME = "uv.lock"

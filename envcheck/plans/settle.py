@@ -1,9 +1,11 @@
-"""From the lines of plans to one environment: what is asked twice is joined, and PyTorch brings what it implies."""
+"""From the lines of plans to one environment: what is asked twice is joined, what a plan leaves open is narrowed by
+what its pinned packages require, as every installer does, and PyTorch brings what it implies.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -11,10 +13,11 @@ from packaging.version import Version
 
 from envcheck.compat.images import is_framework
 from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.declared import declared
 from envcheck.compat.relations.torch import build_of, torch_row
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import CondaBuildRow
-from envcheck.plans.kit.requirement import exact
+from envcheck.plans.requirement import exact
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
 from envcheck.versions import CondaBuild, CudaVersion
 
@@ -201,3 +204,49 @@ def newest_first(versions: Iterable[str]) -> list[str]:
         except ValueError:
             continue
     return [str(each) for each in sorted(found, reverse=True)]
+
+
+_MOST_ROUNDS = 8
+"""A release that is decided may decide another one: vLLM pins PyTorch, which pins Triton."""
+
+
+def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
+    """The items, the open ones within the bounds that the requirements of the pinned ones set on them."""
+    found, asked = list(items), dict[str, dict[str, str]]()
+    for _ in range(_MOST_ROUNDS):
+        of_index = [(place, item) for place, item in enumerate(found) if _is_from_an_index(item)]
+        left = [place for place, item in of_index if item.version is item.problem is item.image is None]
+        pinned = [item for _, item in of_index if left and item.version is not None]
+        if not left or all(item.name in asked for item in pinned):
+            break
+        asked |= {
+            item.name: declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)
+            for item in pinned
+            if item.name not in asked
+        }
+        for place in left:
+            found[place] = _within(found[place], asked)
+    return found
+
+
+def _is_from_an_index(item: Planned) -> bool:
+    """Whether pip chooses it, or finds it in the image: channels of conda have requirements of their own."""
+    return bool(item.name) and item.conda is None and item.refused is None
+
+
+def _within(item: Planned, asked: Mapping[str, Mapping[str, str]]) -> Planned:
+    """The item within what is required of it; where nothing is left, with the requirement that contradicts the plan."""
+    for owner, required in asked.items():
+        bounds = required.get(item.name)
+        if not bounds or bounds in item.bounds.split(","):
+            continue
+        try:
+            both = SpecifierSet(",".join(filter(None, (item.bounds, bounds))))
+        except InvalidSpecifier:
+            continue
+        version, pin = exact(both), exact(SpecifierSet(bounds))
+        if pin is not None and version is None:
+            why = f"{owner} requires {item.name}{bounds}, which the plan excludes"
+            return msgspec.structs.replace(item, problem=why)
+        item = msgspec.structs.replace(item, bounds=str(both), version=version)
+    return item
