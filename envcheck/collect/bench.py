@@ -1,20 +1,26 @@
-"""Measure: run the bench probes, all GPUs side by side, then the links between them in turn."""
+"""Measure: run the bench probes, all GPUs side by side, then the links between them in turn; or become the program of a
+node that measures together with others (``probes/measuring/nccl/node.py``).
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
+from envcheck import bundle
 from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of, seen_alone, wanted
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
 from envcheck.collect.job import Ended, ProbeGroup
 from envcheck.collect.loop import Loop
+from envcheck.collect.request import order, own_path
+from envcheck.collect.starting import ISOLATED, bootstrap, own_variables
 from envcheck.collect.trial_plan import temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
 from envcheck.snapshot import Snapshot
@@ -112,3 +118,30 @@ def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:
         busy = Verdict("skipped", "every GPU is in use")
         rows += [Ended(spec, row(spec, busy)) for spec in specs if spec.per == "machine"]
     return rows
+
+
+_PROGRAM_OF_NODE = "measuring.nccl.node"
+_ALARM_OF_NODE = 24 * 3600
+"""Seconds after which it ends in any case: before that, at the end of its stdin."""
+
+
+def become_node(gathered: Snapshot, request: Mapping[str, Any], wish: Bench) -> NoReturn:
+    """Replace this process by the program: it answers on this process's stdout, and takes orders from its stdin.
+
+    Raises OSError where that fails.
+    """
+    import tempfile  # noqa: PLC0415  few measure together, and checks start faster
+
+    chosen = choose(gathered, wish)
+    asked = {**request_of(wish, chosen, gathered), "refused": dict(chosen.refused)}
+    orders = tempfile.TemporaryFile()  # noqa: SIM115  the program reads it
+    first_line = order({**request, "bench": asked}, str(bundle.folder("probes")), own_path(), _ALARM_OF_NODE)
+    orders.write(msgspec.json.encode(first_line) + b"\n" + _PROGRAM_OF_NODE.encode() + b"\n")
+    orders.seek(0)
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what libraries print is no answer
+    for descriptor in (answers, orders.fileno()):
+        os.set_inheritable(descriptor, True)
+    argv = [sys.executable, *ISOLATED, "-c", bootstrap(), str(answers), str(orders.fileno())]
+    os.chdir("/")
+    os.execve(sys.executable, argv, {**own_variables(), **CHILD_VARIABLES})  # noqa: S606  no shell

@@ -22,7 +22,7 @@ from envcheck.collect.bench import run_bench
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
-from envcheck.collect.interrupt import noted
+from envcheck.collect.deaths import noted
 from envcheck.collect.job import Ended, ProbeGroup, Setting
 from envcheck.collect.loop import Loop
 from envcheck.collect.request import own_path

@@ -178,8 +178,8 @@ def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow])
     """What rows that agree on the CUDA of a build say of it; nothing where the build told another CUDA itself."""
     if cuda == "":
         return {"cpu_only": True} if framework.gpu_available is False and not framework.cuda else {}
-    told = None if framework.is_inferred("cuda") else framework.cuda
-    if not cuda or told not in (None, cuda):
+    own_cuda = None if framework.is_inferred("cuda") else framework.cuda
+    if not cuda or own_cuda not in (None, cuda):
         return {}
     codes = {row.targets for row in rows if row.targets}
     return {"cuda": cuda, "gpu_code": codes.pop() if len(codes) == 1 else None}

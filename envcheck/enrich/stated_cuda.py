@@ -79,8 +79,8 @@ def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot
     if not _serves_no_gpu(cuda, snapshot, matrix):
         return None
     code = tuple(str(target) for target in targets_of(matrix, cuda))
-    told = {"gpu_code": inferred(_OF_CONDA)}
-    return Framework(source=PASTED, name=PROGRAMS, version=str(cuda), cuda=str(cuda), gpu_code=code, read=told)
+    read = {"gpu_code": inferred(_OF_CONDA)}
+    return Framework(source=PASTED, name=PROGRAMS, version=str(cuda), cuda=str(cuda), gpu_code=code, read=read)
 
 
 def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
@@ -95,8 +95,8 @@ def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix
         return []
     stated = set(_stated(snapshot, matrix))
     offered = {build.cuda for build in builds(row, os)}
-    said = {cuda.major for cuda in stated} == {default.major} and any(str(cuda) in offered for cuda in stated)
-    if not said or not _is_refused(default, snapshot, os, matrix):
+    matches = {cuda.major for cuda in stated} == {default.major} and any(str(cuda) in offered for cuda in stated)
+    if not matches or not _is_refused(default, snapshot, os, matrix):
         return []
     return [Inference({"cuda": str(default)}, f"{row.id} as stated")]
 
@@ -109,14 +109,14 @@ def infer_older_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: 
     other = platform.tegra or "+" in (framework.version or "") or framework.cpu_only or framework.hip
     if row is None or framework.gpu_code or other or framework.source != PASTED or not snapshot.observed_errors:
         return []
-    told = {each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit"}
-    said = framework.cuda or (told.pop() if len(told) == 1 else None)
-    cuda = CudaVersion.parse(said)
-    build = next((each for each in builds(row, os) if each.cuda == said), None)
+    stated = {each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit"}
+    cuda_text = framework.cuda or (stated.pop() if len(stated) == 1 else None)
+    cuda = CudaVersion.parse(cuda_text)
+    build = next((each for each in builds(row, os) if each.cuda == cuda_text), None)
     if cuda is None or build is None or not _serves_no_gpu(cuda, snapshot, matrix):
         return []
     code = build.targets or tuple(str(target) for target in targets_of(matrix, cuda))
-    return [Inference({"cuda": said, "gpu_code": code}, f"{row.id} as stated")]
+    return [Inference({"cuda": cuda_text, "gpu_code": code}, f"{row.id} as stated")]
 
 
 def infer_code_of_older(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
@@ -188,10 +188,10 @@ def _brings_its_own(environment: Environment, matrix: Matrix) -> bool:
 def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -> bool:
     driver = snapshot.driver
     release = DriverRelease.stated(driver.release if driver else None)
-    said = CudaVersion.parse(driver.cuda if driver else None)
+    supported = CudaVersion.parse(driver.cuda if driver else None)
     if release is not None:
-        return driver_runs_cuda(matrix, release, cuda, os, reported=said).bad
-    return said is not None and said.major < cuda.major
+        return driver_runs_cuda(matrix, release, cuda, os, reported=supported).bad
+    return supported is not None and supported.major < cuda.major
 
 
 def _forward_serves(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:

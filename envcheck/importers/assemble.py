@@ -72,11 +72,11 @@ def _without_modules(found: Environment) -> Environment:
     """
     listed = found.distributions or ()
     stands_for = {
-        said.name: other.name
-        for said in listed
-        if said.read == OF_MODULE
+        module.name: other.name
+        for module in listed
+        if module.read == OF_MODULE
         for other in listed
-        if other.name.startswith(f"{said.name}-") and _is_same_release(said.version, other.version)
+        if other.name.startswith(f"{module.name}-") and _is_same_release(module.version, other.version)
     }
     known = frameworks_in(found)
     for framework in known:
@@ -100,9 +100,9 @@ def _without_modules(found: Environment) -> Environment:
     return msgspec.structs.replace(found, distributions=kept, frameworks=frameworks)
 
 
-def _is_same_release(said: str, listed: str) -> bool:
+def _is_same_release(stated: str, listed: str) -> bool:
     """Whether one of two versions says no more than the beginning of the other."""
-    numbers = sorted((said.partition("+")[0], listed.partition("+")[0]), key=len)
+    numbers = sorted((stated.partition("+")[0], listed.partition("+")[0]), key=len)
     return f"{numbers[1]}.".startswith(f"{numbers[0]}.")
 
 

@@ -60,6 +60,19 @@ def importer(name: str, rank: Rank, *, recognise: Callable[[Paste], bool] | None
     return listed
 
 
+OfLine = Callable[[str], "Snapshot | None"]
+
+
+def line_importer(name: str, rank: Rank) -> Callable[[OfLine], OfLine]:
+    """Make a function of a single line an importer of what the lines of a text state."""
+
+    def listed(of_line: OfLine) -> OfLine:
+        IMPORTERS.append(Importer(name, rank, lambda paste: each_line(paste, of_line), None))
+        return of_line
+
+    return listed
+
+
 def environment(
     *,
     python: str | None = None,
@@ -93,7 +106,7 @@ def joined(statements: Iterable[Snapshot]) -> Snapshot:
     return merge(seen)
 
 
-def each_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> Snapshot:
+def each_line(paste: Paste, of_line: OfLine) -> Snapshot:
     """The facts that single lines of ``paste`` state."""
     return joined(filter(None, map(of_line, paste.statements)))
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from envcheck.importers.layouts import BREAK, Broken, bare, of_compose, rejoined, spread, spread_statements
 from envcheck.importers.prose.languages import in_english
-from envcheck.importers.prose.mentions import Spoken, may_tell, said_in
+from envcheck.importers.prose.mentions import LineMentions, may_mention, mentions_in
 from envcheck.snapshot import PASTED, ProbeRun
 
 SOURCE = PASTED
@@ -23,7 +23,7 @@ SOURCE = PASTED
 TEXT_LIMIT = 8 * 1024 * 1024
 """Most characters that are read of a text."""
 LINE_COUNT_LIMIT = 100_000
-_MOST_SPEAKING = 2_000
+_MOST_MENTIONING = 2_000
 LINE_LIMIT = 4_000
 """Most characters that are read of a line (an XML document is read whole)."""
 
@@ -91,15 +91,11 @@ class Paste:
         return tuple(rejoined(self.lines))
 
     @cached_property
-    def speaking(self) -> tuple[str, ...]:
-        """The statements that may mention a component, a version or a GPU."""
+    def mentions(self) -> tuple[LineMentions, ...]:
+        """What the first of the statements that may mention a component, a version or a GPU do mention."""
         spread = dict.fromkeys(spread_statements(self.lines))
-        return tuple(line for line in (*self.statements, *spread) if may_tell(line))
-
-    @cached_property
-    def spoken(self) -> tuple[Spoken, ...]:
-        """What the first of the statements that may mention something do mention."""
-        return tuple(map(said_in, self.speaking[:_MOST_SPEAKING]))
+        lines = (line for line in (*self.statements, *spread) if may_mention(line))
+        return tuple(map(mentions_in, islice(lines, _MOST_MENTIONING)))
 
     @classmethod
     def of(cls, text: str) -> Paste:
@@ -219,11 +215,11 @@ def telling_places(lines: Sequence[str]) -> tuple[Sequence[int], int]:
     while "##" in shapes:
         shapes = shapes.replace("##", "#")
     for place, (line, shape) in enumerate(zip(lowered.split("\n"), shapes.split("\n"), strict=True), start):
-        met = alike.get(shape)
-        if met is None:
-            met = 0 if any(map(line.__contains__, _WORDS)) else _ALIKE
-        alike[shape] = met + 1
-        if met < _ALIKE and place < stop:
+        count = alike.get(shape)
+        if count is None:
+            count = 0 if any(map(line.__contains__, _WORDS)) else _ALIKE
+        alike[shape] = count + 1
+        if count < _ALIKE and place < stop:
             chosen.append(place)
     first = _within((len(lines[place]) for place in chosen), _MIDDLE // 2)
     rest = chosen[first:]

@@ -133,8 +133,8 @@ def _with_tag(item: Planned) -> str:
 def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework:
     version = _with_tag(item)
     if item.conda is None:
-        told = Framework(source=item.source, name="torch", version=version)
-        return told if is_published(version, item, matrix) else msgspec.structs.replace(told, version=item.version)
+        wheel = Framework(source=item.source, name="torch", version=version)
+        return wheel if is_published(version, item, matrix) else msgspec.structs.replace(wheel, version=item.version)
     pins = (each for each in items if each.name == "pytorch-cuda")
     pin = next((found[1] for each in pins if (found := _CUDA_PIN.fullmatch(each.bounds))), None)
     build = CondaBuild.parse(item.conda)
@@ -214,9 +214,10 @@ def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str
     """The items, the open ones within the bounds that the requirements of the pinned ones set on them."""
     found, asked = list(items), dict[str, dict[str, str]]()
     for _ in range(_MOST_ROUNDS):
-        of_index = [(place, item) for place, item in enumerate(found) if _is_from_an_index(item)]
-        left = [place for place, item in of_index if item.version is item.problem is item.image is None]
-        pinned = [item for _, item in of_index if left and item.version is not None]
+        # What pip chooses, or finds in the image: channels of conda have requirements of their own.
+        of_pip = [(n, item) for n, item in enumerate(found) if item.name and item.conda is item.refused is None]
+        left = [place for place, item in of_pip if item.version is item.problem is item.image is None]
+        pinned = [item for _, item in of_pip if left and item.version is not None]
         if not left or all(item.name in asked for item in pinned):
             break
         asked |= {
@@ -227,11 +228,6 @@ def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str
         for place in left:
             found[place] = _within(found[place], asked)
     return found
-
-
-def _is_from_an_index(item: Planned) -> bool:
-    """Whether pip chooses it, or finds it in the image: channels of conda have requirements of their own."""
-    return bool(item.name) and item.conda is None and item.refused is None
 
 
 def _within(item: Planned, asked: Mapping[str, Mapping[str, str]]) -> Planned:

@@ -242,7 +242,9 @@ def _of_line(line: _Line, values: dict[str, str], nested: int) -> Iterator[Comma
         return
     full, length = list[str](), 0
     for word in line.words:
-        parts = _expanded(word, values) if length < _LONGEST else [word]
+        text = filled(word, values) if length < _LONGEST else word
+        # What an unquoted variable holds is words of its own.
+        parts = [text] if text == word or (text and (" " in word or " " not in text)) else text.split()
         full += parts
         length += sum(map(len, parts))
     if full or line.documents:
@@ -274,11 +276,3 @@ def _script(words: list[str]) -> str | None:
             if found_at is not None and found_at + 1 < len(rest):
                 return rest[found_at + 1]
     return None
-
-
-def _expanded(word: str, values: dict[str, str]) -> list[str]:
-    """A word with its variables in place: what an unquoted variable holds is words of its own."""
-    text = filled(word, values)
-    if text == word or (" " in word and text):
-        return [text]
-    return text.split() if " " in text or not text else [text]

@@ -8,7 +8,7 @@ import re
 
 from envcheck.compat.load import load_matrix
 from envcheck.importers import read_text
-from envcheck.importers.prose.mentions import said_in
+from envcheck.importers.prose.mentions import mentions_in
 from envcheck.snapshot import Driver, Listing
 from tests.every import every
 
@@ -106,12 +106,12 @@ def test_a_driver(text: str) -> None:
 
 @every(BRANCHES)
 def test_the_branch_of_a_driver(text: str) -> None:
-    assert [mention.version for mention in said_in(text).mentions if mention.component == "driver"] == ["470"]
+    assert [mention.version for mention in mentions_in(text).mentions if mention.component == "driver"] == ["470"]
 
 
 @every(TORCH)
 def test_a_version(text: str) -> None:
-    assert [(mention.component, mention.version) for mention in said_in(text).mentions] == [("torch", "2.5.1")]
+    assert [(mention.component, mention.version) for mention in mentions_in(text).mentions] == [("torch", "2.5.1")]
 
 
 @every(CARDS)
@@ -145,12 +145,12 @@ def test_a_question_about_what_is_here(text: str) -> None:
 
 @every(WANTED)
 def test_a_version_that_is_asked_for(text: str) -> None:
-    assert list(said_in(text).mentions) == []
+    assert list(mentions_in(text).mentions) == []
 
 
 def test_a_statement_before_a_question() -> None:
     assert [
-        mention.version for mention in said_in("我的显卡是 RTX 3090，装的是 PyTorch 2.5.1，为什么用不了？").mentions
+        mention.version for mention in mentions_in("我的显卡是 RTX 3090，装的是 PyTorch 2.5.1，为什么用不了？").mentions
     ] == ["2.5.1"]
 
 

@@ -127,13 +127,13 @@ def _read_line(line: str) -> Snapshot | None:
 def _answer(text: str) -> Snapshot | None:
     """What PyTorch answered to a question in the same line; a question back is none."""
     asked = (_NO_CUDA.search(text), _said().search(text) or _LABEL.match(text), _NUMBER.search(text))
-    told = next(filter(None, asked), None)
-    if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
+    match = next(filter(None, asked), None)
+    if match is None or _NO_ANSWER.search(text[: match.end()]) or text.rstrip().endswith("?"):
         return None
-    if told.re is _NO_CUDA:
+    if match.re is _NO_CUDA:
         return with_environment(environment(frameworks=(Framework(source=SOURCE, name="torch", cpu_only=True),)))
-    answer = next(each for each in told.groups() if each)
-    if told.re is _NUMBER and int(answer):
+    answer = next(each for each in match.groups() if each)
+    if match.re is _NUMBER and int(answer):
         return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
     return _finds("torch", found=answer.lower() in ("true", "yes"))
 

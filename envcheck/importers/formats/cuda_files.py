@@ -14,7 +14,7 @@ from functools import cache
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.importers.importer import Rank, importer, stated_cuda, stated_cudnn
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.importers.prose.mentions import before_error
+from envcheck.importers.prose.hedges import before_error
 from envcheck.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit
 
 _NOT_THERE = re.compile(
@@ -113,8 +113,8 @@ def _libraries(paste: Paste) -> Iterator[Library]:
 def _files(text: str) -> Iterator[Library]:
     if ".so" in text:
         yield from map(_library, _path().finditer(text))
-        told = _IS_IN.sub(r" \g<folder>/\g<file> ", text)
-        yield from map(_library, _path().finditer(told) if told != text else ())
+        located = _IS_IN.sub(r" \g<folder>/\g<file> ", text)
+        yield from map(_library, _path().finditer(located) if located != text else ())
     if ".dll" in text and _HAS_DLL.search(text):
         yield from (Library(source=SOURCE, path=match[0], family=match["family"]) for match in _dll().finditer(text))
 

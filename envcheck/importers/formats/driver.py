@@ -159,8 +159,8 @@ def _built(paste: Paste) -> Iterator[str]:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
             yield file[1]
-        elif ("nvidia" in text or "built for" in text) and (said := _BUILT_FOR.search(text)):
-            yield next(filter(None, said.groups()))
+        elif ("nvidia" in text or "built for" in text) and (package := _BUILT_FOR.search(text)):
+            yield next(filter(None, package.groups()))
         elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
             yield found["kernel"]
 
@@ -212,8 +212,8 @@ def _with_version(text: str) -> KernelModule | None:
     if found := _OF_TENSORFLOW.search(text):
         release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
         return KernelModule(source=SOURCE, loaded=True, version=release)
-    said = _SAID.search(text) if "module" in text else None
-    return KernelModule(source=SOURCE, version=said["version"]) if said else None
+    stated = _SAID.search(text) if "module" in text else None
+    return KernelModule(source=SOURCE, version=stated["version"]) if stated else None
 
 
 _PACKAGE = re.compile(
@@ -266,9 +266,7 @@ _BEFORE = 40
 @importer("driver packages", Rank.OUTPUT)
 def read_packages(paste: Paste) -> Snapshot:
     """The driver's packages (``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``) and files, as package managers list
-    them. They tell the release of the driver's libraries, which must be the kernel module's, and by their names whether
-    that is the open or the proprietary one. Where nvidia-smi printed its table, both fit, and a list may be of another
-    day.
+    them.
     """
     # The module counts where the text names packages, or else types of it, of one kind and branch only.
     found, module = _libraries(paste), _only(paste, "nvidia-", _MODULE) or _only(paste, "ernel ", _TYPE)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -57,12 +56,17 @@ def read(paste: Paste) -> Snapshot:
     unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
     written = {text.strip()[:LONGEST_LINE]: line.strip()[:LONGEST_LINE] for text, line in as_written.items()}
-    return Snapshot(
-        observed_errors=tuple(
-            ObservedError(source=SOURCE, text=text, as_written=written.get(text, ""), line=found[text]) for text in kept
-        ),
-        runs=tuple(_rows_about_omitted(len(found), len(unlike), len(kept))),
-    )
+    errors = [
+        ObservedError(source=SOURCE, text=text, as_written=written.get(text, ""), line=found[text]) for text in kept
+    ]
+    runs: list[ProbeRun] = []
+    if len(unlike) < len(found):  # similar lines were omitted, which is no open question
+        detail = f"{len(kept)} of {len(found)} lines that speak of a failure were kept"
+        runs.append(ProbeRun(name=_NAME, status="ok", detail=detail))
+    if len(kept) < len(unlike):
+        detail = f"only the first and the last {_HALF} of {len(unlike)} lines that speak of a failure were read"
+        runs.append(left_out_run(detail))
+    return Snapshot(observed_errors=tuple(errors), runs=tuple(runs))
 
 
 def _named(paste: Paste) -> frozenset[str]:
@@ -72,9 +76,9 @@ def _named(paste: Paste) -> frozenset[str]:
     if len(paste.statements) > _MOST_TRIED:
         return frozenset()
     lines = [line for line in paste.statements if not _is_harmless(line)]
-    met = {line: row for line in lines if (row := named_by(line))}
-    beside = [row for row in dict.fromkeys(met.values()) if row.beside or row.unless]
-    return frozenset(line for line in lines if line in met or any(bears_on(row, line) for row in beside))
+    rows = {line: row for line in lines if (row := named_by(line))}
+    beside = [row for row in dict.fromkeys(rows.values()) if row.beside or row.unless]
+    return frozenset(line for line in lines if line in rows or any(bears_on(row, line) for row in beside))
 
 
 class _Whole(NamedTuple):
@@ -95,18 +99,9 @@ def _named_whole(paste: Paste) -> dict[int, _Whole]:
         parts = paste.lines[first:after]
         if first not in found and rank_of(text) < min(map(rank_of, parts)) and not _is_harmless(text):
             in_english = paste.as_written.keys().isdisjoint(parts)
-            said = text if in_english else " ".join(paste.as_written.get(part, part).strip() for part in parts)
-            found |= dict.fromkeys(range(first, after), _Whole(text, said))
+            as_written = text if in_english else " ".join(paste.as_written.get(part, part).strip() for part in parts)
+            found |= dict.fromkeys(range(first, after), _Whole(text, as_written))
     return found
-
-
-def _rows_about_omitted(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:
-    """The rows about omitted lines: for similar lines a note, for others an open question."""
-    if unlike < found:
-        detail = f"{kept} of {found} lines that speak of a failure were kept"
-        yield ProbeRun(name=_NAME, status="ok", detail=detail)
-    if kept < unlike:
-        yield left_out_run(f"only the first and the last {_HALF} of {unlike} lines that speak of a failure were read")
 
 
 def _unlike(lines: list[str]) -> list[str]:
@@ -142,8 +137,8 @@ def _telling() -> _Telling:
 def is_error(line: str) -> bool:
     """Whether a line is about a failure; a line of XML never is, whatever its elements are called."""
     text, words = line.strip()[:LONGEST_LINE], _telling()
-    met = words.in_lower_case.search(text.lower()) or words.as_written.search(text)
-    return bool(met) and not _is_harmless(text)
+    match = words.in_lower_case.search(text.lower()) or words.as_written.search(text)
+    return bool(match) and not _is_harmless(text)
 
 
 def _is_harmless(line: str) -> bool:

@@ -102,7 +102,7 @@ _LONGEST_MIG_LINE = 400
 @importer("MIG mode", Rank.PROSE)
 def read_mig_mode(paste: Paste) -> Snapshot:
     """MIG mode in fragments: ``MIG M. Enabled``, "MIG mode is on", and in nvidia-smi's list ``Current : Enabled`` below
-    it. A sentence names no GPU; the mode belongs to the one that the rest of the text names.
+    it.
     """
     lines = [line[:_LONGEST_MIG_LINE] for line in paste.statements if "MIG" in line or "mig" in line]
     if not (

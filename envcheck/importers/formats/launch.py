@@ -101,17 +101,17 @@ def read_variables(paste: Paste) -> Snapshot:
     for line in paste.lines:
         found = _setting(line)
         if found and len(values) < _MOST_VARIABLES:
-            said = _LIST.match(line) or found
-            values.setdefault(found[1], masked_value(found[1], said[2].strip("\"'")))
+            setting = _LIST.match(line) or found
+            values.setdefault(found[1], masked_value(found[1], setting[2].strip("\"'")))
     if "LD_LIBRARY_PATH" not in values and (path := _loader_path(paste)):
         values["LD_LIBRARY_PATH"] = masked_value("LD_LIBRARY_PATH", path)
-    told = None
+    facts = None
     of_gpus = (line[:_LONGEST_LINE] for line in paste.lines if "CUDA_VISIBLE_DEVICES=" in line)
     # A command hides every GPU from itself, in a text where another program finds some.
     if any(map(_ON_PURPOSE.search, of_gpus)) and any(_FINDS.search(line[:_LONGEST_LINE]) for line in paste.lines):
         values.pop("CUDA_VISIBLE_DEVICES", None)
-        told = Told(source=SOURCE, hidden_on_purpose=True)
-    return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=told)
+        facts = Told(source=SOURCE, hidden_on_purpose=True)
+    return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=facts)
 
 
 def _loader_path(paste: Paste) -> str | None:
@@ -129,8 +129,8 @@ def _setting(line: str) -> re.Match[str] | None:
     if found := _LINE.match(line.strip()):
         return found
     text = line[:_LONGEST_LINE]
-    if " set" in text and (said := _IS_SET.search(text)):
-        return said
+    if " set" in text and (stated := _IS_SET.search(text)):
+        return stated
     in_code = _SET_IN_CODE.match(text) if "os.environ[" in text else None
     return in_code if in_code and in_code[1] != "CUDA_VISIBLE_DEVICES" else None
 
@@ -173,8 +173,7 @@ _DENIED = re.compile(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(
 @importer("Slurm job", Rank.MESSAGE)
 def read_slurm_job(paste: Paste) -> Snapshot:
     """Batch scripts and commands of Slurm that ask for no GPU. A partition or a constraint is no request: Slurm shows a
-    job the GPUs that it asks for as a generic resource. A text that asks for one anywhere does not tell how the job was
-    started that it is about.
+    job the GPUs that it asks for as a generic resource.
     """
     # The first line that tells how the job was started, where none asks for a GPU.
     text = _DENIED.sub("", paste.text[:_LONGEST_TEXT])
@@ -226,9 +225,7 @@ _BESIDE = "$#>` "
 
 @importer("container command", Rank.MESSAGE)
 def read_container_command(paste: Paste) -> Snapshot:
-    """Commands and compose files that start a container and ask for no GPU, and logs that ``docker compose`` prefixed.
-    A text that asks for a GPU anywhere does not tell how the container was started that it is about.
-    """
+    """Commands and compose files that start a container without a GPU, and logs that ``docker compose`` prefixed."""
     command, text = _without_gpu(paste), paste.text[:_LONGEST_TEXT]
     found = _COMPOSE.search(text) if "services:" in text else None
     # A compose file that gives no service a GPU counts, whatever other commands of the text do.
@@ -269,9 +266,7 @@ _LONGEST_IMAGE_LINE, _MOST_IMAGES = 600, 8
 
 @importer("container image", Rank.PROSE)
 def read_image(paste: Paste) -> Snapshot:
-    """Container images whose tag says what they hold: ``FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime``. The image
-    is the one that runs, or that is built from; a text that names several says of none that it is used.
-    """
+    """Container images whose tag says what they hold: ``FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime``."""
     found = dict(image for image, _ in zip(_images(paste), range(_MOST_IMAGES), strict=False))
     return _snapshot(next(iter(found.values()))) if len(found) == 1 else Snapshot()
 
@@ -288,11 +283,11 @@ def _images(paste: Paste) -> Iterator[tuple[str, Image]]:
 
 
 def _snapshot(image: Image) -> Snapshot:
-    held = image.holds
-    cuda, cudnn = held.get("cuda"), held.get("cudnn")
+    versions = image.holds
+    cuda, cudnn = versions.get("cuda"), versions.get("cudnn")
     framework = image.row.frameworks.get(image.name.rpartition(":")[0]) if image.row else None
     if framework:
-        version = held.get(framework)
+        version = versions.get(framework)
         minor = ".".join(cuda.split(".")[:2]) if cuda else None
         gpu_build = False if cuda else None
         found = Framework(source=SOURCE, name=framework, version=version, cuda=minor, cpu_only=gpu_build)
@@ -301,7 +296,7 @@ def _snapshot(image: Image) -> Snapshot:
     told_by = OF_FRAMEWORK_IMAGE if of_framework else OF_IMAGE
     items = (*((stated_cuda(cuda, told_by=told_by),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
     libraries = Listing(items=items) if items else None
-    packages = {name: version for name, version in held.items() if is_framework(load_matrix(), name)}
+    packages = {name: version for name, version in versions.items() if is_framework(load_matrix(), name)}
     if not packages:
         return Snapshot(libraries=libraries)
     listed = tuple(Distribution(source=SOURCE, name=name, version=version) for name, version in packages.items())
@@ -318,8 +313,7 @@ _LONGEST = 1 << 20
 @importer("Kubernetes node", Rank.OUTPUT)
 def read_kubernetes_node(paste: Paste) -> Snapshot:
     """The labels that GPU feature discovery gives a node, as ``kubectl describe node`` or ``get node -o yaml`` shows
-    them. The GPU's product is read as any mention of a model; here are the parts of the driver's release, which older
-    releases of the operator label one by one.
+    them.
     """
     release = _release(paste) if "nvidia.com/cuda.driver" in paste.text else None
     return Snapshot(driver=Driver(source=SOURCE, release=release) if release is not None else None)

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Literal
 
 from envcheck.compat.load import load_matrix
-from envcheck.importers.importer import Rank, each_line, importer
-from envcheck.importers.paste import SOURCE, Paste
+from envcheck.importers.importer import Rank, line_importer
+from envcheck.importers.paste import SOURCE
 from envcheck.importers.prose.languages import words_for
 from envcheck.snapshot import Platform, Snapshot
 
@@ -148,15 +148,11 @@ def _os() -> re.Pattern[str]:
     return re.compile(rf"(?:{labels}|{others})?([A-Za-z].{{2,100}})", re.IGNORECASE)
 
 
-@importer("system in prose", Rank.PROSE)
-def read_prose(paste: Paste) -> Snapshot:
+@line_importer("system in prose", Rank.PROSE)
+def system_in(line: str) -> Snapshot | None:
     """The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and the prompts of
-    Windows and of Docker's containers. A line counts only if it begins with the system, a label for it, or a prompt.
+    Windows and of Docker's containers.
     """
-    return each_line(paste, _of_prose)
-
-
-def _of_prose(line: str) -> Snapshot | None:
     text = line[:_LONGEST_LINE].strip(_BULLET)
     if not text:
         return None
@@ -229,14 +225,11 @@ _BUILD = re.compile(
 )
 
 
-@importer("Windows build", Rank.OUTPUT)
-def read_windows_build(paste: Paste) -> Snapshot:
-    """The full version number of Windows: ``Microsoft Windows [Version 10.0.22631.4317]``, also around WSL."""
-    return each_line(paste, _of_windows)
-
-
-def _of_windows(line: str) -> Snapshot | None:
-    """The Windows of a line. It need not be the system that the text is about, but may host a WSL."""
+@line_importer("Windows build", Rank.OUTPUT)
+def windows_build_in(line: str) -> Snapshot | None:
+    """The full version number of Windows: ``Microsoft Windows [Version 10.0.22631.4317]``. It need not be the system
+    that the text is about, but may host a WSL.
+    """
     text = line[:_LONGEST_LINE]
     if found := _FULL.search(text):
         return Snapshot(platform=Platform(source=SOURCE, windows_build=found[1]))
@@ -259,13 +252,9 @@ _WANTED = re.compile(
 )
 
 
-@importer("C library", Rank.PROSE)
-def read_c_library(paste: Paste) -> Snapshot:
+@line_importer("C library", Rank.PROSE)
+def c_library_in(line: str) -> Snapshot | None:
     """The release of the C library: ``ldd (GNU libc) 2.17``, ``getconf GNU_LIBC_VERSION``, "glibc 2.28"."""
-    return each_line(paste, _of_c_library)
-
-
-def _of_c_library(line: str) -> Snapshot | None:
     text = line[:_LONGEST_LINE]
     if "2." not in text or not (found := _RELEASE.search(text)) or _WANTED.search(text):
         return None
@@ -279,19 +268,12 @@ _FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 """Without a letter, df counts blocks of 1 KiB."""
 
 
-@importer("shared memory", Rank.OUTPUT)
-def read_shared_memory(paste: Paste) -> Snapshot:
+@line_importer("shared memory", Rank.OUTPUT)
+def shared_memory_in(line: str) -> Snapshot | None:
     """The size of ``/dev/shm``, from ``df`` and from DeepSpeed's report."""
-    return each_line(paste, _of_shared_memory)
-
-
-def _of_shared_memory(line: str) -> Snapshot | None:
     text = line.strip()[:_LONGEST_LINE]
     found = _DF.match(text) or _DEEPSPEED.search(text)
-    try:
-        size = float(found[1]) if found else None
-    except ValueError:
+    if found is None or found[1].count(".") > 1 or found[1] == ".":
         return None
-    if found is None or size is None:
-        return None
-    return Snapshot(platform=Platform(source=SOURCE, shared_memory=int(size * _FACTORS[found[2].upper()])))
+    size = int(float(found[1]) * _FACTORS[found[2].upper()])
+    return Snapshot(platform=Platform(source=SOURCE, shared_memory=size))

@@ -233,9 +233,7 @@ def _names_a_package(paste: Paste) -> bool:
 
 @importer("installer", Rank.MESSAGE, recognise=_names_a_package)
 def read_installers(paste: Paste) -> Snapshot:
-    """What installers print and what files ask for: pip, uv, poetry, conda, wheel names, ``environment.yml``, an index.
-    A package that a later line installs in another version replaces the earlier one; what a line removes is gone.
-    """
+    """What installers print and what files ask for: pip, uv, poetry, conda, wheels, ``environment.yml``, an index."""
     packages: dict[str, _Step] = {}
     for step in _all_steps(paste):
         name = canonicalize_name(step.name)
@@ -254,8 +252,8 @@ def read_installers(paste: Paste) -> Snapshot:
         return Snapshot()
     found = environment(python=python, distributions=distributions, frameworks=(torch,) if torch else ())
     plain = torch is not None and torch.cuda is None and torch.cpu_only is None
-    told = Told(source=SOURCE, torch_of_pypi=True) if plain else None
-    return msgspec.structs.replace(with_environment(found), told=told)
+    facts = Told(source=SOURCE, torch_of_pypi=True) if plain else None
+    return msgspec.structs.replace(with_environment(found), told=facts)
 
 
 def _installed(name: str, step: _Step) -> Distribution:

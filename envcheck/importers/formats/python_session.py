@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import dropwhile
 from typing import Any, NamedTuple
 
 import msgspec
@@ -171,28 +172,15 @@ def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapsho
         alone = len(known) == 1 and (_PRINT.match(text) or _question(text))
         asked = [*asked, known[0]] if alone and len(asked) < _MOST_QUESTIONS else []
         end = places[number + 1] if number + 1 < len(places) else len(lines)
-        answers = _after_code(lines[place + 1 : min(end, place + 1 + _MOST_QUESTIONS + _MOST_ANSWERS)])
-        if asked and answers:
-            yield from _in_order(asked, answers)
+        below = [line.strip() for line in lines[place + 1 : min(end, place + 1 + _MOST_QUESTIONS + _MOST_ANSWERS)]]
+        printed = list(dropwhile(_CODE_LINE.match, below))
+        if asked and printed:
+            answers = [text for line in printed if not _LABEL_OF_OUTPUT.match(text := line.removeprefix("# "))]
+            pairs = zip(asked, answers, strict=False)
+            matches = [(each, found) for each, answer in pairs if (found := re.fullmatch(each.answer, answer))]
+            if len(matches) == len(asked):
+                yield from filter(None, (question.meaning(found[1]) for question, found in matches))
             asked = []
-
-
-def _after_code(lines: Sequence[str]) -> Sequence[str]:
-    """The lines from the first on that is not one of a script."""
-    first = next((place for place, line in enumerate(lines) if not _CODE_LINE.match(line.strip())), len(lines))
-    return lines[first:]
-
-
-def _in_order(asked: Sequence[_Question], lines: Sequence[str]) -> Iterator[Snapshot]:
-    answers = [text for line in lines if not _LABEL_OF_OUTPUT.match(text := line.strip().removeprefix("# "))]
-    pairs = list(zip(asked, answers, strict=False))
-    met = [(question, re.fullmatch(question.answer, answer)) for question, answer in pairs]
-    if len(met) < len(asked) or not all(found for _, found in met):
-        return
-    for question, found in met:
-        meaning = question.meaning(found[1]) if found else None
-        if meaning:
-            yield meaning
 
 
 def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
@@ -204,9 +192,8 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
     for line in lines:
         text = _OUT.sub("", line.strip()).removeprefix("# ")
         if found := pattern.match(text):
-            for question, answer in zip(questions, found.groups(), strict=True):
-                if meaning := question.meaning(answer):
-                    yield meaning
+            pairs = zip(questions, found.groups(), strict=True)
+            yield from filter(None, (question.meaning(answer) for question, answer in pairs))
             return
         if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _LOGGED_MEANWHILE.match(text))):
             return
@@ -217,9 +204,7 @@ def _nothing_printed(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
     question = _question(code.strip())
     following = next((line for line in lines if line.strip()), "")
     if question and "None" in question.answer and following.lstrip().startswith(">>>"):
-        meaning = question.meaning("None")
-        if meaning:
-            yield meaning
+        yield from filter(None, [question.meaning("None")])
 
 
 def _beside(code: str, answer: str) -> Iterator[Snapshot]:
@@ -229,9 +214,7 @@ def _beside(code: str, answer: str) -> Iterator[Snapshot]:
     # A name has blanks: it ends with the answer, where that is nothing else.
     ends = (r"[\s,;.)]{0,3}$", r"(?:$|[\s,;.)])")
     found = next(filter(None, (re.match(f"{questions[0].answer}{end}", answer) for end in ends)), None)
-    meaning = questions[0].meaning(found[1]) if found else None
-    if meaning:
-        yield meaning
+    yield from filter(None, [questions[0].meaning(found[1]) if found else None])
 
 
 def _questions(code: str) -> list[_Question]:

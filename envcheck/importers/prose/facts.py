@@ -6,7 +6,7 @@ of GPUs that different sentences name, none. Of several labels the first counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -26,11 +26,11 @@ _MOST_GPUS = 16
 
 @importer("mentions", Rank.MENTION)
 def read(paste: Paste) -> Snapshot:
-    found = [mention for said in paste.spoken for mention in said.mentions]
-    models = [said.gpus for said in paste.spoken]
+    found = [mention for line in paste.mentions for mention in line.mentions]
+    models = [line.gpus for line in paste.mentions]
     if any(models):
         return _snapshot(_chosen(found), _present(models), found)
-    capabilities = {line.capability for line in paste.spoken if line.capability}
+    capabilities = {line.capability for line in paste.mentions if line.capability}
     nameless = (NamedGpu("", labelled=False, capability=capabilities.pop()),) if len(capabilities) == 1 else ()
     return _snapshot(_chosen(found), nameless, found)
 
@@ -55,15 +55,11 @@ def _dotted(mention: Mention) -> str:
 
 def _present(models: Sequence[tuple[NamedGpu, ...]]) -> tuple[NamedGpu, ...]:
     """The GPUs that count: those of labels, else those of the one sentence that names any."""
-    labelled = [gpu for line in models for gpu in line if gpu.labelled]
-    if labelled:
-        return _each_once(labelled)
+    counting = [gpu for line in models for gpu in line if gpu.labelled]
     groups = {frozenset(same_model(gpu.model) for gpu in line): line for line in models if line}
-    return _each_once(next(iter(groups.values()))) if len(groups) == 1 else ()
-
-
-def _each_once(named: Iterable[NamedGpu]) -> tuple[NamedGpu, ...]:
-    return tuple({same_model(gpu.model): gpu for gpu in named}.values())[:_MOST_GPUS]
+    if not counting and len(groups) == 1:
+        counting = list(next(iter(groups.values())))
+    return tuple({same_model(gpu.model): gpu for gpu in counting}.values())[:_MOST_GPUS]
 
 
 def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Sequence[Mention]) -> Snapshot:
@@ -88,10 +84,19 @@ def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Se
         libraries.append(stated_cudnn(cudnn.version))
     release = driver.version if driver else None
     supported = chosen[DRIVER_CUDA].version if DRIVER_CUDA in chosen else None
+    gpus = [
+        Gpu(
+            source=SOURCE,
+            label=f"{STATED}{gpu.model or gpu.capability}",
+            name=gpu.model or None,
+            compute_capability=gpu.capability,
+        )
+        for gpu in present
+    ]
     return msgspec.structs.replace(
         with_environment(made) if known else Snapshot(),
         driver=Driver(source=SOURCE, release=release, cuda=supported) if release or supported else None,
-        gpus=_listing(present),
+        gpus=Listing(items=tuple(gpus)) if gpus else None,
         libraries=Listing(items=tuple(libraries)) if libraries else None,
     )
 
@@ -103,16 +108,3 @@ def _torch(torch: Mention | None, found: Sequence[Mention]) -> Framework:
     return Framework(
         source=SOURCE, name="torch", version=torch.version if torch else None, cuda=cuda, cpu_only=cpu_only
     )
-
-
-def _listing(present: Sequence[NamedGpu]) -> Listing[Gpu] | None:
-    items = tuple(
-        Gpu(
-            source=SOURCE,
-            label=f"{STATED}{gpu.model or gpu.capability}",
-            name=gpu.model or None,
-            compute_capability=gpu.capability,
-        )
-        for gpu in present
-    )
-    return Listing(items=items) if items else None

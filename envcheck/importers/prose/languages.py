@@ -29,9 +29,9 @@ def words_for(meaning: str) -> str:
 @cache
 def whole_words_for(meaning: str) -> str:
     """The same; of languages with blanks between words only whole words."""
-    said = _said(meaning)
-    whole = _either(word for of, word in said if of not in _WITHOUT_BLANKS)
-    adjoining = _either(word for of, word in said if of in _WITHOUT_BLANKS)
+    words = _said(meaning)
+    whole = _either(word for of, word in words if of not in _WITHOUT_BLANKS)
+    adjoining = _either(word for of, word in words if of in _WITHOUT_BLANKS)
     # Asked once for all words, and not at each letter of a text without them: most texts are English.
     return rf"(?<!\w)(?:{whole})(?!\w)|{adjoining}"
 
@@ -42,9 +42,9 @@ def _said(meaning: str) -> list[tuple[str, str]]:
 
 
 def _either(words: Iterable[str]) -> str:
-    said = sorted(dict.fromkeys(words), key=len, reverse=True)
-    beyond = [word for word in said if word[0] >= _BEYOND_LATIN]
-    others = [word for word in said if word[0] < _BEYOND_LATIN]
+    ordered = sorted(dict.fromkeys(words), key=len, reverse=True)
+    beyond = [word for word in ordered if word[0] >= _BEYOND_LATIN]
+    others = [word for word in ordered if word[0] < _BEYOND_LATIN]
     return "|".join((*others, rf"(?=[{_BEYOND_LATIN}-\U0010ffff])(?:{'|'.join(beyond)})") if beyond else others)
 
 
@@ -105,9 +105,9 @@ def _phrases() -> tuple[_Phrase, ...]:
 
 
 @cache
-def _compiled(said: str) -> re.Pattern[str]:
+def _compiled(phrase: str) -> re.Pattern[str]:
     # Texts and placeholders alternate. Quotation marks differ between releases, and get lost where people type them.
-    parts = _PLACEHOLDER.split(said)
+    parts = _PLACEHOLDER.split(phrase)
     pattern = ""
     for place, part in enumerate(parts):
         if place % 2:
@@ -120,7 +120,7 @@ def _compiled(said: str) -> re.Pattern[str]:
         pattern += re.escape(text).replace(r":\ ", r":\s?")  # a full-width colon has no blank behind it
         if part.endswith(f"{text} ") and _is_alphabetic(text[-1:]):
             pattern += r"(?!\w)"
-    return re.compile((r"(?<!\w)" if _is_alphabetic(said[0]) else "") + pattern)
+    return re.compile((r"(?<!\w)" if _is_alphabetic(phrase[0]) else "") + pattern)
 
 
 def _is_alphabetic(sign: str) -> bool:

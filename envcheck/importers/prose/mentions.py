@@ -13,7 +13,18 @@ from typing import NamedTuple
 
 from envcheck.compat.load import load_matrix
 from envcheck.importers.prose.gpu_names import models
-from envcheck.importers.prose.languages import whole_words_for, words_for
+from envcheck.importers.prose.hedges import (
+    ASKED_ABOUT,
+    AWAY,
+    PROGRAM,
+    another,
+    before_error,
+    clauses,
+    is_asked_for,
+    is_list,
+    own,
+)
+from envcheck.importers.prose.languages import words_for
 
 LONGEST = 1_000
 """Most characters of a line in which mentions are looked for."""
@@ -152,80 +163,6 @@ _CAPABILITY = re.compile(
 )
 
 
-@cache
-def _of_another() -> re.Pattern[str]:
-    return re.compile(whole_words_for("another"), re.IGNORECASE)
-
-
-@cache
-def _another() -> re.Pattern[str]:
-    """In a sentence, what makes it one about another machine, a wish or a question."""
-    return re.compile(
-        r"[?\uff1f]\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|"
-        r"could|should|might|(?<!not )(?<!cannot )(?<!n't )(?<!nothing )(?<!never )"
-        r"works? (?:(?:fine|well|great|ok|correctly) )?(?:on|with|in)"
-        r"|worked|tested|supports?|(?<!not )(?<!n't )(?<!longer )supported|"
-        r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
-        r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
-        r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
-        r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
-        r"(?:fixed|solved|resolved) (?:it )?(?:by|with)|"
-        r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog|"
-        r"blog(?:post)?|announce\w*)\b"
-        rf"|{whole_words_for('another')}",
-        re.IGNORECASE,
-    )
-
-
-_AWAY = re.compile(
-    r"^(?!.*\b(?:same|also|too)\b).*\b(?:another|other|different|separate) (?:virtual |conda |python )?"
-    r"(?:env|venv|environment|installation)\b",
-    re.IGNORECASE,
-)
-"""A sentence about other packages than those that fail, however it labels their versions."""
-_ASKED_ABOUT = re.compile(
-    r"\b(?:use|used|using|run|running|work|support|install) (?:it |this )?(?:on|with|under|for) (?:a |an |my |the )?"
-    r"[\w -]{0,50}\?\s*$",
-    re.IGNORECASE,
-)
-"""A question whether something runs on a GPU, which is then the one in question: "can I use it on an RTX 5090?"."""
-
-
-@cache
-def _own() -> re.Pattern[str]:
-    """What tells that a question is about something that is here: "why is my RTX 4070 not used?"."""
-    return re.compile(rf"\b(?:my|our)\b|{whole_words_for('own')}", re.IGNORECASE)
-
-
-_STATED_FIRST = re.compile(
-    r"(\W{0,4}(?:(?:hi|hello|hey)\b,? ?)?(?:I|we|my|our)\b.{1,400}),([^,?]{3,200}\?\s*)$", re.IGNORECASE
-)
-"""A statement and the question that follows it: "I have an RTX 3060, why is it not used?"."""
-_STATED_BEFORE = re.compile(r"(.{2,400}\uff0c)([^\uff0c]{2,200}[?\uff1f]\s*)$")
-"""The same, with the comma of Chinese."""
-
-
-@cache
-def _asked_for() -> re.Pattern[str]:
-    """What stands before a version that is wanted, refused or gone."""
-    return re.compile(
-        r"(?:requires?|required|needs?|wants?|expects?|expected|minimum|at least|up to|below|above|or|"
-        r"(?:built|compiled|build|compile|made|wheels?|intended|designed|optimi[sz]ed) (?:for|against)|"
-        r"(?:upgrade|update|downgrade|switch|move|go|change|install|installing|reinstall|try|trying|tried) (?:to )?|"
-        r"\bfrom|older|newer|later|drop(?:ped|s)? support for|instead of|replac(?:ed|ing|e)|removed?|"
-        rf"uninstall(?:ed|ing)?|sold|without|before|after|until|since|{whole_words_for('wanted')}|<|(?<![-=])>|~|!)(?:=|\s)?\s?"
-        r"(?:the |a |an |my |old |new |nvidia |version |of ){0,3}[\"'`(]{0,2}$",
-        re.IGNORECASE,
-    )
-
-
-_SENTENCE = re.compile(r"(?<=[.;!?])\s+|(?<=[。\uff01\uff1f\uff1b])|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
-_PROGRAM = re.compile(
-    r"^\s*(?:File \"|Traceback|at 0x|#[0-9]+ |E:|W:|raise |assert )|[A-Za-z](?:Error|Exception|Warning)\b|"
-    r"\b(?:ERROR|FATAL|WARN(?:ING)?)\b|\berror:|\bundefined symbol|cannot open shared|you have|found version|"
-    r"was built for"
-)
-"""Lines of a program that speaks of what it wants: other readers know their forms."""
 _OF_PROJECT = re.compile(r"[A-Za-z]{2}")
 """Words between a name and its version, as of "ort version: 1.20"."""
 _OF_DRIVER = re.compile(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
@@ -268,15 +205,6 @@ _UNNUMBERED = re.compile(r"titan|jetson|\bdgx\b")
 """The GPUs and machines whose names have no digit."""
 
 
-def before_error(text: str) -> str:
-    """What somebody says before the error that he quotes in the same line; the whole text where that is not so."""
-    raised = _QUOTED_ERROR.search(text)
-    return text[: raised.start()] if raised else text
-
-
-_QUOTED_ERROR = re.compile(r"(?<=[\w).][:;,.] )(?:[a-z_]{1,30}\.){0,4}[A-Z][A-Za-z]{2,30}(?:Error|Exception): ")
-
-
 class Mention(NamedTuple):
     """A component and its version, as a line says them."""
 
@@ -300,7 +228,7 @@ class NamedGpu(NamedTuple):
     capability: str | None = None
 
 
-class Spoken(NamedTuple):
+class LineMentions(NamedTuple):
     """What a line mentions."""
 
     mentions: tuple[Mention, ...]
@@ -309,9 +237,9 @@ class Spoken(NamedTuple):
     """The compute capability of a GPU whose model the line does not name."""
 
 
-def said_in(line: str) -> Spoken:
+def mentions_in(line: str) -> LineMentions:
     """Everything that a line mentions."""
-    return Spoken(tuple(mentions(line)), tuple(gpus(line)), capability_of_gpu(line))
+    return LineMentions(tuple(mentions(line)), tuple(gpus(line)), capability_of_gpu(line))
 
 
 def speaks_of_field(text: str) -> bool:
@@ -330,7 +258,7 @@ def _field() -> re.Pattern[str]:
     )
 
 
-def may_tell(line: str) -> bool:
+def may_mention(line: str) -> bool:
     """Whether it is worth looking for mentions in a line: versions have a digit, and so have most GPUs."""
     text = line[:LONGEST].lower()
     return (_DIGIT.search(text) or _UNNUMBERED.search(text)) is not None and _tells().search(text) is not None
@@ -339,17 +267,17 @@ def may_tell(line: str) -> bool:
 def mentions(line: str) -> Iterator[Mention]:
     """The components and versions that a line states of this machine."""
     text = before_error(line[:LONGEST])
-    if _PROGRAM.search(text):
+    if PROGRAM.search(text):
         return
     if "ersion of" in text:  # "the version of torch is 2.0.1", "updated torch from 2.0 to 2.1"
         text = _ABOUT.sub(r"\g<name> version\g<link>", text)
     if " to " in text and not _CURED.search(text):
         text = _CHANGED.sub(r"; \g<name> \g<version>; ", text)
-    listed = _is_list(text)
-    for part in _parts(text, listed=listed):
-        if not listed and _AWAY.match(part):
+    listed = is_list(text)
+    for part in clauses(text, listed=listed):
+        if not listed and AWAY.match(part):
             continue
-        hedged = not listed and _another().search(part) is not None
+        hedged = not listed and another().search(part) is not None
         if build := _OF_BUILD.search(part):
             yield Mention(TORCH_CUDA, build["cuda"], labelled=True)
         if pair := _PAIR.search(part):
@@ -362,7 +290,7 @@ def mentions(line: str) -> Iterator[Mention]:
             rest = _OF_SMI.sub(" nvidia-smi ", rest)
         yield from _named(rest, listed=listed, hedged=hedged)
         for found in _driver().finditer(part) if _may_name_driver().search(part) else ():
-            if not (hedged or _is_asked_for(part, found.start())):
+            if not (hedged or is_asked_for(part, found.start())):
                 branch = next(filter(None, map(found.__getitem__, _BRANCHES)), None)
                 release = found["version"] or found["bare"] or found["before"] or branch
                 if release is None:  # Windows shows 32.0.15.7216: the last five digits are 572.16
@@ -378,7 +306,7 @@ def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
         of_driver = component == "cuda" and _OF_DRIVER.search(part) is not None
         of_part = _USED_FOR.search(part, max(0, found.start() - _LONGEST_USE), found.start())
         works = not listed and _WORKS.match(part, found.end())
-        if (hedged and not labelled) or of_driver or of_part or works or _is_asked_for(part, found.start()):
+        if (hedged and not labelled) or of_driver or of_part or works or is_asked_for(part, found.start()):
             continue
         cuda = _cuda_beside(part, found) if component == "torch" else None
         cpu = component == "torch" and cuda is None and _FOR_CPU.match(part[found.end() :]) is not None
@@ -389,15 +317,15 @@ def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
 def gpus(line: str) -> Iterator[NamedGpu]:
     """The GPU models that a line says are here, in its order."""
     text = before_error(line[:LONGEST])
-    if _PROGRAM.search(text):
+    if PROGRAM.search(text):
         return
-    listed = _is_list(text)
-    for part in _parts(text, listed=listed):
-        if not listed and _another().search(
-            _ASKED_ABOUT.sub("", part.rstrip("?\uff1f ") if _own().search(part) else part)
+    listed = is_list(text)
+    for part in clauses(text, listed=listed):
+        if not listed and another().search(
+            ASKED_ABOUT.sub("", part.rstrip("?\uff1f ") if own().search(part) else part)
         ):
             continue
-        found = [each for each in models(part) if not _is_asked_for(part, each[0])]
+        found = [each for each in models(part) if not is_asked_for(part, each[0])]
         capability = _CAPABILITY.search(part) if len({name for _, name in found}) == 1 else None
         for _, name in found:
             yield NamedGpu(name, listed, f"{capability[1]}.{capability[2]}" if capability else None)
@@ -407,11 +335,11 @@ def capability_of_gpu(line: str) -> str | None:
     """The compute capability that a line without a model states of a GPU."""
     text = line[:LONGEST]
     lowered = text.lower()
-    if not any(map(lowered.__contains__, ("cap", "cc", "arch"))) or _PROGRAM.search(text):
+    if not any(map(lowered.__contains__, ("cap", "cc", "arch"))) or PROGRAM.search(text):
         return None
-    for part in _parts(text, listed=_is_list(text)):
+    for part in clauses(text, listed=is_list(text)):
         found = _CAPABILITY.search(part)
-        if found and not _another().search(part) and not _is_asked_for(part, found.start()) and _OWN_GPU.search(part):
+        if found and not another().search(part) and not is_asked_for(part, found.start()) and _OWN_GPU.search(part):
             return f"{found[1]}.{found[2]}"
     return None
 
@@ -422,37 +350,11 @@ _OWN_GPU = re.compile(
 )
 
 
-def _parts(text: str, *, listed: bool) -> list[str]:
-    if listed:
-        return [text]
-    found: list[str] = []
-    for part in filter(None, _SENTENCE.split(text)):
-        stated = _STATED_FIRST.match(part) or _STATED_BEFORE.match(part)
-        found += stated.groups() if stated else (part,)
-    return found
-
-
-def _is_list(text: str) -> bool:
-    """Whether a line is a label with its value, a row of a table or an object, and no sentence."""
-    bare = text.strip(" \t-*•#>`|+")
-    if len(bare) <= _SHORT and len(bare.split()) <= _FEW and not _ENDS.search(bare):
-        # A sentence of a language without blanks between words has few of them too.
-        return not _of_another().search(bare)
-    return bare.startswith(("{", "[", '"', "'")) or text.count("|") >= _BARS or "\t" in text.strip() or "  " in bare
-
-
-_SHORT, _FEW, _BARS = 60, 4, 2
 _LABELS = re.compile(r"[:=|]")
-_ENDS = re.compile(r"[.?!。\uff01\uff1f]$")
-"""The end of a sentence."""
 
 
 def _is_labelled(found: re.Match[str]) -> bool:
     return _LABELS.search(found[0]) is not None
-
-
-def _is_asked_for(part: str, start: int) -> bool:
-    return _asked_for().search(part[max(0, start - 40) : start]) is not None
 
 
 def _cuda_beside(part: str, found: re.Match[str]) -> str | None:
@@ -482,9 +384,9 @@ def _exact() -> frozenset[str]:
 
 @cache
 def _names() -> re.Pattern[str]:
-    own = (re.escape(name).replace(r"\-", "[-_]") for name in _exact())
-    said = (row.pattern for row in load_matrix().spoken)
-    either = "|".join(sorted((*said, *own), key=len, reverse=True))
+    exact = (re.escape(name).replace(r"\-", "[-_]") for name in _exact())
+    spellings = (row.pattern for row in load_matrix().spoken)
+    either = "|".join(sorted((*spellings, *exact), key=len, reverse=True))
     return re.compile(
         rf"(?<![\w./+-])(?P<name>{either})(?P<link>{_link()})(?P<version>{_VERSION}){_AFTER}",
         re.IGNORECASE | re.ASCII,

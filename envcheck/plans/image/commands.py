@@ -120,8 +120,13 @@ def _of_words(sheet: Sheet, line: int, command: Command, layout: Layout, *, at_s
     for place, word in enumerate(words[:_MOST_TRIED]):
         rest = words[place + 1 :]
         if word.rpartition("/")[2] == "uv" and _verb(rest) == "run":
+            # Before it runs anything, it installs the project, and packages that it names.
             behind = place + rest.index("run") + 2
-            found += _of_uv_run(sheet, line, Command(words[behind:], command.variables), layout)
+            options = list(takewhile(lambda each: each.startswith("-"), words[behind:]))
+            if any(each.startswith(("--with", "-w")) for each in options):
+                found.append(unread(sheet, "uv run --with", line, _UNREAD))
+            if not {"--no-sync", "--no-project"} & set(options) and "UV_NO_SYNC" not in command.variables:
+                found += _of_lock(sheet, line, "uv run", options, layout)
         packages = of_system(sheet, line, words[place:])
         if packages is None:
             packages = _of_word(sheet, line, word, rest, command.variables, layout, runs=place == 0 and not at_start)
@@ -187,15 +192,6 @@ def _asked_of_pip(name: str, rest: list[str]) -> list[str]:
     return ["sync", *files]
 
 
-def _of_uv_run(sheet: Sheet, line: int, inner: Command, layout: Layout) -> Iterator[Planned]:
-    """What ``uv run`` installs before it runs anything: the project, and packages that it names."""
-    options = list(takewhile(lambda each: each.startswith("-"), inner.words))
-    if any(each.startswith(("--with", "-w")) for each in options):
-        yield unread(sheet, "uv run --with", line, _UNREAD)
-    if not {"--no-sync", "--no-project"} & set(options) and "UV_NO_SYNC" not in inner.variables:
-        yield from _of_lock(sheet, line, "uv run", options, layout)
-
-
 def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: Layout) -> Iterator[Planned]:
     """What a command such as ``uv sync`` installs: the project's lock file, or else its pyproject.toml."""
     extras: list[str] = []
@@ -241,15 +237,10 @@ def _of_script(sheet: Sheet, line: int, path: str, layout: Layout, *, runs: bool
     if place is None or (not is_named_so and "." in path.rpartition("/")[2]):
         return
     try:
-        told = (
-            "installs packages, and scripts are not read"
-            if installs(sheet.matrix, sheet.beside(place, line).text)
-            else ""
-        )
+        if installs(sheet.matrix, sheet.beside(place, line).text):
+            yield unread(sheet, place[:80], line, "this script installs packages, and scripts are not read")
     except UsageError:
-        told = "cannot be read"
-    if told:
-        yield unread(sheet, place[:80], line, f"this script {told}")
+        yield unread(sheet, place[:80], line, "this script cannot be read")
 
 
 def _of_conda(sheet: Sheet, line: int, words: list[str], layout: Layout, *, of_a_file: bool) -> Iterator[Planned]:
@@ -316,32 +307,23 @@ def of_system(sheet: Sheet, line: int, words: list[str]) -> Iterator[Planned] | 
     if not words or not _MANAGER.fullmatch(words[0]) or not _VERBS & {*words[1:]}:
         return None
     verb = next(place for place, word in enumerate(words) if place and word in _VERBS)
-    return _brought(sheet, line, words[verb + 1 :])
+    packages = [word for word in words[verb + 1 :] if not word.startswith("-") and len(word) <= _LONGEST]
+    return filter(None, (_brought(sheet, line, text) for text in packages))
 
 
-def _brought(sheet: Sheet, line: int, packages: list[str]) -> Iterator[Planned]:
-    for text in packages:
-        if text.startswith("-") or len(text) > _LONGEST:
-            continue
-        name, _, version = text.partition("=")
-        of_rpm = _OF_RPM.fullmatch(text)
-        pairs = [(name, version), *([(of_rpm["name"], of_rpm["version"])] if of_rpm else [])]
-        for package, pinned in ((whole.partition(":")[0], pin) for whole, pin in pairs):
-            found = _component(sheet, package)
-            if found is not None:
-                component, named = found
-                planned = item(sheet, package, _bounds(pinned, named), line)
-                yield msgspec.structs.replace(planned, name=f"{component} by {package}", asked=text, brings=component)
-                break
-
-
-def _component(sheet: Sheet, package: str) -> tuple[str, str] | None:
-    """The component that a package brings, and the version that its name has: ``cuda``, ``12.4``."""
-    for row in sheet.matrix.system_packages:
-        for pattern in row.packages:
+def _brought(sheet: Sheet, line: int, text: str) -> Planned | None:
+    """The component that a package brings, of the version that is pinned, or that its name has: ``cuda``, ``12.4``."""
+    name, _, version = text.partition("=")
+    of_rpm = _OF_RPM.fullmatch(text)
+    pairs = [(name, version), *([(of_rpm["name"], of_rpm["version"])] if of_rpm else [])]
+    patterns = [(row.component, pattern) for row in sheet.matrix.system_packages for pattern in row.packages]
+    for package, pinned in ((whole.partition(":")[0], pin) for whole, pin in pairs):
+        for component, pattern in patterns:
             if found := re.fullmatch(pattern, package):
                 groups = found.groupdict()
-                return row.component, ".".join(filter(None, (groups.get("major"), groups.get("minor"))))
+                named = ".".join(filter(None, (groups.get("major"), groups.get("minor"))))
+                planned = item(sheet, package, _bounds(pinned, named), line)
+                return msgspec.structs.replace(planned, name=f"{component} by {package}", asked=text, brings=component)
     return None
 
 

@@ -27,7 +27,7 @@ from envcheck.plans.image.instructions import Instruction, Layout, instructions
 from envcheck.plans.requirement import item, unread
 from envcheck.plans.settle import later
 from envcheck.plans.sheet import Sheet
-from envcheck.plans.shell import Command, commands, filled, of_words
+from envcheck.plans.shell import commands, filled, of_words
 from envcheck.snapshot import Planned
 
 NAME = "Dockerfile"
@@ -112,10 +112,10 @@ def _stages(sheet: Sheet) -> list[_Stage]:
         if found and max(len(found[-1].variables), len(found[-1].layout.copies)) > _MOST:
             raise sheet.error(order.line, f"more than {_MOST:,} variables or copied files")
         if order.word == "FROM":
-            told = _FROM.fullmatch(filled(order.flags + order.text, outside))
-            if told is None:
+            base_line = _FROM.fullmatch(filled(order.flags + order.text, outside))
+            if base_line is None:
                 raise sheet.error(order.line, "this FROM line cannot be read")
-            stage = _Stage((told["name"] or "").lower(), told["image"], order.line)
+            stage = _Stage((base_line["name"] or "").lower(), base_line["image"], order.line)
             base = _numbered([*found, stage], stage.image, len(found))
             if base is not None:
                 stage.variables.update(found[base].variables)
@@ -275,17 +275,12 @@ def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
     elif known.row is None:
         yield unread(sheet, f"FROM {known.name}", line, "what this tag of the image holds is not known")
     else:
-        yield from _held(sheet, known.holds, known.name, line)
+        tag = f"+cu{known.holds['cuda'].replace('.', '')}" if known.holds.get("cuda") else ""
+        for name, version in known.holds.items():
+            bounds = SpecifierSet(f"=={version}{tag if name == 'torch' else ''}")
+            yield msgspec.structs.replace(item(sheet, name, bounds, line), image=known.name)
         if known.row.musl:
             yield msgspec.structs.replace(item(sheet, MUSL, SpecifierSet("==1"), line), image=known.name)
-
-
-def _held(sheet: Sheet, versions: dict[str, str], image: str, line: int) -> Iterator[Planned]:
-    cuda = versions.get("cuda", "")
-    for name, version in versions.items():
-        tag = f"+cu{cuda.replace('.', '')}" if name == "torch" and cuda else ""
-        held = item(sheet, name, SpecifierSet(f"=={version}{tag}"), line)
-        yield msgspec.structs.replace(held, image=image)
 
 
 def _of_run(sheet: Sheet, run: _Run, spent: list[int]) -> Iterator[Planned]:
@@ -301,10 +296,16 @@ def _of_run(sheet: Sheet, run: _Run, spent: list[int]) -> Iterator[Planned]:
         return
     for options in _MOUNT.findall(order.flags):
         _mount(run.layout, dict(part.partition("=")[::2] for part in options.split(",")))
-    for number, command in enumerate(_commanded(order, run)):
+    words = order.listed if order.listed is not None else [*run.shell, order.text] if run.shell else None
+    found = commands(order.text, run.variables) if words is None else of_words(words, run.variables)
+    for number, command in enumerate(found):
         _spend(sheet, order.line, spent, _OF_EACH + sum(map(len, command.words)))
+        if not command.words:
+            if installs(sheet.matrix, order.text):
+                yield unread(sheet, order.word, order.line, "a command that installs packages cannot be read")
+            continue
         try:
-            for each in _of_command(sheet, run, command):
+            for each in installed(sheet, order.line, command, run.layout, at_start=order.word != "RUN"):
                 _spend(sheet, order.line, spent, _OF_EACH)
                 together = f"{sheet.file}:{order.line} {number}" if each.together else None
                 yield msgspec.structs.replace(each, together=together)
@@ -318,21 +319,6 @@ def _spend(sheet: Sheet, line: int, spent: list[int], work: int) -> None:
     spent[0] += work
     if spent[0] > _MOST_WORK:
         raise sheet.error(None, f"its commands are too long to be read, as of line {line}")
-
-
-def _of_command(sheet: Sheet, run: _Run, command: Command) -> Iterator[Planned]:
-    line, word = run.order.line, run.order.word
-    if command.words:
-        yield from installed(sheet, line, command, run.layout, at_start=word != "RUN")
-    elif installs(sheet.matrix, run.order.text):
-        yield unread(sheet, word, line, "a command that installs packages cannot be read")
-
-
-def _commanded(order: Instruction, run: _Run) -> Iterator[Command]:
-    """The commands of a shell's text, or the one whose words are given as JSON."""
-    if order.listed is not None:
-        return of_words(order.listed, run.variables)
-    return of_words([*run.shell, order.text], run.variables) if run.shell else commands(order.text, run.variables)
 
 
 def _mount(layout: Layout, options: dict[str, str]) -> None:

@@ -136,13 +136,13 @@ def of_conda(sheet: Sheet, text: str, line: int) -> Planned:
 def _parts(rest: str) -> tuple[str, str] | None:
     """The bounds and the build behind a name; None for what is neither."""
     if rest.startswith("[") and rest.endswith("]"):
-        told, place = dict[str, str](), 1
+        chosen, place = dict[str, str](), 1
         while part := _IN_BRACKETS.match(rest, place, len(rest) - 1):
-            told[part["key"]], place = part["value"].strip("\"'"), part.end()
-        if place < len(rest) - 1 or not told.keys() <= _CHOOSES:
+            chosen[part["key"]], place = part["value"].strip("\"'"), part.end()
+        if place < len(rest) - 1 or not chosen.keys() <= _CHOOSES:
             return None
-        version = told.get("version", "")
-        return version if not version[:1].isdigit() else f"=={version}", told.get("build", "")
+        version = chosen.get("version", "")
+        return version if not version[:1].isdigit() else f"=={version}", chosen.get("build", "")
     found = next((found for each in _REST if (found := each.fullmatch(rest))), None)
     if found is None:
         return None

@@ -29,7 +29,12 @@ def recognise(name: str) -> bool:
 
 
 def read(sheet: Sheet) -> list[Planned]:
-    document = _document(sheet)
+    try:
+        document = json.loads(sheet.text)
+    except (RecursionError, ValueError):
+        document = None
+    if not isinstance(document, dict) or not isinstance(document.get("default"), dict):
+        raise sheet.error(None, "this is no lock file of pipenv: it has no table 'default'")
     categories = [name for name in document if name != _META]
     sheet.check_extras(categories)
     wanted = {"default", *map(canonicalize_name, sheet.extras)}
@@ -37,19 +42,14 @@ def read(sheet: Sheet) -> list[Planned]:
     addresses = {
         text_of(each, "name"): text_of(each, "url") for each in tables_of(table_of(document, _META), "sources")
     }
-    chosen = [category for category in categories if canonicalize_name(category) in wanted]
-    found = (_packages(sheet, category, table_of(document, category), addresses, lines) for category in chosen)
-    return sheet.bounded(item for items in found for item in items)
-
-
-def _document(sheet: Sheet) -> dict[str, Any]:
-    try:
-        document = json.loads(sheet.text)
-    except (RecursionError, ValueError):
-        document = None
-    if not isinstance(document, dict) or not isinstance(document.get("default"), dict):
-        raise sheet.error(None, "this is no lock file of pipenv: it has no table 'default'")
-    return document
+    tables = {name: table_of(document, name) for name in categories if canonicalize_name(name) in wanted}
+    return sheet.bounded(
+        item
+        for category, table in tables.items()
+        for name in table
+        for line in [lines.get((category, name))]
+        for item in entry(sheet, line, _package(sheet, name, table, line, addresses))
+    )
 
 
 def _lines(sheet: Sheet, categories: list[str]) -> dict[tuple[str, str], int]:
@@ -63,18 +63,6 @@ def _lines(sheet: Sheet, categories: list[str]) -> dict[tuple[str, str], int]:
         elif key:
             found.setdefault((category, key["name"]), number)
     return found
-
-
-def _packages(
-    sheet: Sheet,
-    category: str,
-    table: dict[str, Any],
-    addresses: dict[str, str],
-    lines: dict[tuple[str, str], int],
-) -> Iterator[Planned]:
-    for name in table:
-        line = lines.get((category, name))
-        yield from entry(sheet, line, _package(sheet, name, table, line, addresses))
 
 
 def _package(

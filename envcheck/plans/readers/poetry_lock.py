@@ -74,12 +74,14 @@ def _is_installed(sheet: Sheet, package: dict[str, Any], wanted: set[str], asked
     there = [group for group in groups if group == "main" or canonicalize_name(group) in wanted]
     if (groups and not there) or (text_of(package, "category") == "dev" and "dev" not in wanted):
         return False
-    told = [text_of(markers, group) for group in there] if isinstance(markers, dict) else [text_of(package, "markers")]
+    conditions = (
+        [text_of(markers, group) for group in there] if isinstance(markers, dict) else [text_of(package, "markers")]
+    )
     named = canonicalize_name(text_of(package, "name")) in chosen
-    by_extra = any("extra" in text for text in told)
+    by_extra = any("extra" in text for text in conditions)
     if package.get("optional") is True and not named and not (by_extra and asked):
         return False
-    if "" in told or not told:
+    if "" in conditions or not conditions:
         return True
-    holds = [marker_of(text) for text in told]
+    holds = [marker_of(text) for text in conditions]
     return any(applies(each, sheet.markers, extra) is not False for each in holds for extra in ("", *asked))

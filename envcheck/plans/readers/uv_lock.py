@@ -82,7 +82,9 @@ def _reached(sheet: Sheet, by_name: dict[str, list[_Entry]], roots: list[dict[st
         if (id(package), key, part) in seen:
             continue
         seen.add((id(package), key, part))
-        for each in _listed(package, key, part):
+        lists = table_of(package, key) if part else package
+        wanted = [name for name in lists if canonicalize_name(name) == part] if part else [key]
+        for each in (each for name in wanted for each in tables_of(lists, name)):
             if _is_for(sheet, [text_of(each, "marker")], active):
                 name = text_of(each, "name")
                 check_name(name)
@@ -96,14 +98,6 @@ def _reached(sheet: Sheet, by_name: dict[str, list[_Entry]], roots: list[dict[st
                         (other, "optional-dependencies", canonicalize_name(more)) for more in texts_of(each, "extra")
                     )
     return {place for place, _, _ in seen}
-
-
-def _listed(package: dict[str, Any], key: str, part: str) -> list[dict[str, Any]]:
-    """The dependencies of a package, or those of one of its extras or groups."""
-    if not part:
-        return tables_of(package, key)
-    lists = table_of(package, key)
-    return [each for name in lists if canonicalize_name(name) == part for each in tables_of(lists, name)]
 
 
 def _is_for(sheet: Sheet, markers: list[str], active: Sequence[str] = ()) -> bool:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 
-from envcheck.importers.importer import Rank, each_line, importer
-from envcheck.importers.paste import SOURCE, Paste
+from envcheck.importers.importer import Rank, line_importer
+from envcheck.importers.paste import SOURCE
 from envcheck.snapshot import Driver, Snapshot
 
 _LINE = re.compile(r"example-thing: driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2})")
 
 
-@importer("example-thing", Rank.OUTPUT)
-def read(paste: Paste) -> Snapshot:
-    return each_line(paste, _read_line)
-
-
-def _read_line(line: str) -> Snapshot | None:
+@line_importer("example-thing", Rank.OUTPUT)
+def driver_in(line: str) -> Snapshot | None:
     """What one line states; patterns have a limit for every repetition, since text may be hostile."""
     found = _LINE.match(line.strip())
     return Snapshot(driver=Driver(source=SOURCE, release=found[1])) if found else None

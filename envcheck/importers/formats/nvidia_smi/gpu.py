@@ -309,11 +309,6 @@ def _processes(fields: Fields) -> tuple[Process, ...] | None:
     return tuple(found)
 
 
-# A ``<gpu>`` element of nvidia-smi's XML to a Gpu.
-#
-# Each field names the elements it may stand in, those of the newest format first: power readings and clock reasons were
-# renamed, the uncorrectable SRAM errors split in two, and the reset status gave way to a recovery action.
-
 _COMPUTE_MODES = {name: name for name in ("default", "exclusive_thread", "prohibited", "exclusive_process")}
 _ADDRESSING_MODES = {name: name for name in ("hmm", "ats", "none")}
 _VIRTUALIZATION = {
@@ -364,12 +359,14 @@ def _gpu(element: Element) -> Gpu:
 
 def _identity(fields: Fields) -> dict[str, Any]:
     value = fields.value
+    brand = value("brand", word, "product_brand")
+    architecture = value("architecture", word, "product_architecture")
     return {
         "uuid": value("uuid", word, "uuid"),
         "minor": value("minor", whole, "minor_number"),
         "name": value("name", word, "product_name"),
-        "brand": value("brand", _brand, "product_brand"),
-        "architecture": value("architecture", _architecture, "product_architecture"),
+        "brand": brand.lower().replace(" ", "_") if brand else None,  # as NVML names it: quadro_rtx
+        "architecture": _ARCHITECTURES.get(architecture.lower(), architecture.lower()) if architecture else None,
         "pci_device_id": value("pci_device_id", device_id, "pci/pci_device_id"),
         "pci_subsystem_id": value("pci_subsystem_id", device_id, "pci/pci_sub_system_id"),
         "serial": value("serial", word, "serial"),
@@ -403,17 +400,6 @@ def _reset_status(fields: Fields) -> str | None:
     if reset is None:
         return None
     return "gpu_reset" if reset else "drain_and_reset" if drain else "none"
-
-
-def _brand(text: str) -> str | None:
-    """NVML's name of the brand: ``quadro_rtx``."""
-    shown = word(text)
-    return shown.lower().replace(" ", "_") if shown else None
-
-
-def _architecture(text: str) -> str | None:
-    shown = word(text)
-    return _ARCHITECTURES.get(shown.lower(), shown.lower()) if shown else None
 
 
 def snapshot_of(root: Element) -> Snapshot:

@@ -118,7 +118,7 @@ _TOPO_ROW = re.compile(rf"GPU(?P<index>[0-9]{{1,3}})(?=(?:\s{{1,8}}{_KIND_OF_LIN
 
 @importer("nvidia-smi topo", Rank.OUTPUT)
 def read_topo(paste: Paste) -> Snapshot:
-    """``nvidia-smi topo -m``: how many GPUs there are. How they are linked tells of no fault by itself."""
+    """``nvidia-smi topo -m``: how many GPUs there are."""
     rows = filter(None, (_TOPO_ROW.match(line.strip()) for line in paste.statements))
     indices = sorted({int(row["index"]) for row in rows})[:MOST_GPUS]
     return Snapshot(gpus=by_index({index: Gpu(source=SOURCE, label=label(index), index=index) for index in indices}))
@@ -144,9 +144,7 @@ _LONGEST_LINE = 2_000
 
 @importer("nvidia-smi CSV", Rank.OUTPUT)
 def read_csv(paste: Paste) -> Snapshot:
-    """``nvidia-smi --query-gpu=… --format=csv``: a head with the names of the fields, and a row for each GPU. Without a
-    head the fields are those of the command line above. Units stand in the head or behind the values.
-    """
+    """``nvidia-smi --query-gpu=… --format=csv``: a head with the names of the fields, and a row for each GPU."""
     gpus: dict[int, Gpu] = {}
     release = None
     for row in _rows(paste):

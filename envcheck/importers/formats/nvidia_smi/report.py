@@ -51,9 +51,7 @@ def _has_section(paste: Paste) -> bool:
 
 @importer("nvidia-smi -q", Rank.OUTPUT, recognise=_has_section)
 def read_text(paste: Paste) -> Snapshot:
-    """The text of ``nvidia-smi -q``, whole or in sections (``-d``): labels, indented by their depth, and values. It has
-    the contents of the XML report under other names, so it is read into the same tree.
-    """
+    """The text of ``nvidia-smi -q``, whole or in sections (``-d``): labels, indented by their depth, and values."""
     return snapshot_of(_TextBuilder().built(_report(paste)))
 
 
