@@ -105,7 +105,12 @@ class Paste:
         unread: list[str] = []
         first, last, missing = text, "", 0
         if len(text) > TEXT_LIMIT:
-            first, last, missing = _ends(text)
+            # In whole lines, where there are any.
+            half = TEXT_LIMIT // 2
+            stop = text.rfind("\n", 0, half)
+            stop = stop if stop >= 0 else half
+            start = text.find("\n", len(text) - half) + 1 or len(text) - half
+            first, last, missing = text[:stop], text[start:], max(text.count("\n", stop, start) - 1, 0)
             unread = [f"only the first and the last {TEXT_LIMIT // 2 // 1024 // 1024} MiB were read"]
         whole = _clean(first).split("\n")
         before = len(whole)
@@ -150,16 +155,6 @@ def left_out_run(detail: str) -> ProbeRun:
 def printable(text: str) -> str:
     """``text`` without control and invisible characters, with runs of blanks folded."""
     return " ".join(text.translate(_TABLE).split())
-
-
-def _ends(text: str) -> tuple[str, str, int]:
-    """The beginning and end of an overlong text, in whole lines, and the number of lines between them."""
-    half = TEXT_LIMIT // 2
-    stop = text.rfind("\n", 0, half)
-    start = text.find("\n", len(text) - half) + 1
-    stop = stop if stop >= 0 else half
-    start = start or len(text) - half
-    return text[:stop], text[start:], max(text.count("\n", stop, start) - 1, 0)
 
 
 def _clean(text: str) -> str:

@@ -165,21 +165,17 @@ _MOST_LOOKUPS = 32
 @importer("libcuda lookups", Rank.OUTPUT)
 def read_libcuda(paste: Paste) -> Snapshot:
     """The files in the order of the text; in a list of the loader's cache that is the loader's order."""
-    found: dict[str, DriverLibrary] = {}
-    for library in _lookups(paste):
-        found.setdefault(library.path, library)
-        if len(found) == _MOST_LOOKUPS:
-            break
-    return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=tuple(found.values()))) if found else None)
-
-
-def _lookups(paste: Paste) -> Iterator[DriverLibrary]:
+    libraries: dict[str, DriverLibrary] = {}
     for line in paste.statements:
         text = line.strip()[:_LONGEST_LOOKUP]
         if found := _LOOKUP.search(text):
-            yield _driver_library(found[2], found[1], found[2])
+            libraries.setdefault(found[2], _driver_library(found[2], found[1], found[2]))
         elif found := _LINK.search(text):
-            yield _driver_library(found[2], found[1].rpartition("/")[2], found[1])
+            libraries.setdefault(found[2], _driver_library(found[2], found[1].rpartition("/")[2], found[1]))
+        if len(libraries) == _MOST_LOOKUPS:
+            break
+    listing = Listing(items=tuple(libraries.values())) if libraries else None
+    return Snapshot(driver=Driver(source=SOURCE, libraries=listing) if listing else None)
 
 
 def _driver_library(path: str, name: str, met_as: str) -> DriverLibrary:

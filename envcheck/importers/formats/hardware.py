@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from envcheck.importers.assemble import IN_MIG_MODE
 from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS
@@ -33,13 +33,11 @@ _MOST_LINES_OF_A_DEVICE = 40
 def _lists_pci(paste: Paste) -> bool:
     if "NVIDIA Corporation" in paste.text:
         return next(_pci_gpus(paste), None) is not None
-    return (
-        "lspci" in paste.text
-        and any(  # the next command stands below a search for NVIDIA, which printed nothing
-            _SEARCH.match(line[:_LONGEST_PCI_LINE]) and _PROMPT.match(below[:_LONGEST_PCI_LINE])
-            for line, below in pairwise(paste.lines)
-            if "lspci" in line
-        )
+    # The next command stands below a search for NVIDIA, which printed nothing.
+    return "lspci" in paste.text and any(
+        _SEARCH.match(line[:_LONGEST_PCI_LINE]) and _PROMPT.match(below[:_LONGEST_PCI_LINE])
+        for line, below in pairwise(paste.lines)
+        if "lspci" in line
     )
 
 
@@ -56,19 +54,10 @@ def _pci_gpus(paste: Paste) -> Iterator[Gpu]:
         device = _DEVICE.match(line.strip()[:_LONGEST_PCI_LINE])
         found = _PCI_GPU.search(device[2]) if device else None
         if device and found:
-            yield _pci_gpu(
-                device[1], found["rest"], _pci_driver(paste.lines[place + 1 : place + _MOST_LINES_OF_A_DEVICE])
-            )
-
-
-def _pci_driver(below: tuple[str, ...]) -> str | None:
-    """The driver in the lines that belong to a device; None where they do not say."""
-    for line in below:
-        if _DEVICE.match(line.strip()[:_LONGEST_PCI_LINE]):
-            return None
-        if found := _IN_USE.search(line[:_LONGEST_PCI_LINE]):
-            return found[1]
-    return None
+            below = paste.lines[place + 1 : place + _MOST_LINES_OF_A_DEVICE]
+            own = takewhile(lambda text: not _DEVICE.match(text.strip()[:_LONGEST_PCI_LINE]), below)
+            driver = next((used[1] for text in own if (used := _IN_USE.search(text[:_LONGEST_PCI_LINE]))), None)
+            yield _pci_gpu(device[1], found["rest"], driver)
 
 
 def _pci_gpu(place: str, rest: str, driver: str | None) -> Gpu:

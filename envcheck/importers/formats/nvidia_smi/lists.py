@@ -98,18 +98,13 @@ def read_nvlink(paste: Paste) -> Snapshot:
             if listed and last is not None and len(gpus) < MOST_GPUS:
                 gpus.setdefault(last, listed.items[0])
         elif last in gpus and (found := _LINK.match(line)):
-            gpus[last] = _with_link(gpus[last], found)
-    having = {index: gpu for index, gpu in gpus.items() if gpu.nvlinks}
-    return Snapshot(gpus=Listing(items=tuple(having.values()))) if having else Snapshot()
-
-
-def _with_link(gpu: Gpu, found: re.Match[str]) -> Gpu:
-    known, number = gpu.nvlinks or (), int(found["number"])
-    if len(known) >= _MOST_LINKS or number in {link.link for link in known}:
-        return gpu
-    speed = float(found["speed"]) * _GIGA if found["speed"] and found["speed"].count(".") < 2 else None
-    link = NvLink(source=SOURCE, link=number, active=found["off"] is None, bandwidth=speed)
-    return msgspec.structs.replace(gpu, nvlinks=(*known, link))
+            known, number = gpus[last].nvlinks or (), int(found["number"])
+            if len(known) < _MOST_LINKS and number not in {link.link for link in known}:
+                speed = float(found["speed"]) * _GIGA if found["speed"] and found["speed"].count(".") < 2 else None
+                link = NvLink(source=SOURCE, link=number, active=found["off"] is None, bandwidth=speed)
+                gpus[last] = msgspec.structs.replace(gpus[last], nvlinks=(*known, link))
+    having = tuple(gpu for gpu in gpus.values() if gpu.nvlinks)
+    return Snapshot(gpus=Listing(items=having)) if having else Snapshot()
 
 
 _KIND_OF_LINK = r"(?:X|SYS|NODE|PHB|PXB|PIX|NV[0-9]{1,2}|OK|NS|CNS|GNS|TNS|DR)"

@@ -134,6 +134,9 @@ def _first_row(line: str) -> Gpu | None:
         return None
     column = _LAST_COLUMN.match(named[2])
     name = (column[1] if column else named[2]).strip()
+    ecc = Ecc(source=SOURCE, enabled=False) if cells[2] == "Off" else None
+    if re.fullmatch("[0-9]{1,9}", cells[2]):  # of volatile uncorrected errors
+        ecc = Ecc(source=SOURCE, enabled=True, volatile_uncorrected=int(cells[2]))
     return Gpu(
         source=SOURCE,
         pci_bus_id=bus_id(place),
@@ -141,16 +144,7 @@ def _first_row(line: str) -> Gpu | None:
         index=int(named[1]),
         name=None if name.endswith("...") or error_in(name) or name.startswith(_UNANSWERED) else name,
         persistence_mode=flag(column[2]) if column else None,
-        ecc=_ecc(cells[2]),
-    )
-
-
-def _ecc(cell: str) -> Ecc | None:
-    """The column of volatile uncorrected errors, a number if ECC is enabled."""
-    if cell == "Off":
-        return Ecc(source=SOURCE, enabled=False)
-    return (
-        Ecc(source=SOURCE, enabled=True, volatile_uncorrected=int(cell)) if re.fullmatch("[0-9]{1,9}", cell) else None
+        ecc=ecc,
     )
 
 
