@@ -12,8 +12,8 @@ from typing import NoReturn
 
 from envcheck.cli.asking import read_input
 from envcheck.cli.deliver import write_all
+from envcheck.collect.bench import become_node
 from envcheck.collect.bench_plan import Bench
-from envcheck.collect.node import become_node
 from envcheck.collect.request import probe_request, working_folder
 from envcheck.errors import UsageError
 from envcheck.fleet.collective.judge import judged

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from envcheck.cli.asking import read_input
 from envcheck.cli.deliver import write_all
-from envcheck.collect.interrupt import noted
+from envcheck.collect.deaths import noted
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
 from envcheck.fleet.compare import compare

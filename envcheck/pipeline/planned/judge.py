@@ -29,7 +29,7 @@ from envcheck.pipeline.planned.libraries import without_libraries
 from envcheck.pipeline.planned.pins import contradictions
 from envcheck.pipeline.planned.ranges import held_back, judge_range
 from envcheck.pipeline.planned.system import beside_system
-from envcheck.plans.kit.settle import is_published
+from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten_by, wheel_of
 from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in

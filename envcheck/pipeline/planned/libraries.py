@@ -16,7 +16,7 @@ from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.pipeline.planned.checks import check_of, label_of
-from envcheck.plans import dockerfile
+from envcheck.plans.readers import dockerfile
 from envcheck.snapshot import Environment, Planned
 
 _OUTSIDE: tuple[tuple[str, str, Literal["cuda-from-outside", "cudnn-from-outside"]], ...] = (

@@ -9,7 +9,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.specifier import covered, parse_version
 from envcheck.components import Bound, Component
 from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of
-from envcheck.plans.dockerfile import MUSL
+from envcheck.plans.readers.dockerfile import MUSL
 from envcheck.snapshot import Environment, Planned
 
 _PURE = "any"
