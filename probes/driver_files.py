@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .elf.exported import Exports
+from .elf.exported import Exports, constants
 from .elf.info import elf_info
 from .elf.library import ElfError, open_elf
-from .elf.machine_code import constants
 from .kit.out import Out, clean
 from .kit.system import is_mounted, mount_points
 from .kit.tree import Tree

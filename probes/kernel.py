@@ -11,8 +11,7 @@ from .kit.out import Out
 from .kit.record import Found, record
 from .kit.system import kernel_release
 from .kit.tree import Tree, refused
-from .machine.kernel_log import kernel_log
-from .machine.module_files import find_module, forbidden_by, module_folder, other_kernels
+from .machine.kernel import find_module, forbidden_by, kernel_log, module_folder, other_kernels
 
 PROBE = {
     "title": "Kernel module, device nodes, Secure Boot and kernel log",

@@ -9,7 +9,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from .driver_apis.loaded import is_missing, mapped, why_not_loadable
+from .driver_apis import is_missing, mapped, why_not_loadable
 from .driver_apis.nvml_calls import LIBRARY_NOT_FOUND, SUCCESS, UNKNOWN_HERE, Call, Device, api_result, attempt, text
 from .driver_apis.nvml_fields import ROWS, Reader, read_numbered, read_row, throttle
 from .driver_apis.nvml_parts import (

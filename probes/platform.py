@@ -11,10 +11,16 @@ from .kit.out import Out
 from .kit.record import Found, record
 from .kit.system import kernel_release, wsl_mark
 from .kit.tree import Tree
-from .machine import processor
 from .machine.container import container, container_host
-from .machine.tegra import image_tegra_release, is_tegra, tegra_release
-from .machine.virtualization import virtualization
+from .machine.hardware import (
+    cpu_count,
+    cpu_flags,
+    cpu_model,
+    image_tegra_release,
+    is_tegra,
+    tegra_release,
+    virtualization,
+)
 
 PROBE = {
     "title": "Operating system, container and processor",
@@ -60,15 +66,15 @@ def collect(tree: Tree, out: Out) -> None:
                     kernel_release=Found(release, asked),
                     machine=_machine(tree),
                     libc=_libc(tree),
-                    cpu_model=processor.model(tree),
-                    cpus=processor.count(tree),
+                    cpu_model=cpu_model(tree),
+                    cpus=cpu_count(tree),
                     memory=_memory(tree),
                     numa_nodes=_numa_nodes(tree),
                     **_shared_memory(tree),
                     container=Found(inside.name, inside.source) if inside else None,
                     container_evidence=Found(inside.evidence, inside.source) if inside else None,
                     wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
-                    virtualization=virtualization(tree, processor.flags(tree)),
+                    virtualization=virtualization(tree, cpu_flags(tree)),
                     windows_build=_windows_build(tree),
                     tegra=tegra,
                     tegra_release=tegra_release(tree, boxed=boxed),

@@ -10,7 +10,7 @@ from typing import Any
 from .kit.out import Out, clean
 from .kit.record import Found, record
 from .kit.tree import Tree
-from .owners.toolkit import header_places, version
+from .owners.claims import header_places, version
 
 PROBE = {
     "title": "CUDA toolkits on disk",

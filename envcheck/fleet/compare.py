@@ -1,27 +1,29 @@
-"""Compare the nodes of a fleet: which differ from the majority, which figures are slow, and what changed."""
+"""Compare the nodes of a fleet: which differ from the majority, which figures are slow, what changed; the verdict."""
 
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, get_args
 
 import msgspec
 
-from envcheck.checks import STATUSES
+from envcheck.checks import STATUSES, Report, Verdict
 from envcheck.compat.performance.spread import speed_ratio
+from envcheck.errors import UsageError
 from envcheck.fleet.examine import Examined, Facts, Finding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
-from envcheck.fleet.figures import Quantity
-from envcheck.fleet.groups import grouped
-from envcheck.fleet.kinds import ALL, Kinds
+from envcheck.fleet.figures import BINS, MOVED, Limits, Quantity, limits
+from envcheck.fleet.groups import ALL, Kinds, grouped
 from envcheck.fleet.record import (
     CameOrWent,
+    Circumstances,
     Difference,
     Drift,
     Fleet,
     Group,
+    Head,
     Node,
     NodeGpu,
     Place,
@@ -30,9 +32,10 @@ from envcheck.fleet.record import (
     Slowed,
     Split,
     Spread,
+    counted,
 )
-from envcheck.fleet.slow import BINS, MOVED, Limits, limits
 from envcheck.fleet.tables import Tables
+from envcheck.pipeline.request import Request
 from envcheck.text.clean import clean
 
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
@@ -107,8 +110,6 @@ class _Comparison:
             facts={digest.hex(): self._facts[digest] for digest in self._digests if digest in self._facts},
         )
 
-    # Tables.
-
     def _fill(self, tables: Tables) -> None:
         tables.fill("held", self._held())
         tables.fill("figure", self._figures())
@@ -158,8 +159,6 @@ class _Comparison:
         for digest, number in self._digests.items():
             for what, value in self._facts[digest].items():
                 yield number, clean(what), clean(value)
-
-    # What the tables answer.
 
     def _differences(self, tables: Tables) -> Iterator[Difference]:
         for basis, aspect, what, value, common, share, known, nodes, subjects in tables.departures():
@@ -265,8 +264,6 @@ class _Comparison:
         before = {node.name for node in self._earlier.nodes if not node.problem}
         return CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
 
-    # Nodes.
-
     def _records(
         self, differences: Iterable[Difference], slow: Iterable[Slow], group_of: Mapping[str, int]
     ) -> Iterator[Node]:
@@ -327,3 +324,67 @@ def _from_hex(digest: str) -> bytes:
         return bytes.fromhex(digest)
     except ValueError:
         return digest.encode()  # not written by envcheck; any unique name will do
+
+
+UNANSWERED = "unanswered"
+
+
+def judged(request: Request, report: Report) -> Report:
+    """``report``, whose facts were not judged, with a verdict; secrets are masked as in every saved report."""
+    from envcheck.pipeline import session  # noqa: PLC0415  most reports come judged
+    from envcheck.redact import mask_secrets  # noqa: PLC0415
+
+    if report.snapshot is None:
+        raise UsageError("it contains no snapshot")
+    facts = msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)
+    found = session.judge(facts, request)
+    return mask_secrets(msgspec.structs.replace(found, created=report.created, host=found.host or report.host))
+
+
+def conclude(
+    compared: Compared, nodes: Sequence[Examined], how: Circumstances, *, superseded: int = 0, since: str | None = None
+) -> Fleet:
+    """The whole fleet report; ``since`` is when the earlier one was made."""
+    counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
+    verdict = _verdict(compared, counts)
+    head = Head(
+        tool=how.tool,
+        created=how.created,
+        duration_s=how.duration_s,
+        engine=how.engine,
+        headline=_headline(compared, counts, len(nodes)),
+        verdict=verdict,
+        exit_code=how.exit_code(verdict, lacking=bool(counts["unknown"] or counts[UNANSWERED])),
+        nodes=len(nodes),
+        gpus=sum(len(node.gpus) for node in nodes),
+        verdicts={word: counts[word] for word in ("fail", "warn", "unknown", "pass", UNANSWERED)},
+        superseded=superseded,
+        since=since,
+    )
+    parts = {name: getattr(compared, name) for name in compared.__struct_fields__}
+    return Fleet(head=head, **parts)
+
+
+def _verdict(compared: Compared, counts: Counter[str]) -> Verdict:
+    if counts["fail"] or any(figure.status == "fail" for figure in compared.slow):
+        return "fail"
+    moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
+    if counts["warn"] or compared.differences or compared.splits or compared.slow or moved:
+        return "warn"
+    return "pass" if counts["pass"] and not counts["unknown"] and not counts[UNANSWERED] else "unknown"
+
+
+def _headline(compared: Compared, counts: Counter[str], nodes: int) -> str:
+    """What stands out, worst first."""
+    different = {place.node for difference in compared.differences for place in difference.places}
+    slow = {(figure.node, figure.subject) for figure in compared.slow}
+    told = [
+        counted(counts["fail"], "node fails", "nodes fail"),
+        counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
+        counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
+        counted(len(different), "node differs from the majority", "nodes differ from the majority"),
+        counted(len(slow), "slow GPU or link", "slow GPUs or links"),
+        counted(counts["warn"], "node warns", "nodes warn"),
+        counted(len(compared.splits), "fact without a majority", "facts without a majority"),
+    ]
+    return ", ".join(filter(None, told)) or (f"{nodes:,} nodes agree, and all pass" if nodes else "no node")

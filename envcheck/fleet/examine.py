@@ -1,22 +1,30 @@
-"""Read what nodes answered: in separate processes where there is much of it. Answers are untrusted."""
+"""Answers of nodes: kept (``--save``), read in separate processes where there are many, the newest of each node.
+
+Answers are untrusted.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import msgspec
 
 from envcheck.bounded import TooLargeError, read_file
 from envcheck.checks import Report, Status, Verdict
-from envcheck.errors import EnvcheckError
+from envcheck.errors import EnvcheckError, UsageError
 from envcheck.fleet.facts import aspects, gpus_of, models
 from envcheck.fleet.figures import Measured, figures
 from envcheck.report.page.findings import folded
 from envcheck.report.saved.read import MOST_BYTES, read_report
 from envcheck.snapshot import Gpu
 from envcheck.text.clean import brief
+from envcheck.text.output import write_whole
 
 _BATCH = 64
 _ALONE = 200
@@ -246,3 +254,91 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
+
+
+_PLAIN = re.compile(r"[^\w.@-]+", re.ASCII)
+_LONGEST_FILE_NAME = 120
+
+
+def keeping(answers: Iterable[Answer], folder: str) -> Iterator[Answer]:
+    """``answers``, each report of which is written to ``folder``; raise UsageError where that fails."""
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for answer in answers:
+            if not answer.content or answer.problem:
+                yield answer
+                continue
+            file = place / f"{file_name(answer.node)}.json"
+            write_whole(file, answer.content)
+            yield msgspec.structs.replace(answer, path=str(file))
+    except OSError as error:
+        raise UsageError(f"--save {folder}: {error.strerror or error}") from None
+
+
+def file_name(node: str) -> str:
+    """The name of a node as the name of a file, which leads to no other folder."""
+    return _PLAIN.sub("_", node).lstrip(".")[:_LONGEST_FILE_NAME] or "_"
+
+
+_AHEAD = timedelta(days=1)
+"""By how much the clock of a node may be ahead; a report from a later time is older than any other."""
+_NEVER = datetime.min.replace(tzinfo=timezone.utc)
+
+
+def newest(nodes: Iterable[Examined]) -> tuple[list[Examined], int]:
+    """One report for each node, in the order of the names; and how many were left out.
+
+    Reports of one name that share no GPU are of different machines, as where many are called ``localhost``: each of
+    these is named with its file.
+    """
+    named: dict[str, list[Examined]] = defaultdict(list)
+    for node in nodes:
+        named[node.node].append(node)
+    kept = [node for name in sorted(named) for node in _latest(named[name])]
+    return kept, sum(map(len, named.values())) - len(kept)
+
+
+def _latest(nodes: list[Examined]) -> Iterator[Examined]:
+    """The newest report of each machine among ``nodes``, which share a name."""
+    if len(nodes) == 1:
+        yield nodes[0]
+        return
+    until = datetime.now(timezone.utc) + _AHEAD
+    machines = _machines(nodes)
+    for reports in machines:
+        # Of reports of the same time, the last.
+        node = max(reversed(reports), key=lambda each: (not each.problem, _created(each, until)))
+        yield node if len(machines) == 1 else msgspec.structs.replace(node, node=f"{node.node} ({node.path})")
+
+
+def _machines(nodes: Iterable[Examined]) -> list[list[Examined]]:
+    machines: list[list[Examined]] = []
+    nameless: list[Examined] = []
+    owners: dict[str, list[Examined]] = {}
+    for node in nodes:
+        gpus = [gpu.uuid for gpu in node.gpus if gpu.uuid]
+        if not gpus:
+            nameless.append(node)
+            continue
+        machine = next((owners[gpu] for gpu in gpus if gpu in owners), None)
+        if machine is None:
+            machine = []
+            machines.append(machine)
+        machine.append(node)
+        owners.update(dict.fromkeys(gpus, machine))
+    if not machines:
+        return [nameless]
+    machines[0] += nameless  # nothing says that it is another machine
+    return machines
+
+
+def _created(node: Examined, until: datetime) -> datetime:
+    """When its report was made; long ago where it does not say, or says a time to come."""
+    try:
+        found = msgspec.convert(node.created, datetime)
+    except msgspec.ValidationError:
+        return _NEVER
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=timezone.utc)
+    return found if found <= until else _NEVER

@@ -10,8 +10,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.refresh.document import Document, inline
-from envcheck.refresh.generated import Change, Generated, Work, sources_of
+from envcheck.refresh.document import Change, Document, Generated, Work, inline, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 

@@ -16,13 +16,10 @@ from envcheck.bundle import folder
 from envcheck.compat.compiling import COMPILED, PROJECTS, compile_folder, row_files
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
-from envcheck.refresh import release_rows, requirement_rows, torch_rows, wheel_rows
-from envcheck.refresh.document import Document, Projects, read_whole
-from envcheck.refresh.generated import TORCH, Change, Project, Work, find_work
-from envcheck.refresh.index import Index
-from envcheck.refresh.metadata import Metadata, read_metadata
-from envcheck.refresh.remote_wheel import RemoteWheel
-from envcheck.refresh.source_archive import read_archive
+from envcheck.refresh import project_rows, release_rows, torch_rows
+from envcheck.refresh.document import TORCH, Change, Document, Project, Projects, Work, find_work, read_whole
+from envcheck.refresh.index import Index, RemoteWheel
+from envcheck.refresh.metadata import Metadata, read_archive, read_metadata
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
 
@@ -101,8 +98,8 @@ def _regenerate(work: Work | Project, index: Index, known: Collection[str]) -> I
         return [read(file) for file in dict.fromkeys((newest, oldest_wheel(release) or newest))]
 
     if isinstance(work, Project):
-        yield from wheel_rows.regenerate(work, files)
-        yield from requirement_rows.regenerate(work, with_archives(files, work.name), read, known)
+        yield from project_rows.regenerate(work, files)
+        yield from project_rows.regenerate_requirements(work, with_archives(files, work.name), read, known)
     elif work.name == TORCH and not work.generated.needs:
         yield from torch_rows.regenerate(work, found, open_wheel)
     else:

@@ -6,11 +6,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..elf.exported import Exports
+from ..elf.exported import Exports, constants, stored_through_argument
 from ..elf.library import Elf, ElfError, open_elf
-from ..elf.machine_code import constants, stored_through_argument
-
-# Decode versions that libraries encode as one number.
 
 WIDE = 10_000
 NARROW = 1_000

@@ -203,9 +203,6 @@ def place(record: dict[str, Any], field: str, value: Any) -> None:
     record[name] = value
 
 
-# The reasons that limit the clocks of a GPU, and the time of each.
-
-
 REASONS = {
     0x1: "gpu_idle",
     0x2: "applications_clocks_setting",

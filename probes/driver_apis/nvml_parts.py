@@ -24,8 +24,6 @@ from .nvml_fields import place
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-# The state of a GPU on an NVSwitch fabric.
-
 
 class FabricInfo(ctypes.Structure):
     """``nvmlGpuFabricInfo_t``; own structures, because older bindings reserve more space for the UUID than the
@@ -96,9 +94,6 @@ def fabric(device: Device, record: dict[str, Any]) -> None:
     conditions = [names.get(getattr(info, "health", 0) >> shift & width) for shift, width, names in HEALTH_CONDITIONS]
     part["health"] = [condition for condition in conditions if condition]
     record["fabric"] = part
-
-
-# NVLinks of a GPU, and how two GPUs are joined.
 
 
 LINK_COUNT = 91
@@ -206,9 +201,6 @@ def _nvlinks_between(first: Pair, second: Pair) -> int | None:
     if code != SUCCESS:
         return None
     return switched if status == P2P_OK else 0
-
-
-# Facts that take several NVML calls: firmware, page retirement, MIG instances, processes.
 
 
 def gsp_firmware(device: Device, record: dict[str, Any]) -> None:

@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, assigned, locate, problems, version
 from ..installations.parts import add_torch_extension
-from ..installations.text import assigned, version
 from ..installations.torch_files import torch_of
 
 if TYPE_CHECKING:

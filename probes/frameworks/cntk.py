@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems
+from ..installations.package import Installation, add_declared, locate, owners, problems, version
 from ..installations.parts import add_parts
-from ..installations.text import version
 
 if TYPE_CHECKING:
     from ..python.site import Site

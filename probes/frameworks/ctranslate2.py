@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import add_declared, locate, problems
+from ..installations.package import add_declared, assigned, locate, problems, version
 from ..installations.parts import add_parts, asked_by_name, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, version
 
 if TYPE_CHECKING:
     from ..python.site import Site

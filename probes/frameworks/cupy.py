@@ -16,11 +16,21 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems, text_of
+from ..installations.package import (
+    Installation,
+    add_declared,
+    assigned,
+    cuda_version,
+    digits_as_version,
+    locate,
+    owners,
+    problems,
+    text_of,
+    version,
+)
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
-from ..installations.text import assigned, cuda_version, digits_as_version, version
-from ..loader.steps import Ask, Preload
+from ..loader.script import Ask, Preload
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site

@@ -11,9 +11,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import (
+    Installation,
+    add_declared,
+    assigned,
+    cuda_version,
+    locate,
+    mapping,
+    problems,
+    version,
+)
 from ..installations.parts import add_torch_extension
-from ..installations.text import assigned, cuda_version, mapping, version
 
 if TYPE_CHECKING:
     from ..python.site import Site

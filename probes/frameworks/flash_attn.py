@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, assigned, label, locate, problems, version
 from ..installations.parts import add_torch_extension, cuda_by_loads
-from ..installations.text import assigned, label, version
 
 if TYPE_CHECKING:
     from ..python.site import Site

@@ -14,11 +14,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems, text_of
-from ..installations.parts import add_parts
-from ..installations.text import assigned, version
-from ..installations.xla_flags import unknown_flags
-from ..loader.steps import Ask, Preload
+from ..installations.package import Installation, add_declared, assigned, locate, problems, text_of, version
+from ..installations.parts import add_parts, unknown_flags
+from ..loader.script import Ask, Preload
 from ..owners.requirements import libraries_of, relevant_lines
 from ..python.site import Lack
 

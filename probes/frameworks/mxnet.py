@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import add_declared, locate, owners, problems
+from ..installations.package import add_declared, assigned, digits_as_version, locate, owners, problems, version
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, digits_as_version, version
 
 if TYPE_CHECKING:
     from ..python.site import Site

@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems, version
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
-from ..installations.text import version
-from ..loader.steps import Ask
+from ..loader.script import Ask
 from ..owners.requirements import extra_of, requirement_name
 
 if TYPE_CHECKING:

@@ -15,10 +15,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems
+from ..installations.package import (
+    Installation,
+    add_declared,
+    assigned,
+    cuda_version,
+    locate,
+    owners,
+    problems,
+    version,
+)
 from ..installations.parts import add_parts, cuda_by_loads
-from ..installations.text import assigned, cuda_version, version
-from ..loader.steps import Ask, Preload
+from ..loader.script import Ask, Preload
 from ..python.site import Gathered
 
 if TYPE_CHECKING:

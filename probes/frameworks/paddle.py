@@ -13,10 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems
+from ..installations.package import (
+    Installation,
+    add_declared,
+    assigned,
+    cuda_version,
+    digits_as_version,
+    locate,
+    owners,
+    problems,
+    version,
+)
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, cuda_version, digits_as_version, version
-from ..loader.steps import Ask
+from ..loader.script import Ask
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site

@@ -13,11 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems, text_of
-from ..installations.parts import add_parts
-from ..installations.text import assigned, cuda_version, mapping, targets
-from ..installations.xla_flags import unknown_flags
-from ..loader.steps import Ask
+from ..installations.package import (
+    Installation,
+    add_declared,
+    assigned,
+    cuda_version,
+    locate,
+    mapping,
+    problems,
+    targets,
+    text_of,
+)
+from ..installations.parts import add_parts, unknown_flags
+from ..loader.script import Ask
 from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
 
 if TYPE_CHECKING:

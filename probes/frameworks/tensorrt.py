@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems, text_of
+from ..installations.package import Installation, add_declared, assigned, locate, problems, text_of, version
 from ..installations.parts import add_parts
-from ..installations.text import assigned, version
-from ..loader.steps import Preload
+from ..loader.script import Preload
 from ..owners.requirements import cuda_major
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, assigned, label, locate, problems, version
 from ..installations.parts import add_torch_extension
-from ..installations.text import assigned, label, version
 from ..kit.paths import without_prefix
 from ..owners.requirements import pinned
 

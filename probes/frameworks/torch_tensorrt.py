@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import add_declared, locate, problems
+from ..installations.package import add_declared, assigned, cuda_version, locate, problems, version
 from ..installations.parts import add_torch_extension
-from ..installations.text import assigned, cuda_version, version
 from ..owners.requirements import pinned
 from .tensorrt import tensorrt_preloads
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import add_declared, locate, problems
+from ..installations.package import add_declared, assigned, locate, problems, version
 from ..installations.parts import add_torch_extension, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, version
 from .torch_family import add_pinned_torch, build_of
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, assigned, cuda_of_number, locate, problems, version
 from ..installations.parts import add_torch_extension, cuda_by_loads
-from ..installations.text import assigned, cuda_of_number, version
 
 if TYPE_CHECKING:
     from ..python.site import Site

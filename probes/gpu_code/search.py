@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..elf.tables import Header, Section
     from .fatbins import Bounds
 
-# Members of a static archive (``ar``, the format of System V and GNU), thin ones too.
-
 WHOLE, THIN = b"!<arch>\n", b"!<thin>\n"
 MEMBER_LIMIT = 1 << 16
 NAMES_LIMIT = 1 << 22
@@ -281,9 +279,6 @@ def _apart(found: Iterable[Place], file: Reader, bounds: Bounds | None) -> list[
             apart.append(Place(place.name, start, end))
             done = end
     return apart
-
-
-# GPU code in a file of any kind: recognized by its first bytes, and archives member by member.
 
 
 ELF_START = b"\x7fELF"

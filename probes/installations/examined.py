@@ -13,14 +13,12 @@ from ..kit.tree import Tree
 from ..owners.shipped import shipped
 from ..python.candidates import Candidate, asked_for, everywhere, found
 from ..python.distributions import installed_by_conda, installed_in
-from ..python.layout import read_layout
+from ..python.layout import read_layout, unreadable, unreadable_place
 from ..python.search_path import mapped, search_path
 from ..python.site import Site
-from ..python.unreadable import unreadable, unreadable_place
 from .catalog import DETAILED, frameworks_and
 from .package import folder_of
-from .shadowing import hides_pythons_own, shadowing
-from .unrecorded import unrecorded
+from .shadowing import hides_pythons_own, shadowing, unrecorded
 
 if TYPE_CHECKING:
     from typing import TypeAlias

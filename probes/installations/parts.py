@@ -1,28 +1,26 @@
-"""The compiled parts of a framework: their GPU code, and the libraries that a process would load."""
+"""The compiled parts of a framework: their GPU code, the libraries that a process would load, XLA's flags."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..elf.library import constants
 from ..gpu_code.targets import gpu_targets
+from ..kit.tree import Tree, refused
 from ..loader.report import records
-from ..loader.script import called, imported, started
-from ..loader.steps import Ask, Preload
+from ..loader.script import Ask, Preload, called, imported, started
 from ..loader.symbols import unresolved
 from .torch_files import torch_of
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from ..kit.tree import Tree
     from ..loader.process import Process
     from ..python.site import Gathered, Site
     from .package import Installation
-
-# The requests of a framework's compiled parts, and the files that a process of its Python would load.
 
 __all__ = ["Ask", "Preload", "examined"]
 
@@ -108,9 +106,6 @@ def _gpu_code(tree: Tree, parts: Sequence[str]) -> list[str] | None:
     return list(found)
 
 
-# The compiled parts of a framework: their contents and requests, from the files themselves.
-
-
 _FIELDS = {"cudart": "cuda", "cublas": "cuda", "cudnn": "cudnn", "nvinfer": "tensorrt"}
 _NUMBERED = re.compile(rf"lib({'|'.join(_FIELDS)})(?:[-.][0-9a-f]{{8}})?\.so\.(\d{{1,2}})(?:\.\d+)*")
 _CUDA = re.compile(r"lib(?:cuda|cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvinfer)\b")
@@ -176,3 +171,48 @@ def asked_by_name(here: Installation, path: str) -> list[Ask]:
             names[data[start:end].decode()] = None
         at = data.find(b".so.", at + 1)
     return [Ask((name,), by=path.rpartition("/")[2]) for name in names]
+
+
+_FLAG = re.compile(r"(?:^|\s)(--[a-z]\w{2,120})")
+_ALWAYS = "--xla_dump_to"
+"""A flag that every XLA has: if it is not found, this is no XLA, or names are stored differently."""
+_MOST = 32
+_CHUNK = 8 << 20
+_LIMIT = 3 << 30
+"""Most bytes of libraries that are searched; with more, nothing is concluded."""
+
+
+def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:
+    """The flags, with their dashes, whose names are in no library; None if none are set or not all could be read."""
+    value = tree.variables.get("XLA_FLAGS", "")
+    wanted = list(dict.fromkeys(_FLAG.findall(value)))[:_MOST]
+    if not wanted or not libraries:
+        return None
+    left, room = {flag: flag[2:].encode() for flag in (_ALWAYS, *wanted)}, _LIMIT
+    for path in libraries:
+        size = _search(tree, path, left, room)
+        if size is None:
+            return None
+        room -= size
+    return None if _ALWAYS in left else list(left)
+
+
+def _search(tree: Tree, path: str, left: dict[str, bytes], room: int) -> int | None:
+    """Remove the names in the file from ``left``; return its size, or None if it was not searched completely."""
+    if not tree.is_file(path):
+        return None
+    try:
+        with open(tree.place(path), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > room:
+                return None
+            end = b""
+            while left and (chunk := file.read(_CHUNK)):
+                text = end + chunk
+                for flag in [flag for flag, name in left.items() if name in text]:
+                    del left[flag]
+                end = text[-128:]
+            return size
+    except OSError as error:
+        refused(path, error)
+        return None

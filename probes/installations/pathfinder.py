@@ -6,8 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from ..loader.script import caller_of_ctypes, started
-from ..loader.steps import Ask, Preload
+from ..loader.script import Ask, Preload, caller_of_ctypes, started
 from .package import text_of
 
 if TYPE_CHECKING:

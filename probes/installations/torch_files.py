@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..kit.tree import Tree
-from ..loader.steps import Ask, Preload
+from ..loader.script import Ask, Preload
 from .package import locate, text_of
 
 if TYPE_CHECKING:

@@ -150,9 +150,6 @@ def _string(data: bytes, at: int) -> str | None:
     return data[at:end].decode("utf-8", "replace") if end > at else None
 
 
-# The folders that the program loader searches, in order.
-
-
 _CACHE = "/etc/ld.so.cache"
 _CACHE_LIMIT = 16 * 1024 * 1024
 _MAX_FOLDERS = 200

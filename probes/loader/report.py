@@ -7,7 +7,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..elf.refused import ENDS_THE_PROCESS
+from ..elf.info import ENDS_THE_PROCESS
 from ..kit.library_names import FAMILIES, FILES
 from ..kit.paths import printable
 from .symbols import is_bound, lacking
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..python.site import Site
     from .process import Image, Process, Request
     from .script import Event
-
-# Which of a framework's libraries are reported, and the versions in their names.
 
 _TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
 _HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
@@ -126,9 +124,6 @@ class Places:
         for pattern in (f"{self._site.prefix}/targets/*/lib", *_PATTERNS):
             yield from tree.expand(pattern)
         yield from _FOLDERS_OF_SYSTEMS
-
-
-# The requests of a process as ``Load`` records.
 
 
 RECORD_LIMIT = 512

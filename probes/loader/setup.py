@@ -13,8 +13,6 @@ from ..kit.paths import name_of
 from ..kit.tree import Tree
 from .cache import Lookup
 
-# Cached look-ups of paths: many libraries need the same few.
-
 
 class Paths:
     """The paths of one system, inside the request's root."""

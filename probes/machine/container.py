@@ -139,9 +139,6 @@ def _in_initial_namespaces(tree: Tree) -> bool:
     )
 
 
-# A host's software for containers with GPUs: engines, NVIDIA's toolkit, and their connection.
-
-
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin", "/snap/bin", "/opt/bin", "/run/current-system/sw/bin")
 _TOOLKIT_FOLDERS = (*_FOLDERS, "/usr/local/nvidia/toolkit", "/usr/sbin")
 

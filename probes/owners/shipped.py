@@ -21,9 +21,8 @@ from ..elf.tables import SHT_SYMTAB
 from ..kit.paths import printable
 from ..kit.tree import Tree, refused
 from ..python.distributions import python_asked
-from .modules import Modules
 from .requirements import extra_of, relevant_lines, requirement_name
-from .wheels import Recorded, decisive, recorded_by
+from .wheels import Modules, Recorded, decisive, recorded_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,8 +10,6 @@ from ..kit.paths import name_of, parent
 from ..kit.tree import Tree
 from .interpreter import Place, libraries, locate
 
-# The candidate Python environments, best first, each with its reason.
-
 _NAMES = ("python3", "python")
 
 
@@ -108,9 +106,6 @@ def _programs(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
 def _is_own(tree: Tree, place: Place) -> bool:
     own = tree.request.get("own_prefix")
     return own is not None and place.prefix is not None and tree.real_path(place.prefix) == tree.real_path(own)
-
-
-# The places that ``--all-envs`` lists, each once and not in depth.
 
 
 WHY = "--all-envs"

@@ -19,9 +19,9 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
 from envcheck.fleet.engines import hosts, kubernetes, launch, slurm
-from envcheck.fleet.engines.asking import Ask, asked
+from envcheck.fleet.engines.engine import Ask, asked
 from envcheck.fleet.engines.launch import Command, run_all
-from envcheck.fleet.keep import file_name
+from envcheck.fleet.examine import file_name
 from envcheck.fleet.record import Fleet
 from tests.cli.calling import envcheck
 from tests.fleet.made import healthy

@@ -16,16 +16,13 @@ from hypothesis import strategies as st
 from envcheck.checks import Tool
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
-from envcheck.fleet.compare import compare
-from envcheck.fleet.conclude import conclude, judged
+from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.reports import answers
-from envcheck.fleet.examine import Answer, _batch, _batches, examine
-from envcheck.fleet.names import by_reason, folded
-from envcheck.fleet.newest import newest
-from envcheck.fleet.overall import Circumstances
+from envcheck.fleet.examine import Answer, _batch, _batches, examine, newest
+from envcheck.fleet.figures import limits
 from envcheck.fleet.pages import html, text
-from envcheck.fleet.record import Fleet
-from envcheck.fleet.slow import limits
+from envcheck.fleet.pages.rows import by_reason, folded
+from envcheck.fleet.record import Circumstances, Fleet
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from tests.cli.calling import envcheck

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.fleet.examine import Examined, GpuFacts
-from envcheck.fleet.newest import newest
+from envcheck.fleet.examine import Examined, GpuFacts, newest
 
 
 def report(path: str, created: str = "", gpus: str = "", name: str = "localhost", **more: Any) -> Examined:

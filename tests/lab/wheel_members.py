@@ -15,8 +15,7 @@ import pytest
 import requests
 
 from envcheck.errors import UsageError
-from envcheck.refresh.index import File
-from envcheck.refresh.remote_wheel import RemoteWheel
+from envcheck.refresh.index import File, RemoteWheel
 
 PLATFORMS = (
     "manylinux_2_28_x86_64",

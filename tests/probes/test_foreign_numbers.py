@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Snapshot, frameworks_in, items_in
-from probes.machine.kernel_log import parse_record
+from probes.machine.kernel import parse_record
 from tests.probes.environment_trees import Tree
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]

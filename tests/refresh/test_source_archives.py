@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from envcheck.errors import UsageError
-from envcheck.refresh import source_archive
+from envcheck.refresh import metadata as metadata_module
 from envcheck.refresh.index import Index
-from envcheck.refresh.source_archive import read_archive
+from envcheck.refresh.metadata import read_archive
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
 from tests.refresh.test_requirement_rows import add, rows
@@ -93,7 +93,7 @@ def test_an_archive_that_names_nothing_parts_no_releases(tmp_path: Path) -> None
 
 
 def test_the_search_ends_after_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_archive, "_MOST_UNPACKED", 1000)
+    monkeypatch.setattr(metadata_module, "_MOST_UNPACKED", 1000)
     served = Served()
     put(served, "demo-1.0.tar.gz", packed({"demo-1.0/large": b"\0" * 2000, LISTED: b"torch>=1.5\n"}))
     assert required(served) == []

@@ -7,7 +7,7 @@ from packaging.markers import default_environment
 
 from envcheck.refresh.index import File
 from envcheck.refresh.metadata import as_specifier, narrower, parse_metadata, pin, python_range, same
-from envcheck.refresh.torch_wheel import cuda_of, targets_of
+from envcheck.refresh.torch_rows import cuda_of, targets_of
 from envcheck.refresh.wheel_files import releases
 from tests.every import every
 from tests.refresh.serving import metadata

@@ -13,8 +13,8 @@ from envcheck.compat.compiling import PROJECTS
 from envcheck.compat.load import read_folder
 from envcheck.refresh.document import Projects
 from envcheck.refresh.index import File, Index
+from envcheck.refresh.project_rows import published_rows, wheel_rows
 from envcheck.refresh.run import refresh
-from envcheck.refresh.wheel_rows import published_rows, wheel_rows
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
 

@@ -16,14 +16,10 @@ from envcheck.cli.deliver import write_all
 from envcheck.collect.interrupt import noted
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
-from envcheck.fleet.compare import compare
-from envcheck.fleet.conclude import conclude, judged
-from envcheck.fleet.engines import chosen_engine
-from envcheck.fleet.engines.asking import Coming
-from envcheck.fleet.examine import Answer, Examined, examine
-from envcheck.fleet.keep import keeping
-from envcheck.fleet.newest import newest
-from envcheck.fleet.overall import circumstances, counted
+from envcheck.fleet.compare import compare, conclude, judged
+from envcheck.fleet.engines.engine import Coming, chosen_engine
+from envcheck.fleet.examine import Answer, Examined, examine, keeping, newest
+from envcheck.fleet.record import circumstances, counted
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline.request import Request
 from envcheck.text.inert import Syntax

@@ -155,8 +155,6 @@ class Search:
         if expected is not None and node not in self.lost and self._slow(outcome, expected):
             self.suspects.append(Suspect(node, outcome, healthy[0], expected))
 
-    # Links.
-
     def _search_between(self, groups: Sequence[tuple[str, ...]]) -> None:
         """Search the unions of two of ``groups``, which are fast each."""
         unions = [(first, second) for first, second in combinations(groups, 2) if not {*first} & {*second}]

@@ -16,7 +16,7 @@ import msgspec
 
 from envcheck.fleet.collective.search import Outcome
 from envcheck.fleet.engines.launch import no_answer
-from envcheck.fleet.engines.talk import Crew
+from envcheck.fleet.engines.protocol import Crew
 from envcheck.text.clean import brief
 
 SIZE = 256 << 20
@@ -219,8 +219,6 @@ class Together:
         if not (math.isfinite(middle) and middle > 0):
             return Outcome(problem="the nodes reported no usable time")
         return Outcome(SIZE / middle * 2 * (ranks - 1) / ranks)
-
-    # The lines.
 
     def _say(self, node: str, **line: Any) -> None:
         self._crew.send(node, json.dumps(line).encode() + b"\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Ask, Coming, coming
+from envcheck.fleet.engines.engine import Ask, Coming, coming
 from envcheck.fleet.engines.launch import Command, run_all
 
 _MOST = 100_000

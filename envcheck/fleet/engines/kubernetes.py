@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, Ask, Coming, coming
+from envcheck.fleet.engines.engine import COLLECTOR, Ask, Coming, coming
 from envcheck.fleet.engines.launch import output_of, read_answer
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES

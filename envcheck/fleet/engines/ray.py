@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, NODE, Ask, Coming, coming
+from envcheck.fleet.engines.engine import COLLECTOR, NODE, Ask, Coming, coming
 from envcheck.fleet.engines.launch import last_words, read_answer
-from envcheck.fleet.engines.talk import Said
+from envcheck.fleet.engines.protocol import Said
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief

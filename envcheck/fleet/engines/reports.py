@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Coming
+from envcheck.fleet.engines.engine import Coming
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief

@@ -17,7 +17,7 @@ from itertools import chain
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Ask, Coming, coming
+from envcheck.fleet.engines.engine import Ask, Coming, coming
 from envcheck.fleet.engines.launch import Command, output_of, run_all
 from envcheck.fleet.examine import Answer
 from envcheck.text.clean import brief

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from envcheck.checks import Status
-from envcheck.fleet.names import by_reason
-from envcheck.fleet.overall import counted
-from envcheck.fleet.pages.rows import VERDICTS, filled, row, section
-from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split
+from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
+from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split, counted
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen
 from envcheck.rules.facts.measurements import quantity

@@ -20,10 +20,10 @@ import jsonschema
 import msgspec
 import pytest
 
-from envcheck.fleet.collective.record import FleetBench
+from envcheck.fleet.collective.report import FleetBench
 from envcheck.fleet.collective.together import Together
 from envcheck.fleet.engines.launch import Command
-from envcheck.fleet.engines.talk import Processes
+from envcheck.fleet.engines.protocol import Processes
 from tests.cli.calling import ROOT, envcheck
 from tests.fleet.collective.stand_in import BANDWIDTH
 from tests.fleet.test_engines import programs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.driver_apis.loaded import is_missing, mapped, why_not_loadable
+from probes.driver_apis import is_missing, mapped, why_not_loadable
 
 MAPS = """\
 5581-5582 r--p 00000000 00:1f 1234                       /usr/bin/python3.11

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.installations import text
+from probes.installations.package import assigned, cuda_of_number, cuda_version, label, mapping
 from probes.owners.requirements import cuda_major, libraries_of, pinned, relevant_lines
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
@@ -42,21 +42,21 @@ from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needin
     ],
 )
 def test_assigned(content: str, value: object) -> None:
-    assert text.assigned(content, "x") == value
+    assert assigned(content, "x") == value
 
 
 @given(st.text(max_size=300))
 def test_no_text_makes_it_raise(content: str) -> None:
-    text.assigned(content, "x")
-    text.assigned(f"x = {content}", "x")
-    text.mapping(f"x = collections.OrderedDict({content})", "x")
-    text.label(content)
+    assigned(content, "x")
+    assigned(f"x = {content}", "x")
+    mapping(f"x = collections.OrderedDict({content})", "x")
+    label(content)
 
 
 def test_a_long_line_takes_no_long_time() -> None:
     began = time.perf_counter()
     for content in ("x" * 60_000, "x = " * 15_000, "x: " + "a" * 60_000, "a = " * 15_000 + "x = 1"):
-        text.assigned(content, "x")
+        assigned(content, "x")
     assert time.perf_counter() - began < 10
 
 
@@ -76,7 +76,7 @@ def test_a_long_line_takes_no_long_time() -> None:
     ],
 )
 def test_versions_of_cuda(value: object, expected: str | None) -> None:
-    assert text.cuda_version(value) == expected
+    assert cuda_version(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_versions_of_cuda(value: object, expected: str | None) -> None:
     ],
 )
 def test_cuda_as_one_number(value: object, expected: str | None) -> None:
-    assert text.cuda_of_number(value) == expected
+    assert cuda_of_number(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_cuda_as_one_number(value: object, expected: str | None) -> None:
     ],
 )
 def test_labels(version: str | None, expected: dict[str, str]) -> None:
-    assert text.label(version) == expected
+    assert label(version) == expected
 
 
 @pytest.mark.parametrize(

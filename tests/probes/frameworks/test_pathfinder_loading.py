@@ -15,8 +15,7 @@ import pytest
 from probes.installations.pathfinder import found_by_pathfinder, found_in_toolkit
 from probes.kit.library_names import family_of
 from probes.kit.tree import Tree
-from probes.loader.script import called, imported, started
-from probes.loader.steps import Ask
+from probes.loader.script import Ask, called, imported, started
 from probes.python.site import Site
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop
 

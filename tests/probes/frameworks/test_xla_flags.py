@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.installations.xla_flags import unknown_flags
+from probes.installations.parts import unknown_flags
 from probes.kit.tree import Tree
 
 XLA = b"\0xla_dump_to\0xla_gpu_autotune_level\0" + bytes(9 << 20) + b"\0xla_gpu_ftz\0"

@@ -9,7 +9,7 @@ import pytest
 
 from envcheck.snapshot import DamagedFile, Shipped
 from probes.installations.catalog import DETAILED
-from probes.owners import modules
+from probes.owners import wheels
 from probes.owners.shipped import shipped
 from probes.python.distributions import installed_in
 from tests.probes.frameworks.framework_trees import SITE, Frameworks
@@ -101,6 +101,6 @@ def test_files_for_tests_may_be_gone(tree: Frameworks) -> None:
 
 def test_no_more_time_than_allowed(tree: Frameworks, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.at(f"{SITE}/jax/numpy/linalg.py").unlink()
-    monkeypatch.setattr(modules, "SECONDS", -1.0)
+    monkeypatch.setattr(wheels, "SECONDS", -1.0)
     found = look(tree)
     assert (found.damaged, found.complete) == ((), False)
