@@ -51,14 +51,31 @@ _LOCKDOWN = "/sys/kernel/security/lockdown"
 def collect(tree: Tree, out: Out) -> None:
     """Send the ``kernel`` section."""
     modules = _loaded_modules(tree)
+    lockdown = re.search(r"\[(\w+)\]", tree.read_line(_LOCKDOWN) or "")
+    # The major numbers of NVIDIA's character devices, which a container shares with its host.
+    characters = (tree.read_text(_DEVICES) or "").partition("Block devices:")[0]
+    numbers = {name: int(number) for number, name in _DEVICES_LINE.findall(characters)}
     section = record(
         nouveau_loaded=_loaded(tree, modules, "nouveau"),
         nova_loaded=_loaded(tree, modules, "nova_core"),
         secure_boot=_secure_boot(tree),
-        lockdown=_lockdown(tree),
-        device_numbers=_device_numbers(tree),
+        lockdown=Found(lockdown.group(1), f"file {_LOCKDOWN}") if lockdown else None,
+        device_numbers=Found(numbers, f"file {_DEVICES}") if numbers else None,
     )
-    section["nvidia"] = _nvidia(tree, modules)
+    release = kernel_release(tree)
+    folder = module_folder(tree, release) if release else None
+    file = find_module(tree, folder) if folder else None
+    place = f"file {folder}"
+    built_for = other_kernels(tree, release)
+    section["nvidia"] = record(
+        loaded=_nvidia_loaded(tree, modules),
+        **_running_version(tree),
+        built=Found(file is not None, place) if folder else None,
+        built_for=Found(built_for, "file /lib/modules") if built_for else None,
+        file=Found(file, place),
+        uvm_loaded=_loaded(tree, modules, "nvidia_uvm"),
+        blacklisted_by=forbidden_by(tree),
+    ) or {"source": "procfs"}
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
     section.update(_device_nodes(tree))
     out.fact({"kernel": section, **_release(section["nvidia"])})
@@ -83,23 +100,6 @@ def _loaded(tree: Tree, modules: frozenset[str] | None, name: str) -> Found | No
         return Found(name in modules, f"file {_MODULES}")
     names = tree.list_names("/sys/module")
     return Found(name in names, "file /sys/module") if names else None
-
-
-def _nvidia(tree: Tree, modules: frozenset[str] | None) -> dict[str, Any]:
-    release = kernel_release(tree)
-    folder = module_folder(tree, release) if release else None
-    file = find_module(tree, folder) if folder else None
-    place = f"file {folder}"
-    built_for = other_kernels(tree, release)
-    return record(
-        loaded=_nvidia_loaded(tree, modules),
-        **_running_version(tree),
-        built=Found(file is not None, place) if folder else None,
-        built_for=Found(built_for, "file /lib/modules") if built_for else None,
-        file=Found(file, place),
-        uvm_loaded=_loaded(tree, modules, "nvidia_uvm"),
-        blacklisted_by=forbidden_by(tree),
-    ) or {"source": "procfs"}
 
 
 def _nvidia_loaded(tree: Tree, modules: frozenset[str] | None) -> Found | None:
@@ -148,11 +148,6 @@ def _secure_boot(tree: Tree) -> Found | None:
     return Found(False, "file /sys/firmware/efi/efivars") if variables and data is None else None
 
 
-def _lockdown(tree: Tree) -> Found | None:
-    match = re.search(r"\[(\w+)\]", tree.read_line(_LOCKDOWN) or "")
-    return Found(match.group(1), f"file {_LOCKDOWN}") if match else None
-
-
 def _device_nodes(tree: Tree) -> dict[str, Any]:
     if tree.list_names("/dev") is None:
         return {}
@@ -160,13 +155,6 @@ def _device_nodes(tree: Tree) -> dict[str, Any]:
     owners = (_names(tree, "/etc/passwd"), _names(tree, "/etc/group"))
     nodes = [node for path in paths if (node := _device_node(tree, path, owners))]
     return {"device_nodes": nodes}
-
-
-def _device_numbers(tree: Tree) -> Found | None:
-    """The major numbers of NVIDIA's character devices, which a container shares with its host."""
-    characters = (tree.read_text(_DEVICES) or "").partition("Block devices:")[0]
-    numbers = {name: int(number) for number, name in _DEVICES_LINE.findall(characters)}
-    return Found(numbers, f"file {_DEVICES}") if numbers else None
 
 
 def _device_node(tree: Tree, path: str, owners: tuple[dict[int, str], dict[int, str]]) -> dict[str, Any] | None:

@@ -56,6 +56,8 @@ def collect(tree: Tree, out: Out) -> None:
     asked = "uname" if tree.at_real_root else "procfs"
     free = inside is not None and not boxed
     host = {"container_host": container_host(tree, tegra=bool(tegra and tegra.value))} if free else {}
+    memory = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
+    nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
     out.fact(
         {
             "platform": {
@@ -68,8 +70,8 @@ def collect(tree: Tree, out: Out) -> None:
                     libc=_libc(tree),
                     cpu_model=cpu_model(tree),
                     cpus=cpu_count(tree),
-                    memory=_memory(tree),
-                    numa_nodes=_numa_nodes(tree),
+                    memory=Found(int(memory.group(1)) * 1024, "file /proc/meminfo") if memory else None,
+                    numa_nodes=Found(len(nodes), "file /sys/devices/system/node") if nodes else None,
                     **_shared_memory(tree),
                     container=Found(inside.name, inside.source) if inside else None,
                     container_evidence=Found(inside.evidence, inside.source) if inside else None,
@@ -123,10 +125,6 @@ def _libc(tree: Tree) -> Found | None:
             told = None
         if told:
             return Found(told, "confstr")
-    return _libc_on_disk(tree)
-
-
-def _libc_on_disk(tree: Tree) -> Found | None:
     for pattern in ("/lib/*-linux-gnu*/libc.so.6", "/lib64/libc.so.6", "/usr/lib64/libc.so.6", "/usr/lib/libc.so.6"):
         for path in tree.expand(pattern):
             data = tree.read_bytes(path, _LIBC_LIMIT) or b""
@@ -135,16 +133,6 @@ def _libc_on_disk(tree: Tree) -> Found | None:
                 return Found(f"glibc {match.group(1).decode()}", f"file {path}")
     musl = tree.expand("/lib/ld-musl-*")
     return Found("musl", f"file {musl[0]}") if musl else None
-
-
-def _memory(tree: Tree) -> Found | None:
-    match = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
-    return Found(int(match.group(1)) * 1024, "file /proc/meminfo") if match else None
-
-
-def _numa_nodes(tree: Tree) -> Found | None:
-    nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
-    return Found(len(nodes), "file /sys/devices/system/node") if nodes else None
 
 
 def _shared_memory(tree: Tree) -> dict[str, Found]:

@@ -222,21 +222,18 @@ class _Comparison:
         for number, limit in found.items():
             for node, subject, value in tables.outside(number, limit.low, limit.high):
                 name, examined = names[subject], self._nodes[node]
+                first = name.partition(" to ")[0]
                 yield Slow(
                     status=limit.status(value),
                     node=examined.node,
                     subject=name,
-                    serial=self._serial(examined, name),
+                    serial=next((gpu.serial for gpu in examined.gpus if self._serials and gpu.name == first), None),
                     quantity=quantities[number],
                     value=value,
                     median=limit.median,
                     ratio=speed_ratio(value, limit.median, quantities[number].unit),
                     score=limit.score(value),
                 )
-
-    def _serial(self, node: Examined, subject: str) -> str | None:
-        first = subject.partition(" to ")[0]
-        return next((gpu.serial for gpu in node.gpus if gpu.name == first), None) if self._serials else None
 
     def _drifts(self, tables: Tables) -> Iterator[Drift]:
         for aspect, what, before, after, nodes, subjects in tables.drift():

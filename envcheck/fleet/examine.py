@@ -22,7 +22,6 @@ from envcheck.fleet.facts import aspects, gpus_of, models
 from envcheck.fleet.figures import Measured, figures
 from envcheck.report.page.findings import folded
 from envcheck.report.saved.read import MOST_BYTES, read_report
-from envcheck.snapshot import Gpu
 from envcheck.text.clean import brief
 from envcheck.text.output import write_whole
 
@@ -207,8 +206,12 @@ def _compared(report: Report, answer: Answer, known: set[bytes], facts: Facts) -
         if digest not in known:
             known.add(digest)
             facts[digest] = each.facts
+    from envcheck.redact import HOST  # noqa: PLC0415
+
+    # As the engine calls the node, else its host; a redacted report is named by its file.
+    own = (report.host or "").strip() if report.host != HOST else ""
     return Examined(
-        node=_name(report, answer),
+        node=(answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME],
         host=report.host,
         path=answer.path,
         created=report.created[:40],
@@ -216,15 +219,11 @@ def _compared(report: Report, answer: Answer, known: set[bytes], facts: Facts) -
         headline=report.headline,
         primary=report.primary,
         models=models(report),
-        gpus=tuple(_gpu(name, gpu) for name, gpu in gpus_of(report)),
+        gpus=tuple(GpuFacts(name, gpu.name, gpu.uuid, gpu.serial) for name, gpu in gpus_of(report)),
         aspects=tuple(held),
         figures=tuple(figures(report)),
         findings=_findings(report),
     )
-
-
-def _gpu(name: str, gpu: Gpu) -> GpuFacts:
-    return GpuFacts(name, gpu.name, gpu.uuid, gpu.serial)
 
 
 def _findings(report: Report) -> tuple[Finding, ...]:
@@ -235,14 +234,6 @@ def _findings(report: Report) -> tuple[Finding, ...]:
         if check.status in ("fail", "warn") and not check.explained_by and not check.ignored
     )
     return tuple(dict.fromkeys(Finding(each.status, each.rule, each.title) for each in found))[:_MOST_FINDINGS]
-
-
-def _name(report: Report, answer: Answer) -> str:
-    """As the engine calls the node, else its host; a redacted report is named by its file."""
-    from envcheck.redact import HOST  # noqa: PLC0415
-
-    own = (report.host or "").strip() if report.host != HOST else ""
-    return (answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME]
 
 
 def _stem(path: str) -> str:

@@ -127,7 +127,11 @@ def _told(report: Report, snapshot: Snapshot) -> Iterator[Held]:
         yield _held("toolkits", toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)
     if snapshot.libraries:
         yield _held("libraries", library_facts(snapshot.libraries.items))
-    yield from _packages(snapshot)
+    listed = items_in(snapshot.environments)
+    judged = next((found for found in listed if found.judged), None)
+    if judged is not None:
+        facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
+        yield _held("packages", facts, complete=judged.distributions_complete)
     if snapshot.variables:
         values = {name: value for name, value in snapshot.variables.values.items() if name not in OF_ONE_PROCESS}
         yield _held("variables", values, complete=snapshot.variables.complete)
@@ -169,14 +173,6 @@ def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | N
 
 def _pair(names: Mapping[str | None, str], first: str, second: str) -> str:
     return f"{names.get(first, first)} - {names.get(second, second)}"
-
-
-def _packages(snapshot: Snapshot) -> Iterator[Held]:
-    listed = items_in(snapshot.environments)
-    judged = next((found for found in listed if found.judged), None)
-    if judged is not None:
-        facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
-        yield _held("packages", facts, complete=judged.distributions_complete)
 
 
 def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> Held:

@@ -56,7 +56,8 @@ def figures(report: Report) -> Iterator[Measured]:
     platform = report.snapshot.platform if report.snapshot else None
     processor = (platform.cpu_model if platform else None) or "processor"
     for measured in report.measurements[:_MOST]:
-        if not _usable(measured):
+        wrong = measured.verification is not None and not measured.verification.right
+        if wrong or not (measured.value and isfinite(measured.value) and measured.value > 0):
             continue
         name, gpu = named.get(measured.gpu, _NOBODY)
         if measured.gpu is None:
@@ -84,11 +85,6 @@ def _quantity(
     """One object for each quantity: a fleet has a few dozen, and a million figures."""
     alike = Measurement(name=name, precision=precision, shape=shape, burst=burst, variant=variant)
     return Quantity(model, measurement_name(alike), unit)
-
-
-def _usable(measured: Measurement) -> bool:
-    wrong = measured.verification is not None and not measured.verification.right
-    return bool(measured.value and isfinite(measured.value) and measured.value > 0) and not wrong
 
 
 def _busy(measured: Measurement, gpu: Gpu) -> bool:

@@ -58,7 +58,9 @@ def read(content: bytes) -> Fleet:
     if not is_fleet(content):
         raise UsageError("this is not a fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
     try:
-        found = _by_kind(msgspec.json.Decoder(Record).decode_lines(content))
+        found: dict[type, list[Any]] = defaultdict(list)
+        for record in msgspec.json.Decoder(Record).decode_lines(content):
+            found[type(record)].append(record)
     except msgspec.ValidationError as error:
         raise UsageError(f"this is not a fleet report of this version: {clip(clean(str(error)), 160)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -99,13 +101,6 @@ def _found(path: str, folder: Path) -> str:
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a line of a fleet report."""
     return described(Record, "fleet", FLEET_SCHEMA_VERSION, ": a line")
-
-
-def _by_kind(records: list[Any]) -> dict[type, list[Any]]:
-    found: dict[type, list[Any]] = defaultdict(list)
-    for record in records:
-        found[type(record)].append(record)
-    return found
 
 
 def _of(found: dict[type, list[Any]], kind: type[T]) -> tuple[T, ...]:

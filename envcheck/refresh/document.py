@@ -67,7 +67,11 @@ class Document:
         if not isinstance(array, AoT):
             array = tomlkit.aot()
             self.content.append(table, array)
-        new = _as_table(table, row)
+        # A row in the style of hand-written ones: one key on each line, followed by an empty line.
+        lines = [f"{key} = {_text_of(value)}" for key, value in row.items()]
+        parsed = tomlkit.parse("\n".join((f"[[{table}]]", *lines, "", "")))[table]
+        assert isinstance(parsed, AoT)  # noqa: S101 - it was written in the line above
+        new = parsed[0]
         if position > 0:
             _move_trivia(array[position - 1], new)
         array.insert(position, new)
@@ -99,14 +103,6 @@ def inline(values: Mapping[str, Any]) -> tomlkit.items.InlineTable:
 
 def _parsed(text: str) -> Any:
     return tomlkit.parse(f"value = {text}\n")["value"]
-
-
-def _as_table(table: str, row: Mapping[str, Any]) -> Table:
-    """A row in the style of hand-written ones: one key on each line, followed by an empty line."""
-    lines = [f"{key} = {_text_of(value)}" for key, value in row.items()]
-    parsed = tomlkit.parse("\n".join((f"[[{table}]]", *lines, "", "")))[table]
-    assert isinstance(parsed, AoT)  # noqa: S101 - it was written in the line above
-    return parsed[0]
 
 
 def _text_of(value: Any) -> str:

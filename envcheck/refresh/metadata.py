@@ -132,7 +132,10 @@ def python_range(release: Release, requires_python: str) -> str | None:
         bounds = [part for part in requires_python.split(",") if "!=" not in part]
         return as_specifier(",".join(bounds))
     majors: dict[int, list[int]] = {}
-    for major, minor in _named_pythons(release):
+    # The Python versions of the Linux wheels, or of other systems' wheels if there are none.
+    machine = (release.machines or ("x86_64",))[0]
+    every = sorted({python for wheel in release.wheels for python in wheel.pythons})
+    for major, minor in pythons_of(release, "linux", machine) or every:
         majors.setdefault(major, []).append(minor)
     return "|".join(_minors(major, minors) for major, minors in majors.items()) or None
 
@@ -255,12 +258,6 @@ def _environment(platform: Platform, python: tuple[int, int]) -> dict[str, str]:
         "os_name": name,
         "extra": "",
     }
-
-
-def _named_pythons(release: Release) -> list[tuple[int, int]]:
-    """The Python versions of the Linux wheels, or of other systems' wheels if there are none."""
-    machine = (release.machines or ("x86_64",))[0]
-    return pythons_of(release, "linux", machine) or sorted({each for wheel in release.wheels for each in wheel.pythons})
 
 
 def _whole(operator: str, version: str) -> str:

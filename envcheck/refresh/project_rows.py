@@ -268,14 +268,14 @@ def regenerate_requirements(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    told = [both for both in zip(releases, needs, strict=True) if both[1] or not _silent(both[0])]
-    rows = list(_rows([release for release, _ in told], [wanted for _, wanted in told]))
+    # A source archive that names nothing may just not say.
+    stated = [
+        (release, wanted)
+        for release, wanted in zip(releases, needs, strict=True)
+        if wanted or release.wheels[0].file.name.endswith(".whl")
+    ]
+    rows = list(_rows([release for release, _ in stated], [wanted for _, wanted in stated]))
     yield from rewrite(project, "requirements", rows, ("versions", "python", "os", "machine"))
-
-
-def _silent(release: Release) -> bool:
-    """Whether it has a source archive alone: one that names nothing may just not say."""
-    return not release.wheels[0].file.name.endswith(".whl")
 
 
 def _needs(release: Release, read: _Read, known: Collection[str]) -> _Needs:
@@ -285,7 +285,10 @@ def _needs(release: Release, read: _Read, known: Collection[str]) -> _Needs:
     for os in dict.fromkeys(os for os, _ in platforms):
         metadata = _by_python(release, os, read)
         for platform in (platform for platform in platforms if platform[0] == os):
-            for name in _named_distributions(metadata, known):
+            named = dict.fromkeys(canonicalize_name(item.name) for _, one in metadata for item in one.requirements)
+            for name in map(str, named):
+                if name not in known and not name.startswith(_LIBRARIES):
+                    continue
                 for python, spec in _bounds(metadata, name, platform):
                     places[name, python, spec].append(platform)
     found: _Needs = defaultdict(dict)
@@ -318,12 +321,6 @@ def _bounds(metadata: _MetadataByPython, name: str, platform: Platform) -> list[
     if all(of_name(one, name) == of_name(metadata[0][1], name) for _, one in metadata):
         return bounds_by_python(metadata[0][1], name, platform)
     return bounds_by_wheel(metadata, name, platform)
-
-
-def _named_distributions(metadata: _MetadataByPython, known: Collection[str]) -> list[str]:
-    """What any of the wheels names of what the matrix knows."""
-    named = dict.fromkeys(canonicalize_name(item.name) for _, one in metadata for item in one.requirements)
-    return [name for name in named if name in known or name.startswith(_LIBRARIES)]
 
 
 def _narrowed(

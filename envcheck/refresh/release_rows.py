@@ -10,7 +10,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.refresh.document import Change, Document, Generated, Work, inline, sources_of
+from envcheck.refresh.document import Change, Generated, Work, inline, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 
@@ -144,9 +144,11 @@ def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iter
     new = [release for release in releases if release not in known and release.version > known[0].version]
     wanted = work.generated.needs
     for run in _runs(new, releases, lambda release: {key: facts.of(release, key, release.machines) for key in wanted}):
-        row = _new_row(work.name, run, releases, work.generated, _newest(rows, known))
+        newest_known = next((row for row in reversed(rows) if _covers(row, known[-1])), rows[-1])
+        row = _new_row(work.name, run, releases, work.generated, newest_known)
         if row["needs"]:
-            work.document.insert(TABLE, _end(work.document, work.name), row)
+            own = [place for place, row in enumerate(work.document.rows(TABLE)) if row["name"] == work.name]
+            work.document.insert(TABLE, own[-1] + 1, row)
             yield Change(f"{work.name} {row['versions']}", f"new row: {_listed(row['needs'])}")
 
 
@@ -159,16 +161,6 @@ def _new_row(
     return row | ({"machine": list(machines)} if machines else {}) | {"source": [generated.source]}
 
 
-def _newest(rows: Sequence[Mapping[str, Any]], known: Sequence[Release]) -> Mapping[str, Any]:
-    """A row of the newest known release."""
-    return next((row for row in reversed(rows) if _covers(row, known[-1])), rows[-1])
-
-
-def _end(document: Document, name: str) -> int:
-    """The position after the last row of a name."""
-    return max(place for place, row in enumerate(document.rows(TABLE)) if row["name"] == name) + 1
-
-
 def _runs(
     chosen: Sequence[Release], releases: Sequence[Release], needs: Callable[[Release], dict[str, str | None]]
 ) -> list[_Run]:
@@ -178,15 +170,13 @@ def _runs(
     for release in chosen:
         wanted = needs(release)
         last = runs[-1] if runs else None
-        if last and _alike(last.needs, wanted) and places[last.releases[-1].version] + 1 == places[release.version]:
+        follows = last and places[last.releases[-1].version] + 1 == places[release.version]
+        pairs = [(old, wanted[key]) for key, old in last.needs.items()] if last else []
+        if last and follows and all(old == new or same(old or "", new or "") for old, new in pairs):
             runs[-1] = _Run((*last.releases, release), wanted)
         else:
             runs.append(_Run((release,), wanted))
     return runs
-
-
-def _alike(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bool:
-    return all(one[key] == other[key] or same(one[key] or "", other[key] or "") for key in one)
 
 
 def _text(run: Sequence[Release], releases: Sequence[Release]) -> str:

@@ -136,7 +136,9 @@ def folder_to_write(named: str | None) -> Path:
     place = Path(named) if named else _own()
     if not place.is_dir():
         raise UsageError(f"--matrix {named}: there is no such folder")
-    if _is_installed(place):
+    # Inside a Python package, or with files that only a wheel has.
+    real = place.resolve()
+    if (real / COMPILED).exists() or (real.parent / "__init__.py").exists() or "site-packages" in real.parts:
         raise UsageError(
             f"{place} belongs to an installed package, which is never changed; name a folder with --matrix"
         )
@@ -151,9 +153,3 @@ def _own() -> Path:
         return folder("matrix")
     except FileNotFoundError as error:
         raise UsageError(str(error)) from None
-
-
-def _is_installed(place: Path) -> bool:
-    """Whether a folder is inside a Python package, or contains files that only a wheel has."""
-    real = place.resolve()
-    return (real / COMPILED).exists() or (real.parent / "__init__.py").exists() or "site-packages" in real.parts

@@ -104,13 +104,16 @@ def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Ite
     known = {Version(str(row["version"])): row for row in work.document.rows(TABLE)}
     if not known:
         return
-    wanted = [release for release in _by_number(releases) if _base(release) >= min(known) and newest_wheel(release)]
+    # A post-release replaces its release: it has the same sources and better wheels.
+    newest = {release.version.base_version: release for release in releases}
+    wanted = [release for release in newest.values() if _base(release) >= min(known) and newest_wheel(release)]
     for facts in _look_at_all(wanted, open_wheel):
         version = Version(facts.version)
         if version in known:
             yield from _update(known[version], facts, work.generated.source)
         else:
-            work.document.insert(TABLE, _place(work.document.rows(TABLE), version), _new_row(facts, work))
+            older = sum(Version(str(row["version"])) < version for row in work.document.rows(TABLE))
+            work.document.insert(TABLE, older, _new_row(facts, work))
             yield Change(f"torch {facts.version}", f"new row: CUDA {facts.fields.get('default_cuda') or 'none'}")
 
 
@@ -141,12 +144,6 @@ def look(release: Release, open_wheel: Open) -> TorchFacts:
 
 def _base(release: Release) -> Version:
     return Version(release.version.base_version)
-
-
-def _by_number(releases: Sequence[Release]) -> list[Release]:
-    """The releases by number; a post-release replaces its release: it has the same sources and better wheels."""
-    newest = {release.version.base_version: release for release in releases}
-    return list(newest.values())
 
 
 def _pythons(release: Release) -> dict[str, Any]:
@@ -230,11 +227,6 @@ def _new_row(facts: TorchFacts, work: Work) -> dict[str, Any]:
         **({"builds": builds} if builds else {}),
         "source": [work.generated.source],
     }
-
-
-def _place(rows: Sequence[Table], version: Version) -> int:
-    """The position for the row of a version, in ascending order."""
-    return sum(Version(str(row["version"])) < version for row in rows)
 
 
 def _dotted(python: tuple[int, int]) -> str:

@@ -89,7 +89,10 @@ def releases(files: Iterable[File], project: str, *, withdrawn: bool = False) ->
         except (InvalidWheelFilename, InvalidVersion):
             continue
         if name == canonicalize_name(project) and not version.is_prerelease and not version.local:
-            found[version].append(_wheel(file, build, tags))
+            pythons = {python for tag in tags if (python := _python(tag))}
+            later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
+            platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
+            found[version].append(WheelFile(file, build, frozenset(pythons), later, frozenset(platforms)))
     return [Release(version, tuple(found[version])) for version in sorted(found)]
 
 
@@ -142,13 +145,6 @@ def oldest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -
         key=lambda wheel: ([-number for number in min(wheel.pythons, default=(0, 0))], wheel.build, wheel.file.name),
         default=None,
     )
-
-
-def _wheel(file: File, build: tuple[int, str] | tuple[()], tags: frozenset[Tag]) -> WheelFile:
-    pythons = {python for tag in tags if (python := _python(tag))}
-    later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
-    platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
-    return WheelFile(file, build, frozenset(pythons), later, frozenset(platforms))
 
 
 def _python(tag: Tag) -> tuple[int, int] | None:

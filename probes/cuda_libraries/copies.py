@@ -139,7 +139,14 @@ def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
         if distribution["channel"] == "pip":
             _add_wheel(tree, copies, key, distribution)
     for site in environment.get("site_packages") or ():
-        _add_site(tree, copies, key, site)
+        names = set(tree.folder_names(site)[0])
+        origin = {"site-packages": "wheel", "dist-packages": "system"}.get(site.rpartition("/")[2], "other")
+        folders = [f"{site}/{bundle}" for bundle in _BUNDLES if bundle.partition("/")[0] in names]
+        folders += [f"{site}/{name}" for name in sorted(names) if name.endswith(".libs")]
+        if "nvidia" in names:
+            folders += tree.expand(f"{site}/nvidia/*/lib")
+        for folder in folders:
+            copies.add_folder(folder, origin, key)
     conda = [item for item in distributions if item["channel"] == "conda"]
     if conda:
         _add_prefix(tree, copies, key, conda)
@@ -154,17 +161,6 @@ def _add_wheel(tree: Tree, copies: Copies, key: str, distribution: Record) -> No
     for recorded in recorded_by(tree, path).libraries:
         claim = Claim("wheel", distribution["name"], distribution["version"], recorded.size, recorded.hash)
         copies.add(recorded.path, "conda" if by_conda else "wheel", key, claim=None if by_conda else claim)
-
-
-def _add_site(tree: Tree, copies: Copies, key: str, site: str) -> None:
-    names = set(tree.folder_names(site)[0])
-    origin = {"site-packages": "wheel", "dist-packages": "system"}.get(site.rpartition("/")[2], "other")
-    folders = [f"{site}/{bundle}" for bundle in _BUNDLES if bundle.partition("/")[0] in names]
-    folders += [f"{site}/{name}" for name in sorted(names) if name.endswith(".libs")]
-    if "nvidia" in names:
-        folders += tree.expand(f"{site}/nvidia/*/lib")
-    for folder in folders:
-        copies.add_folder(folder, origin, key)
 
 
 def _add_prefix(tree: Tree, copies: Copies, key: str, packages: list[Record]) -> None:

@@ -41,23 +41,18 @@ def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], boo
     copies = Copies(tree)
     for environment in environments:
         add_environment(tree, copies, environment)
-    _add_machine(tree, copies)
-    add_owners(tree, copies)
-    describer = Describer(tree, copies, _toolkits(tree, copies))
-    judged = environments[0]["key"] if environments else None
-    describer.list_code(copy for copy in copies.found.values() if judged and copy.environment == judged)
-    records = (describer.record(copy) for copy in copies.found.values())
-    return [record for record in records if record is not None], copies.complete
-
-
-def _add_machine(tree: Tree, copies: Copies) -> None:
-    """Add the copies outside environments."""
     for place in places(tree):
         copies.add_folder(place.folder, place.origin, top=place.top)
     paths, certain = cached(tree)
     for path in paths:
         copies.add(path, "other")
     copies.complete = copies.complete and certain
+    add_owners(tree, copies)
+    describer = Describer(tree, copies, _toolkits(tree, copies))
+    judged = environments[0]["key"] if environments else None
+    describer.list_code(copy for copy in copies.found.values() if judged and copy.environment == judged)
+    records = (describer.record(copy) for copy in copies.found.values())
+    return [record for record in records if record is not None], copies.complete
 
 
 def _toolkits(tree: Tree, copies: Copies) -> dict[str, Toolkit]:
@@ -107,15 +102,26 @@ class Describer:
         is_elf = head.refused is None
         ownership = decide(copy.claims, place, copy.size)
         owner = ownership.owner or self._toolkit_claim(copy)
-        elf, packages = f"elf {printable(copy.path)}", _packages(owner, copy)
+        elf = f"elf {printable(copy.path)}"
+        packages = {
+            "wheel": "wheel metadata",
+            "conda": f"file {printable(copy.environment or '')}/conda-meta",
+            "dpkg": "file /var/lib/dpkg",
+            "rpm": "file /var/lib/rpm",
+            "toolkit": f"file {printable(copy.top or '')}",
+        }.get(owner.kind if owner else copy.claims[0].kind if copy.claims else "", f"file {printable(copy.path)}")
         told, said_by = self._version_answer(copy, head) if is_elf else (Answer(), elf)
         stub = "stubs" in copy.path.split("/")
+        # The driver's own libraries lie in the system's folders; a toolkit has stand-ins and newer ones (``compat``).
+        own = copy.name.family in ("cuda", "nvidia-ml") and copy.origin == "system" and not stub
+        toolkit = self._toolkits.get(copy.top or "")
+        stated = declared(owner, copy.name.family) or (toolkit.declared(copy.name.family) if toolkit else None)
         return record(
             path=Found(printable(copy.path), elf if is_elf else f"file {printable(copy.path)}"),
             family=Found(copy.name.family, elf),
             soname=Found(printable(head.soname) if head.soname else None, elf),
             names=Found([printable(name) for name in copy.names[:_NAMES]] or None, elf),
-            declared=Found(self._declared(owner, copy), packages),
+            declared=Found(stated, packages),
             on_disk=_on_disk(copy, told, said_by, elf) if not stub else None,
             cuda=Found(self._cuda(copy, head, owner, told), elf),
             owner=Found(printable(owner.text) if owner else None, packages),
@@ -123,7 +129,7 @@ class Describer:
                 [printable(claim.text) for claim in copy.claims] if len(copy.claims) > 1 else None, packages
             ),
             altered=Found(ownership.altered, packages),
-            origin=Found(_origin(copy), elf),
+            origin=Found("driver" if own else copy.origin, elf),
             environment=Found(printable(copy.environment) if copy.environment else None, elf),
             stub=Found(True if stub else None, elf),
             gpu_code=Found(self._code.get(copy.path), elf),
@@ -150,10 +156,6 @@ class Describer:
     def _toolkit_claim(self, copy: Copy) -> Claim | None:
         found = self._toolkits.get(copy.top or "")
         return found.claim if found and not copy.claims else None
-
-    def _declared(self, owner: Claim | None, copy: Copy) -> str | None:
-        found = self._toolkits.get(copy.top or "")
-        return declared(owner, copy.name.family) or (found.declared(copy.name.family) if found else None)
 
     def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, told: Answer) -> str | None:
         """Its CUDA version, from the file, its owner, the libraries it needs, its folder or its toolkit."""
@@ -197,21 +199,3 @@ def _in_package(owner: Claim) -> str | None:
 def _major(soname: str | None) -> str:
     name = family_of(soname or "")
     return name.numbers.split(".")[0] if name else ""
-
-
-def _origin(copy: Copy) -> str:
-    """The driver's own libraries lie in the system's folders; a toolkit has stand-ins and newer ones (``compat``)."""
-    own = copy.name.family in ("cuda", "nvidia-ml") and copy.origin == "system" and "stubs" not in copy.path.split("/")
-    return "driver" if own else copy.origin
-
-
-def _packages(owner: Claim | None, copy: Copy) -> str:
-    """The source of ownership."""
-    kind = owner.kind if owner else copy.claims[0].kind if copy.claims else ""
-    return {
-        "wheel": "wheel metadata",
-        "conda": f"file {printable(copy.environment or '')}/conda-meta",
-        "dpkg": "file /var/lib/dpkg",
-        "rpm": "file /var/lib/rpm",
-        "toolkit": f"file {printable(copy.top or '')}",
-    }.get(kind, f"file {printable(copy.path)}")

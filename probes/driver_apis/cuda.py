@@ -114,7 +114,10 @@ class BoundDriver:
         try:
             status, *values = getattr(self._driver, name)(*arguments)
         except (ValueError, KeyError) as error:
-            return _unknown_status(error), None
+            number = re.search(r"\d+", str(error))
+            if number is None:
+                raise UnusableError(str(error)) from error
+            return int(number[0]), None
         except (AttributeError, RuntimeError) as error:
             raise UnusableError(str(error)) from error
         return int(status), values[0] if values and int(status) == 0 else None
@@ -165,14 +168,6 @@ class BoundDriver:
 def _decoded(answer: Answer[Any]) -> Answer[str]:
     code, value = answer
     return code, None if value is None else bytes(value).split(b"\0")[0].decode("utf-8", "replace")
-
-
-def _unknown_status(error: Exception) -> int:
-    """The number in the binding's error about an unknown status."""
-    number = re.search(r"\d+", str(error))
-    if number is None:
-        raise UnusableError(str(error)) from error
-    return int(number[0])
 
 
 FUNCTION_NOT_FOUND = 500
@@ -301,26 +296,21 @@ class CudaDevice:
         """
         address = self.ask("cuDeviceGetPCIBusId", self._api.pci_bus_id)
         name = self.ask("cuDeviceGetName", self._api.name)
+        major, minor = self.attribute(CAPABILITY_MAJOR), self.attribute(CAPABILITY_MINOR)
         facts: dict[str, Any] = {
             "pci_bus_id": canonical_bus_id(address) if address else None,
-            "compute_capability": self._capability(),
+            "compute_capability": None if major is None or minor is None else f"{major}.{minor}",
         }
         if MIG_MARK not in (name or ""):
-            facts.update(name=name or None, uuid=self._uuid(), sm_count=self.attribute(SM_COUNT))
+            raw = self.ask("cuDeviceGetUuid", self._api.uuid)
+            uuid = None if raw is None else uuid_text(raw)
+            facts.update(name=name or None, uuid=uuid, sm_count=self.attribute(SM_COUNT))
             facts["memory"] = self._memory() if with_memory else None
         if not (facts["pci_bus_id"] or facts.get("uuid")):
             facts["label"] = f"cuda-{self.ordinal}"
         facts["errors"] = self.failures or None
         known = {field: value for field, value in facts.items() if value is not None}
         return {"source": "cuda", "cuda_ordinal": self.ordinal, **known}
-
-    def _capability(self) -> str | None:
-        major, minor = self.attribute(CAPABILITY_MAJOR), self.attribute(CAPABILITY_MINOR)
-        return None if major is None or minor is None else f"{major}.{minor}"
-
-    def _uuid(self) -> str | None:
-        raw = self.ask("cuDeviceGetUuid", self._api.uuid)
-        return None if raw is None else uuid_text(raw)
 
     def _memory(self) -> dict[str, Any] | None:
         values = {

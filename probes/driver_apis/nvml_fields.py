@@ -228,7 +228,9 @@ def throttle(device: Device, record: dict[str, Any]) -> None:
     )
     if mask is not None:
         place(record, "throttle.reasons", reasons_in(mask))
-    seconds = {**_steady_counters(device), **_moved_counters(device)}
+    answers = {name: device.ask_field("throttle.seconds", number) for name, number in STEADY_COUNTERS.items()}
+    seconds = {name: value / 1e9 for name, value in answers.items() if value is not None}
+    seconds.update(_moved_counters(device))
     if seconds:
         place(record, "throttle.seconds", seconds)
 
@@ -237,11 +239,6 @@ def reasons_in(mask: int) -> list[str]:
     """The names of the bits of NVML's clocks event reasons."""
     bits = [1 << place for place in range(64) if mask >> place & 1]
     return [REASONS.get(bit, hex(bit)) for bit in bits]
-
-
-def _steady_counters(device: Device) -> dict[str, float]:
-    answers = {name: device.ask_field("throttle.seconds", number) for name, number in STEADY_COUNTERS.items()}
-    return {name: value / 1e9 for name, value in answers.items() if value is not None}
 
 
 def _moved_counters(device: Device) -> dict[str, float]:

@@ -126,7 +126,8 @@ def nvlinks(device: Device, record: dict[str, Any]) -> None:
     device.asked.append("nvlinks")
     links = []
     refusals = []
-    for number in range(_most_links(device)):
+    present = device.ask_field("", LINK_COUNT)
+    for number in range(int(present) if present else int(getattr(device.nvml, "NVML_NVLINK_MAX_LINKS", 18))):
         code, active = device.attempt(("nvmlDeviceGetNvLinkState", number))
         if code == SUCCESS:
             links.append({**_link(device, number), "active": bool(active)})
@@ -138,11 +139,6 @@ def nvlinks(device: Device, record: dict[str, Any]) -> None:
         record["nvlinks"] = links
     elif refusals:
         device.note("nvlinks", "nvmlDeviceGetNvLinkState", refusals[0])
-
-
-def _most_links(device: Device) -> int:
-    present = device.ask_field("", LINK_COUNT)
-    return int(present) if present else int(getattr(device.nvml, "NVML_NVLINK_MAX_LINKS", 18))
 
 
 def _link(device: Device, number: int) -> dict[str, Any]:
@@ -267,7 +263,8 @@ def processes(device: Device, record: dict[str, Any]) -> None:
     by_pid: dict[int, dict[str, Any]] = {}
     for kind, items in lists.items():
         for item in items:
-            by_pid.setdefault(item.pid, {"kind": kind.lower(), **_process(item)})
+            memory = {} if item.usedGpuMemory is None else {"memory": item.usedGpuMemory}
+            by_pid.setdefault(item.pid, {"kind": kind.lower(), "source": "nvml", "pid": item.pid, **memory})
     if lists:
         record["processes"] = list(by_pid.values())
 
@@ -279,8 +276,3 @@ def _process_list(device: Device, kind: str) -> list[Any] | None:
     if items is None or any(hasattr(item, "usedGpuCcProtectedMemory") for item in items):
         return None
     return list(items)
-
-
-def _process(item: Any) -> dict[str, Any]:
-    memory = {} if item.usedGpuMemory is None else {"memory": item.usedGpuMemory}
-    return {"source": "nvml", "pid": item.pid, **memory}

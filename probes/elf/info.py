@@ -107,7 +107,11 @@ class ElfInfo(_Read):
         """The loader that a program names."""
         try:
             with open_near(self.place) as elf:
-                return _interpreter(elf)
+                for segment in read_segments(elf.file, elf.header):
+                    if segment.type == PT_INTERP:
+                        path = elf.read(segment.offset, min(segment.size, _PATH_LIMIT)).partition(b"\0")[0]
+                        return text(path) or None
+                return None
         except ElfError:
             return None
 
@@ -145,23 +149,14 @@ def _read(place: str, identity: Identity, *, regular: bool) -> ElfInfo | None:
         known["program"] = elf.header.type == ET_EXEC
         try:
             known["refused"] = _why_refused(elf)
-            known.update(_dynamic(elf))
+            runpath = elf.runpath or None
+            rpath = () if runpath else elf.rpath
+            known.update(soname=elf.soname, needed=elf.needed, no_defaults=elf.no_default_lib)
+            known.update(rpath=() if rpath == ("",) else rpath, runpath=() if runpath == ("",) else runpath)
             known.update(_versions(elf))
         except ElfError as error:
             known["problem"] = str(error)
         return ElfInfo(place, identity, **known)
-
-
-def _dynamic(elf: Elf) -> dict[str, Any]:
-    runpath = elf.runpath or None
-    rpath = () if runpath else elf.rpath
-    return {
-        "soname": elf.soname,
-        "needed": elf.needed,
-        "rpath": () if rpath == ("",) else rpath,
-        "runpath": () if runpath == ("",) else runpath,
-        "no_defaults": elf.no_default_lib,
-    }
 
 
 def _versions(elf: Elf) -> dict[str, Any]:
@@ -169,13 +164,6 @@ def _versions(elf: Elf) -> dict[str, Any]:
         return {"version_needs": elf.version_needs, "version_definitions": elf.version_definitions}
     except ElfError:
         return {}
-
-
-def _interpreter(elf: Elf) -> str | None:
-    for segment in read_segments(elf.file, elf.header):
-        if segment.type == PT_INTERP:
-            return text(elf.read(segment.offset, min(segment.size, _PATH_LIMIT)).partition(b"\0")[0]) or None
-    return None
 
 
 _CURRENT = 1

@@ -40,7 +40,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     said = version(assigned(here.text("__init__.py") or "", "__version__"))
     facts.add(f"file {here.path}/__init__.py", version=said)
     add_declared(facts, here)
-    libraries = _libraries(here)
+    # Version of CUDA → path, in order.
+    found = ((_LIBRARY.fullmatch(path.rpartition("/")[2]), path) for path in here.files(_LIBRARY.pattern))
+    libraries = dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
     wrong = problems(here, said, "__init__.py", ("__init__.py",))
     if libraries:
         named = _named(site)
@@ -58,12 +60,6 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
         facts.add(f"file {here.path}", cpu_only=not others)
         add_torch_extension(facts, here, here.files(r"libbitsandbytes_cpu\.so"))
     return [facts.record(wrong)]
-
-
-def _libraries(here: Installation) -> dict[Number, str]:
-    """Version of CUDA → path, in order."""
-    found = ((_LIBRARY.fullmatch(path.rpartition("/")[2]), path) for path in here.files(_LIBRARY.pattern))
-    return dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
 
 
 def _named(site: Site) -> Number | None:

@@ -12,7 +12,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..installations.package import (
-    Installation,
     add_declared,
     assigned,
     cuda_version,
@@ -47,14 +46,10 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     facts.add(f"file {here.path}/{_INFO}", version=said, cuda=cuda, hip=cuda_version(torch.get("hip_version")))
     facts.add(f"file {here.path}/{_INFO}", nccl=cuda_version(torch.get("nccl_version")))
     add_declared(facts, here)
-    parts = _operations(here)
+    # The operations that were compiled, ``ops/adam/fused_adam_op*.so``.
+    folders = [name for name in sorted(here.names("ops")) if _OP.fullmatch(name)]
+    parts = [path for name in folders[:_FOLDERS] for path in here.files(r"\w+_op\b.*\.so", f"ops/{name}")]
     if parts:
         facts.add(f"file {here.path}/{_INFO}", built_for={"torch": built} if built else None)
     add_torch_extension(facts, here, parts)
     return [facts.record(problems(here, said, _INFO, ("ops",)))]
-
-
-def _operations(here: Installation) -> list[str]:
-    """The operations that were compiled, ``ops/adam/fused_adam_op*.so``."""
-    folders = [name for name in sorted(here.names("ops")) if _OP.fullmatch(name)]
-    return [path for name in folders[:_FOLDERS] for path in here.files(r"\w+_op\b.*\.so", f"ops/{name}")]

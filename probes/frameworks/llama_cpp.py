@@ -39,11 +39,6 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if parts:
         others = any(_ON_OTHERS.fullmatch(name) for name in here.names(folder))
         with_cuda = any(path.endswith("libggml-cuda.so") for path in parts) or asks_for_cuda(facts)
-        facts.add(f"file {here.path}/{folder}".rstrip("/"), cpu_only=_cpu_only(with_cuda=with_cuda, others=others))
+        cpu_only = False if with_cuda or others else None if with_cuda is None else True
+        facts.add(f"file {here.path}/{folder}".rstrip("/"), cpu_only=cpu_only)
     return [facts.record(problems(here, said, "__init__.py", ("llama.py",)))]
-
-
-def _cpu_only(*, with_cuda: bool | None, others: bool) -> bool | None:
-    if with_cuda or others:
-        return False
-    return None if with_cuda is None else True

@@ -57,14 +57,11 @@ def _read_cuda(here: Installation) -> dict[str, Any]:
     facts.add(f"file {here.path}", cpu_only=False)
     preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
     parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
-    add_parts(facts, here, parts, preloads=preloads, asks=(_DRIVER, *_compilers(here)))
-    return facts.record(problems(here, said, "VERSION", ("VERSION",)))
-
-
-def _compilers(here: Installation) -> list[Ask]:
     asks_nvrtc = "def get_supported_ccs" in (here.text("numba/cuda/cudadrv/nvrtc.py") or "")
     nvvm = asked_of_pathfinder(here.site, "nvvm") or [_BY_THE_LOADER]
-    return [*nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ())]
+    asks = (_DRIVER, *nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ()))
+    add_parts(facts, here, parts, preloads=preloads, asks=asks)
+    return facts.record(problems(here, said, "VERSION", ("VERSION",)))
 
 
 def _bindings(here: Installation) -> list[list[str]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..installations.package import (
-    Installation,
     add_declared,
     assigned,
     cuda_version,
@@ -43,7 +42,8 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     here = locate(site, "paddle", names)
     if here is None:
         return []
-    parts = _parts(here)
+    libraries = here.files(r"libphi\w*\.so", "libs")
+    parts = libraries + here.files(r"libpaddle\.so", "base") + here.files(r"(?:core_(?:no)?avx|libpaddle)\.so", "fluid")
     fitting = owners(here, parts[-1]) if parts else list(here.wheels)
     wheel = here.wheel if here.wheel in fitting else next(iter(fitting), None)
     facts = here.gather(wheel["name"] if wheel else "paddlepaddle")
@@ -98,8 +98,3 @@ def _of_post(text: str) -> str | None:
     if not digits.isdigit() or len(digits) not in {2, 3}:
         return None
     return digits[:-1] if digits.endswith("7") else digits_as_version(digits)
-
-
-def _parts(here: Installation) -> list[str]:
-    libraries = here.files(r"libphi\w*\.so", "libs")
-    return libraries + here.files(r"libpaddle\.so", "base") + here.files(r"(?:core_(?:no)?avx|libpaddle)\.so", "fluid")

@@ -29,7 +29,7 @@ from ..loader.script import Ask
 from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
 
 if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+    from ..python.site import Site
 
 IMPORTS = ("tensorflow", "tensorflow_core")
 DISTRIBUTIONS = (
@@ -67,7 +67,11 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if name == "tensorflow-rocm":
         facts.add(here.wheel["source"] if here.wheel else "", cpu_only=False)
     add_declared(facts, here)
-    _add_declared_cuda(facts, here)
+    # The CUDA major version from the wheels of the extra, if the build does not name its own.
+    wheel = here.wheel
+    if wheel and facts.known("cpu_only") is False:
+        lines = [line for line in wheel.get("requires") or () if extra_of(line) in _EXTRAS]
+        facts.add(wheel["source"], cuda=cuda_major(lines))
     parts = _parts(here, folder)
     facts.add(f"file {folder}", unknown_flags=unknown_flags(site.tree, parts))
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
@@ -103,14 +107,6 @@ def _build_info(site: Site, folder: str) -> dict[str, Any]:
         "gpu_code": targets(said.get("cuda_compute_capabilities")),
     }
     return {name: value for name, value in known.items() if value is not None}
-
-
-def _add_declared_cuda(facts: Gathered, here: Installation) -> None:
-    """Add the CUDA major version from the wheels of the extra, if the build does not name its own."""
-    wheel = here.wheel
-    if wheel and facts.known("cpu_only") is False:
-        lines = [line for line in wheel.get("requires") or () if extra_of(line) in _EXTRAS]
-        facts.add(wheel["source"], cuda=cuda_major(lines))
 
 
 def _parts(here: Installation, folder: str | None) -> list[str]:

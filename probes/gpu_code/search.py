@@ -59,7 +59,11 @@ def members(file: File, bounds: Bounds) -> Iterator[Member]:
     for _ in range(MEMBER_LIMIT):
         if at + _HEADER_SIZE > file.size:
             return
-        name, size = _header(file.exactly(at, _HEADER_SIZE, "the header of a member"))
+        raw = file.exactly(at, _HEADER_SIZE, "the header of a member")
+        digits = raw[48:58].strip()
+        if raw[58:] != _HEADER_END or not digits.isdigit():
+            raise ElfError("the archive is damaged: a member has no header")
+        name, size = raw[:16].rstrip(), int(digits)
         start, table = at + _HEADER_SIZE, name in _TABLES
         held = table or not thin
         if held and start + size > file.size:
@@ -71,13 +75,6 @@ def members(file: File, bounds: Bounds) -> Iterator[Member]:
             yield from [Member(None, start, size)] if held else _beside(file.path, name, names, bounds)
         at = start + (size + size % 2 if held else 0)
     bounds.note(f"the archive has more than {MEMBER_LIMIT} members")
-
-
-def _header(raw: bytes) -> tuple[bytes, int]:
-    digits = raw[48:58].strip()
-    if raw[58:] != _HEADER_END or not digits.isdigit():
-        raise ElfError("the archive is damaged: a member has no header")
-    return raw[:16].rstrip(), int(digits)
 
 
 def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[Member]:

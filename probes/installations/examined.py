@@ -84,7 +84,7 @@ def examine(tree: Tree, progress: Progress = lambda _: None) -> Iterator[Record]
         if not chosen and candidate.own and candidate.why == "PATH" and not _has_framework(record):
             passed_over.append(record)
             continue
-        if chosen and not _wanted_beside(tree, candidate, record):
+        if chosen and not (tree.request.get("all_envs") or candidate.why == "--python" or _has_framework(record)):
             continue
         chosen.append({**record, "judged": not chosen})
         yield chosen[-1]
@@ -105,10 +105,6 @@ def _candidates(tree: Tree, chosen: list[Record]) -> Iterator[Candidate]:
         if any(_has_framework(record) for record in chosen):
             return
         yield candidate
-
-
-def _wanted_beside(tree: Tree, candidate: Candidate, record: Record) -> bool:
-    return bool(tree.request.get("all_envs")) or candidate.why == "--python" or _has_framework(record)
 
 
 def _has_framework(record: Record) -> bool:

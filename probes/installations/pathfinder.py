@@ -150,7 +150,13 @@ def _preloads(site: Site, library: str) -> list[Preload]:
 
 def _wheel_folders(site: Site, library: str) -> list[str]:
     own = _FOLDERS.get(library, f"nvidia/{library}")
-    return [*(f"nvidia/{name}/lib" for name in _unified(site)), f"{own}/lib", f"{own}/lib64"]
+    # The folders with all libraries of one CUDA major version, newest first: ``cu13``.
+    if "nvidia/cuNN" not in site.kept:
+        folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
+        names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
+        site.kept["nvidia/cuNN"] = sorted(names, reverse=True)
+    found: list[str] = site.kept["nvidia/cuNN"]
+    return [*(f"nvidia/{name}/lib" for name in found), f"{own}/lib", f"{own}/lib64"]
 
 
 def _releases_of_builtins(site: Site) -> list[str]:
@@ -160,14 +166,4 @@ def _releases_of_builtins(site: Site) -> list[str]:
         said = _RELEASE.finditer(text) if _BUILTINS in text else ()
         site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in said]
     found: list[str] = site.kept["pathfinder"]
-    return found
-
-
-def _unified(site: Site) -> list[str]:
-    """The folders with all libraries of one CUDA major version, newest first: ``cu13``."""
-    if "nvidia/cuNN" not in site.kept:
-        folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
-        names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
-        site.kept["nvidia/cuNN"] = sorted(names, reverse=True)
-    found: list[str] = site.kept["nvidia/cuNN"]
     return found

@@ -12,8 +12,6 @@ from ..loader.script import Ask, Preload
 from .package import locate, text_of
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
-
     from ..python.site import Site
 
 # ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
@@ -47,10 +45,6 @@ def read_version_file(tree: Tree, package: str) -> VersionFile:
     said = _literals(text)
     if said is None:
         return VersionFile(path=path, there=True, problem="it is not Python")
-    return _understood(path, said)
-
-
-def _understood(path: str, said: dict[str, str | None]) -> VersionFile:
     version = said.get("__version__")
     if version is None:
         return VersionFile(path=path, there=True, problem="it assigns no plain __version__")
@@ -79,8 +73,9 @@ def _literals(text: str) -> dict[str, str | None] | None:
     for statement in tree.body:
         for name, value in _assignments(statement):
             assigned.append(name)
-            if isinstance(value, ast.Constant) and (value.value is None or _is_version(value.value)):
-                said[name] = value.value
+            literal = value.value if isinstance(value, ast.Constant) else ...
+            if literal is None or (isinstance(literal, str) and _VERSION.fullmatch(literal)):
+                said[name] = literal
     return {name: value for name, value in said.items() if assigned.count(name) == 1}
 
 
@@ -90,10 +85,6 @@ def _assignments(statement: ast.stmt) -> list[tuple[str, ast.expr | None]]:
     if isinstance(statement, ast.Assign):
         return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
     return []
-
-
-def _is_version(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and _VERSION.fullmatch(value) is not None
 
 
 # What ``import torch`` loads, in its order, as its own ``torch/__init__.py`` says.

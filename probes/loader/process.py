@@ -66,14 +66,11 @@ class Process:
         self._settled: dict[Image, list[Request]] = {}
         """The dependencies of images that were all found; reset when images are unloaded."""
         if program is not None:
-            self._start(program)
-
-    def _start(self, program: Image) -> None:
-        self._add(program, "")
-        if self.system.loader:
-            self._map(self.system.loader, None)
-        asked = [self._map(name, program, "LD_PRELOAD") for name in self.system.preloaded]
-        self._close([program, *(one.image for one in asked if one.image)])
+            self._add(program, "")
+            if self.system.loader:
+                self._map(self.system.loader, None)
+            asked = [self._map(name, program, "LD_PRELOAD") for name in self.system.preloaded]
+            self._close([program, *(one.image for one in asked if one.image)])
 
     def copy(self) -> Process:
         """A copy of the process that can be continued separately."""
@@ -103,7 +100,11 @@ class Process:
         if first.image is not None and len(self.images) > before:
             requests += self._close([first.image])
         if failed(requests):
-            self._unload(before)
+            gone = set(map(id, self.images[before:]))
+            self._settled.clear()
+            self.images = self.images[:before]
+            self._by_name = {name: image for name, image in self._by_name.items() if id(image) not in gone}
+            self._by_identity = {key: image for key, image in self._by_identity.items() if id(image) not in gone}
         return requests
 
     def _close(self, first: list[Image]) -> list[Request]:
@@ -112,22 +113,17 @@ class Process:
         met = set(map(id, queue))
         requests: list[Request] = []
         for image in queue:
-            needs = self._needs(image)
+            needs = self._settled.get(image)
+            if needs is None:
+                needs = [self._map(name, image) for name in image.head.needed]
+                if all(request.image for request in needs):
+                    self._settled[image] = needs
             requests += needs
             for request in needs:
                 if request.image is not None and id(request.image) not in met:
                     met.add(id(request.image))
                     queue.append(request.image)
         return requests
-
-    def _needs(self, image: Image) -> list[Request]:
-        """Load the direct dependencies of an image."""
-        known = self._settled.get(image)
-        if known is None:
-            known = [self._map(name, image) for name in image.head.needed]
-            if all(request.image for request in known):
-                self._settled[image] = known
-        return known
 
     def _map(self, name: str, loader: Image | None, found_by: str | None = None, *, called: bool = False) -> Request:
         """Map a library. ``called``: ``loader`` only calls ``dlopen``; its RPATH applies to this search and is not
@@ -160,14 +156,6 @@ class Process:
         for known in (*image.names, image.head.soname):
             if known:
                 self._by_name.setdefault(known, image)
-
-    def _unload(self, count: int) -> None:
-        """Unload all but the first ``count`` images."""
-        gone = set(map(id, self.images[count:]))
-        self._settled.clear()
-        self.images = self.images[:count]
-        self._by_name = {name: image for name, image in self._by_name.items() if id(image) not in gone}
-        self._by_identity = {key: image for key, image in self._by_identity.items() if id(image) not in gone}
 
 
 def failed(requests: list[Request]) -> bool:
@@ -277,7 +265,10 @@ class Search:
 
     def _in(self, folders: Iterable[str], name: str) -> Iterator[str]:
         for folder in folders:
-            for place in self._with_subfolders(folder):
+            if folder not in self._subfolders:
+                self._subfolders[folder] = tuple(self._there(folder))
+            self._certain = self._certain and folder not in self._doubtful
+            for place in self._subfolders[folder]:
                 yield f"{place}/{name}"
 
     def _folders(self, asking: Image | None) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -334,13 +325,6 @@ class Search:
         for name, value in values.items():
             text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
         return text
-
-    def _with_subfolders(self, folder: str) -> tuple[str, ...]:
-        """The existing subfolders for this processor, then the folder itself; none if it does not exist."""
-        if folder not in self._subfolders:
-            self._subfolders[folder] = tuple(self._there(folder))
-        self._certain = self._certain and folder not in self._doubtful
-        return self._subfolders[folder]
 
     def _there(self, folder: str) -> Iterator[str]:
         tree, system = self._system.tree, self._system

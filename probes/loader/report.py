@@ -147,11 +147,6 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
     return report.records()
 
 
-def _ends_the_process(request: Request) -> bool:
-    """Whether the loader crashes on the file instead of reporting an error."""
-    return request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
-
-
 class _Report:
     def __init__(self, process: Process, site: Site) -> None:
         self._process = process
@@ -222,7 +217,8 @@ class _Report:
             (self._by_path.discard if request.by else self._by_path.add)(key)
         asker = self._asker(request, event)
         self._askers.setdefault(key, set()).add(asker and self._real(asker))
-        known["optional"] = known["optional"] and event.optional and not _ends_the_process(request)
+        crashes = request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
+        known["optional"] = known["optional"] and event.optional and not crashes
         linked = request.by is not None and request.name in request.by.head.needed
         if request.image and request.by and linked and is_bound(request.name) and _is_anothers(known):
             self._users.setdefault(key, (request.image, []))[1].append(request.by)
@@ -239,7 +235,10 @@ class _Report:
         }
         if request.image is None or path is None:
             return {**record, **self._missing(request)}
-        version = self._version(request.name, path, request.image.head.soname)
+        release = self._process.system.release
+        version = version_in(path, request.image.head.soname)
+        if request.name == "libc.so.6" and release:
+            version = f"{release[0]}.{release[1]}"
         others = self._others(request, path)
         return _known(
             {
@@ -277,12 +276,6 @@ class _Report:
             if len(further) > _FURTHER:
                 break
         return [printable(one) for one in further if one != path][:_FURTHER]
-
-    def _version(self, name: str, path: str, soname: str | None) -> str | None:
-        release = self._process.system.release
-        if name == "libc.so.6" and release:
-            return f"{release[0]}.{release[1]}"
-        return version_in(path, soname)
 
     def _add_lacks(self, record: Record, request: Request, lacks: tuple[str, ...]) -> None:
         """Add missing symbol versions; the record names the file that requires the most."""

@@ -70,13 +70,18 @@ def started(site: Site) -> Process:
     """A shared process of the environment's Python; ``copy`` it before opening anything."""
     tree = site.tree
     variables = tree.variables
-    path = _executable(site)
+    # The interpreter; of several in a folder, the one for the version whose packages are searched.
+    path = next((path for path in _programs(site) if site.tree.is_file(path)), None)
     asked = (variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""))
     key = (tree.root, tree.cwd, path or site.prefix, *asked)
     if key not in _STARTED:
         if len(_STARTED) >= _KEPT:
             _STARTED.clear()
-        _STARTED[key] = _start(site, path)
+        inside = site.tree.real_path(path) if path else ""
+        head = elf_info(site.tree.place(inside)) if inside else None
+        system = system_of(site.tree, head, head.interpreter if head else None)
+        unread = head is None or head.refused or head.problem
+        _STARTED[key] = Process(system, None if unread or head is None else Image(inside, head, None, "absolute"))
     return _STARTED[key]
 
 
@@ -93,19 +98,6 @@ def caller_of_ctypes(process: Process, site: Site) -> Image | None:
             return first.image
     linked = (image for image in process.images if (image.head.soname or "").startswith("libpython"))
     return next(linked, process.images[0])
-
-
-def _start(site: Site, path: str | None) -> Process:
-    inside = site.tree.real_path(path) if path else ""
-    head = elf_info(site.tree.place(inside)) if inside else None
-    system = system_of(site.tree, head, head.interpreter if head else None)
-    unread = head is None or head.refused or head.problem
-    return Process(system, None if unread or head is None else Image(inside, head, None, "absolute"))
-
-
-def _executable(site: Site) -> str | None:
-    """The interpreter; of several in a folder, the one for the version whose packages are searched."""
-    return next((path for path in _programs(site) if site.tree.is_file(path)), None)
 
 
 def _programs(site: Site) -> Iterator[str]:
@@ -214,12 +206,12 @@ def imported(
         script.preload(None)
     for path in parts:
         script.part(path)
-    return Met([event for event in script.events if not _came_with_another(process, event)], before)
 
+    def came_with_another(event: Event) -> bool:
+        """Whether it failed by itself but was loaded as a dependency, through the RPATH of the requester."""
+        return event.identity is not None and failed(event.requests) and process.holds(event.identity)
 
-def _came_with_another(process: Process, event: Event) -> bool:
-    """Whether it failed by itself but was loaded as a dependency, through the RPATH of the requester."""
-    return event.identity is not None and failed(event.requests) and process.holds(event.identity)
+    return Met([event for event in script.events if not came_with_another(event)], before)
 
 
 def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], met: Met) -> list[Event]:
@@ -329,7 +321,10 @@ class _Script:
             if not failed(tried[-1]):
                 break
         by = caller.path if ask.by and caller else (parts[0] if parts else None)
-        self.events.append(Event(_telling(tried), optional=ask.optional, by=by))
+        telling = tried[-1]
+        if failed(telling):  # one that found a file, else the one with the shortest name
+            telling = min(tried, key=lambda requests: (-len(requests), len(requests[0].name)))
+        self.events.append(Event(telling, optional=ask.optional, by=by))
         return self.events[-1]
 
     def _image(self, name: str) -> Image | None:
@@ -337,10 +332,3 @@ class _Script:
         if known is not None:
             return known
         return next((image for image in self.process.images if os.path.basename(image.path) == name), None)
-
-
-def _telling(tried: list[list[Request]]) -> list[Request]:
-    """The successful attempt; else one that found a file; else the one with the shortest name."""
-    if not failed(tried[-1]):
-        return tried[-1]
-    return min(tried, key=lambda requests: (-len(requests), len(requests[0].name)))

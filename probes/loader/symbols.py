@@ -145,16 +145,13 @@ class _Table:
         if count > UNDEFINED_LIMIT:
             raise UnreadError
         raw = self._elf.file.exactly(self._symbols, count * _SYMBOL.size, "its symbol table")
-        versions = self._numbers(count)
+        versions: tuple[int, ...] = (0,) * count  # 0 and 1 mean none
+        if self._versions is not None:
+            table = self._elf.file.exactly(self._versions, count * 2, "its table of versions")
+            versions = struct.unpack(f"<{count}H", table)
         for (name, info, _, section, _, _), version in zip(_SYMBOL.iter_unpack(raw), versions):
             if name and section == 0 and info >> 4 != _WEAK:
                 yield name, version & 0x7FFF
-
-    def _numbers(self, count: int) -> tuple[int, ...]:
-        """The version index of each symbol; 0 and 1 mean none."""
-        if self._versions is None:
-            return (0,) * count
-        return struct.unpack(f"<{count}H", self._elf.file.exactly(self._versions, count * 2, "its table of versions"))
 
     def _text(self, at: int) -> bytes:
         for size in (256, NAME_LIMIT):
@@ -170,7 +167,8 @@ class _Table:
         if not (word >> hashed % 64) & (word >> (hashed >> self._shift) % 64) & 1 or not self._buckets:
             return False
         heads = self._hashes + 16 + self._filters * 8
-        number = self._number(heads + hashed % self._buckets * 4)
+        head = self._elf.file.exactly(heads + hashed % self._buckets * 4, 4, "its table of hashes")
+        number = int.from_bytes(head, "little")
         if number < self._first:
             return False
         chain = heads + self._buckets * 4 + (number - self._first) * 4
@@ -185,9 +183,6 @@ class _Table:
             if link & 1:
                 return False
         raise UnreadError
-
-    def _number(self, offset: int) -> int:
-        return int.from_bytes(self._elf.file.exactly(offset, 4, "its table of hashes"), "little")
 
     def _is(self, number: int, name: bytes) -> bool:
         raw = self._elf.file.exactly(self._symbols + number * _SYMBOL.size, _SYMBOL.size, "its symbol table")
@@ -214,7 +209,8 @@ def unresolved(process: Process, events: list[Event]) -> list[str] | None:
     parts = [event.requests for event in events if _links_framework(event.requests)]
     if not parts or not any(_CORE.match(os.path.basename(image.path)) for image in process.images):
         return None
-    if any(_fails_in_framework(request) for requests in parts for request in requests):
+    lost_by = [request.by for requests in parts for request in requests if request.image is None and request.by]
+    if any(_FRAMEWORK.match(os.path.basename(image.path)) for image in lost_by):
         return None
     found: dict[bytes, None] = {}
     try:
@@ -228,13 +224,6 @@ def unresolved(process: Process, events: list[Event]) -> list[str] | None:
 def _links_framework(requests: list[Request]) -> bool:
     image = requests[0].image
     return image is not None and any(_FRAMEWORK.match(name) for name in image.head.needed)
-
-
-def _fails_in_framework(request: Request) -> bool:
-    """Whether one of the framework's own libraries lacks a dependency."""
-    return (
-        request.image is None and request.by is not None and bool(_FRAMEWORK.match(os.path.basename(request.by.path)))
-    )
 
 
 def _of_part(process: Process, requests: list[Request]) -> list[bytes]:
@@ -281,9 +270,13 @@ def lacking(process: Process, image: Image, name: str, users: Iterable[Image]) -
     """Symbols that ``users`` need from the library ``name`` and that nothing defines, with the user; None if a file
     could not be read.
     """
+    known = family_of(os.path.basename(name))
+    family = known.family if known else name
+    begin = next((prefix for start, prefix in _PREFIXES.items() if family.startswith(start)), family)
+    unbound = re.compile(rb"_{0,2}p?" + re.escape(begin.encode()), re.IGNORECASE)
     for user in list(users)[:_LOOKED_AT]:
         try:
-            wanted = missing(asked_of(user.head, name, _prefix(name)), [image.head])
+            wanted = missing(asked_of(user.head, name, unbound), [image.head])
             others = (other.head for other in process.images if other not in (image, user))
             wanted = missing(wanted, others) if wanted else []
         except UnreadError:
@@ -293,10 +286,3 @@ def lacking(process: Process, image: Image, name: str, users: Iterable[Image]) -
                 printable(symbol.decode("utf-8", "replace")) for symbol in sorted(wanted)[:_SHOWN_OF_BOUND]
             ], user.path
     return [], ""
-
-
-def _prefix(name: str) -> re.Pattern[bytes]:
-    known = family_of(os.path.basename(name))
-    family = known.family if known else name
-    begin = next((prefix for start, prefix in _PREFIXES.items() if family.startswith(start)), family)
-    return re.compile(rb"_{0,2}p?" + re.escape(begin.encode()), re.IGNORECASE)

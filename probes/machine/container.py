@@ -94,7 +94,13 @@ def _signs(tree: Tree) -> Iterator[Sign]:
         if pattern.search(cgroup):
             yield Sign(name, f"file {_CGROUP}", _CGROUP)
     yield from _mount_signs(tree)
-    yield from _declared(tree)
+    # The container name that its init got, by systemd's convention.
+    path = "/run/systemd/container"
+    yield from _named(tree.read_line(path) or "", f"file {path}", path)
+    path = "/proc/1/environ"
+    environment = (tree.read_text(path, 65536) or "").split("\0")
+    value = next((item[len("container=") :] for item in environment if item.startswith("container=")), "")
+    yield from _named(value, f"file {path}", path)
     if not _in_initial_namespaces(tree):
         yield from _marks(tree, _ENGINE_MARKS)
     yield from _named(variables.get("container", ""), "variables", "container")
@@ -113,16 +119,6 @@ def _mount_signs(tree: Tree) -> Iterator[Sign]:
             for pattern, name in _MOUNTS:
                 if pattern.search(line):
                     yield Sign(name, f"file {_MOUNTINFO}", f"the mount of {fields[4]}")
-
-
-def _declared(tree: Tree) -> Iterator[Sign]:
-    """The container name that its init got, by systemd's convention."""
-    path = "/run/systemd/container"
-    yield from _named(tree.read_line(path) or "", f"file {path}", path)
-    path = "/proc/1/environ"
-    environment = (tree.read_text(path, 65536) or "").split("\0")
-    value = next((item[len("container=") :] for item in environment if item.startswith("container=")), "")
-    yield from _named(value, f"file {path}", path)
 
 
 def _named(value: str, source: str, evidence: str) -> Iterator[Sign]:

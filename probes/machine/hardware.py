@@ -151,16 +151,12 @@ def _field(text: str, name: str) -> str | None:
     return match.group(1).strip() if match else None
 
 
-def _arm_model(text: str) -> str | None:
-    pairs = re.findall(r"^CPU implementer\s*:\s*(0x\w+)$.*?^CPU part\s*:\s*(0x\w+)$", text, re.MULTILINE | re.DOTALL)
-    names = (_ARM_PARTS.get(pair, f"Arm implementer {pair[0]} part {pair[1]}") for pair in dict.fromkeys(pairs))
-    return " + ".join(names) or None
-
-
 def cpu_model(tree: Tree) -> Found | None:
     """Name of the processor."""
     text = tree.read_text(CPUINFO, _ENOUGH) or ""
-    name = _arm_model(text) or _field(text, "model name") or _field(text, "cpu")
+    pairs = re.findall(r"^CPU implementer\s*:\s*(0x\w+)$.*?^CPU part\s*:\s*(0x\w+)$", text, re.MULTILINE | re.DOTALL)
+    names = (_ARM_PARTS.get(pair, f"Arm implementer {pair[0]} part {pair[1]}") for pair in dict.fromkeys(pairs))
+    name = " + ".join(names) or _field(text, "model name") or _field(text, "cpu")
     return Found(name, f"file {CPUINFO}") if name else None
 
 

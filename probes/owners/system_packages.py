@@ -188,22 +188,19 @@ def read(blob: bytes) -> RpmPackage | None:
     epoch = header.numbers(EPOCH)
     release = header.text(RELEASE)
     full = f"{epoch[0]}:{version}" if epoch else version
-    return RpmPackage(name, f"{full}-{release}" if release else full, tuple(_files(header)))
+    folders, indexes = header.texts(FOLDER_NAMES), header.numbers(FOLDER_INDEXES)
+    sizes: list[int] = header.numbers(LONG_FILE_SIZES, "Q") or header.numbers(FILE_SIZES)
+    files = tuple(
+        RpmFile(folders[index] + base, sizes[place] if place < len(sizes) else None)
+        for place, (base, index) in enumerate(zip(header.texts(BASE_NAMES), indexes))
+        if index < len(folders)
+    )
+    return RpmPackage(name, f"{full}-{release}" if release else full, files)
 
 
 def name_in(start: bytes) -> str:
     """The name in a truncated header; empty if the name is not in that part."""
     return _RpmHeader(start).text(NAME)
-
-
-def _files(header: _RpmHeader) -> list[RpmFile]:
-    folders, indexes = header.texts(FOLDER_NAMES), header.numbers(FOLDER_INDEXES)
-    sizes: list[int] = header.numbers(LONG_FILE_SIZES, "Q") or header.numbers(FILE_SIZES)
-    return [
-        RpmFile(folders[index] + name, sizes[place] if place < len(sizes) else None)
-        for place, (name, index) in enumerate(zip(header.texts(BASE_NAMES), indexes))
-        if index < len(folders)
-    ]
 
 
 # Which RPM package a file belongs to, by rpm's own database; rpm is not asked.

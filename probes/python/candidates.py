@@ -157,7 +157,10 @@ def _folders(tree: Tree) -> Iterator[str]:
     ]
     for holder in holders:
         yield from _inside(tree, holder)
-    yield from _of_pyenv(tree, tree.absolute(variables.get("PYENV_ROOT") or f"{user}/.pyenv"))
+    root = tree.absolute(variables.get("PYENV_ROOT") or f"{user}/.pyenv")
+    for version in _inside(tree, f"{root}/versions"):
+        yield version
+        yield from _inside(tree, f"{version}/envs")
     for project in (user, *_PROJECTS):
         yield from _of_project(tree, project) if project else ()
     yield "/venv"
@@ -190,12 +193,6 @@ def _of_conda(tree: Tree) -> Iterator[str]:
             yield from _inside(tree, tree.absolute(folder)) if folder else ()
     listed = tree.read_text(f"{user}/.conda/environments.txt", 1 << 20) or ""
     yield from (line for line in listed.splitlines()[:_FOLDERS] if line.startswith("/"))
-
-
-def _of_pyenv(tree: Tree, root: str) -> Iterator[str]:
-    for version in _inside(tree, f"{root}/versions"):
-        yield version
-        yield from _inside(tree, f"{version}/envs")
 
 
 def _inside(tree: Tree, folder: str) -> Iterator[str]:

@@ -53,7 +53,9 @@ def _selected(tree: Tree, root: str) -> tuple[list[str], str]:
     if named:
         return named, "PYENV_VERSION"
     for path in [*_version_files(tree.cwd), f"{root}/version"]:
-        named = _names_in(tree.read_text(path, 4096))
+        text = tree.read_text(path, 4096)
+        lines = (line.split("#")[0] for line in (text or "").splitlines())
+        named = [word for line in lines for word in line.split() if "/" not in word and ".." not in word]
         if named:
             return named, path
     return [SYSTEM], "its default"
@@ -64,11 +66,6 @@ def _version_files(cwd: str) -> list[str]:
     while parent(folders[-1]) != folders[-1]:
         folders.append(parent(folders[-1]))
     return [f"{folder.rstrip('/')}/.python-version" for folder in folders]
-
-
-def _names_in(text: str | None) -> list[str]:
-    lines = (line.split("#")[0] for line in (text or "").splitlines())
-    return [word for line in lines for word in line.split() if "/" not in word and ".." not in word]
 
 
 def _installed(tree: Tree, root: str, version: str) -> str | None:
@@ -219,7 +216,10 @@ def _lost(tree: Tree, program: str, base: str | None) -> Place | None:
         if target is None or base is None:
             break
         folder = parent(parent(link))
-        if _is_marked(tree, folder) and folder not in (base, f"{base}/local"):
+        # A folder without a standard library that looks like a virtual environment.
+        marked = any(tree.lexists(f"{folder}/{name}") for name in ("pyvenv.cfg", "bin/activate"))
+        marked = (marked or bool(libraries(tree, folder, "site-packages"))) and not libraries(tree, folder, "os.py")
+        if marked and folder not in (base, f"{base}/local"):
             return Place(executable=program, prefix=folder, lost=_unmarked(tree, folder))
         link = joined(parent(link), target)
         environment, target = _virtual_prefix(tree, link), tree.link_target(link)
@@ -230,12 +230,6 @@ def _lost(tree: Tree, program: str, base: str | None) -> Place | None:
     if base in (None, own) or name_of(parent(tree.real_path(program))) != "bin":
         return None
     return Place(executable=program, prefix=own, lost=(f"{own}/lib", f"Python would use that of {printable(base)}"))
-
-
-def _is_marked(tree: Tree, folder: str) -> bool:
-    """Whether a folder without a standard library looks like a virtual environment."""
-    marked = any(tree.lexists(f"{folder}/{name}") for name in ("pyvenv.cfg", "bin/activate"))
-    return (marked or bool(libraries(tree, folder, "site-packages"))) and not libraries(tree, folder, "os.py")
 
 
 def _unmarked(tree: Tree, folder: str) -> tuple[str, str]:

@@ -87,7 +87,15 @@ def path_changes(tree: Tree, code: Sequence[tuple[str, str]], folders: Sequence[
             continue
         where = next((text for text in _texts(tree, path, line) if _CHANGES.search(text[1])), None)
         if where is not None:
-            found.append(_record(tree, path, line, where, folders))
+            module, text = where
+            named = [path for path in dict.fromkeys(_FOLDER.findall(text[:_LIMIT])) if tree.is_folder(path)][:_MOST]
+            there = {name for folder in folders for name in tree.list_names(folder) or ()}
+            shadows = sorted({name for folder in named for name in tree.list_names(folder) or ()} & there)
+            packages = [name for name in shadows if "-" not in name and not name.startswith((".", "__"))]
+            record: dict[str, Any] = {"path": path, "line": line[:_SHOWN], "source": f"file {path}"}
+            if module:
+                record["module"] = module
+            found.append({**record, "folders": named, "shadows": packages[:_MOST]})
     return tuple(found)
 
 
@@ -100,18 +108,6 @@ def _texts(tree: Tree, path: str, line: str) -> Iterator[tuple[str, str]]:
             data = tree.read_bytes(f"{site}/{name}.py", _LIMIT)
             if data is not None:
                 yield f"{site}/{name}.py", data.decode("utf-8", "replace")
-
-
-def _record(tree: Tree, path: str, line: str, where: tuple[str, str], folders: Sequence[str]) -> dict[str, Any]:
-    module, text = where
-    named = [folder for folder in dict.fromkeys(_FOLDER.findall(text[:_LIMIT])) if tree.is_folder(folder)][:_MOST]
-    there = {name for folder in folders for name in tree.list_names(folder) or ()}
-    shadows = sorted({name for folder in named for name in tree.list_names(folder) or ()} & there)
-    packages = [name for name in shadows if "-" not in name and not name.startswith((".", "__"))]
-    record: dict[str, Any] = {"path": path, "line": line[:_SHOWN], "source": f"file {path}"}
-    if module:
-        record["module"] = module
-    return {**record, "folders": named, "shadows": packages[:_MOST]}
 
 
 # Where an environment looks for packages, in the order of its ``sys.path``.

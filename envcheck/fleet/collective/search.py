@@ -104,7 +104,14 @@ class Search:
                 fast = [group for group, outcome in measured if not self._slow(outcome, self.reference)]
                 self.healthy = self._alive(node for group in fast for node in group)
                 slow = [group for group, outcome in measured if self._slow(outcome, self.reference)]
-                self._search(slow)
+                searched: set[str] = set()
+                for group in slow:
+                    whole = [node for node in self._alive(group) if node not in self.healthy and node not in searched]
+                    searched.update(whole)
+                    if whole:
+                        self._divide(whole, len(group))
+                    if not {each.node for each in self.suspects} & {*group} and not {*self.lost} & {*group}:
+                        self._settle_links(group)
                 if not slow and self._slow(self._outcome(self.left), self.reference):
                     self._search_between(groups)
         self.finished = True
@@ -114,16 +121,6 @@ class Search:
             return list(combinations(self.left, 2))
         count = min(len(self.left) // 2, math.ceil(math.log2(len(self.left))) + 1)
         return [tuple(self.left[number::count]) for number in range(count)]
-
-    def _search(self, slow: Sequence[tuple[str, ...]]) -> None:
-        searched: set[str] = set()
-        for group in slow:
-            whole = [node for node in self._alive(group) if node not in self.healthy and node not in searched]
-            searched.update(whole)
-            if whole:
-                self._divide(whole, len(group))
-            if not {each.node for each in self.suspects} & {*group} and not {*self.lost} & {*group}:
-                self._settle_links(group)
 
     def _divide(self, group: Sequence[str], size: int) -> None:
         """Search ``group``, which is slow; its halves are measured among healthy nodes, ``size`` in all."""

@@ -144,7 +144,12 @@ class Together:
         self._run += 1
         run = _Run(self._run, group)
         until = min(time.monotonic() + self._limit, self._deadline)
-        self._start(run, until - time.monotonic())
+        seconds = until - time.monotonic()
+        ranks = sum(len(self.members[node].gpus) for node in run.nodes)
+        first = 0
+        for node in run.nodes:
+            self._say(node, run=run.number, ranks=ranks, first=first, size=SIZE, seconds=seconds)
+            first += len(self.members[node].gpus)
         while not run.is_over and time.monotonic() < until:
             self._advance(run, until)
             if run.faults:
@@ -156,13 +161,6 @@ class Together:
         if not ended and not late:
             return Outcome(problem=f"no result within {self._limit:g} s")
         return self._outcome(run, () if ended else late)
-
-    def _start(self, run: _Run, seconds: float) -> None:
-        ranks = sum(len(self.members[node].gpus) for node in run.nodes)
-        first = 0
-        for node in run.nodes:
-            self._say(node, run=run.number, ranks=ranks, first=first, size=SIZE, seconds=seconds)
-            first += len(self.members[node].gpus)
 
     def _stop(self, run: _Run) -> None:
         """End the run where it goes on; a node that does not end it is measured no more."""
@@ -204,9 +202,6 @@ class Together:
             return Outcome(problem=brief(f"{node}: {fault.text}"))
         for node, over in run.over.items():
             self.members[node].nccl, self.members[node].transports = over.nccl[:40], over.transports[:8]
-        return self._value(run)
-
-    def _value(self, run: _Run) -> Outcome:
         missing = next((f"{node}: {over.missing}" for node, over in run.over.items() if over.missing), None)
         if missing:
             return Outcome(problem=brief(missing))

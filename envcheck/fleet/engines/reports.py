@@ -85,11 +85,17 @@ def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
             text = kept.lstrip()
             if not text:
                 return
-            following = _following(text)
+            # The start of the next report, at the start of a line; 0 for none.
+            place = text.find(b"\n{")
+            while place >= 0 and not _BEGINS.match(text, place + 1):
+                place = text.find(b"\n{", place + 1)
+            following = place + 1
             part = text[:following] if following else text
             size = len(part) if following and _is_json(part) else _size(part, decoder)
             if size is None and following:
-                yield _no_report(part)
+                # Before a report stands a word on stderr, or a report that was cut off.
+                word = "" if part[:1] == b"{" else f": {part.splitlines()[0][:_LINE].decode('utf-8', 'replace')}"
+                yield brief(f"no usable report: it is not JSON, or is cut off{word}")
                 kept, again = text[len(part) :], 0
                 continue
             if size is None:
@@ -102,20 +108,6 @@ def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
             return
     if kept.strip():
         yield "no usable report: what is left is not JSON, or is cut off"
-
-
-def _following(text: bytes) -> int:
-    """Where, at the start of a line, the next report begins after the one with which ``text`` begins; 0 for nowhere."""
-    place = text.find(b"\n{")
-    while place >= 0 and not _BEGINS.match(text, place + 1):
-        place = text.find(b"\n{", place + 1)
-    return place + 1
-
-
-def _no_report(text: bytes) -> str:
-    """What to say of ``text``, which stands before a report: of a word on stderr, or of a report that was cut off."""
-    said = "" if text[:1] == b"{" else f": {text.splitlines()[0][:_LINE].decode('utf-8', 'replace')}"
-    return brief(f"no usable report: it is not JSON, or is cut off{said}")
 
 
 def _is_json(text: bytes) -> bool:

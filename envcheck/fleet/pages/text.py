@@ -105,11 +105,8 @@ def _slow(figures: Sequence[Slow], pen: Pen, options: Options) -> Iterator[list[
 
 def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for drift in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
-        yield _places(pen, "note", _change(drift), drift.places)
-
-
-def _change(drift: Drift) -> str:
-    return f"{fact_text(drift)}: {value_text(drift.before)}, now {value_text(drift.after)}"
+        text = f"{fact_text(drift)}: {value_text(drift.before)}, now {value_text(drift.after)}"
+        yield _places(pen, "note", text, drift.places)
 
 
 def _slowed(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
