@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..kit.tree import refused
 from .dynamic import DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_RELA, DT_STRTAB, DT_SYMTAB, OutsideError
 from .library import Elf, open_elf
-from .tables import ET_DYN, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, File, read_segments, text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .tables import Segment
+from .tables import ET_DYN, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, File, Segment, read_segments, text
 
 _BLOCK = 1 << 13
 _SMALL = 1 << 10

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from types import TracebackType
+from typing import NamedTuple
 
 from ..kit.tree import refused
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 # An untrusted file, read piecewise with ``pread``.
 #

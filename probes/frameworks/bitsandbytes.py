@@ -10,16 +10,12 @@ takes the nearest. ``__init__.py`` assigns ``__version__``.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from ..installations.package import Installation, add_declared, assigned, locate, problems, version
+from ..installations.package import Installation, add_declared, add_stated_version, locate, problems
 from ..installations.parts import add_torch_extension
 from ..installations.torch_files import torch_of
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("bitsandbytes",)
 DISTRIBUTIONS = ("bitsandbytes",)
@@ -37,13 +33,12 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     facts = here.gather("bitsandbytes", extends="torch")
-    said = version(assigned(here.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {here.path}/__init__.py", version=said)
+    stated = add_stated_version(facts, here, "__init__.py")
     add_declared(facts, here)
     # Version of CUDA → path, in order.
     found = ((_LIBRARY.fullmatch(path.rpartition("/")[2]), path) for path in here.files(_LIBRARY.pattern))
     libraries = dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
-    wrong = problems(here, said, "__init__.py", ("__init__.py",))
+    wrong = problems(here, stated, "__init__.py", ("__init__.py",))
     if libraries:
         named = _named(site)
         wanted = named or _of_torch(site)
@@ -64,8 +59,8 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 def _named(site: Site) -> Number | None:
     """The CUDA version in the variable."""
-    said = str(site.tree.variables.get(_VARIABLE, ""))
-    return (int(said[:2]), int(said[2])) if re.fullmatch(r"\d{3}", said) else None
+    stated = str(site.tree.variables.get(_VARIABLE, ""))
+    return (int(stated[:2]), int(stated[2])) if re.fullmatch(r"\d{3}", stated) else None
 
 
 def _of_torch(site: Site) -> Number | None:

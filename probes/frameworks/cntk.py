@@ -7,13 +7,11 @@ also CUDA's libraries, ``libcudart.so.10.0`` and ``libcudnn.so.7``, whose names 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems, version
+from ..installations.package import Installation, add_declared, locate, owner, problems, version
 from ..installations.parts import add_parts
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("cntk",)
 DISTRIBUTIONS = ("cntk-gpu", "cntk")
@@ -31,8 +29,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     parts = here.files(r"(?:libCntk\.Math|Cntk\.Math)\b.*\.so", "libs")
-    fitting = owners(here, parts[0]) if parts else list(here.wheels)
-    wheel = here.wheel if here.wheel in fitting else next(iter(fitting), None)
+    wheel = owner(here, parts[0] if parts else None)
     facts = here.gather(wheel["name"] if wheel else "cntk")
     said = version((here.text("VERSION") or "").strip())
     facts.add(f"file {here.path}/VERSION", version=said)

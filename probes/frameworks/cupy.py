@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import (
     Installation,
     add_declared,
-    assigned,
+    add_stated_version,
     cuda_version,
     digits_as_version,
     locate,
@@ -31,9 +31,7 @@ from ..installations.package import (
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import Ask, Preload
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("cupy",)
 DISTRIBUTIONS = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
@@ -57,8 +55,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     wheel = _wheel(here, said)
     name = wheel["name"] if wheel else "cupy"
     facts = here.gather(name)
-    written = version(assigned(here.text("_version.py") or "", "__version__"))
-    facts.add(f"file {here.path}/_version.py", version=written)
+    stated = add_stated_version(facts, here, "_version.py")
     if wheel:
         facts.add(wheel["source"], version=wheel["version"])
     nccl, cudnn = (_of(said, library, "version") for library in ("nccl", "cudnn"))
@@ -74,7 +71,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if not rocm:
         _add_parts(facts, here)
         cuda_by_loads(facts)
-    return [facts.record([*problems(here, written, "_version.py", ("_version.py",)), *_several(here, name)])]
+    return [facts.record([*problems(here, stated, "_version.py", ("_version.py",)), *_several(here, name)])]
 
 
 def _wheel_file(here: Installation) -> dict[str, Any]:

@@ -9,21 +9,11 @@ nothing. Operations that were compiled lie below ``ops/``; without them a toolki
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import (
-    add_declared,
-    assigned,
-    cuda_version,
-    locate,
-    mapping,
-    problems,
-    version,
-)
+from ..installations.package import add_declared, assigned, cuda_version, locate, mapping, problems, version
 from ..installations.parts import add_torch_extension
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("deepspeed",)
 DISTRIBUTIONS = ("deepspeed",)

@@ -12,16 +12,13 @@ NVIDIA's wheels, and ``jax_plugins/xla_cudaNN/__init__.py`` loads theirs before 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import Installation, add_declared, assigned, locate, problems, text_of, version
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import Ask, Preload
 from ..owners.requirements import libraries_of, relevant_lines
-from ..python.site import Lack
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Lack, Site
 
 IMPORTS = ("jax", "jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin")
 DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt")

@@ -11,16 +11,14 @@ CPU, whether or not its old CUDA target is used, so that nothing is said of its 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import Installation, add_declared, locate, problems, version
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import Ask
 from ..owners.requirements import extra_of, requirement_name
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("numba", "numba_cuda")
 DISTRIBUTIONS = ("numba", "numba-cuda")

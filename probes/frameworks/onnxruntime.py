@@ -13,7 +13,7 @@ themselves: without ``preload_dlls()`` or an imported PyTorch, NVIDIA's wheels a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import (
     Installation,
@@ -27,10 +27,7 @@ from ..installations.package import (
 )
 from ..installations.parts import add_parts, cuda_by_loads
 from ..loader.script import Ask, Preload
-from ..python.site import Gathered
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("onnxruntime",)
 DISTRIBUTIONS = (

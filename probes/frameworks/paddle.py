@@ -11,7 +11,7 @@ functions of ``libphi.so`` that load them).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import (
     add_declared,
@@ -19,15 +19,13 @@ from ..installations.package import (
     cuda_version,
     digits_as_version,
     locate,
-    owners,
+    owner,
     problems,
     version,
 )
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
 from ..loader.script import Ask
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("paddle",)
 DISTRIBUTIONS = ("paddlepaddle-gpu", "paddlepaddle")
@@ -44,8 +42,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
         return []
     libraries = here.files(r"libphi\w*\.so", "libs")
     parts = libraries + here.files(r"libpaddle\.so", "base") + here.files(r"(?:core_(?:no)?avx|libpaddle)\.so", "fluid")
-    fitting = owners(here, parts[-1]) if parts else list(here.wheels)
-    wheel = here.wheel if here.wheel in fitting else next(iter(fitting), None)
+    wheel = owner(here, parts[-1] if parts else None)
     facts = here.gather(wheel["name"] if wheel else "paddlepaddle")
     place = "version/__init__.py" if "version" in here.names() else "version.py"
     text = here.text(place) or ""

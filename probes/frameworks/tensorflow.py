@@ -11,7 +11,7 @@ those are, the extra ``and-cuda`` of the metadata tells.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import (
     Installation,
@@ -27,9 +27,7 @@ from ..installations.package import (
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import Ask
 from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("tensorflow", "tensorflow_core")
 DISTRIBUTIONS = (

@@ -11,15 +11,13 @@ names of the distributions end in the CUDA major: ``tensorrt-cu12-libs``. ``__in
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, assigned, locate, problems, text_of, version
+from ..installations.package import Installation, add_declared, add_stated_version, locate, problems, text_of
 from ..installations.parts import add_parts
 from ..loader.script import Preload
 from ..owners.requirements import cuda_major
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 DISTRIBUTIONS = (
@@ -63,8 +61,7 @@ def _read(site: Site, kind: str, here: Installation) -> dict[str, Any]:
     name = here.wheel["name"] if here.wheel else kind.replace("_", "-")
     facts = here.gather(name)
     bindings = locate(site, f"{kind}_bindings", (f"{name}-bindings",)) or here
-    said = version(assigned(bindings.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {bindings.path}/__init__.py", version=said)
+    add_stated_version(facts, bindings, "__init__.py")
     add_declared(facts, here)
     _add_cuda(facts, site, here, kind)
     libraries = locate(site, f"{kind}_libs", (f"{name}-libs",)) or bindings

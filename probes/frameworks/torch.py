@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..elf.library import constants
 from ..installations.package import Installation, contradictions, locate, problems
@@ -26,9 +26,7 @@ from ..installations.parts import add_parts
 from ..installations.torch_files import VersionFile, read_version_file, torch_of
 from ..kit.paths import printable
 from ..owners.requirements import pinned, requirement_name
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("torch",)
 DISTRIBUTIONS = ("torch", "pytorch")

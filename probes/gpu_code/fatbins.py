@@ -13,12 +13,10 @@ with what ``cuobjdump`` prints. All numbers are little-endian; bytes from the be
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ..elf.tables import ElfError, Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PTX, ELF, CUBIN, NVVM, INDEX, RELOCATABLE_PTX, TILE_IR, CONCATENATED = 1, 2, 4, 8, 32, 64, 128, 256
 """Kinds of images, as cuobjdump names them; ``CUBIN`` is what CUDA wrote before it put cubins into ELF."""

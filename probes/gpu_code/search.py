@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ..elf.tables import (
     PT_LOAD,
@@ -14,19 +15,26 @@ from ..elf.tables import (
     SHT_PROGBITS,
     ElfError,
     File,
+    Header,
     Reader,
+    Section,
     Window,
     read_header,
     read_sections,
     read_segments,
 )
-from .fatbins import ALIGNMENT, ARCHITECTURE_SPECIFIC, ELF, FAMILY_SPECIFIC, PTX, START, Image, first_start, walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..elf.tables import Header, Section
-    from .fatbins import Bounds
+from .fatbins import (
+    ALIGNMENT,
+    ARCHITECTURE_SPECIFIC,
+    ELF,
+    FAMILY_SPECIFIC,
+    PTX,
+    START,
+    Bounds,
+    Image,
+    first_start,
+    walk,
+)
 
 WHOLE, THIN = b"!<arch>\n", b"!<thin>\n"
 MEMBER_LIMIT = 1 << 16

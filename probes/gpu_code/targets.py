@@ -7,8 +7,9 @@ that lies compressed in plain data (part of cuBLASLt's) and code that a program 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..elf.tables import ElfError, File
 from .fatbins import (
@@ -27,9 +28,6 @@ from .fatbins import (
     Bounds,
 )
 from .search import Found, search
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _KINDS = {ELF: "elf", CUBIN: "elf", PTX: "ptx", RELOCATABLE_PTX: "ptx", NVVM: "lto"}
 _PREFIXES = {"elf": "sm", "ptx": "compute", "lto": "lto"}

@@ -16,13 +16,10 @@ import os
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..kit.tasks import run_tasks
 from ..python.site import Site
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 Record: TypeAlias = "dict[str, Any]"
 Reader: TypeAlias = "Callable[[Site, tuple[str, ...]], list[Record]]"

@@ -12,16 +12,13 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..kit.paths import name_of, printable
 from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
 from ..python.distributions import CondaBuild, conda_build, lost_checkout
 from ..python.site import Gathered, Lack, Package, Site, packages
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 TEXT_LIMIT = 1 << 16
 FILES = 200
@@ -129,6 +126,13 @@ def add_declared(facts: Gathered, here: Installation) -> None:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
 
 
+def add_stated_version(facts: Gathered, here: Installation, place: str) -> str | None:
+    """Add the ``__version__`` that a file of the package assigns, and return it."""
+    stated = version(assigned(here.text(place) or "", "__version__"))
+    facts.add(f"file {here.path}/{place}", version=stated)
+    return stated
+
+
 def problems(here: Installation, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
     """Problems of the installation, from its files alone.
 
@@ -220,6 +224,12 @@ def _size(site: Site, path: str) -> int | None:
         return os.stat(site.tree.place(path)).st_size
     except OSError:
         return None
+
+
+def owner(here: Installation, path: str | None) -> Record | None:
+    """The distribution that brought the file at ``path``; the one beside the package where several or none did."""
+    fitting = owners(here, path) if path else list(here.wheels)
+    return here.wheel if here.wheel in fitting else next(iter(fitting), None)
 
 
 def _recorded_size(site: Site, wheel: dict[str, Any], path: str) -> int | None:

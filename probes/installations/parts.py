@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..elf.library import constants
 from ..gpu_code.targets import gpu_targets
@@ -13,13 +13,11 @@ from ..kit.tree import Tree, refused
 from ..loader.report import records
 from ..loader.script import Ask, Preload, called, imported, started
 from ..loader.symbols import unresolved
+from ..python.site import Gathered, Site
 from .torch_files import torch_of
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from ..loader.process import Process
-    from ..python.site import Gathered, Site
     from .package import Installation
 
 __all__ = ["Ask", "Preload", "examined"]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ..loader.script import Ask, Preload, caller_of_ctypes, started
+from ..python.site import Site
 from .package import text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..python.site import Site
 
 # The toolkit in which cuda-pathfinder searches for a library that neither wheels nor the loader have.
 #

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ..kit.tree import Tree
 from ..loader.script import Ask, Preload
+from ..python.site import Site
 from .package import locate, text_of
-
-if TYPE_CHECKING:
-    from ..python.site import Site
 
 # ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
 

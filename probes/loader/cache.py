@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ..kit.tree import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Read ``/etc/ld.so.cache``, in which glibc's loader looks libraries up by name.
 #

@@ -8,13 +8,12 @@ dependencies are loaded breadth first.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ..elf.info import ElfInfo, Identity
     from .setup import System
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..elf.info import ENDS_THE_PROCESS
 from ..kit.library_names import FAMILIES, FILES
@@ -13,9 +14,6 @@ from ..kit.paths import printable
 from .symbols import is_bound, lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TypeAlias
-
     from ..python.site import Site
     from .process import Image, Process, Request
     from .script import Event

@@ -5,16 +5,14 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..elf.info import elf_info
+from ..elf.info import Identity, elf_info
 from .process import Image, Process, Request, failed
 from .setup import system_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..elf.info import Identity
     from ..python.site import Site
 
 

@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import re
 import struct
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..elf.dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic, numbered_needs
 from ..elf.exported import Exports
-from ..elf.info import open_near
-from ..elf.library import ElfError
+from ..elf.info import ElfInfo, open_near
+from ..elf.library import Elf, ElfError
 from ..elf.tables import read_segments
 from ..kit.library_names import family_of
 from ..kit.paths import printable
-from .process import failed
+from .process import Image, Process, Request, failed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..elf.info import ElfInfo
-    from ..elf.library import Elf
-    from .process import Image, Process, Request
     from .script import Event
 
 # Undefined symbols of an extension that no library in its scope defines.

@@ -13,14 +13,12 @@ import re
 import stat
 import time
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..kit.library_names import MAYBE, family_of
 from ..kit.tree import Tree, refused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RECORD_LIMIT = 64 << 20
 _LINE_LIMIT = 8192
