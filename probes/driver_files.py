@@ -13,7 +13,7 @@ from .elf.library import ElfError, open_elf
 from .kit.out import Out, clean
 from .kit.system import is_mounted, mount_points
 from .kit.tree import Tree
-from .loader.cache import SearchPath, search_path
+from .loader.cache import LoaderPath, search_path
 
 PROBE = {
     "title": "Libraries of the driver on disk",
@@ -105,7 +105,7 @@ def collect(tree: Tree, out: Out) -> None:
         out.absent("no library of the driver on disk")
 
 
-def _met_by_loader(tree: Tree, path: SearchPath) -> Iterator[tuple[str, str]]:
+def _met_by_loader(tree: Tree, path: LoaderPath) -> Iterator[tuple[str, str]]:
     """Paths that the loader would try for the names that programs ask for (``libcuda.so.1``), in its order, and what
     leads it there.
     """

@@ -12,7 +12,7 @@ import msgspec
 from envcheck.checks import STATUSES, Report, Verdict
 from envcheck.compat.performance.spread import speed_ratio
 from envcheck.errors import UsageError
-from envcheck.fleet.examine import Examined, Facts, Finding
+from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
 from envcheck.fleet.figures import BINS, MOVED, Limits, Quantity, limits
 from envcheck.fleet.groups import ALL, Kinds, grouped
@@ -50,7 +50,7 @@ class Numbers(dict[T, int]):
         return self[value]
 
 
-class Compared(msgspec.Struct, frozen=True):
+class FleetComparison(msgspec.Struct, frozen=True):
     """The parts of a Fleet that comparison finds."""
 
     problems: tuple[Problem, ...]
@@ -68,7 +68,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 def compare(
     nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None = None, *, serials: bool = False
-) -> Compared:
+) -> FleetComparison:
     """Compare ``nodes``, whose names differ; with ``earlier``, also tell what changed since."""
     return _Comparison(nodes, facts, earlier, serials=serials).result()
 
@@ -85,7 +85,7 @@ class _Comparison:
         self._quantities: Numbers[Quantity] = Numbers()
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
-    def result(self) -> Compared:
+    def result(self) -> FleetComparison:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, Tables(folder) as tables:
             self._fill(tables)
             tables.compare()
@@ -96,7 +96,7 @@ class _Comparison:
             drifts = tuple(self._drifts(tables)) if self._earlier else ()
             slowed = tuple(self._slowed(tables)) if self._earlier else ()
         groups, group_of = grouped(self._nodes, self._facts)
-        return Compared(
+        return FleetComparison(
             problems=tuple(_problems(self._nodes)),
             differences=differences,
             splits=splits,
@@ -305,7 +305,7 @@ class _Comparison:
 
 def _problems(nodes: Iterable[Examined]) -> list[Problem]:
     """The findings of the nodes' own reports: failures first, then what most nodes have."""
-    places: dict[Finding, list[str]] = defaultdict(list)
+    places: dict[NodeFinding, list[str]] = defaultdict(list)
     for node in nodes:
         for finding in node.findings:
             places[finding].append(node.node)
@@ -339,7 +339,12 @@ def judged(request: Request, report: Report) -> Report:
 
 
 def conclude(
-    compared: Compared, nodes: Sequence[Examined], how: Circumstances, *, superseded: int = 0, since: str | None = None
+    compared: FleetComparison,
+    nodes: Sequence[Examined],
+    how: Circumstances,
+    *,
+    superseded: int = 0,
+    since: str | None = None,
 ) -> Fleet:
     """The whole fleet report; ``since`` is when the earlier one was made."""
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
@@ -362,7 +367,7 @@ def conclude(
     return Fleet(head=head, **parts)
 
 
-def _verdict(compared: Compared, counts: Counter[str]) -> Verdict:
+def _verdict(compared: FleetComparison, counts: Counter[str]) -> Verdict:
     if counts["fail"] or any(figure.status == "fail" for figure in compared.slow):
         return "fail"
     moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
@@ -371,7 +376,7 @@ def _verdict(compared: Compared, counts: Counter[str]) -> Verdict:
     return "pass" if counts["pass"] and not counts["unknown"] and not counts[UNANSWERED] else "unknown"
 
 
-def _headline(compared: Compared, counts: Counter[str], nodes: int) -> str:
+def _headline(compared: FleetComparison, counts: Counter[str], nodes: int) -> str:
     """What stands out, worst first."""
     different = {place.node for difference in compared.differences for place in difference.places}
     slow = {(figure.node, figure.subject) for figure in compared.slow}

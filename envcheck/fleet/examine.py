@@ -19,7 +19,7 @@ from envcheck.bounded import TooLargeError, read_file
 from envcheck.checks import Report, Status, Verdict
 from envcheck.errors import EnvcheckError, UsageError
 from envcheck.fleet.facts import aspects, gpus_of, models
-from envcheck.fleet.figures import Measured, figures
+from envcheck.fleet.figures import NodeFigure, figures
 from envcheck.report.page.findings import folded
 from envcheck.report.saved.read import MOST_BYTES, read_report
 from envcheck.text.clean import brief
@@ -35,7 +35,7 @@ _MOST_FINDINGS = 200
 _LONGEST_NAME = 200
 
 
-class Answer(msgspec.Struct, frozen=True):
+class NodeAnswer(msgspec.Struct, frozen=True):
     """What came from a node: a report, or the file in which it lies, or the reason why there is none."""
 
     node: str
@@ -58,7 +58,7 @@ class GpuFacts(msgspec.Struct, frozen=True):
     serial: str | None
 
 
-class Finding(msgspec.Struct, frozen=True):
+class NodeFinding(msgspec.Struct, frozen=True):
     """A failed rule, a warning or an open question of a node's own report."""
 
     status: Status
@@ -82,8 +82,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuFacts, ...] = ()
     aspects: tuple[tuple[str, str, bytes, bool], ...] = ()
     """Aspect, subject, digest of its facts, whether they are complete."""
-    figures: tuple[Measured, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    figures: tuple[NodeFigure, ...] = ()
+    findings: tuple[NodeFinding, ...] = ()
 
 
 Facts = dict[bytes, dict[str, str]]
@@ -92,7 +92,7 @@ Judge = Callable[[Report], Report]
 
 
 def examine(
-    answers: Iterable[Answer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
+    answers: Iterable[NodeAnswer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
 ) -> tuple[list[Examined], Facts]:
     """Read every answer; ``judge`` judges reports that were not judged, and must be a function that can be pickled."""
     nodes: list[Examined] = []
@@ -119,16 +119,16 @@ def examine(
     return nodes, facts
 
 
-def _batches(first: Sequence[Answer], coming: Iterator[Answer]) -> Iterator[list[Answer]]:
+def _batches(first: Sequence[NodeAnswer], coming: Iterator[NodeAnswer]) -> Iterator[list[NodeAnswer]]:
     for begin in range(0, len(first), _BATCH):
         yield list(first[begin : begin + _BATCH])
     while batch := _batch(coming, _BATCH):
         yield batch
 
 
-def _batch(coming: Iterator[Answer], most: int) -> list[Answer]:
+def _batch(coming: Iterator[NodeAnswer], most: int) -> list[NodeAnswer]:
     """The next ``most`` answers; fewer where they are large, or no more come."""
-    found: list[Answer] = []
+    found: list[NodeAnswer] = []
     for answer in coming:
         found.append(answer)
         if _is_full(found, most):
@@ -136,11 +136,13 @@ def _batch(coming: Iterator[Answer], most: int) -> list[Answer]:
     return found
 
 
-def _is_full(answers: Sequence[Answer], most: int) -> bool:
+def _is_full(answers: Sequence[NodeAnswer], most: int) -> bool:
     return len(answers) >= most or sum(len(answer.content) for answer in answers) >= _HELD
 
 
-def _in_processes(batches: Iterator[list[Answer]], judge: Judge, cores: int) -> Iterator[tuple[list[Examined], Facts]]:
+def _in_processes(
+    batches: Iterator[list[NodeAnswer]], judge: Judge, cores: int
+) -> Iterator[tuple[list[Examined], Facts]]:
     from collections import deque  # noqa: PLC0415  a few reports need no other process
     from concurrent.futures import Future, ProcessPoolExecutor  # noqa: PLC0415
     from multiprocessing import get_context  # noqa: PLC0415
@@ -174,16 +176,16 @@ _KNOWN_HERE: set[bytes] = set()
 """Digests whose facts this process has sent before."""
 
 
-def _examined_there(batch: Sequence[Answer], judge: Judge) -> tuple[list[Examined], Facts]:
+def _examined_there(batch: Sequence[NodeAnswer], judge: Judge) -> tuple[list[Examined], Facts]:
     return _examined(batch, judge, _KNOWN_HERE)
 
 
-def _examined(batch: Sequence[Answer], judge: Judge, known: set[bytes]) -> tuple[list[Examined], Facts]:
+def _examined(batch: Sequence[NodeAnswer], judge: Judge, known: set[bytes]) -> tuple[list[Examined], Facts]:
     facts: Facts = {}
     return [_node(answer, judge, known, facts) for answer in batch], facts
 
 
-def _node(answer: Answer, judge: Judge, known: set[bytes], facts: Facts) -> Examined:
+def _node(answer: NodeAnswer, judge: Judge, known: set[bytes], facts: Facts) -> Examined:
     name = answer.node or _stem(answer.path)
     if answer.problem:
         return Examined(node=name, path=answer.path, problem=answer.problem)
@@ -198,7 +200,7 @@ def _node(answer: Answer, judge: Judge, known: set[bytes], facts: Facts) -> Exam
     return _compared(report, answer, known, facts)
 
 
-def _compared(report: Report, answer: Answer, known: set[bytes], facts: Facts) -> Examined:
+def _compared(report: Report, answer: NodeAnswer, known: set[bytes], facts: Facts) -> Examined:
     held = []
     for each in aspects(report):
         digest = each.digest()
@@ -226,14 +228,14 @@ def _compared(report: Report, answer: Answer, known: set[bytes], facts: Facts) -
     )
 
 
-def _findings(report: Report) -> tuple[Finding, ...]:
+def _findings(report: Report) -> tuple[NodeFinding, ...]:
     """Causes, worst first; consequences are shown with them."""
     found = folded(
         check
         for check in report.checks
         if check.status in ("fail", "warn") and not check.explained_by and not check.ignored
     )
-    return tuple(dict.fromkeys(Finding(each.status, each.rule, each.title) for each in found))[:_MOST_FINDINGS]
+    return tuple(dict.fromkeys(NodeFinding(each.status, each.rule, each.title) for each in found))[:_MOST_FINDINGS]
 
 
 def _stem(path: str) -> str:
@@ -251,7 +253,7 @@ _PLAIN = re.compile(r"[^\w.@-]+", re.ASCII)
 _LONGEST_FILE_NAME = 120
 
 
-def keeping(answers: Iterable[Answer], folder: str) -> Iterator[Answer]:
+def keeping(answers: Iterable[NodeAnswer], folder: str) -> Iterator[NodeAnswer]:
     """``answers``, each report of which is written to ``folder``; raise UsageError where that fails."""
     place = Path(folder)
     try:

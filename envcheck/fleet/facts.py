@@ -61,7 +61,7 @@ _ANY_HOST = "localhost"
 _THIS_HOST = "this host"
 
 
-class Held(msgspec.Struct, frozen=True):
+class AspectFacts(msgspec.Struct, frozen=True):
     """An aspect of a node, or of one of its GPUs."""
 
     aspect: Aspect
@@ -98,7 +98,7 @@ def models(report: Report) -> str:
     return "" if "" in names else " + ".join(names)
 
 
-def aspects(report: Report) -> Iterator[Held]:
+def aspects(report: Report) -> Iterator[AspectFacts]:
     """Everything of ``report`` that is compared."""
     snapshot = report.snapshot
     if snapshot is None:
@@ -115,7 +115,7 @@ def aspects(report: Report) -> Iterator[Held]:
             yield held if facts is held.facts else msgspec.structs.replace(held, facts=facts)
 
 
-def _told(report: Report, snapshot: Snapshot) -> Iterator[Held]:
+def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
     yield from _hardware(report, snapshot)
     system = system_facts(snapshot.platform) if snapshot.platform else {}
     yield _held("system", {what: value for what, value in system.items() if what != _KERNEL})
@@ -137,7 +137,7 @@ def _told(report: Report, snapshot: Snapshot) -> Iterator[Held]:
         yield _held("variables", values, complete=snapshot.variables.complete)
 
 
-def _hardware(report: Report, snapshot: Snapshot) -> Iterator[Held]:
+def _hardware(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
     named = gpus_of(report)
     kinds = models(report)
     if not kinds or snapshot.gpus is None:
@@ -175,8 +175,8 @@ def _pair(names: Mapping[str | None, str], first: str, second: str) -> str:
     return f"{names.get(first, first)} - {names.get(second, second)}"
 
 
-def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> Held:
-    return Held(aspect, subject, {what: value for what, value in facts.items() if value is not None}, complete)
+def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> AspectFacts:
+    return AspectFacts(aspect, subject, {what: value for what, value in facts.items() if value is not None}, complete)
 
 
 def means(value: str | None, host: str | None, other: str | None) -> bool:

@@ -39,7 +39,7 @@ class Quantity(msgspec.Struct, frozen=True, order=True):
     """``B/s``, ``FLOP/s``, ``OP/s`` or ``s``; in seconds less is better."""
 
 
-class Measured(msgspec.Struct, frozen=True):
+class NodeFigure(msgspec.Struct, frozen=True):
     """A figure of one node."""
 
     quantity: Quantity
@@ -48,7 +48,7 @@ class Measured(msgspec.Struct, frozen=True):
     value: float
 
 
-def figures(report: Report) -> Iterator[Measured]:
+def figures(report: Report) -> Iterator[NodeFigure]:
     """The usable figures: not those of a GPU that others used, nor of one that computed wrongly."""
     named: dict[str | None, tuple[str, Gpu | None]] = {
         gpu.uuid: (name, gpu) for name, gpu in gpus_of(report) if gpu.uuid
@@ -67,9 +67,9 @@ def figures(report: Report) -> Iterator[Measured]:
             yield _figure(measured, gpu.name, f"{name} to {peer}" if peer else name)
 
 
-def _figure(measured: Measurement, model: str, subject: str) -> Measured:
+def _figure(measured: Measurement, model: str, subject: str) -> NodeFigure:
     told = (measured.name, measured.precision, measured.shape, measured.burst, measured.variant)
-    return Measured(_quantity(model, measured.unit, *told), subject, measured.value or 0.0)
+    return NodeFigure(_quantity(model, measured.unit, *told), subject, measured.value or 0.0)
 
 
 @lru_cache(maxsize=4096)

@@ -19,11 +19,11 @@ from envcheck.exitcode import ExitCode
 from envcheck.fleet.figures import Quantity
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a report about many nodes."""
 
 
-class Overall(Part, frozen=True, kw_only=True):
+class Overall(FleetPart, frozen=True, kw_only=True):
     """The whole in a few fields."""
 
     schema_version: str
@@ -84,7 +84,7 @@ FLEET_SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
 
 
-class Line(Part, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
+class Line(FleetPart, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
     """A record on a line of its own."""
 
 
@@ -104,7 +104,7 @@ class Head(Line, Overall, frozen=True, kw_only=True, tag="fleet"):
     """When the earlier fleet report was made, in UTC; null where it was compared with none."""
 
 
-class Place(Part, frozen=True, kw_only=True):
+class Place(FleetPart, frozen=True, kw_only=True):
     """A node, and what in it."""
 
     node: str
@@ -265,7 +265,7 @@ class CameOrWent(Line, frozen=True, kw_only=True, tag="came_or_went"):
     """Nodes with an earlier report alone."""
 
 
-class NodeGpu(Part, frozen=True, kw_only=True):
+class NodeGpu(FleetPart, frozen=True, kw_only=True):
     """A GPU of a node."""
 
     name: str

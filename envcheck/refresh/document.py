@@ -178,7 +178,7 @@ class Project(msgspec.Struct, frozen=True):
     line: dict[str, Any]
 
 
-class Change(msgspec.Struct, frozen=True):
+class RowChange(msgspec.Struct, frozen=True):
     """A difference."""
 
     what: str
@@ -215,7 +215,7 @@ def sources_of(row: Mapping[str, Any]) -> list[str]:
 
 def rewrite(
     project: Project, field: str, rows: Sequence[dict[str, Any]], telling_apart: Sequence[str]
-) -> Iterator[Change]:
+) -> Iterator[RowChange]:
     """Put ``rows`` in the place of those of the project; yields the differences."""
     before = {_key(row, telling_apart): row for row in project.line.get(field, ())}
     after = {_key(row, telling_apart): row for row in rows}
@@ -223,7 +223,7 @@ def rewrite(
     for key in [*after, *(gone for gone in before if gone not in after)]:
         if before.get(key) != after.get(key):
             how = "written" if key in after else "taken away: its releases are in other rows now"
-            yield Change(" ".join(part for part in (project.name, *key) if part), how)
+            yield RowChange(" ".join(part for part in (project.name, *key) if part), how)
 
 
 def _key(row: Mapping[str, Any], telling_apart: Sequence[str]) -> tuple[str, ...]:

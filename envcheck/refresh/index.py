@@ -35,7 +35,7 @@ _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
 
-class File(NamedTuple):
+class IndexFile(NamedTuple):
     """A file of a project."""
 
     name: str
@@ -55,7 +55,7 @@ class _JsonPage(msgspec.Struct, frozen=True):
     files: list[_JsonFile]
 
 
-class Index:
+class PackageIndex:
     """An index at a base address, as in pip's ``--index-url``."""
 
     def __init__(self, address: str) -> None:
@@ -81,7 +81,7 @@ class Index:
         own: requests.Session = self._of_thread.session
         return own
 
-    def files(self, project: str) -> list[File]:
+    def files(self, project: str) -> list[IndexFile]:
         """All files of ``project``. Raises UsageError if they cannot be listed."""
         address = f"{self._base}{canonicalize_name(project)}/"
         try:
@@ -132,15 +132,15 @@ def _bounded(response: requests.Response, project: str) -> bytes:
     return bytes(body)
 
 
-def _from_json(body: bytes, base: str) -> list[File]:
+def _from_json(body: bytes, base: str) -> list[IndexFile]:
     page = msgspec.json.decode(body, type=_JsonPage)
     return [
-        File(found.filename, urljoin(base, found.url), found.requires_python or "", found.yanked is not False)
+        IndexFile(found.filename, urljoin(base, found.url), found.requires_python or "", found.yanked is not False)
         for found in page.files
     ]
 
 
-def _from_html(body: bytes, base: str) -> list[File]:
+def _from_html(body: bytes, base: str) -> list[IndexFile]:
     reader = _Links(base)
     reader.feed(body.decode("utf-8"))
     return reader.files
@@ -151,7 +151,7 @@ class _Links(HTMLParser):
 
     def __init__(self, base: str) -> None:
         super().__init__()
-        self.files: list[File] = []
+        self.files: list[IndexFile] = []
         self._base = base
         self._open: dict[str, str | None] | None = None
 
@@ -164,7 +164,7 @@ class _Links(HTMLParser):
         if self._open and name and self._open.get("href"):
             url = urljoin(self._base, self._open["href"] or "")
             python = self._open.get("data-requires-python") or ""
-            self.files.append(File(name, url, python, "data-yanked" in self._open))
+            self.files.append(IndexFile(name, url, python, "data-yanked" in self._open))
         self._open = None
 
 
@@ -175,7 +175,7 @@ _MOST_LIST = 1 << 26
 """Largest list of members, in bytes."""
 
 
-class Wheel(Protocol):
+class WheelMembers(Protocol):
     """A wheel whose members can be read."""
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no 
 class RemoteWheel:
     """A wheel on an index that is not downloaded."""
 
-    def __init__(self, file: File, session: requests.Session) -> None:
+    def __init__(self, file: IndexFile, session: requests.Session) -> None:
         self._file = file
         self._session = session
         self._zip: RemoteZip | None = None

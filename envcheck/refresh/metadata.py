@@ -24,7 +24,7 @@ from packaging.version import parse
 from envcheck.compat.question.package_needs import read_requirement
 from envcheck.compat.specifier import Bound, Version, parse_specifier
 from envcheck.errors import UsageError
-from envcheck.refresh.index import TIMEOUT, File, RemoteWheel, Wheel, cause
+from envcheck.refresh.index import TIMEOUT, IndexFile, RemoteWheel, WheelMembers, cause
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 
 PYTHON = "Requires-Python"
@@ -55,7 +55,7 @@ class Metadata(NamedTuple):
     requirements: tuple[Requirement, ...]
 
 
-def read_metadata(wheel: Wheel) -> Metadata:
+def read_metadata(wheel: WheelMembers) -> Metadata:
     """Read METADATA of a wheel. Raises UsageError when it cannot be read."""
     return parse_metadata(wheel.read(_is_metadata, _MOST_BYTES) or b"")
 
@@ -301,7 +301,7 @@ _MOST_MEMBERS = 50_000
 _BROKEN = (tarfile.TarError, zlib.error, EOFError, OSError, urllib3.exceptions.HTTPError)
 
 
-def read_archive(file: File, session: requests.Session) -> Metadata:
+def read_archive(file: IndexFile, session: requests.Session) -> Metadata:
     """What the archive requires; nothing, where it does not say. Raises UsageError when it cannot be read."""
     members = _of_zip(file, session) if file.name.endswith(".zip") else _of_tar(file, session)
     found = parse_metadata(members.get("info", b"")).requirements
@@ -326,14 +326,14 @@ def _kind(name: str) -> str:
     return "declared" if _DECLARED.fullmatch(name) else "info" if _INFO.fullmatch(name) else ""
 
 
-def _of_zip(file: File, session: requests.Session) -> dict[str, bytes]:
+def _of_zip(file: IndexFile, session: requests.Session) -> dict[str, bytes]:
     with closing(RemoteWheel(file, session)) as archive:
         info = archive.read(lambda name: _kind(name) == "info", _MOST_MEMBER_BYTES)
         declared = archive.read(lambda name: _kind(name) == "declared", _MOST_MEMBER_BYTES)
     return {"info": info or b"", "declared": declared or b""}
 
 
-def _of_tar(file: File, session: requests.Session) -> dict[str, bytes]:
+def _of_tar(file: IndexFile, session: requests.Session) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     try:
         with session.get(file.url, timeout=TIMEOUT, stream=True) as response:

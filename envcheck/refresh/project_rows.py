@@ -21,8 +21,8 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from envcheck.refresh.document import Change, Project, rewrite
-from envcheck.refresh.index import File
+from envcheck.refresh.document import Project, RowChange, rewrite
+from envcheck.refresh.index import IndexFile
 from envcheck.refresh.metadata import Metadata, bounds_by_python, bounds_by_wheel, of_name
 from envcheck.refresh.release_rows import specifier_of
 from envcheck.refresh.wheel_files import MACHINES, Platform, Release, WheelFile, installable
@@ -55,13 +55,13 @@ class _Wheels(NamedTuple):
     archive_pythons: str
 
 
-def regenerate(project: Project, files: Sequence[File]) -> Iterator[Change]:
+def regenerate(project: Project, files: Sequence[IndexFile]) -> Iterator[RowChange]:
     """Write all of these rows anew; yields the differences."""
     yield from rewrite(project, "wheels", wheel_rows(project.name, files), ("versions",))
     yield from rewrite(project, "published", published_rows(project.name, files), ())
 
 
-def published_rows(name: str, files: Sequence[File]) -> list[dict[str, Any]]:
+def published_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:
     """The row of a project; what shares its first two numbers is one text, since lines with many dots are refused."""
     versions = sorted(version for version in _files(files, name) if not version.is_prerelease and not version.local)
     runs = [list(map(str, run)) for _, run in groupby(versions, lambda version: version.release[:2])]
@@ -69,7 +69,7 @@ def published_rows(name: str, files: Sequence[File]) -> list[dict[str, Any]]:
     return [{"releases": texts}] if texts else []
 
 
-def wheel_rows(name: str, files: Sequence[File]) -> list[dict[str, Any]]:
+def wheel_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:
     """The rows of a project; consecutive releases with the same wheels share one."""
     found = _releases(files, name)
     versions = [one.version for one in found]
@@ -94,21 +94,21 @@ def _row(versions: str, wheels: _Wheels) -> dict[str, Any]:
     return row | ({"archive_pythons": wheels.archive_pythons} if wheels.archive_pythons else {})
 
 
-def _releases(files: Iterable[File], project: str) -> list[_Wheels]:
+def _releases(files: Iterable[IndexFile], project: str) -> list[_Wheels]:
     """What each final release has, ascending; yanked files count where it has no other."""
     found = _files(installable(files), project)
     versions = sorted(one for one in found if not one.is_prerelease and not one.local)
     return [_of_release(version, *found[version]) for version in versions]
 
 
-_Files: TypeAlias = tuple[list[tuple[File, frozenset[Tag]]], File | None]
+_Files: TypeAlias = tuple[list[tuple[IndexFile, frozenset[Tag]]], IndexFile | None]
 """The wheels of a release with their tags, and its source archive."""
 
 
-def _files(files: Iterable[File], project: str) -> dict[Version, _Files]:
+def _files(files: Iterable[IndexFile], project: str) -> dict[Version, _Files]:
     """The files of each release."""
-    wheels: dict[Version, list[tuple[File, frozenset[Tag]]]] = defaultdict(list)
-    archives: dict[Version, File] = {}
+    wheels: dict[Version, list[tuple[IndexFile, frozenset[Tag]]]] = defaultdict(list)
+    archives: dict[Version, IndexFile] = {}
     for file in files:
         try:
             if file.name.endswith(".whl"):
@@ -122,7 +122,9 @@ def _files(files: Iterable[File], project: str) -> dict[Version, _Files]:
     return {version: (wheels.get(version, []), archives.get(version)) for version in {*wheels, *archives}}
 
 
-def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]], archive: File | None) -> _Wheels:
+def _of_release(
+    version: Version, wheels: Sequence[tuple[IndexFile, frozenset[Tag]]], archive: IndexFile | None
+) -> _Wheels:
     pythons: dict[bool, dict[str, set[_Release]]] = {False: defaultdict(set), True: defaultdict(set)}
     glibc: dict[str, tuple[int, int]] = {}
     for file, tags in wheels:
@@ -260,7 +262,7 @@ _Read = Callable[[WheelFile], Metadata]
 
 def regenerate_requirements(
     project: Project, releases: Sequence[Release], read: _Read, known: Collection[str]
-) -> Iterator[Change]:
+) -> Iterator[RowChange]:
     """Write all of these rows anew, about what it requires of the ``known``; yields the differences."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:

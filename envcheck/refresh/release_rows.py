@@ -10,7 +10,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.refresh.document import Change, Generated, Work, inline, sources_of
+from envcheck.refresh.document import Generated, RowChange, Work, inline, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 
@@ -45,14 +45,14 @@ class _Facts:
         return "|".join(pins) or None
 
 
-class _Run(NamedTuple):
+class _ReleaseRun(NamedTuple):
     """Consecutive releases with the same needs."""
 
     releases: tuple[Release, ...]
     needs: dict[str, str | None]
 
 
-def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> Iterator[Change]:
+def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> Iterator[RowChange]:
     """Change the rows of ``work`` in place; yields the differences."""
     facts = _Facts(read, work.generated.needs)
     rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
@@ -82,7 +82,7 @@ def _covers(row: Mapping[str, Any], release: Release) -> bool:
     return version is not None and parse_specifier(row["versions"]).cover(version) == "all"
 
 
-def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
     rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
     spoken_of = covered(row, rows, releases)
     if not spoken_of:
@@ -97,7 +97,7 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
     place = work.document.rows(TABLE).index(row)
     template = row.unwrap()
     if further:
-        yield Change(f"{work.name} {row['versions']}", f"needs differ: split into {len(runs)} rows")
+        yield RowChange(f"{work.name} {row['versions']}", f"needs differ: split into {len(runs)} rows")
         row["versions"] = _text(first.releases, releases)
     yield from _set_needs(f"{work.name} {row['versions']}", row.setdefault("needs", inline({})), first.needs)
     for offset, run in enumerate(further, start=1):
@@ -106,7 +106,7 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
         work.document.insert(TABLE, place + offset, content)
 
 
-def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
     """Report where METADATA contradicts a row that was completed by hand. Such a row may be narrower."""
     rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
     machines = [str(machine) for machine in row.get("machine", ())]
@@ -116,26 +116,26 @@ def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Fa
         told = " or ".join(sorted(spec for spec in said if spec and not narrower(str(row["needs"][key]), spec)))
         if told:
             how = f"{key}: the row says {row['needs'][key]}, METADATA {told}; left alone: it cites other sources too"
-            yield Change(f"{work.name} {row['versions']}", how, made=False)
+            yield RowChange(f"{work.name} {row['versions']}", how, made=False)
 
 
-def _set_needs(what: str, needs: Any, wanted: Mapping[str, str | None]) -> Iterator[Change]:
+def _set_needs(what: str, needs: Any, wanted: Mapping[str, str | None]) -> Iterator[RowChange]:
     for key, spec in wanted.items():
         old = str(needs.get(key, ""))
         if not old and spec is None:
             continue
         if spec is None:
             del needs[key]
-            yield Change(what, f"{key}: {old} -> no longer required")
+            yield RowChange(what, f"{key}: {old} -> no longer required")
         elif not old:
             needs[key] = spec
-            yield Change(what, f"{key}: {spec}, which the row did not say")
+            yield RowChange(what, f"{key}: {spec}, which the row did not say")
         elif not same(old, spec):
             needs[key] = spec
-            yield Change(what, f"{key}: {old} -> {spec}")
+            yield RowChange(what, f"{key}: {old} -> {spec}")
 
 
-def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
     """Add rows for releases without one that are newer than the oldest known release."""
     rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
     known = [release for release in releases if any(_covers(row, release) for row in rows)]
@@ -149,11 +149,11 @@ def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iter
         if row["needs"]:
             own = [place for place, row in enumerate(work.document.rows(TABLE)) if row["name"] == work.name]
             work.document.insert(TABLE, own[-1] + 1, row)
-            yield Change(f"{work.name} {row['versions']}", f"new row: {_listed(row['needs'])}")
+            yield RowChange(f"{work.name} {row['versions']}", f"new row: {_listed(row['needs'])}")
 
 
 def _new_row(
-    name: str, run: _Run, releases: Sequence[Release], generated: Generated, before: Mapping[str, Any]
+    name: str, run: _ReleaseRun, releases: Sequence[Release], generated: Generated, before: Mapping[str, Any]
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "versions": _text(run.releases, releases), "needs": _present(run.needs)}
     row |= {key: list(before[key]) for key in _KEPT if key in before}
@@ -163,19 +163,19 @@ def _new_row(
 
 def _runs(
     chosen: Sequence[Release], releases: Sequence[Release], needs: Callable[[Release], dict[str, str | None]]
-) -> list[_Run]:
+) -> list[_ReleaseRun]:
     """Runs of ``chosen`` that are consecutive among all releases and have the same needs."""
     places = {release.version: place for place, release in enumerate(releases)}
-    runs: list[_Run] = []
+    runs: list[_ReleaseRun] = []
     for release in chosen:
         wanted = needs(release)
         last = runs[-1] if runs else None
         follows = last and places[last.releases[-1].version] + 1 == places[release.version]
         pairs = [(old, wanted[key]) for key, old in last.needs.items()] if last else []
         if last and follows and all(old == new or same(old or "", new or "") for old, new in pairs):
-            runs[-1] = _Run((*last.releases, release), wanted)
+            runs[-1] = _ReleaseRun((*last.releases, release), wanted)
         else:
-            runs.append(_Run((release,), wanted))
+            runs.append(_ReleaseRun((release,), wanted))
     return runs
 
 

@@ -17,8 +17,8 @@ from envcheck.compat.compiling import COMPILED, PROJECTS, compile_folder, row_fi
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
 from envcheck.refresh import project_rows, release_rows, torch_rows
-from envcheck.refresh.document import TORCH, Change, Document, Project, Projects, Work, find_work, read_whole
-from envcheck.refresh.index import Index, RemoteWheel
+from envcheck.refresh.document import TORCH, Document, Project, Projects, RowChange, Work, find_work, read_whole
+from envcheck.refresh.index import PackageIndex, RemoteWheel
 from envcheck.refresh.metadata import Metadata, read_archive, read_metadata
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
@@ -27,14 +27,14 @@ from envcheck.text.output import write_whole
 class Refreshed(msgspec.Struct, frozen=True):
     """The result of a refresh."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[RowChange, ...]
     files: tuple[Path, ...]
     """The files that differ; written unless it was a dry run."""
     written: bool
 
 
 def refresh(
-    index: Index,
+    index: PackageIndex,
     matrix: str | None,
     only: Sequence[str] = (),
     *,
@@ -50,7 +50,7 @@ def refresh(
     compile_folder(place)  # it enforces limits that tomlkit does not have
     documents = [Document(path) if path.suffix == ".toml" else Projects(path) for path in row_files(place)]
     day = today or datetime.now(timezone.utc).date().isoformat()
-    changes: list[Change] = []
+    changes: list[RowChange] = []
     changed: dict[Document | Projects, None] = {}
     known = {work.name for work in find_work(documents, ())}
     by_hand = [row for one in documents if isinstance(one, Document) for row in one.rows(release_rows.TABLE)]
@@ -79,7 +79,7 @@ def report(outcome: Refreshed) -> str:
     return "\n".join((*lines, *files)) + "\n"
 
 
-def _regenerate(work: Work | Project, index: Index, known: Collection[str]) -> Iterator[Change]:
+def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str]) -> Iterator[RowChange]:
     files = index.files(work.name)
     found = releases(files, work.name)
 

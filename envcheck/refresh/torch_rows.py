@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 from tomlkit.items import Table
 
-from envcheck.refresh.document import Change, Work, array, inline, sources_of
-from envcheck.refresh.index import Wheel
+from envcheck.refresh.document import RowChange, Work, array, inline, sources_of
+from envcheck.refresh.index import WheelMembers
 from envcheck.refresh.metadata import Metadata, pin, read_metadata
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
 from envcheck.versions import CudaVersion
@@ -35,7 +35,7 @@ class TorchBuildFacts(NamedTuple):
     """The output of ``torch.cuda.get_arch_list()``; empty if the wheel does not tell (before 1.6)."""
 
 
-def read_build(wheel: Wheel) -> TorchBuildFacts:
+def read_build(wheel: WheelMembers) -> TorchBuildFacts:
     """Read the two files with the build's facts. Raises UsageError if they cannot be read."""
     text = wheel.read(lambda name: name == _VERSION_FILE, _MOST_TEXT)
     cuda = cuda_of(text.decode("utf-8", "replace")) if text else None
@@ -85,7 +85,7 @@ _FIELDS = (
 _OPTIONAL = frozenset({*_PINS, "python_max_windows", "python_max_aarch64", "python_also"})
 """Fields that a row lacks if the wheels do not provide them."""
 
-Open = Callable[[WheelFile], Wheel]
+Open = Callable[[WheelFile], WheelMembers]
 """Opens a wheel for reading."""
 
 
@@ -99,7 +99,7 @@ class TorchFacts(NamedTuple):
     """By machine, the CUDA build in the Linux wheel on the index."""
 
 
-def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Iterator[Change]:
+def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Iterator[RowChange]:
     """Change the rows of ``[[torch]]`` in place; yields the differences."""
     known = {Version(str(row["version"])): row for row in work.document.rows(TABLE)}
     if not known:
@@ -114,7 +114,7 @@ def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Ite
         else:
             older = sum(Version(str(row["version"])) < version for row in work.document.rows(TABLE))
             work.document.insert(TABLE, older, _new_row(facts, work))
-            yield Change(f"torch {facts.version}", f"new row: CUDA {facts.fields.get('default_cuda') or 'none'}")
+            yield RowChange(f"torch {facts.version}", f"new row: CUDA {facts.fields.get('default_cuda') or 'none'}")
 
 
 def _look_at_all(releases: Sequence[Release], open_wheel: Open) -> list[TorchFacts]:
@@ -170,7 +170,7 @@ def _pinned(metadata: Metadata, name: str) -> str | None:
     return spec.removeprefix("==") if spec else None
 
 
-def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[Change]:
+def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:
     what = f"torch {facts.version}"
     cited = sources_of(row)
     if source not in cited:
@@ -180,15 +180,15 @@ def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[Change]:
         new, old = facts.fields.get(field), known.get(field)
         if new is not None and old != new:
             row[field] = array(new) if isinstance(new, list) else new
-            yield Change(what, f"{field}: {_shown(old)} -> {_shown(new)}")
+            yield RowChange(what, f"{field}: {_shown(old)} -> {_shown(new)}")
         elif new is None and old is not None and field in _OPTIONAL and cited == [source]:
             del row[field]
-            yield Change(what, f"{field}: {_shown(old)} -> no longer stated")
+            yield RowChange(what, f"{field}: {_shown(old)} -> no longer stated")
     for machine, build in facts.builds.items():
         yield from _update_build(row, what, machine, build)
 
 
-def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -> Iterator[Change]:
+def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -> Iterator[RowChange]:
     if not build.cuda:
         return
     entries = list(row.get("builds", []))
@@ -197,12 +197,12 @@ def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -
         if "builds" not in row:
             row["builds"] = array([])
         row["builds"].append(inline(_build(machine, build)))
-        yield Change(what, f"new build: CUDA {build.cuda} for {machine}")
+        yield RowChange(what, f"new build: CUDA {build.cuda} for {machine}")
     elif build.targets and list(entries[place].get("targets", [])) != list(build.targets):
         old = " ".join(entries[place].get("targets", [])) or "none"
         known = entries[place].unwrap()
         row["builds"][place] = inline(_build(machine, build) | known | {"targets": list(build.targets)})
-        yield Change(what, f"targets of CUDA {build.cuda} for {machine}: {old} -> {' '.join(build.targets)}")
+        yield RowChange(what, f"targets of CUDA {build.cuda} for {machine}: {old} -> {' '.join(build.targets)}")
 
 
 def _is_build(entry: Mapping[str, Any], machine: str, cuda: str) -> bool:

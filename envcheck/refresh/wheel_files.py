@@ -17,7 +17,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from envcheck.refresh.index import File
+from envcheck.refresh.index import IndexFile
 
 _INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]{0,4})")
 MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64", "intel": "x86_64"}
@@ -40,7 +40,7 @@ PLATFORMS: tuple[Platform, ...] = (
 class WheelFile(NamedTuple):
     """A wheel of a release."""
 
-    file: File
+    file: IndexFile
     build: tuple[int, str] | tuple[()]
     pythons: frozenset[tuple[int, int]]
     """Versions of CPython in its tags."""
@@ -76,7 +76,7 @@ class Release(NamedTuple):
         return tuple(platform for platform in PLATFORMS if everywhere or platform in named)
 
 
-def releases(files: Iterable[File], project: str, *, withdrawn: bool = False) -> list[Release]:
+def releases(files: Iterable[IndexFile], project: str, *, withdrawn: bool = False) -> list[Release]:
     """The releases of ``project``, ascending. Other files than its wheels are left out; so are yanked ones, unless
     those that are ``withdrawn`` are wanted too.
     """
@@ -96,7 +96,7 @@ def releases(files: Iterable[File], project: str, *, withdrawn: bool = False) ->
     return [Release(version, tuple(found[version])) for version in sorted(found)]
 
 
-def with_archives(files: Iterable[File], project: str) -> list[Release]:
+def with_archives(files: Iterable[IndexFile], project: str) -> list[Release]:
     """The releases as pip takes them, ascending, yanked ones too: where one has no wheel, its source archive stands for
     a wheel for every system.
     """
@@ -110,7 +110,7 @@ def with_archives(files: Iterable[File], project: str) -> list[Release]:
     return [wheels[version] for version in sorted(wheels)]
 
 
-def installable(files: Iterable[File]) -> list[File]:
+def installable(files: Iterable[IndexFile]) -> list[IndexFile]:
     """The files that pip takes for a version that is named exactly: yanked ones where a release has no other."""
     given = [(file, _version(file.name)) for file in files]
     offered = {version for file, version in given if not file.yanked}

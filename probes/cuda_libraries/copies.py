@@ -226,7 +226,7 @@ _SYSTEM = (
 )
 
 
-class Place(NamedTuple):
+class LibraryFolder(NamedTuple):
     """A folder to look into."""
 
     folder: str
@@ -237,19 +237,19 @@ class Place(NamedTuple):
     """Real path of the toolkit to which it belongs."""
 
 
-def places(tree: Tree) -> Iterator[Place]:
+def places(tree: Tree) -> Iterator[LibraryFolder]:
     """All existing folders, those with the most specific kind first."""
     for top in _toolkits(tree):
         yield from _toolkit_places(tree, top)
     for pattern in _VENDOR:
-        yield from (Place(folder, "vendor") for folder in tree.expand(pattern))
+        yield from (LibraryFolder(folder, "vendor") for folder in tree.expand(pattern))
     for top in _named(tree, _VENDOR_VARIABLES):
-        yield from (Place(f"{top}/{name}", "vendor") for name in ("lib", "lib64", "build/lib"))
+        yield from (LibraryFolder(f"{top}/{name}", "vendor") for name in ("lib", "lib64", "build/lib"))
     for pattern in _DRIVER:
-        yield from (Place(folder, "driver") for folder in tree.expand(pattern))
+        yield from (LibraryFolder(folder, "driver") for folder in tree.expand(pattern))
     for pattern in _SYSTEM:
-        yield from (Place(folder, "system") for folder in tree.expand(pattern))
-    yield from (Place(folder, "other") for folder in library_path(tree))
+        yield from (LibraryFolder(folder, "system") for folder in tree.expand(pattern))
+    yield from (LibraryFolder(folder, "other") for folder in library_path(tree))
 
 
 def cached(tree: Tree) -> tuple[list[str], bool]:
@@ -267,11 +267,11 @@ def _toolkits(tree: Tree) -> list[str]:
     return [top for top in dict.fromkeys(tops) if top is not None and top not in _NO_TOOLKITS]
 
 
-def _toolkit_places(tree: Tree, top: str) -> Iterator[Place]:
+def _toolkit_places(tree: Tree, top: str) -> Iterator[LibraryFolder]:
     conda = tree.resolve(f"{top}/conda-meta") is not None
     for pattern in (*_TOOLKIT_FOLDERS, *_TOOLKIT_EXTRAS):
         for folder in tree.expand(f"{top}/{pattern}"):
-            yield Place(folder, "conda") if conda else Place(folder, "toolkit", top)
+            yield LibraryFolder(folder, "conda") if conda else LibraryFolder(folder, "toolkit", top)
 
 
 def _named(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:

@@ -13,9 +13,9 @@ from ..kit.library_names import GPU_CODE_LISTED, family_of, is_numbered
 from ..kit.paths import printable
 from ..kit.record import Found, record
 from ..kit.tree import Tree
-from ..owners.claims import Claim, Toolkit, decide, declared, toolkit
+from ..owners.claims import Claim, ToolkitOwner, decide, declared, toolkit
 from ..owners.system_packages import dpkg_owners, rpm_owners
-from .answer import ASKS_BESIDE, Answer, answer, can_answer
+from .answer import ASKS_BESIDE, LibraryVersion, answer, can_answer
 from .copies import Copies, Copy, add_environment, cached, places
 
 
@@ -52,7 +52,7 @@ def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], boo
     return [record for record in records if record is not None], copies.complete
 
 
-def _toolkits(tree: Tree, copies: Copies) -> dict[str, Toolkit]:
+def _toolkits(tree: Tree, copies: Copies) -> dict[str, ToolkitOwner]:
     """The toolkits that contain copies, by real path."""
     tops = {copy.top for copy in copies.found.values() if copy.top}
     return {top: toolkit(tree, top) for top in sorted(tops)}
@@ -70,11 +70,11 @@ _IN_FOLDER = re.compile(r"/cu(\d{2})/")
 class Describer:
     """Creates records; reads each file once, and lists GPU code until its time is used up."""
 
-    def __init__(self, tree: Tree, copies: Copies, toolkits: dict[str, Toolkit]) -> None:
+    def __init__(self, tree: Tree, copies: Copies, toolkits: dict[str, ToolkitOwner]) -> None:
         self._tree = tree
         self._copies = copies
         self._toolkits = toolkits
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, LibraryVersion] = {}
         self._code: dict[str, list[str]] = {}
         self._started = time.thread_time()
 
@@ -107,7 +107,7 @@ class Describer:
             "rpm": "file /var/lib/rpm",
             "toolkit": f"file {printable(copy.top or '')}",
         }.get(owner.kind if owner else copy.claims[0].kind if copy.claims else "", f"file {printable(copy.path)}")
-        told, said_by = self._version_answer(copy, head) if is_elf else (Answer(), elf)
+        told, said_by = self._version_answer(copy, head) if is_elf else (LibraryVersion(), elf)
         stub = "stubs" in copy.path.split("/")
         # The driver's own libraries lie in the system's folders; a toolkit has stand-ins and newer ones (``compat``).
         own = copy.name.family in ("cuda", "nvidia-ml") and copy.origin == "system" and not stub
@@ -132,7 +132,7 @@ class Describer:
             gpu_code=Found(self._code.get(copy.path), elf),
         )
 
-    def _version_answer(self, copy: Copy, head: ElfInfo) -> tuple[Answer, str]:
+    def _version_answer(self, copy: Copy, head: ElfInfo) -> tuple[LibraryVersion, str]:
         """The version in the file, or in the related file that has it, and its source."""
         own = self._answer(copy.path, copy.name.family, head)
         if own.version is None:
@@ -143,9 +143,9 @@ class Describer:
                         return self._answer(path, other, head_beside), f"elf {printable(path)}"
         return own, f"elf {printable(copy.path)}"
 
-    def _answer(self, path: str, family: str, head: ElfInfo) -> Answer:
+    def _answer(self, path: str, family: str, head: ElfInfo) -> LibraryVersion:
         if not can_answer(family):
-            return Answer()
+            return LibraryVersion()
         if path not in self._answers:
             self._answers[path] = answer(self._tree.place(path), family, head.soname)
         return self._answers[path]
@@ -154,7 +154,7 @@ class Describer:
         found = self._toolkits.get(copy.top or "")
         return found.claim if found and not copy.claims else None
 
-    def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, told: Answer) -> str | None:
+    def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, told: LibraryVersion) -> str | None:
         """Its CUDA version, from the file, its owner, the libraries it needs, its folder or its toolkit."""
         if copy.origin == "driver" or copy.name.family in ("cuda", "nvidia-ml"):
             return None
@@ -175,7 +175,7 @@ class Describer:
         )
 
 
-def _on_disk(copy: Copy, told: Answer, said_by: str, elf: str) -> Found:
+def _on_disk(copy: Copy, told: LibraryVersion, said_by: str, elf: str) -> Found:
     """The version in the file's name if it has three numbers, else in the file, else in a shorter name."""
     numbers = copy.name.numbers
     if numbers.count(".") >= 2 and not is_numbered(copy.name.family, "apart"):

@@ -81,7 +81,7 @@ def attempt(nvml: ModuleType, call: Call) -> tuple[int, Any]:
         return FUNCTION_NOT_FOUND, None
 
 
-class Device:
+class NvmlDevice:
     """A handle and the results of its calls.
 
     A lost device is not queried again: every call would wait for missing hardware.

@@ -13,7 +13,7 @@ from .nvml_calls import (
     REFUSED,
     SUCCESS,
     UNKNOWN_HERE,
-    Device,
+    NvmlDevice,
     api_result,
     bus_id,
     count,
@@ -74,7 +74,7 @@ HEALTH_CONDITIONS = (
 """Shift, width and fault values of ``NVML_GPU_FABRIC_HEALTH_MASK_…``."""
 
 
-def fabric(device: Device, record: dict[str, Any]) -> None:
+def fabric(device: NvmlDevice, record: dict[str, Any]) -> None:
     plain = FabricInfo()
     versioned = FabricInfoV2(version=ctypes.sizeof(FabricInfoV2) | 2 << 24)
     code, _ = device.attempt(("nvmlDeviceGetGpuFabricInfoV", ctypes.byref(versioned)))
@@ -115,11 +115,11 @@ P2P_STATUSES = {
 }
 """``nvmlGpuP2PStatus_t``."""
 
-Pair: TypeAlias = "tuple[dict[str, Any], Device]"
+Pair: TypeAlias = "tuple[dict[str, Any], NvmlDevice]"
 """A GPU's record and its device."""
 
 
-def nvlinks(device: Device, record: dict[str, Any]) -> None:
+def nvlinks(device: NvmlDevice, record: dict[str, Any]) -> None:
     device.asked.append("nvlinks")
     links = []
     refusals = []
@@ -138,7 +138,7 @@ def nvlinks(device: Device, record: dict[str, Any]) -> None:
         device.note("nvlinks", "nvmlDeviceGetNvLinkState", refusals[0])
 
 
-def _link(device: Device, number: int) -> dict[str, Any]:
+def _link(device: NvmlDevice, number: int) -> dict[str, Any]:
     link: dict[str, Any] = {"source": "nvml", "link": number}
     code, version = device.attempt(("nvmlDeviceGetNvLinkVersion", number))
     if code == SUCCESS and version:
@@ -196,7 +196,7 @@ def _nvlinks_between(first: Pair, second: Pair) -> int | None:
     return switched if status == P2P_OK else 0
 
 
-def gsp_firmware(device: Device, record: dict[str, Any]) -> None:
+def gsp_firmware(device: NvmlDevice, record: dict[str, Any]) -> None:
     # Only the form with the caller's buffer exists in every release of the binding.
     buffer = ctypes.create_string_buffer(64)
     if device.ask("gsp_firmware", ("nvmlDeviceGetGspFirmwareVersion", buffer)) is not None:
@@ -205,7 +205,7 @@ def gsp_firmware(device: Device, record: dict[str, Any]) -> None:
             record["gsp_firmware"] = version
 
 
-def retired_pages(device: Device, record: dict[str, Any]) -> None:
+def retired_pages(device: NvmlDevice, record: dict[str, Any]) -> None:
     causes = ("MULTIPLE_SINGLE_BIT_ECC_ERRORS", "DOUBLE_BIT_ECC_ERROR")
     lists = [
         device.ask("ecc.retired_pages", ("nvmlDeviceGetRetiredPages", f"NVML_PAGE_RETIREMENT_CAUSE_{cause}"))
@@ -215,7 +215,7 @@ def retired_pages(device: Device, record: dict[str, Any]) -> None:
         place(record, "ecc.retired_pages", sum(len(pages) for pages in lists))
 
 
-def mig_instances(device: Device, record: dict[str, Any]) -> None:
+def mig_instances(device: NvmlDevice, record: dict[str, Any]) -> None:
     if not record.get("mig", {}).get("enabled"):
         return
     most = device.ask("mig.instances", ("nvmlDeviceGetMaxMigDeviceCount",))
@@ -225,7 +225,7 @@ def mig_instances(device: Device, record: dict[str, Any]) -> None:
     for index in range(most):
         code, handle = device.attempt(("nvmlDeviceGetMigDeviceHandleByIndex", index))
         if code == SUCCESS:
-            found.append(_mig_instance(Device(device.nvml, handle)))
+            found.append(_mig_instance(NvmlDevice(device.nvml, handle)))
         elif code != NOT_FOUND:
             device.note("mig.instances", "nvmlDeviceGetMigDeviceHandleByIndex", code)
             unclear = True
@@ -234,7 +234,7 @@ def mig_instances(device: Device, record: dict[str, Any]) -> None:
         place(record, "mig.instances", found)
 
 
-def _mig_instance(instance: Device) -> dict[str, Any]:
+def _mig_instance(instance: NvmlDevice) -> dict[str, Any]:
     attributes = instance.ask("", ("nvmlDeviceGetAttributes_v2",), ("nvmlDeviceGetAttributes",))
     memory = instance.ask("", ("nvmlDeviceGetMemoryInfo",))
     name, uuid = (instance.ask("", (call,)) for call in ("nvmlDeviceGetName", "nvmlDeviceGetUUID"))
@@ -247,7 +247,7 @@ def _mig_instance(instance: Device) -> dict[str, Any]:
     return {"source": "nvml", **{key: value for key, value in values.items() if value is not None}}
 
 
-def processes(device: Device, record: dict[str, Any]) -> None:
+def processes(device: NvmlDevice, record: dict[str, Any]) -> None:
     """The processes with a context on the GPU, each once; one with compute and graphics counts as compute."""
     lists: dict[str, list[Any]] = {}
     for kind in ("Compute", "Graphics"):
@@ -266,7 +266,7 @@ def processes(device: Device, record: dict[str, Any]) -> None:
         record["processes"] = list(by_pid.values())
 
 
-def _process_list(device: Device, kind: str) -> list[Any] | None:
+def _process_list(device: NvmlDevice, kind: str) -> list[Any] | None:
     calls = [(f"nvmlDeviceGet{kind}RunningProcesses{version}",) for version in ("_v3", "_v2", "")]
     items = device.ask("processes", *calls)
     # One release of the binding has a record layout that few drivers use; its numbers would be wrong.

@@ -22,7 +22,7 @@ _SYMBOL = "IBBHQQ"
 _SYMBOL_SIZE = 24
 
 
-class Place(NamedTuple):
+class SymbolPlace(NamedTuple):
     """The location of a symbol's content in the file."""
 
     offset: int
@@ -40,11 +40,11 @@ class Exports:
         self._order = elf.header.order
         self._dynamic = Dynamic(elf.file, elf.header, read_segments(elf.file, elf.header))
 
-    def find(self, name: str) -> Place | None:
+    def find(self, name: str) -> SymbolPlace | None:
         """The location of the symbol's content, or None if the library does not export it."""
         return self.find_bytes(name.encode())
 
-    def find_bytes(self, wanted: bytes) -> Place | None:
+    def find_bytes(self, wanted: bytes) -> SymbolPlace | None:
         """The same, for a name in bytes."""
         start = self._dynamic.offset_of(DT_GNU_HASH)
         candidates = self._by_gnu_hash(start, wanted) if start is not None else self._by_hash(wanted)
@@ -54,14 +54,14 @@ class Exports:
                 return place
         return None
 
-    def _symbol(self, number: int, wanted: bytes) -> Place | None:
+    def _symbol(self, number: int, wanted: bytes) -> SymbolPlace | None:
         table, names = self._dynamic.offset_of(DT_SYMTAB), self._dynamic.offset_of(DT_STRTAB)
         if table is None or names is None:
             return None
         name, _, _, section, address, size = self._dynamic.unpack(_SYMBOL, table + number * _SYMBOL_SIZE)
         if not section or self._elf.read(names + name, len(wanted) + 1) != wanted + b"\0":
             return None
-        return Place(self._dynamic.offset(address), size)
+        return SymbolPlace(self._dynamic.offset(address), size)
 
     def _by_gnu_hash(self, start: int, wanted: bytes) -> list[int]:
         buckets, first, filters, _ = self._dynamic.unpack("IIII", start)

@@ -30,7 +30,7 @@ from ..installations.package import (
 )
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
-from ..loader.script import Ask, Preload
+from ..loader.script import OpenByName, Preload
 from ..python.site import Gathered, Site
 
 IMPORTS = ("cupy",)
@@ -115,11 +115,11 @@ def _add_parts(facts: Gathered, here: Installation) -> None:
     for library in (*by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):
         preloads += found_by_pathfinder(here.site, library)
     compiler = (by_pathfinder and asked_of_pathfinder(here.site, "nvrtc")) or _compiler(facts, here, f"{backends}/libs")
-    asks = [*compiler, *(Ask((path,)) for path in optional)]
+    asks = [*compiler, *(OpenByName((path,)) for path in optional)]
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
 
 
-def _compiler(facts: Gathered, here: Installation, libs: str) -> list[Ask]:
+def _compiler(facts: Gathered, here: Installation, libs: str) -> list[OpenByName]:
     """NVRTC, by the name in its binding for CuPy's CUDA version. CuPy computes almost nothing without it."""
     major = str(facts.known("cuda") or "").partition(".")[0]
     asks = [ask for path in here.files(r"nvrtc\b.*\.so", libs) for ask in asked_by_name(here, path)]

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..installations.package import Installation, add_declared, assigned, locate, problems, text_of, version
 from ..installations.parts import add_parts, unknown_flags
-from ..loader.script import Ask, Preload
+from ..loader.script import OpenByName, Preload
 from ..owners.requirements import libraries_of, relevant_lines
 from ..python.site import Gathered, Lack, Site
 
@@ -104,8 +104,8 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     compiler = _compiler(site, major)
     lines = relevant_lines((wheel or {}).get("requires"))
     parts, by = here.files(r"[\w-]+\.so"), _COMPILER if compiler else None
-    opened = [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in libraries_of(lines))]
-    asks = [*([Ask((compiler,), optional=False)] if compiler else []), *opened]
+    opened = [OpenByName(("libcuda.so.1",), by=by), *(OpenByName(names, by=by) for names in libraries_of(lines))]
+    asks = [*([OpenByName((compiler,), optional=False)] if compiler else []), *opened]
     if compiler and parts:  # its own GPU code is that of the kernels beside it, and takes long to list
         facts.add(f"file {here.path}", binaries=[*parts, compiler])
     text = text_of(site, f"{compiler.rpartition('/')[0]}/__init__.py") or "" if compiler else ""

@@ -16,7 +16,7 @@ from typing import Any
 from ..installations.package import Installation, add_declared, locate, problems, version
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
-from ..loader.script import Ask
+from ..loader.script import OpenByName
 from ..owners.requirements import extra_of, requirement_name
 from ..python.site import Site
 
@@ -26,8 +26,8 @@ DISTRIBUTIONS = ("numba", "numba-cuda")
 _VERSION = re.compile(r'^[ \t]*"version":[ \t]*"([^"\n]{1,80})"', re.MULTILINE)
 _IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
-_DRIVER = Ask(("libcuda.so.1",), optional=False)
-_BY_THE_LOADER = Ask(("libnvvm.so.4", "libnvvm.so"))
+_DRIVER = OpenByName(("libcuda.so.1",), optional=False)
+_BY_THE_LOADER = OpenByName(("libnvvm.so.4", "libnvvm.so"))
 
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from ..installations.package import (
     version,
 )
 from ..installations.parts import add_parts, cuda_by_loads
-from ..loader.script import Ask, Preload
+from ..loader.script import OpenByName, Preload
 from ..python.site import Gathered, Site
 
 IMPORTS = ("onnxruntime",)
@@ -119,5 +119,5 @@ def _add_parts(facts: Gathered, here: Installation) -> None:
     text = here.text("capi/_ld_preload.py") or ""
     preloads = [Preload((name,)) for name in dict.fromkeys(_NAMED.findall(text))]
     required = [path for path in on_gpu if "tensorrt" not in path]
-    asks = [Ask((path,), by=None) for path in on_gpu if path not in required]
+    asks = [OpenByName((path,), by=None) for path in on_gpu if path not in required]
     add_parts(facts, here, [*state, *(shared if on_gpu else []), *required], preloads=preloads, asks=asks)

@@ -24,7 +24,7 @@ from ..installations.package import (
     version,
 )
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
-from ..loader.script import Ask
+from ..loader.script import OpenByName
 from ..python.site import Gathered, Site
 
 IMPORTS = ("paddle",)
@@ -59,13 +59,13 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(problems(here, said, place))]
 
 
-def _opened(facts: Gathered, parts: list[str]) -> list[Ask]:
+def _opened(facts: Gathered, parts: list[str]) -> list[OpenByName]:
     """The libraries that it opens, if it is a CUDA build without NVIDIA's wheels."""
     brings = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
     if not parts or brings or not facts.known("cuda") or facts.known("cpu_only"):
         return []
     by = parts[-1].rpartition("/")[2]
-    return [Ask(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
+    return [OpenByName(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
 
 
 def _build(text: str) -> dict[str, Any]:

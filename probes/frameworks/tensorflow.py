@@ -25,7 +25,7 @@ from ..installations.package import (
     text_of,
 )
 from ..installations.parts import add_parts, unknown_flags
-from ..loader.script import Ask
+from ..loader.script import OpenByName
 from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
 from ..python.site import Site
 
@@ -114,7 +114,7 @@ def _parts(here: Installation, folder: str | None) -> list[str]:
     return found + here.files(r"_pywrap_tensorflow_internal\.so", f"{folder}/python")
 
 
-def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> list[Ask]:
+def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> list[OpenByName]:
     """The libraries that it opens: those of the extra's wheels, else those of its own versions."""
     lines = [line for line in (here.wheel or {}).get("requires") or () if extra_of(line) in _EXTRAS]
     found = libraries_of(lines)
@@ -122,4 +122,4 @@ def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> l
         major, _, minor = cuda.partition(".")
         found = [sonames(library, major, minor or "0") for library in ("cudart", "cublas", "cublasLt")]
         found += [sonames("cudnn", cudnn)] if cudnn else []
-    return [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in found)]
+    return [OpenByName(("libcuda.so.1",), by=by), *(OpenByName(names, by=by) for names in found)]

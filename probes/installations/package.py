@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 from ..kit.paths import name_of, printable
 from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
-from ..python.distributions import CondaBuild, conda_build, lost_checkout
-from ..python.site import Gathered, Lack, Package, Site, packages
+from ..python.distributions import CondaPackage, conda_build, lost_checkout
+from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
 
 TEXT_LIMIT = 1 << 16
 FILES = 200
@@ -34,14 +34,14 @@ class Installation(NamedTuple):
     """A framework with any trace in the environment."""
 
     site: Site
-    found: tuple[Package, ...]
+    found: tuple[ImportedPackage, ...]
     """All candidates of its import on the search path, beginning with the one that it takes."""
     wheels: tuple[Record, ...]
     """Metadata of the distributions with this package, beginning with those in the same site folder."""
-    conda: CondaBuild | None
+    conda: CondaPackage | None
 
     @property
-    def package(self) -> Package | None:
+    def package(self) -> ImportedPackage | None:
         return self.found[0] if self.found else None
 
     @property

@@ -11,20 +11,20 @@ from ..elf.library import constants
 from ..gpu_code.targets import gpu_targets
 from ..kit.tree import Tree, refused
 from ..loader.report import records
-from ..loader.script import Ask, Preload, called, imported, started
+from ..loader.script import OpenByName, Preload, called, imported, started
 from ..loader.symbols import unresolved
 from ..python.site import Gathered, Site
 from .torch_files import torch_of
 
 if TYPE_CHECKING:
-    from ..loader.process import Process
+    from ..loader.process import LoaderProcess
     from .package import Installation
 
-__all__ = ["Ask", "Preload", "examined"]
+__all__ = ["OpenByName", "Preload", "examined"]
 
 _KEPT = 64
 _Key: TypeAlias = "tuple[int, tuple[Preload, ...], tuple[str, ...]]"
-_MET: dict[_Key, Process] = {}
+_MET: dict[_Key, LoaderProcess] = {}
 """A process after parts were imported, for parts that are imported later."""
 
 
@@ -33,7 +33,7 @@ def examined(
     parts: Sequence[str],
     *,
     preloads: Sequence[Preload] = (),
-    asks: Sequence[Ask] = (),
+    asks: Sequence[OpenByName] = (),
     extends: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What ``binaries``, ``gpu_code``, ``loads``, ``loads_complete``, ``looks_in_wheels`` and ``unresolved`` of a
@@ -63,7 +63,7 @@ def examined(
     return {**facts, **told, "looks_in_wheels": _looks_in_wheels(process, preloads)}
 
 
-def _met(python: Process, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> Process:
+def _met(python: LoaderProcess, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
     """The process before the import of the parts; shared by all extensions of one framework."""
     if not extends:
         return python
@@ -75,13 +75,13 @@ def _met(python: Process, site: Site, preloads: tuple[Preload, ...], extends: tu
     return _MET[key]
 
 
-def _remember(key: _Key, process: Process) -> None:
+def _remember(key: _Key, process: LoaderProcess) -> None:
     if len(_MET) >= _KEPT:
         _MET.clear()
     _MET[key] = process
 
 
-def _looks_in_wheels(process: Process, preloads: tuple[Preload, ...]) -> bool:
+def _looks_in_wheels(process: LoaderProcess, preloads: tuple[Preload, ...]) -> bool:
     """Whether a preload, or the search path of a loaded file, leads to folders of NVIDIA's wheels."""
     if any(folder.startswith("nvidia/") for preload in preloads for folder in preload.folders):
         return True
@@ -117,7 +117,7 @@ def add_parts(
     parts: Sequence[str],
     *,
     preloads: Sequence[Preload] = (),
-    asks: Sequence[Ask] = (),
+    asks: Sequence[OpenByName] = (),
     extends: Sequence[str] = (),
 ) -> None:
     """Add the contents and requests of ``parts`` (in load order); an empty list if there are none."""
@@ -159,7 +159,7 @@ def asks_for_cuda(facts: Gathered) -> bool | None:
     return named or bool(facts.known("gpu_code"))
 
 
-def asked_by_name(here: Installation, path: str) -> list[Ask]:
+def asked_by_name(here: Installation, path: str) -> list[OpenByName]:
     """The CUDA libraries whose full file names are among the constants of a part, since its code opens them."""
     data, names = constants(here.site.tree, path) or b"", dict[str, None]()
     at = data.find(b".so.")  # search for a rare string first: the constants of a library are many megabytes
@@ -168,7 +168,7 @@ def asked_by_name(here: Installation, path: str) -> list[Ask]:
         if _OPENED.fullmatch(data, start, max(start, end)):
             names[data[start:end].decode()] = None
         at = data.find(b".so.", at + 1)
-    return [Ask((name,), by=path.rpartition("/")[2]) for name in names]
+    return [OpenByName((name,), by=path.rpartition("/")[2]) for name in names]
 
 
 _FLAG = re.compile(r"(?:^|\s)(--[a-z]\w{2,120})")

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from ..loader.script import Ask, Preload, caller_of_ctypes, started
+from ..loader.script import OpenByName, Preload, caller_of_ctypes, started
 from ..python.site import Site
 from .package import text_of
 
@@ -130,10 +130,10 @@ def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
     return found
 
 
-def asked_of_pathfinder(site: Site, library: str) -> list[Ask]:
+def asked_of_pathfinder(site: Site, library: str) -> list[OpenByName]:
     """A required request: code that loads a library with cuda-pathfinder fails without it."""
     names = names_asked(site, library)
-    return [Ask(names, optional=False)] if names else []
+    return [OpenByName(names, optional=False)] if names else []
 
 
 def _preloads(site: Site, library: str) -> list[Preload]:

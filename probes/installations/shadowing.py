@@ -14,7 +14,7 @@ from ..kit.paths import name_of, printable, without_suffix
 from ..kit.tree import REFUSED
 from ..owners.wheels import decisive
 from ..python.distributions import normalised
-from ..python.site import Package, Site, packages
+from ..python.site import ImportedPackage, Site, packages
 from .catalog import DETAILED
 from .package import assigned, folder_of, text_of, version
 
@@ -63,7 +63,7 @@ def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _record(site: Site, name: str, taken: Package) -> dict[str, Any]:
+def _record(site: Site, name: str, taken: ImportedPackage) -> dict[str, Any]:
     record = {"name": name, "version": "", "path": taken.path, "channel": "pip", "source": f"file {taken.path}"}
     if taken.led_by:
         record["led_by"] = taken.led_by

@@ -8,7 +8,7 @@ import warnings
 from typing import Literal, NamedTuple
 
 from ..kit.tree import Tree
-from ..loader.script import Ask, Preload
+from ..loader.script import OpenByName, Preload
 from ..python.site import Site
 from .package import locate, text_of
 
@@ -114,7 +114,7 @@ class Torch(NamedTuple):
     cuda: str | None = None
     parts: tuple[str, ...] = ()
     preloads: tuple[Preload, ...] = ()
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[OpenByName, ...] = ()
 
 
 def torch_of(site: Site) -> Torch:
@@ -132,7 +132,7 @@ def _torch(site: Site) -> Torch:
     cuda = read_version_file(site.tree, here.path).cuda
     parts = (*here.files(r"libtorch_global_deps\.so", "lib"), *here.files(r"_C(?:\.[\w-]+)*\.so"))
     lazy = here.files(r"libtorch_(?:cuda_linalg|nvshmem)\.so|libcaffe2_nvrtc\.so", "lib")
-    asks = tuple(Ask((path,), by="libtorch_cuda.so") for path in lazy)
+    asks = tuple(OpenByName((path,), by="libtorch_cuda.so") for path in lazy)
     return Torch(here.path, cuda, parts, tuple(_preloads(site, here.path, cuda)), asks)
 
 

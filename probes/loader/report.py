@@ -15,7 +15,7 @@ from .symbols import is_bound, lacking
 
 if TYPE_CHECKING:
     from ..python.site import Site
-    from .process import Image, Process, Request
+    from .process import LoadedImage, LoaderProcess, LoadRequest
     from .script import Event
 
 _TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
@@ -76,10 +76,10 @@ _KEPT = 64
 _FOLDERS: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
 
 
-class Places:
+class LibraryCopies:
     """The folders of one environment and its machine, listed on first use."""
 
-    def __init__(self, site: Site, process: Process) -> None:
+    def __init__(self, site: Site, process: LoaderProcess) -> None:
         self._site = site
         self._process = process
 
@@ -132,7 +132,7 @@ _NUMBERS = re.compile(r"\d+")
 Record: TypeAlias = "dict[str, Any]"
 
 
-def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
+def records(process: LoaderProcess, site: Site, events: list[Event]) -> list[Record]:
     """One record for each relevant name and file that the framework requests."""
     report = _Report(process, site)
     told: set[tuple[int, bool]] = set()
@@ -146,11 +146,11 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
 
 
 class _Report:
-    def __init__(self, process: Process, site: Site) -> None:
+    def __init__(self, process: LoaderProcess, site: Site) -> None:
         self._process = process
-        self._places = Places(site, process)
+        self._places = LibraryCopies(site, process)
         self._found: dict[tuple[str, str | None], Record] = {}
-        self._users: dict[tuple[str, str | None], tuple[Image, list[Image]]] = {}
+        self._users: dict[tuple[str, str | None], tuple[LoadedImage, list[LoadedImage]]] = {}
         """The image of a record, and the images linked against it."""
         self._askers: dict[tuple[str, str | None], set[str | None]] = {}
         """Real paths of the files that request it; None: a preload."""
@@ -197,7 +197,7 @@ class _Report:
                 return vain
             vain |= further
 
-    def add(self, request: Request, event: Event) -> None:
+    def add(self, request: LoadRequest, event: Event) -> None:
         """Add the record of a request, or merge it into the one for the same name and file."""
         lacks = request.lacks
         if request.image is not None and not lacks and not is_reported(request.name):
@@ -223,7 +223,7 @@ class _Report:
         if lacks:
             self._add_lacks(known, request, lacks)
 
-    def _record(self, request: Request, event: Event, path: str | None) -> Record:
+    def _record(self, request: LoadRequest, event: Event, path: str | None) -> Record:
         asking = printable(self._asker(request, event) or request.name)
         record: Record = {
             "source": f"elf {asking}",
@@ -248,13 +248,13 @@ class _Report:
             }
         )
 
-    def _asker(self, request: Request, event: Event) -> str | None:
+    def _asker(self, request: LoadRequest, event: Event) -> str | None:
         """The requesting file; None for a preload, since ``ctypes`` hides the caller."""
         if event.by and request is event.requests[0]:
             return event.by
         return request.by.path if request.by else None
 
-    def _missing(self, request: Request) -> Record:
+    def _missing(self, request: LoadRequest) -> Record:
         copies = [] if request.refused else self._places.copies(request.name)
         if copies:
             return {"unfound": [printable(path) for path in copies]}
@@ -265,7 +265,7 @@ class _Report:
         led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
         return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
 
-    def _others(self, request: Request, path: str) -> list[str]:
+    def _others(self, request: LoadRequest, path: str) -> list[str]:
         if "/" in request.name:
             return []
         further: dict[str, None] = {}
@@ -275,7 +275,7 @@ class _Report:
                 break
         return [printable(one) for one in further if one != path][:_FURTHER]
 
-    def _add_lacks(self, record: Record, request: Request, lacks: tuple[str, ...]) -> None:
+    def _add_lacks(self, record: Record, request: LoadRequest, lacks: tuple[str, ...]) -> None:
         """Add missing symbol versions; the record names the file that requires the most."""
         before = record.get("lacks", [])
         record["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
@@ -288,7 +288,7 @@ class _Report:
         if of_kind:
             record["offers"] = printable(max(of_kind, key=_in_order))
 
-    def _add_symbols(self, record: Record, image: Image, users: list[Image]) -> None:
+    def _add_symbols(self, record: Record, image: LoadedImage, users: list[LoadedImage]) -> None:
         found = lacking(self._process, image, record["name"], dict.fromkeys(users))
         if found is None:
             return

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..elf.info import Identity, elf_info
-from .process import Image, Process, Request, failed
+from .process import LoadedImage, LoaderProcess, LoadRequest, failed
 from .setup import system_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Preload(NamedTuple):
     """Whether all matching files are loaded, in the order of ``names`` and then by name, not only the first."""
 
 
-class Ask(NamedTuple):
+class OpenByName(NamedTuple):
     """A library that code loads by name (``dlopen``) after the parts are loaded."""
 
     names: tuple[str, ...]
@@ -59,12 +59,12 @@ class Ask(NamedTuple):
 
 
 _KEPT = 64
-_STARTED: dict[tuple[str, str, str, str, str], Process] = {}
+_STARTED: dict[tuple[str, str, str, str, str], LoaderProcess] = {}
 _LIBRARY = re.compile(r"python3\.\d+t?")
 _MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
 
 
-def started(site: Site) -> Process:
+def started(site: Site) -> LoaderProcess:
     """A shared process of the environment's Python; ``copy`` it before opening anything."""
     tree = site.tree
     variables = tree.variables
@@ -79,11 +79,13 @@ def started(site: Site) -> Process:
         head = elf_info(site.tree.place(inside)) if inside else None
         system = system_of(site.tree, head, head.interpreter if head else None)
         unread = head is None or head.refused or head.problem
-        _STARTED[key] = Process(system, None if unread or head is None else Image(inside, head, None, "absolute"))
+        _STARTED[key] = LoaderProcess(
+            system, None if unread or head is None else LoadedImage(inside, head, None, "absolute")
+        )
     return _STARTED[key]
 
 
-def caller_of_ctypes(process: Process, site: Site) -> Image | None:
+def caller_of_ctypes(process: LoaderProcess, site: Site) -> LoadedImage | None:
     """The file that calls ``dlopen`` for ``ctypes.CDLL``; its RPATH or RUNPATH applies."""
     if not process.images:
         return None
@@ -123,7 +125,7 @@ _SONAME = re.compile(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
 """A soname, with the hash that tools add when they copy a library into a wheel."""
 
 
-def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
+def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[OpenByName]:
     """The requests that a loaded library will make."""
     soname = image.head.soname or os.path.basename(image.path)
     match = _SONAME.match(soname)
@@ -131,7 +133,7 @@ def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
         return
     family, major = match[1], match[2]
     for name in _DRIVER.get(family, ()):
-        yield Ask((name,), by=image.path, optional=True)
+        yield OpenByName((name,), by=image.path, optional=True)
     if family == "nvrtc":
         yield from _builtins(process, image, site)
     parts = _CUDNN_PARTS.get(family, ())
@@ -139,7 +141,7 @@ def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
         parts = _CUDNN_8_PARTS
     for part in parts:
         names = [f"libcudnn_{part}.so.{version}" for version in _shorter(_version(process, image, site), major)]
-        yield Ask(tuple(names), by=image.path, optional=False)
+        yield OpenByName(tuple(names), by=image.path, optional=False)
 
 
 def _shorter(version: str | None, major: str) -> list[str]:
@@ -148,7 +150,7 @@ def _shorter(version: str | None, major: str) -> list[str]:
     return [".".join(numbers[:count]) for count in range(len(numbers), 0, -1)] if numbers[0] == major else [major]
 
 
-def _version(process: Process, image: Image, site: Site) -> str | None:
+def _version(process: LoaderProcess, image: LoadedImage, site: Site) -> str | None:
     """The version in the file's name, else that of the wheel with this folder."""
     real = process.search.real(image.path)
     match = _NUMBERED.search(real)
@@ -160,7 +162,7 @@ def _version(process: Process, image: Image, site: Site) -> str | None:
     return str(wheels[0]) if len(wheels) == 1 else None
 
 
-def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
+def _builtins(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[OpenByName]:
     """The builtins that NVRTC requests: those of its own release, known from its file name or folder."""
     folder, name = os.path.split(process.search.real(image.path))
     match = re.search(r"\.so\.(\d+\.\d+)\.", name)
@@ -168,9 +170,9 @@ def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
         name for name in site.tree.folder_names(folder)[0] if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", name)
     ]
     if match:
-        yield Ask((f"libnvrtc-builtins.so.{match[1]}",), by=image.path, optional=False)
+        yield OpenByName((f"libnvrtc-builtins.so.{match[1]}",), by=image.path, optional=False)
     elif len(found) == 1:
-        yield Ask((found[0],), by=image.path, optional=False)
+        yield OpenByName((found[0],), by=image.path, optional=False)
 
 
 ASK_LIMIT = 512
@@ -179,7 +181,7 @@ ASK_LIMIT = 512
 class Event(NamedTuple):
     """One loaded or failed library, with all requests on the way."""
 
-    requests: list[Request]
+    requests: list[LoadRequest]
     optional: bool
     by: str | None = None
     """Path of the file whose code requested it by name."""
@@ -195,7 +197,7 @@ class Met(NamedTuple):
 
 
 def imported(
-    process: Process, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
+    process: LoaderProcess, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
 ) -> Met:
     """Load compiled files in the order of an import; ``first``: including what precedes them."""
     script = _Script(process, site, preloads)
@@ -212,7 +214,9 @@ def imported(
     return Met([event for event in script.events if not came_with_another(event)], before)
 
 
-def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], met: Met) -> list[Event]:
+def called(
+    process: LoaderProcess, site: Site, asks: tuple[OpenByName, ...], parts: tuple[str, ...], met: Met
+) -> list[Event]:
     """Requests of code after the import: the framework's, then those of each loaded library.
 
     Requests of an optional library are optional.
@@ -236,7 +240,7 @@ def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str
 
 
 class _Script:
-    def __init__(self, process: Process, site: Site, preloads: tuple[Preload, ...]) -> None:
+    def __init__(self, process: LoaderProcess, site: Site, preloads: tuple[Preload, ...]) -> None:
         self.process = process
         self.site = site
         self.events: list[Event] = []
@@ -269,7 +273,7 @@ class _Script:
         paths = (self.process.search.real(image.path) for image in self.process.images)
         return any(preload.mapped in path for path in paths)
 
-    def _preloaded(self, preload: Preload) -> Iterator[list[Request]]:
+    def _preloaded(self, preload: Preload) -> Iterator[list[LoadRequest]]:
         process = self.process
         if not self._applies(preload) or self._is_there(preload):
             return
@@ -308,12 +312,12 @@ class _Script:
         for pattern in patterns:
             yield from (f"{folder}/{name}" for name in fnmatch.filter(names, pattern))
 
-    def ask(self, ask: Ask, parts: tuple[str, ...]) -> Event | None:
+    def ask(self, ask: OpenByName, parts: tuple[str, ...]) -> Event | None:
         """Load what code requests by name; a file that was not loaded requests nothing."""
         caller = self._image(ask.by) if ask.by else caller_of_ctypes(self.process, self.site)
         if ask.by and caller is None:
             return None
-        tried: list[list[Request]] = []
+        tried: list[list[LoadRequest]] = []
         for name in ask.names:
             tried.append(self.process.open(name, caller))
             if not failed(tried[-1]):
@@ -325,7 +329,7 @@ class _Script:
         self.events.append(Event(telling, optional=ask.optional, by=by))
         return self.events[-1]
 
-    def _image(self, name: str) -> Image | None:
+    def _image(self, name: str) -> LoadedImage | None:
         known = self.process.loaded(name)
         if known is not None:
             return known

@@ -15,7 +15,7 @@ from ..elf.library import Elf, ElfError
 from ..elf.tables import read_segments
 from ..kit.library_names import family_of
 from ..kit.paths import printable
-from .process import Image, Process, Request, failed
+from .process import LoadedImage, LoaderProcess, LoadRequest, failed
 
 if TYPE_CHECKING:
     from .script import Event
@@ -34,7 +34,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _PYTHON = re.compile(rb"_?Py[A-Z_]|_Py")
 
 
-class UnreadError(ValueError):
+class UnreadSymbolsError(ValueError):
     """A file whose symbols cannot be looked up through its hash tables."""
 
 
@@ -45,9 +45,9 @@ def undefined(head: ElfInfo) -> tuple[bytes, ...]:
     """
     try:
         with open_near(head.place) as elf:
-            return tuple(_Table(elf).undefined())
+            return tuple(_SymbolTable(elf).undefined())
     except (ElfError, struct.error) as error:
-        raise UnreadError from error
+        raise UnreadSymbolsError from error
 
 
 def asked_of(head: ElfInfo, name: str, unbound: re.Pattern[bytes]) -> tuple[bytes, ...]:
@@ -57,9 +57,9 @@ def asked_of(head: ElfInfo, name: str, unbound: re.Pattern[bytes]) -> tuple[byte
     """
     try:
         with open_near(head.place) as elf:
-            return tuple(_Table(elf).asked_of(name, unbound))
+            return tuple(_SymbolTable(elf).asked_of(name, unbound))
     except (ElfError, struct.error) as error:
-        raise UnreadError from error
+        raise UnreadSymbolsError from error
 
 
 def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
@@ -70,10 +70,10 @@ def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
             break
         try:
             with open_near(head.place) as elf:
-                table = _Table(elf)
+                table = _SymbolTable(elf)
                 left = {name: hashed for name, hashed in left.items() if not table.defines(name, hashed)}
         except (ElfError, struct.error) as error:
-            raise UnreadError from error
+            raise UnreadSymbolsError from error
     return list(left)
 
 
@@ -85,17 +85,17 @@ def gnu_hash(name: bytes) -> int:
     return value
 
 
-class _Table:
+class _SymbolTable:
     """The dynamic symbols of one file; raises ElfError if it is damaged."""
 
     def __init__(self, elf: Elf) -> None:
         if elf.bits != 64 or elf.header.order != "<":
-            raise UnreadError
+            raise UnreadSymbolsError
         self._elf = elf
         dynamic = Dynamic(elf.file, elf.header, read_segments(elf.file, elf.header))
         places = [dynamic.offset_of(tag) for tag in (DT_SYMTAB, DT_STRTAB)]
         if None in places:
-            raise UnreadError
+            raise UnreadSymbolsError
         self._symbols, self._names = (place or 0 for place in places)
         self._dynamic = dynamic
         self._versions = dynamic.offset_of(DT_VERSYM)
@@ -106,13 +106,13 @@ class _Table:
         elif old is not None:
             _, self._first = dynamic.unpack("II", old)  # that table counts all symbols, in no order
         else:
-            raise UnreadError
+            raise UnreadSymbolsError
 
     def _read_hashes(self, dynamic: Dynamic, hashes: int) -> None:
         self._hashes = hashes
         self._buckets, self._first, self._filters, self._shift = dynamic.unpack("IIII", self._hashes)
         if self._filters == 0 or (self._filters + self._buckets) * 8 > _TABLE_LIMIT:
-            raise UnreadError
+            raise UnreadSymbolsError
         self._filter = self._elf.file.exactly(self._hashes + 16, self._filters * 8, "its table of hashes")
 
     def undefined(self) -> Iterator[bytes]:
@@ -139,7 +139,7 @@ class _Table:
         """
         count = self._first
         if count > UNDEFINED_LIMIT:
-            raise UnreadError
+            raise UnreadSymbolsError
         raw = self._elf.file.exactly(self._symbols, count * _SYMBOL.size, "its symbol table")
         versions: tuple[int, ...] = (0,) * count  # 0 and 1 mean none
         if self._versions is not None:
@@ -154,7 +154,7 @@ class _Table:
             raw, end, _ = self._elf.read(self._names + at, size).partition(b"\0")
             if end:
                 return raw
-        raise UnreadError
+        raise UnreadSymbolsError
 
     def defines(self, name: bytes, hashed: int) -> bool:
         if self._exports is not None:
@@ -178,7 +178,7 @@ class _Table:
                 return True
             if link & 1:
                 return False
-        raise UnreadError
+        raise UnreadSymbolsError
 
     def _is(self, number: int, name: bytes) -> bool:
         raw = self._elf.file.exactly(self._symbols + number * _SYMBOL.size, _SYMBOL.size, "its symbol table")
@@ -196,7 +196,7 @@ _OF_FRAMEWORK = re.compile(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)
 """Mangled names in PyTorch's namespaces."""
 
 
-def unresolved(process: Process, events: list[Event]) -> list[str] | None:
+def unresolved(process: LoaderProcess, events: list[Event]) -> list[str] | None:
     """Symbols of the framework's own parts that nothing in the process would define, as they stand.
 
     Asked only of parts that link PyTorch. None where no part does, or where it cannot be known: where PyTorch itself
@@ -212,17 +212,17 @@ def unresolved(process: Process, events: list[Event]) -> list[str] | None:
     try:
         for requests in parts:
             found.update(dict.fromkeys(_of_part(process, requests)))
-    except UnreadError:
+    except UnreadSymbolsError:
         return None
     return [printable(name.decode("utf-8", "replace")) for name in list(found)[:_SHOWN]]
 
 
-def _links_framework(requests: list[Request]) -> bool:
+def _links_framework(requests: list[LoadRequest]) -> bool:
     image = requests[0].image
     return image is not None and any(_FRAMEWORK.match(name) for name in image.head.needed)
 
 
-def _of_part(process: Process, requests: list[Request]) -> list[bytes]:
+def _of_part(process: LoaderProcess, requests: list[LoadRequest]) -> list[bytes]:
     """Where a library is missing, all but the framework's own symbols may have been in that one."""
     part = requests[0].image
     if part is None:
@@ -235,7 +235,7 @@ def _of_part(process: Process, requests: list[Request]) -> list[bytes]:
     return missing(names, [image.head for image in scope if image is not part])
 
 
-def _likely_definers_first(image: Image) -> bool:
+def _likely_definers_first(image: LoadedImage) -> bool:
     """The scope, with the framework's libraries first: they define nearly all symbols."""
     return _FRAMEWORK.match(os.path.basename(image.path)) is None
 
@@ -262,7 +262,9 @@ def is_bound(name: str) -> bool:
     return known is not None and known.family not in _OF_THE_DRIVER
 
 
-def lacking(process: Process, image: Image, name: str, users: Iterable[Image]) -> tuple[list[str], str] | None:
+def lacking(
+    process: LoaderProcess, image: LoadedImage, name: str, users: Iterable[LoadedImage]
+) -> tuple[list[str], str] | None:
     """Symbols that ``users`` need from the library ``name`` and that nothing defines, with the user; None if a file
     could not be read.
     """
@@ -275,7 +277,7 @@ def lacking(process: Process, image: Image, name: str, users: Iterable[Image]) -
             wanted = missing(asked_of(user.head, name, unbound), [image.head])
             others = (other.head for other in process.images if other not in (image, user))
             wanted = missing(wanted, others) if wanted else []
-        except UnreadError:
+        except UnreadSymbolsError:
             return None
         if wanted:
             return [

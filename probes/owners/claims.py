@@ -188,7 +188,7 @@ _JSON_LIMIT = 1 << 20
 _PLAIN = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,4}")
 
 
-class Toolkit(NamedTuple):
+class ToolkitOwner(NamedTuple):
     claim: Claim
     parts: dict[str, str]
     source: str
@@ -200,11 +200,11 @@ class Toolkit(NamedTuple):
         return self.parts.get(row.part or f"lib{row.name.lower()}") if row else None
 
 
-def toolkit(tree: Tree, top: str) -> Toolkit:
+def toolkit(tree: Tree, top: str) -> ToolkitOwner:
     """The toolkit in the folder ``top`` (a real path)."""
     told = version(tree, top)
     claim = Claim("toolkit", "CUDA toolkit", told.value if told else "")
-    return Toolkit(claim, _parts(tree, top), told.source if told else f"file {top}")
+    return ToolkitOwner(claim, _parts(tree, top), told.source if told else f"file {top}")
 
 
 def _parts(tree: Tree, top: str) -> dict[str, str]:

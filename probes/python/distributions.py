@@ -322,7 +322,7 @@ def _depends(tree: Tree, path: str) -> list[str] | None:
     return [printable(line) for line in depends[:REQUIREMENTS] if isinstance(line, str)]
 
 
-class CondaBuild(NamedTuple):
+class CondaPackage(NamedTuple):
     """One conda package, with the CUDA facts in its build string: ``py3.11_cuda12.4_cudnn9.1.0_0``, ``cpu_py310h1``."""
 
     version: str
@@ -333,14 +333,14 @@ class CondaBuild(NamedTuple):
     cudnn: str | None
 
 
-def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaBuild | None:
+def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaPackage | None:
     """The conda package with this normalised name among ``distributions``, or None."""
     record = next((item for item in distributions if item["name"] == name and item["channel"] == "conda"), None)
     if record is None:
         return None
     build = record["build"]
     cuda, cudnn = _BUILD_CUDA.search(build), _BUILD_CUDNN.search(build)
-    return CondaBuild(
+    return CondaPackage(
         version=record["version"],
         build=build,
         source=record["source"],

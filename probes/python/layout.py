@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..elf.library import constants
 from ..kit.paths import inside, joined, name_of, parent, printable
 from ..kit.tree import CIRCLE, REFUSED, Tree
-from .interpreter import LIBRARY, Place, base_prefix, libraries, problem_at
+from .interpreter import LIBRARY, PythonPlace, base_prefix, libraries, problem_at
 
 _SETTING = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
 _PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
@@ -92,7 +92,7 @@ _MANAGED = "EXTERNALLY-MANAGED"
 _UV_PYTHON = re.compile(r"(cpython|pypy|graalpy)-\d+\.\d+[^/]*-linux-[^/]*$")
 
 
-class Layout(NamedTuple):
+class EnvironmentLayout(NamedTuple):
     """One environment. ``minor`` is ``3.12``, ``version`` as much of ``3.12.1`` as is known."""
 
     prefix: str
@@ -109,7 +109,7 @@ class Layout(NamedTuple):
     problem: str | None
 
 
-def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
+def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayout:
     """The layout of the environment at the real path ``prefix``."""
     settings = _settings(tree, prefix)
     virtual = settings is not None
@@ -125,7 +125,7 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
         base_gone = "it has lost its standard library"
     minor = _minor(tree, place, prefix, settings)
     stdlib = _library(tree, base, minor, "os.py") if base else None
-    return Layout(
+    return EnvironmentLayout(
         prefix=prefix,
         base=base,
         virtual=virtual,
@@ -149,7 +149,9 @@ def _settings(tree: Tree, prefix: str) -> dict[str, str] | None:
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> tuple[str | None, str | None]:
+def _base_program(
+    tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]
+) -> tuple[str | None, str | None]:
     """The interpreter that a virtual environment was created from, or a message that it is gone."""
     if place.executable and not inside(tree.real_path(place.executable), prefix):
         target = tree.real_path(place.executable)
@@ -166,7 +168,7 @@ def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str
     return None, f"its base interpreter {printable((named or beside)[0])} is gone"
 
 
-def _minor(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> str | None:
+def _minor(tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]) -> str | None:
     said = minor_of(version_of_settings(settings))
     if said:
         return said
@@ -234,7 +236,7 @@ _NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT")
 
 
 def unreadable(
-    tree: Tree, place: Place, layout: Layout, folders: Iterable[str], *, asked_for: bool
+    tree: Tree, place: PythonPlace, layout: EnvironmentLayout, folders: Iterable[str], *, asked_for: bool
 ) -> list[dict[str, Any]]:
     """Unreadable parts of an environment with these search folders and, unless it was named, of candidates that would
     precede it.
@@ -247,7 +249,7 @@ def unreadable(
     return _records(found)
 
 
-def unreadable_place(tree: Tree, place: Place, asked: str) -> list[dict[str, Any]]:
+def unreadable_place(tree: Tree, place: PythonPlace, asked: str) -> list[dict[str, Any]]:
     """Unreadable parts of a named place that led to no environment, or that Python would not take."""
     path = joined(tree.cwd, asked)
     found = {name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE}
@@ -265,7 +267,7 @@ def _is_of(path: str, own: Iterable[str], prefix: str) -> bool:
     return path in (prefix, f"{prefix}/pyvenv.cfg", f"{prefix}/bin", f"{prefix}/lib", f"{prefix}/lib64")
 
 
-def _without_site(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
+def _without_site(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:
     """The problem of an environment without a folder for its packages: what is there instead."""
     if not layout.minor or layout.manager == "system":
         return

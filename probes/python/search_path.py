@@ -12,7 +12,7 @@ from ..kit.paths import joined, name_of
 from ..kit.tree import Tree
 from ..kit.variable_names import matters
 from .interpreter import LIBRARY
-from .layout import Layout
+from .layout import EnvironmentLayout
 
 # Packages that editable installations of setuptools bring by a finder: the module is read, and never run.
 #
@@ -138,7 +138,7 @@ class SearchPath(NamedTuple):
     """Environment variables that such lines set, and modules for customization."""
 
 
-def search_path(tree: Tree, layout: Layout) -> SearchPath:
+def search_path(tree: Tree, layout: EnvironmentLayout) -> SearchPath:
     """The folders that the environment's interpreter would search, without its standard library."""
     code: list[tuple[str, str]] = []
     by_variable = _distinct(tree, _python_path(tree))
@@ -172,7 +172,7 @@ def _python_path(tree: Tree) -> Iterator[tuple[str, str]]:
         yield from ((joined(tree.cwd, part), "PYTHONPATH") for part in value.split(":"))
 
 
-def _sites(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
+def _sites(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:
     if layout.virtual:
         yield from ((folder, "") for folder in _site_folders(tree, layout, layout.prefix))
     if layout.minor and (layout.system_packages or not layout.virtual):
@@ -181,7 +181,7 @@ def _sites(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
             yield from ((folder, "") for folder in _site_folders(tree, layout, layout.base))
 
 
-def _site_folders(tree: Tree, layout: Layout, prefix: str) -> Iterator[str]:
+def _site_folders(tree: Tree, layout: EnvironmentLayout, prefix: str) -> Iterator[str]:
     """``site-packages``, and the folders that Debian uses instead."""
     minor = layout.minor
     other = "python" if layout.implementation == "pypy" else "pypy"

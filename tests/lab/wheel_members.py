@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from envcheck.errors import UsageError
-from envcheck.refresh.index import File, RemoteWheel
+from envcheck.refresh.index import IndexFile, RemoteWheel
 
 PLATFORMS = (
     "manylinux_2_28_x86_64",
@@ -47,7 +47,7 @@ def fetch(requirement: str, python: str, member: str, folder: Path) -> Path:
 
 
 def _from_index(address: str, member: str) -> tuple[str, bytes] | None:
-    wheel = RemoteWheel(File(address.rpartition("/")[2], address), requests.Session())
+    wheel = RemoteWheel(IndexFile(address.rpartition("/")[2], address), requests.Session())
     names: list[str] = []
 
     def wanted(name: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from envcheck.compat.load import read_folder
-from envcheck.refresh.index import Index
+from envcheck.refresh.index import PackageIndex
 from envcheck.refresh.run import refresh
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
@@ -26,7 +26,7 @@ def add(served: Served, version: str, *requires: str, tags: tuple[str, ...] = (f
 def rows(served: Served, folder: Path) -> list[tuple[Any, ...]]:
     if not (folder / "generated").exists():
         write_projects(folder, {"name": "demo"}, {"name": "torch"})
-    with serve(served), closing(Index(served.address)) as index:
+    with serve(served), closing(PackageIndex(served.address)) as index:
         refresh(index, str(folder), ["demo"])
         assert not refresh(index, str(folder), ["demo"]).changes
     found = read_folder(folder).requirements

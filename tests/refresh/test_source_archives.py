@@ -14,7 +14,7 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.refresh import metadata as metadata_module
-from envcheck.refresh.index import Index
+from envcheck.refresh.index import PackageIndex
 from envcheck.refresh.metadata import read_archive
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
@@ -41,7 +41,7 @@ def put(served: Served, name: str, content: bytes) -> None:
 
 
 def required(served: Served) -> list[str]:
-    with serve(served), closing(Index(served.address)) as index:
+    with serve(served), closing(PackageIndex(served.address)) as index:
         return [str(one) for one in read_archive(index.files("demo")[0], index.session).requirements]
 
 

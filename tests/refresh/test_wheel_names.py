@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.refresh.index import File
+from envcheck.refresh.index import IndexFile
 from envcheck.refresh.wheel_files import newest_wheel, pythons_of, releases
 
 
-def files(*names: str) -> list[File]:
-    return [File(name, f"https://index.example/{name}") for name in names]
+def files(*names: str) -> list[IndexFile]:
+    return [IndexFile(name, f"https://index.example/{name}") for name in names]
 
 
 def test_only_final_releases_with_wheels_that_stand() -> None:
@@ -19,7 +19,7 @@ def test_only_final_releases_with_wheels_that_stand() -> None:
         ),
         *files("vllm-0.6.1+cu118-cp38-abi3-manylinux1_x86_64.whl", "other-1.0-py3-none-any.whl", "nonsense.whl"),
         *files("vllm-0.10.2-cp38-abi3-manylinux1_x86_64.whl", "vllm-0.4.0.post1-cp311-cp311-manylinux1_x86_64.whl"),
-        File("vllm-0.2.1-cp311-cp311-manylinux1_x86_64.whl", "https://index.example/", yanked=True),
+        IndexFile("vllm-0.2.1-cp311-cp311-manylinux1_x86_64.whl", "https://index.example/", yanked=True),
     ]
     assert [str(release.version) for release in releases(listed, "vLLM")] == ["0.2.0", "0.4.0.post1", "0.10.2"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from envcheck.checks import Status, Verdict
 from envcheck.fleet.collective.search import SLOWER, Link, Search, Suspect
-from envcheck.fleet.collective.together import SIZE, Member
+from envcheck.fleet.collective.together import SIZE, MeasuringNode
 from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
-from envcheck.fleet.record import Circumstances, Overall, Part, counted
+from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
 from envcheck.report.saved.descriptions import described
@@ -20,7 +20,7 @@ SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
 
 
-class MeasuredNode(Part, frozen=True, kw_only=True):
+class MeasuredNode(FleetPart, frozen=True, kw_only=True):
     """A node, and whether it could be measured."""
 
     name: str
@@ -37,7 +37,7 @@ class MeasuredNode(Part, frozen=True, kw_only=True):
     """Why it was not measured, or no longer; empty where it was."""
 
 
-class MeasuredGroup(Part, frozen=True, kw_only=True):
+class MeasuredGroup(FleetPart, frozen=True, kw_only=True):
     """An all-reduce over a group of nodes."""
 
     nodes: tuple[str, ...]
@@ -48,7 +48,7 @@ class MeasuredGroup(Part, frozen=True, kw_only=True):
     """Why it failed."""
 
 
-class SlowNode(Part, frozen=True, kw_only=True):
+class SlowNode(FleetPart, frozen=True, kw_only=True):
     """A node that is slower than others, or fails, together with a healthy one."""
 
     status: Status
@@ -65,7 +65,7 @@ class SlowNode(Part, frozen=True, kw_only=True):
     """Why it failed."""
 
 
-class SlowLink(Part, frozen=True, kw_only=True):
+class SlowLink(FleetPart, frozen=True, kw_only=True):
     """Two nodes that are slow, or fail, together, while each is faster with a third."""
 
     status: Status
@@ -114,7 +114,11 @@ _FAILS = 0.15
 
 
 def judged(
-    search: Search, members: Mapping[str, Member], problems: Mapping[str, str], how: Circumstances, unfinished: str
+    search: Search,
+    members: Mapping[str, MeasuringNode],
+    problems: Mapping[str, str],
+    how: Circumstances,
+    unfinished: str,
 ) -> FleetBench:
     """The report: of the nodes that took part (``members``), and of those that did not, or failed (``problems``)."""
     slow = tuple(sorted(map(_slow_node, search.suspects), key=lambda each: (each.bandwidth or 0.0, each.node)))
@@ -143,7 +147,7 @@ def judged(
     )
 
 
-def _node(name: str, member: Member | None, problem: str) -> MeasuredNode:
+def _node(name: str, member: MeasuringNode | None, problem: str) -> MeasuredNode:
     if member is None:
         return MeasuredNode(name=name, problem=problem)
     return MeasuredNode(

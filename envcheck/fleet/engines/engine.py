@@ -17,7 +17,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.protocol import Crew, Processes
-from envcheck.fleet.examine import Answer
+from envcheck.fleet.examine import NodeAnswer
 
 COLLECTOR = ("python3", "-I", "-")
 """-I: the folder where a node starts it may hold modules of others."""
@@ -28,21 +28,21 @@ NODE = ("envcheck", "bench", "--fleet-node")
 class Coming(msgspec.Struct, frozen=True):
     """Answers as they come, and who was asked."""
 
-    answers: Iterator[Answer]
-    asked: Sequence[Answer] = ()
+    answers: Iterator[NodeAnswer]
+    asked: Sequence[NodeAnswer] = ()
     """What stands for each answer that an interrupt cuts off; empty where nobody knows who will answer."""
 
-    def __iter__(self) -> Iterator[Answer]:
+    def __iter__(self) -> Iterator[NodeAnswer]:
         """The answers."""
         return self.answers
 
 
-def coming(answers: Iterator[Answer], nodes: Iterable[str]) -> Coming:
+def coming(answers: Iterator[NodeAnswer], nodes: Iterable[str]) -> Coming:
     """The ``answers`` of ``nodes``."""
-    return Coming(answers, [Answer(node, problem="interrupted before it answered") for node in nodes])
+    return Coming(answers, [NodeAnswer(node, problem="interrupted before it answered") for node in nodes])
 
 
-class Ask(msgspec.Struct, frozen=True):
+class NodeProgram(msgspec.Struct, frozen=True):
     """A command, and what it reads."""
 
     argv: tuple[str, ...]
@@ -54,18 +54,18 @@ class Ask(msgspec.Struct, frozen=True):
         return shlex.join(self.argv)
 
 
-def asked(command: str | None) -> Ask:
+def asked(command: str | None) -> NodeProgram:
     """The collector; with ``command``, that, which has to print a report as JSON."""
     if command is None:
         from envcheck.collect.script import collector
 
-        return Ask(COLLECTOR, collector().encode())
-    return Ask(_split(command, "envcheck check --json"))
+        return NodeProgram(COLLECTOR, collector().encode())
+    return NodeProgram(_split(command, "envcheck check --json"))
 
 
-def node_program(command: str | None) -> Ask:
+def node_program(command: str | None) -> NodeProgram:
     """What a node of ``bench --fleet`` runs; it takes orders on stdin."""
-    return Ask(NODE if command is None else _split(command, shlex.join(NODE)))
+    return NodeProgram(NODE if command is None else _split(command, shlex.join(NODE)))
 
 
 def _split(command: str, example: str) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Coming]:
     raise UsageError("name where the reports come from, such as --reports FOLDER; see envcheck fleet --help")
 
 
-class Started(msgspec.Struct, frozen=True):
+class StartedCrew(msgspec.Struct, frozen=True):
     """A running crew."""
 
     engine: str
@@ -123,7 +123,7 @@ class Started(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> Iterator[Started]:
+def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> Iterator[StartedCrew]:
     """Start the program of each node, within ``start`` seconds, for ``timeout``; raise UsageError where that fails.
 
     At the end of the block none is left. ``hosts`` is the text of the file that ``--hosts`` names.
@@ -134,20 +134,20 @@ def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> 
 
         commands = ssh.commands(hosts, ask, timeout=start)
         with Processes(commands) as processes:
-            yield Started("hosts", processes, [command.node for command in commands], {})
+            yield StartedCrew("hosts", processes, [command.node for command in commands], {})
     elif options.slurm is not None:
         from envcheck.fleet.engines import slurm
 
         made = slurm.launches(options.slurm, ask, start=start, timeout=timeout)
         try:
             with Processes(made.commands) as processes:
-                yield Started("slurm", processes, [command.node for command in made.commands], made.down)
+                yield StartedCrew("slurm", processes, [command.node for command in made.commands], made.down)
         finally:
             slurm.cancel(made.job)
     elif options.ray:
         from envcheck.fleet.engines.ray import Actors
 
         with Actors(options.ray, ask, start) as actors:
-            yield Started("ray", actors, list(actors.nodes), actors.down)
+            yield StartedCrew("ray", actors, list(actors.nodes), actors.down)
     else:
         raise UsageError("--fleet needs what starts the nodes: --hosts FILE, --slurm or --ray ADDRESS")

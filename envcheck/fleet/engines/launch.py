@@ -21,7 +21,7 @@ import msgspec
 
 from envcheck.collect.deaths import describe
 from envcheck.errors import UsageError
-from envcheck.fleet.examine import Answer
+from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
@@ -44,7 +44,7 @@ LINGER = 1.0
 as ssh's ProxyCommand does under nohup."""
 
 
-class Command(msgspec.Struct, frozen=True):
+class NodeCommand(msgspec.Struct, frozen=True):
     """What asks one node."""
 
     node: str
@@ -69,7 +69,7 @@ def output_of(
 ) -> bytes:
     """What a program that lists or starts nodes prints; raise UsageError, about ``option``, where it fails."""
     try:
-        process = Command("", tuple(argv)).start()
+        process = NodeCommand("", tuple(argv)).start()
     except OSError as error:
         raise UsageError(f"{option}: {argv[0]} cannot be started: {error.strerror or error}") from None
     try:
@@ -86,16 +86,16 @@ def output_of(
     return said.out
 
 
-def run_all(commands: Sequence[Command], *, jobs: int, timeout: float) -> Iterator[Answer]:
+def run_all(commands: Sequence[NodeCommand], *, jobs: int, timeout: float) -> Iterator[NodeAnswer]:
     """An answer for each command, in the order in which they end; at most ``jobs`` run at a time.
 
     After ``timeout`` seconds, what still runs is ended, and what did not start is not started.
     """
     deadline = time.monotonic() + timeout
-    waiting: queue.SimpleQueue[Command] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[NodeCommand] = queue.SimpleQueue()
     for command in commands:
         waiting.put(command)
-    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[NodeAnswer] = queue.SimpleQueue()
     stop = threading.Event()
 
     def work() -> None:
@@ -118,13 +118,15 @@ def run_all(commands: Sequence[Command], *, jobs: int, timeout: float) -> Iterat
             worker.join(timeout=2.0)
 
 
-def _asked(command: Command, deadline: float, timeout: float, stop: threading.Event) -> Answer:
+def _asked(command: NodeCommand, deadline: float, timeout: float, stop: threading.Event) -> NodeAnswer:
     if stop.is_set() or time.monotonic() >= deadline:
-        return Answer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
+        return NodeAnswer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
     try:
         process = command.start()
     except OSError as error:
-        return Answer(command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}"))
+        return NodeAnswer(
+            command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}")
+        )
     try:
         said = _Said(process, command.stdin)
         why = said.listen(deadline, stop)
@@ -133,18 +135,18 @@ def _asked(command: Command, deadline: float, timeout: float, stop: threading.Ev
         end_process(process)
     if why == "late":
         if not said.is_whole:
-            return Answer(command.node, problem=no_answer(timeout, said.err))
+            return NodeAnswer(command.node, problem=no_answer(timeout, said.err))
     elif why:
-        return Answer(command.node, problem=why)
+        return NodeAnswer(command.node, problem=why)
     return read_answer(command.node, said.out, said.err, status)
 
 
-def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer:
+def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> NodeAnswer:
     """The report in ``out``, among words of a login shell or, in a pod's log, of stderr; else why there is none."""
     found = _OWN.search(out) or _OBJECT.search(out)
     if found is not None:
-        return Answer(node, content=out[found.start() : out.rfind(b"}") + 1] or out[found.start() :])
-    return Answer(node, problem=last_words(err, status, "it printed no report"))
+        return NodeAnswer(node, content=out[found.start() : out.rfind(b"}") + 1] or out[found.start() :])
+    return NodeAnswer(node, problem=last_words(err, status, "it printed no report"))
 
 
 def no_answer(seconds: float, err: bytes) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.engine import Coming
-from envcheck.fleet.examine import Answer
+from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
@@ -38,8 +38,8 @@ def answers(wanted: str) -> Coming:
     if wanted == "-":
         return Coming(_on_stdin(cast("BufferedReader", sys.stdin.buffer)))
     paths = files(wanted)
-    unread = [Answer(node="", path=path, problem="interrupted before it was read") for path in paths]
-    return Coming((Answer(node="", path=path) for path in paths), unread)
+    unread = [NodeAnswer(node="", path=path, problem="interrupted before it was read") for path in paths]
+    return Coming((NodeAnswer(node="", path=path) for path in paths), unread)
 
 
 def files(wanted: str) -> list[str]:
@@ -60,16 +60,16 @@ def files(wanted: str) -> list[str]:
     return sorted(found)
 
 
-def _on_stdin(stream: BufferedReader) -> Iterator[Answer]:
+def _on_stdin(stream: BufferedReader) -> Iterator[NodeAnswer]:
     """JSON objects, one after the other with only white space between them; on a line each or over many."""
     for number, content in enumerate(_objects(stream), 1):
         if number > MOST:
             raise UsageError(f"--reports -: more than {MOST:,} reports on stdin")
         name = f"report {number} on stdin"
         if isinstance(content, str):
-            yield Answer(node=name, problem=content)
+            yield NodeAnswer(node=name, problem=content)
         else:
-            yield Answer(node="", path=name, content=content)
+            yield NodeAnswer(node="", path=name, content=content)
 
 
 def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
