@@ -11,7 +11,7 @@ import posixpath
 import re
 import stat
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.library_names import LibraryName, family_of
 from ..kit.tree import Tree, refused
@@ -19,6 +19,9 @@ from ..loader.cache import library_path
 from ..owners.claims import Claim
 from ..owners.conda import owners as owners_by_conda
 from ..owners.wheels import recorded_by
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 LIMIT = 5000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..elf.info import ElfInfo, elf_info
 from ..gpu_code.targets import gpu_targets
@@ -17,6 +17,9 @@ from ..owners.claims import Claim, ToolkitOwner, decide, declared, toolkit
 from ..owners.system_packages import dpkg_owners, rpm_owners
 from .answer import ASKS_BESIDE, LibraryVersion, answer, can_answer
 from .copies import Copies, Copy, add_environment, cached, places
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 
 def add_owners(tree: Tree, copies: Copies) -> None:

@@ -12,11 +12,14 @@ import re
 import uuid
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..kit.bus_id import canonical_bus_id
 from ..kit.harmless import find_no_library
 from . import mapped
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # The few calls of the CUDA driver API that need no context, through whatever interface works with this libcuda.
 #

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..kit.bus_id import canonical_bus_id
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Call: TypeAlias = "tuple[Any, ...]"
 """Name of a function of the binding and its arguments after the handle; a text among them names a constant."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .nvml_calls import (
     UNSIGNED_LONG_LONG,
@@ -23,6 +23,9 @@ from .nvml_calls import (
     scaled,
     text,
 )
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # The table of simple readings: the field of a GPU, the NVML call, and the conversion.
 #

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from .nvml_calls import (
     INVALID_ARGUMENT,
@@ -20,6 +20,9 @@ from .nvml_calls import (
     text,
 )
 from .nvml_fields import place
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 
 class FabricInfo(ctypes.Structure):

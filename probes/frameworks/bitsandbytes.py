@@ -10,12 +10,15 @@ takes the nearest. ``__init__.py`` assigns ``__version__``.
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..installations.package import Installation, add_declared, add_stated_version, locate, problems
 from ..installations.parts import add_torch_extension
 from ..installations.torch_files import torch_of
 from ..python.site import Site
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 IMPORTS = ("bitsandbytes",)
 DISTRIBUTIONS = ("bitsandbytes",)

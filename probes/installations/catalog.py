@@ -16,10 +16,13 @@ import os
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.tasks import run_tasks
 from ..python.site import Site
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Record: TypeAlias = "dict[str, Any]"
 Reader: TypeAlias = "Callable[[Site, tuple[str, ...]], list[Record]]"

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, List, TypeAlias
+from typing import TYPE_CHECKING, Any, List
 
 from ..kit.paths import printable
 from ..kit.tree import Tree
@@ -19,6 +19,9 @@ from ..python.site import Site
 from .catalog import DETAILED, frameworks_and
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing, unrecorded
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Record: TypeAlias = "dict[str, Any]"
 Libraries: TypeAlias = "tuple[list[Record], bool]"

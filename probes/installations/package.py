@@ -12,13 +12,16 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.paths import name_of, printable
 from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
 from ..python.distributions import CondaPackage, conda_build, lost_checkout
 from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 TEXT_LIMIT = 1 << 16
 FILES = 200

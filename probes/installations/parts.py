@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..elf.library import constants
 from ..gpu_code.targets import gpu_targets
@@ -17,6 +17,8 @@ from ..python.site import Gathered, Site
 from .torch_files import torch_of
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from ..loader.process import LoaderProcess
     from .package import Installation
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..elf.info import ENDS_THE_PROCESS
 from ..kit.library_names import FAMILIES, FILES
@@ -14,6 +14,8 @@ from ..kit.paths import printable
 from .symbols import is_bound, lacking
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from ..python.site import Site
     from .process import LoadedImage, LoaderProcess, LoadRequest
     from .script import Event

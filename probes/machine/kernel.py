@@ -11,11 +11,14 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..kit.out import clean
 from ..kit.record import Found
 from ..kit.tree import Tree
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 MAX_MESSAGES = 200
 """Most messages; the last ones are kept, identical ones once."""

@@ -14,7 +14,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..elf.info import elf_info
 from ..elf.library import ElfError, open_elf
@@ -24,6 +24,9 @@ from ..kit.tree import Tree, refused
 from ..python.distributions import python_asked
 from .requirements import extra_of, relevant_lines, requirement_name
 from .wheels import Modules, Recorded, decisive, recorded_by
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Fields: TypeAlias = "dict[str, Any]"
 

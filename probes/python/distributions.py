@@ -7,10 +7,13 @@ import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.paths import printable, without_suffix
 from ..kit.tree import CIRCLE, REFUSED, Tree, refused
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
 # PyPA; egg-info, setuptools). A damaged one costs only itself, and is reported. One without metadata is none, as for
