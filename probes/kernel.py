@@ -78,7 +78,12 @@ def collect(tree: Tree, out: Out) -> None:
     ) or {"source": "procfs"}
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
     section.update(_device_nodes(tree))
-    out.fact({"kernel": section, **_release(section["nvidia"])})
+    module = section["nvidia"]
+    version_source = module.get("read", {}).get("version", module.get("source"))
+    # The driver's release by the module that runs: there too where no NVML can be asked.
+    running = version_source == f"file {_VERSION}" and "version" in module
+    driver = {"driver": {"source": version_source, "release": module["version"]}} if running else {}
+    out.fact({"kernel": section, **driver})
     # The log may be long: what was found before is sent first.
     out.fact({"kernel": {"source": section["source"], "log": kernel_log(tree)}})
     tree.report_unreadable(out)
@@ -112,25 +117,17 @@ def _nvidia_loaded(tree: Tree, modules: frozenset[str] | None) -> Found | None:
     return found
 
 
-def _release(module: dict[str, Any]) -> dict[str, Any]:
-    """The driver's release by the module that runs: there too where no NVML can be asked."""
-    place = module.get("read", {}).get("version", module.get("source"))
-    if place != f"file {_VERSION}" or "version" not in module:
-        return {}
-    return {"driver": {"source": place, "release": module["version"]}}
-
-
 def _running_version(tree: Tree) -> dict[str, Found]:
     """Version and flavour of the module that is loaded, by its own words."""
     fields: dict[str, Found] = {}
-    said = (tree.read_text(_VERSION, 4096) or "").partition("\n")[0]
-    match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", said)
+    line = (tree.read_text(_VERSION, 4096) or "").partition("\n")[0]
+    match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", line)
     if match:
-        flavour = "open" if "Open Kernel Module" in said else "proprietary"
+        flavour = "open" if "Open Kernel Module" in line else "proprietary"
         fields = {"version": Found(match.group(1), f"file {_VERSION}"), "flavour": Found(flavour, f"file {_VERSION}")}
-    told = tree.read_line("/sys/module/nvidia/version")
-    if "version" not in fields and told:
-        fields["version"] = Found(told, "file /sys/module/nvidia/version")
+    version = tree.read_line("/sys/module/nvidia/version")
+    if "version" not in fields and version:
+        fields["version"] = Found(version, "file /sys/module/nvidia/version")
     taint = tree.read_line("/sys/module/nvidia/taint")
     if "flavour" not in fields and taint:
         fields["flavour"] = Found("proprietary" if "P" in taint else "open", "file /sys/module/nvidia/taint")

@@ -72,14 +72,15 @@ def collect(tree: Tree, out: Out) -> None:
     # A virtual function on its host is a share of a GPU, meant for a guest.
     gpus = [_gpu(tree, name) for name in displays if not tree.lexists(f"{_DEVICES}/{name}/physfn")]
     seen = {gpu["pci_bus_id"] for gpu in gpus}
-    told = [name for name in tree.list_names(_DRIVER) or () if _ADDRESS.fullmatch(name) and name not in seen]
-    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(tree, name)) for name in told]
+    by_driver = [name for name in tree.list_names(_DRIVER) or () if _ADDRESS.fullmatch(name) and name not in seen]
+    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(tree, name)) for name in by_driver]
     if names is not None or gpus:
         read = None not in vendors.values() and all(kind is not None for _, kind in ours)
         elsewhere = wsl_mark(tree) or tegra_mark(tree) or is_gvisor(tree)
         complete = names is not None and read and not elsewhere
         out.fact({"gpus": {"items": gpus, "complete": complete}})
-    switches = [name for name, kind in ours if _is_switch(tree, name, kind)]
+    bridges = (name for name, kind in ours if kind is not None and kind >> 8 == _BRIDGE_CLASS)
+    switches = [name for name in bridges if (tree.read_int(f"{_DEVICES}/{name}/device") or 0) >= _FIRST_NVSWITCH]
     fabric = record(
         nvswitches=Found(len(switches), "sysfs") if names is not None else None,
         manager_running=Found(_manager_running(tree), "procfs") if gpus or switches else None,
@@ -89,11 +90,6 @@ def collect(tree: Tree, out: Out) -> None:
     tree.report_unreadable(out)
     if not ours and not gpus:
         out.absent("no NVIDIA device on the PCI bus")
-
-
-def _is_switch(tree: Tree, name: str, kind: int | None) -> bool:
-    device = tree.read_int(f"{_DEVICES}/{name}/device") or 0
-    return kind is not None and kind >> 8 == _BRIDGE_CLASS and device >= _FIRST_NVSWITCH
 
 
 def _gpu(tree: Tree, name: str) -> dict[str, Any]:
@@ -152,8 +148,8 @@ def _ids(tree: Tree, place: str, vendor: str, device: str) -> Found | None:
 def _by_driver(tree: Tree, name: str) -> dict[str, Found]:
     """What the kernel driver says of the GPU; it writes ``?`` and ``N/A`` for what it does not know yet."""
     text = tree.read_text(f"{_DRIVER}/{name}/information", 4096) or ""
-    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
-    known = {key: value for key, value in told.items() if value and "?" not in value and value != "N/A"}
+    stated = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+    known = {key: value for key, value in stated.items() if value and "?" not in value and value != "N/A"}
     fields: dict[str, Any] = {
         "name": known.get("Model"),
         "uuid": known.get("GPU UUID"),

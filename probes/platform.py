@@ -111,20 +111,20 @@ def _distribution(tree: Tree) -> dict[str, Found]:
 def _machine(tree: Tree) -> Found | None:
     if tree.at_real_root and hasattr(os, "uname"):
         return Found(os.uname().machine, "uname")
-    told = tree.read_line("/proc/sys/kernel/arch")
-    if told:
-        return Found(told, "file /proc/sys/kernel/arch")
+    machine = tree.read_line("/proc/sys/kernel/arch")
+    if machine:
+        return Found(machine, "file /proc/sys/kernel/arch")
     return next((Found(name, f"file {path}") for path, name in _LOADERS if tree.resolve(path)), None)
 
 
 def _libc(tree: Tree) -> Found | None:
     if tree.at_real_root:
         try:
-            told = os.confstr("CS_GNU_LIBC_VERSION")
+            libc = os.confstr("CS_GNU_LIBC_VERSION")
         except (ValueError, OSError, AttributeError):
-            told = None
-        if told:
-            return Found(told, "confstr")
+            libc = None
+        if libc:
+            return Found(libc, "confstr")
     for pattern in ("/lib/*-linux-gnu*/libc.so.6", "/lib64/libc.so.6", "/usr/lib64/libc.so.6", "/usr/lib/libc.so.6"):
         for path in tree.expand(pattern):
             data = tree.read_bytes(path, _LIBC_LIMIT) or b""
@@ -160,8 +160,8 @@ def _windows_build(tree: Tree) -> Found | None:
     ask = getattr(sys, "getwindowsversion", None)
     if ask is None or not tree.at_real_root:
         return None
-    told = ask()
-    return Found(f"{told.major}.{told.minor}.{told.build}", "process")
+    release = ask()
+    return Found(f"{release.major}.{release.minor}.{release.build}", "process")
 
 
 def _host(tree: Tree) -> Found | None:

@@ -100,13 +100,13 @@ def _is_conda(tree: Tree, folder: str) -> bool:
 def _toolkit(
     tree: Tree, folder: str, aliases: list[str], *, on_path: bool | None, cuda_home: bool | None
 ) -> dict[str, Any]:
-    told = version(tree, folder)
+    stated = version(tree, folder)
     compiler = f"{folder}/bin/nvcc"
     here = f"file {clean(folder)}"
     origin = "wheel" if {"site-packages", "dist-packages"} & set(folder.split("/")) else "system"
     return record(
         path=Found(clean(folder), here),
-        version=Found(told.value, clean(told.source)) if told else None,
+        version=Found(stated.value, clean(stated.source)) if stated else None,
         nvcc=Found(clean(compiler), here) if tree.is_file(compiler) else None,
         on_path=Found(on_path, "variables"),
         cuda_home=Found(cuda_home, "variables"),

@@ -102,11 +102,11 @@ class _Work:
             if number >= len(self._tasks):
                 return
             task = self._tasks[number]
-            said = self._compared(task, buffer)
+            difference = self._compared(task, buffer)
             with self._lock:
                 self.files += 1
-                if said:
-                    self.differing.append((task, said))
+                if difference:
+                    self.differing.append((task, difference))
 
     def _compared(self, task: _Task, buffer: memoryview) -> Fields | None:
         """How the file differs; None where it does not, or cannot be read."""

@@ -87,7 +87,14 @@ class _Comparison:
 
     def result(self) -> FleetComparison:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, Tables(folder) as tables:
-            self._fill(tables)
+            tables.fill("held", self._held())
+            tables.fill("figure", self._figures())
+            if self._earlier is not None:
+                tables.fill("held_before", self._held_before(self._earlier))
+                tables.fill("figure_before", self._figures_before(self._earlier))
+            named = ((number, self._facts[digest]) for digest, number in self._digests.items())
+            rows = ((number, clean(what), clean(value)) for number, facts in named for what, value in facts.items())
+            tables.fill("fact", rows)
             tables.compare()
             differences = tuple(self._differences(tables))
             splits = tuple(self._splits(tables))
@@ -109,14 +116,6 @@ class _Comparison:
             nodes=tuple(self._records(differences, slow, group_of)),
             facts={digest.hex(): self._facts[digest] for digest in self._digests if digest in self._facts},
         )
-
-    def _fill(self, tables: Tables) -> None:
-        tables.fill("held", self._held())
-        tables.fill("figure", self._figures())
-        if self._earlier is not None:
-            tables.fill("held_before", self._held_before(self._earlier))
-            tables.fill("figure_before", self._figures_before(self._earlier))
-        tables.fill("fact", self._fact_rows())
 
     def _held(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
         bases = [self._kinds.basis(node) for node in self._nodes]
@@ -155,11 +154,6 @@ class _Comparison:
         now = {node.node: number for number, node in enumerate(self._nodes) if not node.problem}
         return ((now[node.name], node) for node in earlier.nodes if node.name in now and not node.problem)
 
-    def _fact_rows(self) -> Iterator[tuple[int, str, str]]:
-        for digest, number in self._digests.items():
-            for what, value in self._facts[digest].items():
-                yield number, clean(what), clean(value)
-
     def _differences(self, tables: Tables) -> Iterator[Difference]:
         for basis, aspect, what, value, common, share, known, nodes, subjects in tables.departures():
             pairs = zip(nodes, subjects, strict=True)
@@ -197,11 +191,11 @@ class _Comparison:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
         for quantity, place, count in tables.histogram(BINS):
             bins[quantity][place] = count
-        told = {row[0]: row[1:] for row in tables.spread()}
+        by_quantity = {row[0]: row[1:] for row in tables.spread()}
         spreads, found = [], {}
         for measured, number in self._quantities.items():
             # A quantity of the earlier report alone has no figure.
-            count, median, mad, low, high = told.get(number, (0, 0.0, 0.0, 0.0, 0.0))
+            count, median, mad, low, high = by_quantity.get(number, (0, 0.0, 0.0, 0.0, 0.0))
             found[number] = limits(measured.unit, count, median, mad)
             spreads.append(
                 Spread(
@@ -380,7 +374,7 @@ def _headline(compared: FleetComparison, counts: Counter[str], nodes: int) -> st
     """What stands out, worst first."""
     different = {place.node for difference in compared.differences for place in difference.places}
     slow = {(figure.node, figure.subject) for figure in compared.slow}
-    told = [
+    parts = [
         counted(counts["fail"], "node fails", "nodes fail"),
         counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
         counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
@@ -389,4 +383,4 @@ def _headline(compared: FleetComparison, counts: Counter[str], nodes: int) -> st
         counted(counts["warn"], "node warns", "nodes warn"),
         counted(len(compared.splits), "fact without a majority", "facts without a majority"),
     ]
-    return ", ".join(filter(None, told)) or (f"{nodes:,} nodes agree, and all pass" if nodes else "no node")
+    return ", ".join(filter(None, parts)) or (f"{nodes:,} nodes agree, and all pass" if nodes else "no node")

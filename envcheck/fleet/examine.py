@@ -201,10 +201,10 @@ def _node(answer: NodeAnswer, judge: Judge, known: set[bytes], facts: Facts) -> 
 
 
 def _compared(report: Report, answer: NodeAnswer, known: set[bytes], facts: Facts) -> Examined:
-    held = []
+    compared = []
     for each in aspects(report):
         digest = each.digest()
-        held.append((each.aspect, each.subject, digest, each.complete))
+        compared.append((each.aspect, each.subject, digest, each.complete))
         if digest not in known:
             known.add(digest)
             facts[digest] = each.facts
@@ -222,7 +222,7 @@ def _compared(report: Report, answer: NodeAnswer, known: set[bytes], facts: Fact
         primary=report.primary,
         models=models(report),
         gpus=tuple(GpuFacts(name, gpu.name, gpu.uuid, gpu.serial) for name, gpu in gpus_of(report)),
-        aspects=tuple(held),
+        aspects=tuple(compared),
         figures=tuple(figures(report)),
         findings=_findings(report),
     )

@@ -73,8 +73,8 @@ class AspectFacts(msgspec.Struct, frozen=True):
 
     def digest(self) -> bytes:
         """Equal for equal facts."""
-        told = msgspec.json.encode((self.aspect, self.complete, sorted(self.facts.items())))
-        return hashlib.blake2b(told, digest_size=16).digest()
+        encoded = msgspec.json.encode((self.aspect, self.complete, sorted(self.facts.items())))
+        return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
 def gpu_name(gpu: Gpu, place: int) -> str:
@@ -104,15 +104,15 @@ def aspects(report: Report) -> Iterator[AspectFacts]:
     if snapshot is None:
         return
     rename = _Names(report)
-    for held in _told(report, snapshot):
-        facts = held.facts
+    for aspect in _told(report, snapshot):
+        facts = aspect.facts
         if len(facts) > _MOST:
             facts = dict(list(facts.items())[:_MOST])
         if rename.concerns(facts):
             # A host may be called as a package; of names of facts, only paths name hosts.
             facts = {rename.neutral(what, hosts="/" in what): rename.neutral(value) for what, value in facts.items()}
-        if facts or held.complete:
-            yield held if facts is held.facts else msgspec.structs.replace(held, facts=facts)
+        if facts or aspect.complete:
+            yield aspect if facts is aspect.facts else msgspec.structs.replace(aspect, facts=facts)
 
 
 def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:

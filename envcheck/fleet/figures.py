@@ -68,8 +68,8 @@ def figures(report: Report) -> Iterator[NodeFigure]:
 
 
 def _figure(measured: Measurement, model: str, subject: str) -> NodeFigure:
-    told = (measured.name, measured.precision, measured.shape, measured.burst, measured.variant)
-    return NodeFigure(_quantity(model, measured.unit, *told), subject, measured.value or 0.0)
+    key = (measured.name, measured.precision, measured.shape, measured.burst, measured.variant)
+    return NodeFigure(_quantity(model, measured.unit, *key), subject, measured.value or 0.0)
 
 
 @lru_cache(maxsize=4096)

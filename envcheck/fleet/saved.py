@@ -87,15 +87,12 @@ def read(content: bytes) -> Fleet:
 def placed(fleet: Fleet, file: str) -> Fleet:
     """``fleet``, read from ``file``: the reports of its nodes may have moved together with it."""
     folder = Path(file).expanduser().parent
-    nodes = tuple(msgspec.structs.replace(node, path=_found(node.path, folder)) for node in fleet.nodes)
-    return msgspec.structs.replace(fleet, nodes=nodes)
-
-
-def _found(path: str, folder: Path) -> str:
-    """A path as it was given, from here; else from ``folder``."""
-    if not path or os.path.isabs(path) or os.path.exists(path):  # noqa: PTH110, PTH117  10,000 of them
-        return path
-    return str(folder / path)
+    nodes = []
+    for node in fleet.nodes:
+        # As it was given, from here; else from the folder of the file.
+        is_here = not node.path or os.path.isabs(node.path) or os.path.exists(node.path)  # noqa: PTH110, PTH117  10,000
+        nodes.append(node if is_here else msgspec.structs.replace(node, path=str(folder / node.path)))
+    return msgspec.structs.replace(fleet, nodes=tuple(nodes))
 
 
 def schema() -> dict[str, Any]:

@@ -228,7 +228,9 @@ class RemoteWheel:
         except requests.RequestException as error:
             raise UsageError(f"{self._file.name} cannot be read: {cause(error)}") from None
         except _BROKEN as error:
-            raise UsageError(f"{self._file.name} cannot be read by ranges: {_reason(error)}") from None
+            refuses = "range requests" in str(error)
+            why = "the server does not offer it" if refuses else type(error).__name__  # no address
+            raise UsageError(f"{self._file.name} cannot be read by ranges: {why}") from None
         if len(content) > most:
             raise UsageError(f"{self._file.name}: {found.filename} is longer than {most} bytes")
         return content
@@ -243,10 +245,3 @@ class RemoteWheel:
                 timeout=TIMEOUT,
             )
         return self._zip
-
-
-def _reason(error: Exception) -> str:
-    """The reason of an error, without addresses."""
-    if "range requests" in str(error):
-        return "the server does not offer it"
-    return type(error).__name__

@@ -57,7 +57,8 @@ class Metadata(NamedTuple):
 
 def read_metadata(wheel: WheelMembers) -> Metadata:
     """Read METADATA of a wheel. Raises UsageError when it cannot be read."""
-    return parse_metadata(wheel.read(_is_metadata, _MOST_BYTES) or b"")
+    content = wheel.read(lambda name: name.endswith(".dist-info/METADATA") and name.count("/") == 1, _MOST_BYTES)
+    return parse_metadata(content or b"")
 
 
 def parse_metadata(content: bytes) -> Metadata:
@@ -76,7 +77,10 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
     """
     named = of_name(metadata, distribution)
     pythons = _pythons_around_markers(named, metadata.requires_python)
-    found = {_common_specifier(named, machine, pythons) for machine in machines or _MACHINES}
+    found: set[str | None] = set()
+    for machine in machines or _MACHINES:
+        by_python = {_first_active(named, _environment(("linux", machine), python)) for python in pythons} - {None}
+        found.add(by_python.pop() if len(by_python) == 1 else None)
     return found.pop() if len(found) == 1 else None
 
 
@@ -94,10 +98,10 @@ def bounds_by_wheel(
     wheels: Sequence[tuple[tuple[int, int], Metadata]], distribution: str, platform: Platform
 ) -> list[tuple[str, str]]:
     """The same, where the wheels for several Pythons, ascending, say different things."""
-    said = [
+    bounds = [
         (python, _plain(of_name(metadata, distribution), _environment(platform, python))) for python, metadata in wheels
     ]
-    return _by_python(said)
+    return _by_python(bounds)
 
 
 def of_name(metadata: Metadata, distribution: str) -> list[Requirement]:
@@ -190,10 +194,6 @@ def _starts(bound: Bound) -> Iterator[Version]:
         yield from (Version(bound.numbers, post=post) for post in (bound.post, bound.post + 1))
 
 
-def _is_metadata(member: str) -> bool:
-    return member.endswith(".dist-info/METADATA") and member.count("/") == 1
-
-
 def _pythons_around_markers(named: Sequence[Requirement], requires_python: str) -> list[tuple[int, int]]:
     """Admitted Python versions on both sides of each one that a marker names; between them, markers do not change.
 
@@ -211,12 +211,6 @@ def _admits(requires_python: str, python: tuple[int, int]) -> bool:
     except InvalidSpecifier:
         return True
     return any(spec.contains(f"{python[0]}.{python[1]}.{patch}") for patch in (0, 99))
-
-
-def _common_specifier(named: Sequence[Requirement], machine: str, pythons: Sequence[tuple[int, int]]) -> str | None:
-    """The specifier on a machine, if all Python versions with one agree."""
-    found = {_first_active(named, _environment(("linux", machine), python)) for python in pythons} - {None}
-    return found.pop() if len(found) == 1 else None
 
 
 def _first_active(named: Sequence[Requirement], environment: dict[str, str]) -> str | None:

@@ -87,10 +87,10 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
     spoken_of = covered(row, rows, releases)
     if not spoken_of:
         return
-    told = {
+    elsewhere = {
         key for other in rows if other is not row and covered(other, rows, spoken_of) for key in other.get("needs", {})
     }
-    keys = [key for key in work.generated.needs if key in row.get("needs", {}) or key not in told]
+    keys = [key for key in work.generated.needs if key in row.get("needs", {}) or key not in elsewhere]
     machines = [str(machine) for machine in row.get("machine", ())]
     runs = _runs(spoken_of, releases, lambda release: {key: facts.of(release, key, machines) for key in keys})
     first, *further = runs
@@ -112,10 +112,10 @@ def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Fa
     machines = [str(machine) for machine in row.get("machine", ())]
     wanted = work.generated.needs
     for key in (key for key in row.get("needs", {}) if wanted.get(key, PYTHON) != PYTHON):
-        said = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
-        told = " or ".join(sorted(spec for spec in said if spec and not narrower(str(row["needs"][key]), spec)))
-        if told:
-            how = f"{key}: the row says {row['needs'][key]}, METADATA {told}; left alone: it cites other sources too"
+        specifiers = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
+        wider = " or ".join(sorted(spec for spec in specifiers if spec and not narrower(str(row["needs"][key]), spec)))
+        if wider:
+            how = f"{key}: the row says {row['needs'][key]}, METADATA {wider}; left alone: it cites other sources too"
             yield RowChange(f"{work.name} {row['versions']}", how, made=False)
 
 
@@ -149,7 +149,8 @@ def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iter
         if row["needs"]:
             own = [place for place, row in enumerate(work.document.rows(TABLE)) if row["name"] == work.name]
             work.document.insert(TABLE, own[-1] + 1, row)
-            yield RowChange(f"{work.name} {row['versions']}", f"new row: {_listed(row['needs'])}")
+            listed = ", ".join(f"{key} {spec}" for key, spec in itertools.islice(row["needs"].items(), 4))
+            yield RowChange(f"{work.name} {row['versions']}", f"new row: {listed}")
 
 
 def _new_row(
@@ -206,8 +207,3 @@ def _written(version: Version, numbers: int) -> str:
 
 def _present(needs: Mapping[str, str | None]) -> dict[str, str]:
     return {key: spec for key, spec in needs.items() if spec is not None}
-
-
-def _listed(needs: Mapping[str, str]) -> str:
-    pairs = itertools.islice(needs.items(), 4)
-    return ", ".join(f"{key} {spec}" for key, spec in pairs)

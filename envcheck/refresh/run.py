@@ -133,7 +133,10 @@ def _check(place: Path, changed: Collection[Document | Projects]) -> None:
 
 def folder_to_write(named: str | None) -> Path:
     """The folder whose rows are regenerated. Raises UsageError if none may be changed."""
-    place = Path(named) if named else _own()
+    try:
+        place = Path(named) if named else folder("matrix")
+    except FileNotFoundError as error:
+        raise UsageError(str(error)) from None
     if not place.is_dir():
         raise UsageError(f"--matrix {named}: there is no such folder")
     # Inside a Python package, or with files that only a wheel has.
@@ -146,10 +149,3 @@ def folder_to_write(named: str | None) -> Path:
         if not os.access(path, os.W_OK):
             raise UsageError(f"no permission to write {path}")
     return place
-
-
-def _own() -> Path:
-    try:
-        return folder("matrix")
-    except FileNotFoundError as error:
-        raise UsageError(str(error)) from None

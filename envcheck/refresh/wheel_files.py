@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from packaging.tags import Tag
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -89,7 +88,8 @@ def releases(files: Iterable[IndexFile], project: str, *, withdrawn: bool = Fals
         except (InvalidWheelFilename, InvalidVersion):
             continue
         if name == canonicalize_name(project) and not version.is_prerelease and not version.local:
-            pythons = {python for tag in tags if (python := _python(tag))}
+            matches = (_INTERPRETER.fullmatch(tag.interpreter) for tag in tags)
+            pythons = {(int(match[1]), int(match[2])) for match in matches if match and match[2]}
             later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
             platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
             found[version].append(WheelFile(file, build, frozenset(pythons), later, frozenset(platforms)))
@@ -145,11 +145,6 @@ def oldest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -
         key=lambda wheel: ([-number for number in min(wheel.pythons, default=(0, 0))], wheel.build, wheel.file.name),
         default=None,
     )
-
-
-def _python(tag: Tag) -> tuple[int, int] | None:
-    match = _INTERPRETER.fullmatch(tag.interpreter)
-    return (int(match[1]), int(match[2])) if match and match[2] else None
 
 
 def _platform(text: str) -> Platform | None:

@@ -194,9 +194,9 @@ def _nvjitlink(library: _Library) -> LibraryVersion:
     """The version of nvJitLink. Before 12.3 it has no version call, but exports its functions under the numbers of all
     releases so far.
     """
-    told = _stored("nvJitLinkVersion", 2)(library)
-    if told.version is not None:
-        return told
+    stored = _stored("nvJitLinkVersion", 2)(library)
+    if stored.version is not None:
+        return stored
     minors = [minor for minor in range(_MINORS) if library.exports(f"__nvJitLinkCreate_{library.major}_{minor}")]
     return LibraryVersion(f"{library.major}.{minors[-1]}" if minors else None)
 

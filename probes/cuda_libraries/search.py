@@ -101,7 +101,8 @@ class Describer:
             return None
         is_elf = head.refused is None
         ownership = decide(copy.claims, place, copy.size)
-        owner = ownership.owner or self._toolkit_claim(copy)
+        toolkit = self._toolkits.get(copy.top or "")
+        owner = ownership.owner or (toolkit.claim if toolkit and not copy.claims else None)
         elf = f"elf {printable(copy.path)}"
         packages = {
             "wheel": "wheel metadata",
@@ -114,7 +115,6 @@ class Describer:
         stub = "stubs" in copy.path.split("/")
         # The driver's own libraries lie in the system's folders; a toolkit has stand-ins and newer ones (``compat``).
         own = copy.name.family in ("cuda", "nvidia-ml") and copy.origin == "system" and not stub
-        toolkit = self._toolkits.get(copy.top or "")
         stated = declared(owner, copy.name.family) or (toolkit.declared(copy.name.family) if toolkit else None)
         return record(
             path=Found(printable(copy.path), elf if is_elf else f"file {printable(copy.path)}"),
@@ -152,10 +152,6 @@ class Describer:
         if path not in self._answers:
             self._answers[path] = answer(self._tree.place(path), family, head.soname)
         return self._answers[path]
-
-    def _toolkit_claim(self, copy: Copy) -> Claim | None:
-        found = self._toolkits.get(copy.top or "")
-        return found.claim if found and not copy.claims else None
 
     def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, told: LibraryVersion) -> str | None:
         """Its CUDA version, from the file, its owner, the libraries it needs, its folder or its toolkit."""

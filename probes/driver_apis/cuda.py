@@ -21,12 +21,6 @@ from . import mapped
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-# The few calls of the CUDA driver API that need no context, through whatever interface works with this libcuda.
-#
-# Each returns the status number and the value (None unless the status is 0). ``cuda.bindings`` goes first. Its newer
-# releases reject a libcuda without one of their entry points. The calls needed here are as old as the driver API, so
-# they are then made directly.
-
 SONAME = "libcuda.so.1"
 
 Value = TypeVar("Value")

@@ -69,6 +69,7 @@ class NvmlReading(NamedTuple):
         return [tuple(call.split()) for call in self.calls.split("|")]
 
 
+_ECC_ERRORS = "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_"
 ROWS = (
     # The identity comes first, so that a GPU that is lost meanwhile still has a name.
     NvmlReading(
@@ -103,25 +104,10 @@ ROWS = (
         "bar1.total bar1.used bar1.free", "nvmlDeviceGetBAR1MemoryInfo", count, ("bar1Total", "bar1Used", "bar1Free")
     ),
     NvmlReading("ecc.enabled ecc.pending", "nvmlDeviceGetEccMode", flag),
-    NvmlReading(
-        "ecc.volatile_corrected",
-        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_CORRECTED NVML_VOLATILE_ECC",
-        count,
-    ),
-    NvmlReading(
-        "ecc.volatile_uncorrected",
-        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_UNCORRECTED NVML_VOLATILE_ECC",
-        count,
-    ),
-    NvmlReading(
-        "ecc.aggregate_corrected",
-        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_CORRECTED NVML_AGGREGATE_ECC",
-        count,
-    ),
-    NvmlReading(
-        "ecc.aggregate_uncorrected",
-        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_UNCORRECTED NVML_AGGREGATE_ECC",
-        count,
+    *(
+        NvmlReading(f"ecc.{since}_{kind}", f"{_ECC_ERRORS}{kind.upper()} NVML_{since.upper()}_ECC", count)
+        for since in ("volatile", "aggregate")
+        for kind in ("corrected", "uncorrected")
     ),
     NvmlReading("ecc.retirement_pending", "nvmlDeviceGetRetiredPagesPendingStatus", flag),
     NvmlReading(

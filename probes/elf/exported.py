@@ -67,7 +67,7 @@ class Exports:
         buckets, first, filters, _ = self._dynamic.unpack("IIII", start)
         if not buckets:
             return []
-        key = _gnu_hash(wanted)
+        key = gnu_hash(wanted)
         heads = start + 16 + filters * 8
         (number,) = self._dynamic.unpack("I", heads + key % buckets * 4)
         chain = heads + buckets * 4 - first * 4
@@ -96,7 +96,8 @@ class Exports:
         return found
 
 
-def _gnu_hash(name: bytes) -> int:
+def gnu_hash(name: bytes) -> int:
+    """The hash of DT_GNU_HASH: Bernstein's, starting from 5381."""
     key = 5381
     for byte in name:
         key = (key * 33 + byte) & 0xFFFFFFFF

@@ -248,12 +248,10 @@ def read_sections(file: ByteReader, header: Header) -> list[Section]:
     names = NameTable(b"", NAMES_LIMIT)
     if names_index < len(entries):
         names = NameTable(file.read(entries[names_index][4], min(entries[names_index][5], NAMES_LIMIT)), NAMES_LIMIT)
-    return [_section(entry, names) for entry in entries]
-
-
-def _section(entry: tuple[int, ...], names: NameTable) -> Section:
-    name, kind, flags, address, offset, size, _, _, _, entry_size = entry
-    return Section(names.at(name), kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
+    return [
+        Section(names.at(name), kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
+        for name, kind, flags, address, offset, size, _, _, _, entry_size in entries
+    ]
 
 
 class NameTable:

@@ -43,32 +43,25 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     libraries = dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
     wrong = problems(here, stated, "__init__.py", ("__init__.py",))
     if libraries:
-        named = _named(site)
-        wanted = named or _of_torch(site)
+        variable = str(site.tree.variables.get(_VARIABLE, ""))
+        named = (int(variable[:2]), int(variable[2])) if re.fullmatch(r"\d{3}", variable) else None
+        match = re.fullmatch(r"(\d{1,2})\.(\d)", torch_of(site).cuda or "")
+        wanted = named or ((int(match[1]), int(match[2])) if match else None)
         chosen = _chosen(here, libraries, wanted, exactly=named is not None) if wanted else None
         if chosen:
             facts.add(f"file {libraries[chosen]}", cuda=f"{chosen[0]}.{chosen[1]}", cpu_only=False)
             add_torch_extension(facts, here, [libraries[chosen]])
         elif wanted:
-            held = ", ".join(f"{major}.{minor}" for major, minor in libraries)
-            wrong.append(f"it has libraries for CUDA {held}, and none for {wanted[0]}.{wanted[1]}, which it would load")
+            versions = ", ".join(f"{major}.{minor}" for major, minor in libraries)
+            wrong.append(
+                f"it has libraries for CUDA {versions}, and none for {wanted[0]}.{wanted[1]}, which it would load"
+            )
         facts.add(f"file {here.path}", cpu_only=False)
     elif here.names():
         others = any(name.startswith(("libbitsandbytes_rocm", "libbitsandbytes_xpu")) for name in here.names())
         facts.add(f"file {here.path}", cpu_only=not others)
         add_torch_extension(facts, here, here.files(r"libbitsandbytes_cpu\.so"))
     return [facts.record(wrong)]
-
-
-def _named(site: Site) -> Number | None:
-    """The CUDA version in the variable."""
-    stated = str(site.tree.variables.get(_VARIABLE, ""))
-    return (int(stated[:2]), int(stated[2])) if re.fullmatch(r"\d{3}", stated) else None
-
-
-def _of_torch(site: Site) -> Number | None:
-    match = re.fullmatch(r"(\d{1,2})\.(\d)", torch_of(site).cuda or "")
-    return (int(match[1]), int(match[2])) if match else None
 
 
 def _chosen(here: Installation, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:

@@ -31,15 +31,15 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     parts = here.files(r"(?:libCntk\.Math|Cntk\.Math)\b.*\.so", "libs")
     wheel = owner(here, parts[0] if parts else None)
     facts = here.gather(wheel["name"] if wheel else "cntk")
-    said = version((here.text("VERSION") or "").strip())
-    facts.add(f"file {here.path}/VERSION", version=said)
+    stated = version((here.text("VERSION") or "").strip())
+    facts.add(f"file {here.path}/VERSION", version=stated)
     add_declared(facts, here)
     bundled = {field: _number(here, pattern) for field, pattern in _BUNDLED.items()}
     facts.add(f"file {here.path}/libs", **bundled)
     if here.names("libs"):
         facts.add(f"file {here.path}/libs", cpu_only=not any(bundled.values()))
     add_parts(facts, here, parts)
-    return [facts.record(problems(here, said, "VERSION", ("libs",)))]
+    return [facts.record(problems(here, stated, "VERSION", ("libs",)))]
 
 
 def _number(here: Installation, pattern: re.Pattern[str]) -> str | None:

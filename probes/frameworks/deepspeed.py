@@ -30,10 +30,10 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
         return []
     facts = here.gather("deepspeed", extends="torch")
     text = here.text(_INFO) or ""
-    said = version(assigned(text, "version"))
+    stated = version(assigned(text, "version"))
     torch = mapping(text, "torch_info")
     built, cuda = cuda_version(torch.get("version")), cuda_version(torch.get("cuda_version"))
-    facts.add(f"file {here.path}/{_INFO}", version=said, cuda=cuda, hip=cuda_version(torch.get("hip_version")))
+    facts.add(f"file {here.path}/{_INFO}", version=stated, cuda=cuda, hip=cuda_version(torch.get("hip_version")))
     facts.add(f"file {here.path}/{_INFO}", nccl=cuda_version(torch.get("nccl_version")))
     add_declared(facts, here)
     # The operations that were compiled, ``ops/adam/fused_adam_op*.so``.
@@ -42,4 +42,4 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if parts:
         facts.add(f"file {here.path}/{_INFO}", built_for={"torch": built} if built else None)
     add_torch_extension(facts, here, parts)
-    return [facts.record(problems(here, said, _INFO, ("ops",)))]
+    return [facts.record(problems(here, stated, _INFO, ("ops",)))]

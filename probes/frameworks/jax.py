@@ -41,8 +41,8 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
         return plugins
     name = "jax" if jax else "jaxlib"
     facts = here.gather(name)
-    said = _version(here)
-    facts.add(f"file {here.path}/version.py", version=said)
+    stated = _version(here)
+    facts.add(f"file {here.path}/version.py", version=stated)
     add_declared(facts, here)
     if plugins:
         facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
@@ -50,7 +50,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     with_xla += [path for major in _majors(site) if (path := _compiler(site, major))]
     facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.tree, with_xla))
     _add_own_cuda(facts, jaxlib)
-    wrong = problems(here, said, "version.py", ("version.py",))
+    wrong = problems(here, stated, "version.py", ("version.py",))
     if jax and jaxlib is None:
         wrong.append(Lack("jaxlib, which it requires, is not installed"))
     return [facts.record(wrong), *plugins]
@@ -94,9 +94,9 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     name = f"jax-cuda{major}-plugin"
     here = locate(site, f"jax_cuda{major}_plugin", (name,)) or Installation(site, (), (), None)
     facts = here.gather(name, extends="jax")
-    said = _version(here)
+    stated = _version(here)
     wheel = here.wheel
-    facts.add(f"file {here.path}/version.py", version=said)
+    facts.add(f"file {here.path}/version.py", version=stated)
     add_declared(facts, here)
     source = wheel["source"] if wheel else f"file {here.path}"
     built = facts.known("version")
@@ -115,7 +115,7 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
         for library in _LIBRARY.findall(libraries)
     ]
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
-    wrong = problems(here, said, "version.py", ("version.py",))
+    wrong = problems(here, stated, "version.py", ("version.py",))
     if compiler is None:
         wrong.append(f"jax_plugins/xla_cuda{major}/{_COMPILER}, which it requires, is missing")
     return facts.record(wrong)

@@ -39,16 +39,16 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
 def _read_numba(here: Installation) -> dict[str, Any]:
     facts = here.gather("numba")
     match = _VERSION.search(here.text("_version.py") or "")
-    said = version(match[1]) if match else None
-    facts.add(f"file {here.path}/_version.py", version=said)
+    stated = version(match[1]) if match else None
+    facts.add(f"file {here.path}/_version.py", version=stated)
     add_declared(facts, here)
-    return facts.record(problems(here, said, "_version.py", ("_version.py",)))
+    return facts.record(problems(here, stated, "_version.py", ("_version.py",)))
 
 
 def _read_cuda(here: Installation) -> dict[str, Any]:
     facts = here.gather("numba-cuda", extends="numba")
-    said = version((here.text("VERSION") or "").strip())
-    facts.add(f"file {here.path}/VERSION", version=said)
+    stated = version((here.text("VERSION") or "").strip())
+    facts.add(f"file {here.path}/VERSION", version=stated)
     if here.wheel:
         facts.add(here.wheel["source"], needs_one_of=_bindings(here) or None)
     add_declared(facts, here)
@@ -59,7 +59,7 @@ def _read_cuda(here: Installation) -> dict[str, Any]:
     nvvm = asked_of_pathfinder(here.site, "nvvm") or [_BY_THE_LOADER]
     asks = (_DRIVER, *nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ()))
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
-    return facts.record(problems(here, said, "VERSION", ("VERSION",)))
+    return facts.record(problems(here, stated, "VERSION", ("VERSION",)))
 
 
 def _bindings(here: Installation) -> list[list[str]]:

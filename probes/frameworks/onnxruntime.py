@@ -66,8 +66,8 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     info = here.text(_INFO) or ""
     wheel = _wheel(here, info)
     facts = here.gather(wheel["name"] if wheel else _named(info) or "onnxruntime")
-    said = version(assigned(info, "__version__"))
-    facts.add(f"file {here.path}/{_INFO}", version=said, cuda=cuda_version(assigned(info, "cuda_version")))
+    stated = version(assigned(info, "__version__"))
+    facts.add(f"file {here.path}/{_INFO}", version=stated, cuda=cuda_version(assigned(info, "cuda_version")))
     if wheel:
         facts.add(wheel["source"], version=wheel["version"])
     add_declared(facts, here)
@@ -84,7 +84,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     _add_parts(facts, here)
     cuda_by_loads(facts)
     wheels = tuple(sorted(here.wheels, key=lambda each: each is not wheel))  # its own first
-    return [facts.record([*problems(here._replace(wheels=wheels), said, _INFO, ("capi",)), *_mixed(here, wheel)])]
+    return [facts.record([*problems(here._replace(wheels=wheels), stated, _INFO, ("capi",)), *_mixed(here, wheel)])]
 
 
 def _named(info: str) -> str | None:

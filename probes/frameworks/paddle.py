@@ -46,9 +46,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     facts = here.gather(wheel["name"] if wheel else "paddlepaddle")
     place = "version/__init__.py" if "version" in here.names() else "version.py"
     text = here.text(place) or ""
-    said = version(assigned(text, "full_version"))
-    if said:
-        facts.add(f"file {here.path}/{place}", version=said, **_build(text))
+    stated = version(assigned(text, "full_version"))
+    if stated:
+        facts.add(f"file {here.path}/{place}", version=stated, **_build(text))
     add_declared(facts, here)
     if wheel and wheel["name"].endswith("-gpu"):
         facts.add(wheel["source"], cpu_only=False, cuda=_of_post(wheel["version"]))
@@ -56,7 +56,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     cuda_by_loads(facts)
     linked = asks_for_cuda(facts) if parts else None
     facts.add(f"elf {here.path}", cpu_only=None if linked is None else not linked)
-    return [facts.record(problems(here, said, place))]
+    return [facts.record(problems(here, stated, place))]
 
 
 def _opened(facts: Gathered, parts: list[str]) -> list[OpenByName]:

@@ -91,18 +91,18 @@ def _folder(here: Installation) -> str | None:
 
 def _build_info(site: Site, folder: str) -> dict[str, Any]:
     text = text_of(site, f"{folder}/{_INFO}") or ""
-    said = mapping(text, "build_info") or {
+    build = mapping(text, "build_info") or {
         "is_cuda_build": assigned(text, "is_cuda_build"),
         "is_rocm_build": assigned(text, "is_rocm_build"),
         "cuda_version": assigned(text, "cuda_version_number"),
         "cudnn_version": assigned(text, "cudnn_version_number"),
     }
-    gpu = {said.get("is_cuda_build"), said.get("is_rocm_build")}
+    gpu = {build.get("is_cuda_build"), build.get("is_rocm_build")}
     known = {
-        "cpu_only": False if True in gpu else True if said.get("is_cuda_build") is False else None,
-        "cuda": cuda_version(said.get("cuda_version")),
-        "cudnn": cuda_version(said.get("cudnn_version")),
-        "gpu_code": targets(said.get("cuda_compute_capabilities")),
+        "cpu_only": False if True in gpu else True if build.get("is_cuda_build") is False else None,
+        "cuda": cuda_version(build.get("cuda_version")),
+        "cudnn": cuda_version(build.get("cudnn_version")),
+        "gpu_code": targets(build.get("cuda_compute_capabilities")),
     }
     return {name: value for name, value in known.items() if value is not None}
 

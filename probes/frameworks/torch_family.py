@@ -29,9 +29,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 def _read(name: str, here: Installation) -> dict[str, Any]:
     facts = here.gather(name, extends="torch")
-    said = version(assigned(here.text("version.py") or "", "__version__"))
-    if said:
-        facts.add(f"file {here.path}/version.py", version=said, **build_of(said))
+    stated = version(assigned(here.text("version.py") or "", "__version__"))
+    if stated:
+        facts.add(f"file {here.path}/version.py", version=stated, **build_of(stated))
     add_declared(facts, here)
     add_pinned_torch(facts, here)
     if name == "torchvision":
@@ -43,7 +43,7 @@ def _read(name: str, here: Installation) -> dict[str, Any]:
         ]
         parts += here.files(r"_torchaudio\b.*\.so", "lib")
     add_torch_extension(facts, here, parts)
-    return facts.record(problems(here, said, "version.py", ("version.py",)))
+    return facts.record(problems(here, stated, "version.py", ("version.py",)))
 
 
 def build_of(version_text: str | None) -> dict[str, Any]:

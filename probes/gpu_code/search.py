@@ -73,15 +73,15 @@ def members(file: File, bounds: Bounds) -> Iterator[ArchiveMember]:
             raise ElfError("the archive is damaged: a member has no header")
         name, size = raw[:16].rstrip(), int(digits)
         start, table = at + _HEADER_SIZE, name in _TABLES
-        held = table or not thin
-        if held and start + size > file.size:
+        inside = table or not thin
+        if inside and start + size > file.size:
             bounds.note("the last member of the archive is cut short")
             size = file.size - start
         if name == b"//":
             names = file.read(start, min(size, NAMES_LIMIT))
         elif not table:
-            yield from [ArchiveMember(None, start, size)] if held else _beside(file.path, name, names, bounds)
-        at = start + (size + size % 2 if held else 0)
+            yield from [ArchiveMember(None, start, size)] if inside else _beside(file.path, name, names, bounds)
+        at = start + (size + size % 2 if inside else 0)
     bounds.note(f"the archive has more than {MEMBER_LIMIT} members")
 
 
@@ -152,9 +152,9 @@ def is_relocatable(file: ByteReader, image: CodeImage) -> bool:
 def ptx(file: ByteReader) -> CodeImage | None:
     """PTX text as an image, or None where the text does not begin with a version and a target."""
     lines = (line.strip() for line in file.read(0, _PTX_LIMIT).splitlines())
-    said = (line for line in lines if line and not line.startswith(b"//"))
-    version = _PTX_VERSION.match(next(said, b""))
-    target = _PTX_TARGET.match(next(said, b""))
+    statements = (line for line in lines if line and not line.startswith(b"//"))
+    version = _PTX_VERSION.match(next(statements, b""))
+    target = _PTX_TARGET.match(next(statements, b""))
     if version is None or target is None:
         return None
     return CodeImage(PTX, int(target[1]), _VARIANT[target[2]], int(version[2]), int(version[1]), 0, file.size, 0)

@@ -99,12 +99,12 @@ def gpu_targets(path: str) -> GpuTargets:
     ``gpu_code`` lists it.
     """
     bounds = Bounds()
-    said = {
+    kinds = {
         (image.kind, image.capability, image.flags & _VARIANTS, relocatable)
         for _, relocatable, image in _known(_found(path, bounds, everywhere=False), bounds)
         if image.kind != NVVM
     }
-    targets = _ordered((_target(*target), relocatable) for *target, relocatable in said)
+    targets = _ordered((_target(*target), relocatable) for *target, relocatable in kinds)
     return GpuTargets(targets, bounds.problem is None, bounds.problem)
 
 

@@ -54,15 +54,15 @@ def examined(
     process = _met(python, site, preloads, tuple(extends)).copy()
     if process.system.problem:
         return {**facts, "loads_complete": False}
-    met = imported(process, site, parts, preloads, first=not extends)
+    import_ = imported(process, site, parts, preloads, first=not extends)
     if not extends:
         _remember((id(python), preloads, parts), process.copy())
-    missing = unresolved(process, met.events) if extends else None
+    missing = unresolved(process, import_.events) if extends else None
     if missing is not None:
         facts["unresolved"] = missing
-    events = [*met.events, *called(process, site, tuple(asks), parts, met)]
-    told = {"loads": records(process, site, events), "loads_complete": process.complete}
-    return {**facts, **told, "looks_in_wheels": _looks_in_wheels(process, preloads)}
+    events = [*import_.events, *called(process, site, tuple(asks), parts, import_)]
+    loads = {"loads": records(process, site, events), "loads_complete": process.complete}
+    return {**facts, **loads, "looks_in_wheels": _looks_in_wheels(process, preloads)}
 
 
 def _met(python: LoaderProcess, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
@@ -129,8 +129,8 @@ def add_parts(
         facts.add(f"file {here.path}", binaries=[])
         return
 
-    said = examined(here.site, list(parts), preloads=preloads, asks=asks, extends=extends)
-    facts.add(f"elf {here.path}", **said)
+    contents = examined(here.site, list(parts), preloads=preloads, asks=asks, extends=extends)
+    facts.add(f"elf {here.path}", **contents)
 
 
 def add_torch_extension(

@@ -159,7 +159,7 @@ def _releases_of_builtins(site: Site) -> list[str]:
     """The releases whose builtins the cuda-pathfinder of this environment loads with NVRTC."""
     if "pathfinder" not in site.kept:
         text = text_in_pathfinder(site, (_LINUX,))
-        said = _RELEASE.finditer(text) if _BUILTINS in text else ()
-        site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in said]
+        matches = _RELEASE.finditer(text) if _BUILTINS in text else ()
+        site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in matches]
     found: list[str] = site.kept["pathfinder"]
     return found

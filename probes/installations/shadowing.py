@@ -70,9 +70,9 @@ def _record(site: Site, name: str, taken: ImportedPackage) -> dict[str, Any]:
     for place, variable in _SAYING:
         path = taken.path if taken.path.endswith(".py") else f"{taken.path}/{place}"
         text = text_of(site, path) or ""
-        said = version(assigned(text, "__version__")) or version(assigned(text, variable))
-        if said:
-            return {**record, "version": said, "source": f"file {path}"}
+        stated = version(assigned(text, "__version__")) or version(assigned(text, variable))
+        if stated:
+            return {**record, "version": stated, "source": f"file {path}"}
     return record
 
 

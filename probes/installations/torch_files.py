@@ -40,21 +40,21 @@ def read_version_file(tree: Tree, package: str) -> VersionFile:
     text = tree.read_text(path, _SIZE_LIMIT)
     if text is None:
         return VersionFile(path=path, there=True, problem="it is not a file that may be read")
-    said = _literals(text)
-    if said is None:
+    literals = _literals(text)
+    if literals is None:
         return VersionFile(path=path, there=True, problem="it is not Python")
-    version = said.get("__version__")
+    version = literals.get("__version__")
     if version is None:
         return VersionFile(path=path, there=True, problem="it assigns no plain __version__")
-    others = [said.get(name) for name in _BACKENDS]
+    others = [literals.get(name) for name in _BACKENDS]
     return VersionFile(
         path=path,
         there=True,
         version=version,
-        cuda=said.get("cuda"),
-        hip=said.get("hip"),
-        cpu_only=None if "cuda" not in said else said["cuda"] is None and not any(others),
-        problem=None if "cuda" in said else "it does not say for which CUDA it was built",
+        cuda=literals.get("cuda"),
+        hip=literals.get("hip"),
+        cpu_only=None if "cuda" not in literals else literals["cuda"] is None and not any(others),
+        problem=None if "cuda" in literals else "it does not say for which CUDA it was built",
     )
 
 

@@ -109,7 +109,7 @@ class LoaderProcess:
     def _close(self, first: list[LoadedImage]) -> list[LoadRequest]:
         """Load the dependencies of these images, breadth first."""
         queue = list(dict.fromkeys(first))
-        met = set(map(id, queue))
+        queued = set(map(id, queue))
         requests: list[LoadRequest] = []
         for image in queue:
             needs = self._settled.get(image)
@@ -119,8 +119,8 @@ class LoaderProcess:
                     self._settled[image] = needs
             requests += needs
             for request in needs:
-                if request.image is not None and id(request.image) not in met:
-                    met.add(id(request.image))
+                if request.image is not None and id(request.image) not in queued:
+                    queued.add(id(request.image))
                     queue.append(request.image)
         return requests
 

@@ -87,7 +87,10 @@ class LibraryCopies:
 
     def copies(self, name: str) -> list[str]:
         """Real paths of the files with this name that the loader would accept."""
-        return list(islice((path for path in self._all_of(name) if self._fits(path)), _COPIES))
+        process = self._process
+        heads = ((path, process.search.head(path)) for path in self._all_of(name))
+        fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
+        return list(islice(fitting, _COPIES))
 
     def foreign(self, name: str) -> tuple[str, str] | None:
         """The first file with this name that the loader skips because it is for another processor, and which."""
@@ -101,10 +104,6 @@ class LibraryCopies:
         if not name or "/" in name:
             return
         yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in self._folders())
-
-    def _fits(self, path: str) -> bool:
-        head = self._process.search.head(path)
-        return head is not None and not head.refused and not self._process.system.skips(head)
 
     def _folders(self) -> tuple[str, ...]:
         key = (self._site.tree.root, self._site.prefix, self._site.folders)
@@ -240,15 +239,8 @@ class _Report:
         if request.name == "libc.so.6" and release:
             version = f"{release[0]}.{release[1]}"
         others = self._others(request, path)
-        return _known(
-            {
-                **record,
-                "path": printable(path),
-                "found_by": request.image.found_by,
-                "version": version,
-                "others": others,
-            }
-        )
+        record.update(path=printable(path), found_by=request.image.found_by, version=version, others=others)
+        return {name: value for name, value in record.items() if value not in (None, [])}
 
     def _asker(self, request: LoadRequest, event: Event) -> str | None:
         """The requesting file; None for a preload, since ``ctypes`` hides the caller."""
@@ -320,7 +312,3 @@ def _in_order(version: str) -> tuple[str, list[int]]:
     """The sort key of a version: its kind, then its numbers."""
     kind, _, rest = version.partition("_")
     return kind, [int(number[:9]) for number in _NUMBERS.findall(rest)]
-
-
-def _known(record: Record) -> Record:
-    return {name: value for name, value in record.items() if value not in (None, [])}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..elf.dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic, numbered_needs
-from ..elf.exported import Exports
+from ..elf.exported import Exports, gnu_hash
 from ..elf.info import ElfInfo, open_near
 from ..elf.library import Elf, ElfError
 from ..elf.tables import read_segments
@@ -75,14 +75,6 @@ def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
         except (ElfError, struct.error) as error:
             raise UnreadSymbolsError from error
     return list(left)
-
-
-def gnu_hash(name: bytes) -> int:
-    """The hash of DT_GNU_HASH: Bernstein's, starting from 5381."""
-    value = 5381
-    for byte in name:
-        value = (value * 33 + byte) & 0xFFFFFFFF
-    return value
 
 
 class _SymbolTable:
@@ -231,13 +223,9 @@ def _of_part(process: LoaderProcess, requests: list[LoadRequest]) -> list[bytes]
     if failed(requests):
         names = tuple(name for name in names if _OF_FRAMEWORK.match(name))
     images = [*process.images, *(request.image for request in requests if request.image)]
-    scope = sorted(dict.fromkeys(images), key=_likely_definers_first)
+    # The framework's libraries first: they define nearly all symbols.
+    scope = sorted(dict.fromkeys(images), key=lambda image: not _FRAMEWORK.match(os.path.basename(image.path)))
     return missing(names, [image.head for image in scope if image is not part])
-
-
-def _likely_definers_first(image: LoadedImage) -> bool:
-    """The scope, with the framework's libraries first: they define nearly all symbols."""
-    return _FRAMEWORK.match(os.path.basename(image.path)) is None
 
 
 # Symbols that linked files need from a library and that nothing in the process defines.

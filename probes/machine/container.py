@@ -161,15 +161,19 @@ _MOST_MISSING = 20
 
 def container_host(tree: Tree, *, tegra: bool) -> dict[str, Any]:
     """The ``container_host`` of a system that is itself no container; ``tegra`` adds the mount lists of a Jetson."""
-    lists = _mount_lists(tree) if tegra else None
-    missing = _missing(tree, lists) if lists else None
+    names = [name for name in (tree.list_names(_LISTS) or [] if tegra else []) if name.endswith(".csv")]
+    lists = [clean(f"{_LISTS}/{name}") for name in names[:_MOST_FILES]]
+    # Entries that do not exist on this system; the runtime silently skips them.
+    entries = [path for name in lists for path in _ENTRY.findall(tree.read_text(name) or "")]
+    absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not tree.lexists(path))
+    missing = [clean(path) for path in islice(absent, _MOST_MISSING)]
     return record(
         engines=Found(_programs(tree, _FOLDERS, _ENGINES), "file"),
         toolkit=Found(_programs(tree, _TOOLKIT_FOLDERS, _TOOLKIT), "file"),
         runtimes=_runtimes(tree),
         cdi=Found(_cdi(tree), "file"),
-        mount_lists=Found(lists, f"file {_LISTS}") if lists is not None else None,
-        mounts_missing=Found(missing, f"file {_LISTS}") if missing is not None else None,
+        mount_lists=Found(lists, f"file {_LISTS}") if tegra else None,
+        mounts_missing=Found(missing, f"file {_LISTS}") if lists else None,
     )
 
 
@@ -209,15 +213,3 @@ def _cdi(tree: Tree) -> list[str]:
             if real and real not in found and _CDI_KIND.search(tree.read_text(real, 65536) or ""):
                 found[real] = clean(path)
     return list(found.values())
-
-
-def _mount_lists(tree: Tree) -> list[str]:
-    names = [name for name in tree.list_names(_LISTS) or [] if name.endswith(".csv")]
-    return [clean(f"{_LISTS}/{name}") for name in names[:_MOST_FILES]]
-
-
-def _missing(tree: Tree, lists: list[str]) -> list[str]:
-    """Entries that do not exist on this system; the runtime silently skips them."""
-    entries = [path for name in lists for path in _ENTRY.findall(tree.read_text(name) or "")]
-    absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not tree.lexists(path))
-    return [clean(path) for path in islice(absent, _MOST_MISSING)]

@@ -52,26 +52,21 @@ def virtualization(tree: Tree, flags: frozenset[str] | None) -> Found | None:
         return Found("none", "file /proc/xen/capabilities")
     if flags is not None and "hypervisor" not in flags:
         return Found("none", "file /proc/cpuinfo")
-    steps: tuple[Callable[[Tree], Found | None], ...] = (_wsl, _hyperv, _dmi, _xen, _firecracker, _clock, _tree)
+    mark = wsl_mark(tree)
+    if mark:
+        return Found("hyperv", f"file {mark}")
+    steps: tuple[Callable[[Tree], Found | None], ...] = (_dmi, _xen, _firecracker, _clock, _tree)
     named = next((found for step in steps if (found := step(tree))), None)
     if named is None and flags is not None:
         return Found("other", "file /proc/cpuinfo")
     return named
 
 
-def _wsl(tree: Tree) -> Found | None:
-    mark = wsl_mark(tree)
-    return Found("hyperv", f"file {mark}") if mark else None
-
-
-def _hyperv(tree: Tree) -> Found | None:
-    vendor, product = (tree.read_line(f"{_DMI}/{name}") for name in ("sys_vendor", "product_name"))
-    virtual = vendor == "Microsoft Corporation" and product == "Virtual Machine"
-    return Found("hyperv", f"file {_DMI}/product_name") if virtual else None
-
-
 def _dmi(tree: Tree) -> Found | None:
-    if ".metal" in (tree.read_line(f"{_DMI}/product_name") or ""):
+    vendor, product = (tree.read_line(f"{_DMI}/{name}") for name in ("sys_vendor", "product_name"))
+    if vendor == "Microsoft Corporation" and product == "Virtual Machine":
+        return Found("hyperv", f"file {_DMI}/product_name")
+    if ".metal" in (product or ""):
         return Found("none", f"file {_DMI}/product_name")
     for field in ("product_name", "sys_vendor", "board_vendor", "bios_vendor"):
         text = tree.read_line(f"{_DMI}/{field}") or ""

@@ -162,11 +162,11 @@ def parse_log(text: str) -> list[Line]:
 
 
 def _parse_line(line: str) -> Line:
-    said = line.partition("kernel: ")[2] or line
-    stamp = _STAMP.match(said) or _STAMP.match(line)
+    text = line.partition("kernel: ")[2] or line
+    stamp = _STAMP.match(text) or _STAMP.match(line)
     if not stamp:
-        return None, said
-    return float(stamp.group(1)), said[stamp.end() :] if said.startswith("[") else said
+        return None, text
+    return float(stamp.group(1)), text[stamp.end() :] if text.startswith("[") else text
 
 
 BASES = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")

@@ -132,10 +132,11 @@ def header_places(folder: str) -> list[str]:
 def _json(tree: Tree, folder: str) -> Found | None:
     path = f"{folder}/version.json"
     try:
-        told = json.loads(tree.read_text(path) or "")["cuda"]["version"]
+        version_text = json.loads(tree.read_text(path) or "")["cuda"]["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Found(told, f"file {path}") if isinstance(told, str) and re.fullmatch(r"\d+(?:\.\d+)+", told) else None
+    is_version = isinstance(version_text, str) and re.fullmatch(r"\d+(?:\.\d+)+", version_text)
+    return Found(version_text, f"file {path}") if is_version else None
 
 
 def _text(tree: Tree, folder: str) -> Found | None:
@@ -202,9 +203,9 @@ class ToolkitOwner(NamedTuple):
 
 def toolkit(tree: Tree, top: str) -> ToolkitOwner:
     """The toolkit in the folder ``top`` (a real path)."""
-    told = version(tree, top)
-    claim = Claim("toolkit", "CUDA toolkit", told.value if told else "")
-    return ToolkitOwner(claim, _parts(tree, top), told.source if told else f"file {top}")
+    found = version(tree, top)
+    claim = Claim("toolkit", "CUDA toolkit", found.value if found else "")
+    return ToolkitOwner(claim, _parts(tree, top), found.source if found else f"file {top}")
 
 
 def _parts(tree: Tree, top: str) -> dict[str, str]:

@@ -149,7 +149,7 @@ def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str])
     for item in distributions:
         by_name.setdefault(item["name"], []).append(item)
     queue = [name for name in by_name if name in roots]
-    met = set(queue)
+    queued = set(queue)
     found: list[Fields] = []
     for name in queue:
         for item in by_name[name]:
@@ -163,8 +163,8 @@ def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str])
             always = [line for line in lines if extra_of(line) is None]
             for line in [*always, *(line for line in relevant_lines(lines) if extra_of(line) is not None)]:
                 asked = requirement_name(line)
-                if asked in by_name and asked not in met:
-                    met.add(asked)
+                if asked in by_name and asked not in queued:
+                    queued.add(asked)
                     queue.append(asked)
     return found
 
@@ -202,8 +202,8 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
     problem = _unusable(tree, recorded.path, python)
     if not other and not problem:
         return None
-    said = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
-    return {**said, **({"problem": problem} if problem else _stripped(tree, recorded.path, said))}
+    difference = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
+    return {**difference, **({"problem": problem} if problem else _stripped(tree, recorded.path, difference))}
 
 
 def _missing(tree: Tree, recorded: Recorded) -> Fields | None:

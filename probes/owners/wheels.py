@@ -195,12 +195,10 @@ def _recorded(line: str, site: str) -> Recorded | None:
         return None
     path, digest, number = fields
     size = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
-    return Recorded(_joined(site, path.replace("\\", "/")), size, digest or None)
-
-
-def _joined(site: str, path: str) -> str:
+    path = path.replace("\\", "/")
     plain = path[0] not in "./" and "/." not in path and "//" not in path
-    return f"{site}/{path}" if plain else posixpath.normpath(posixpath.join(site, path))
+    place = f"{site}/{path}" if plain else posixpath.normpath(posixpath.join(site, path))
+    return Recorded(place, size, digest or None)
 
 
 def _quoted(line: str) -> list[str]:

@@ -219,8 +219,8 @@ def _requirements(text: str | None) -> list[str]:
 
 def python_asked(head: bytes) -> Fields:
     """The field ``requires_python`` by the head of METADATA; empty where it says nothing of Python."""
-    said = _line(head, _PYTHON_LINE)
-    return {"requires_python": printable(said, 200)} if said else {}
+    requirement = _line(head, _PYTHON_LINE)
+    return {"requires_python": printable(requirement, 200)} if requirement else {}
 
 
 def _editable(tree: Tree, path: str, record: Fields, found: Installed) -> Fields:
@@ -243,13 +243,13 @@ def lost_checkout(tree: Tree, path: str) -> str | None:
 def _checkout(tree: Tree, path: str) -> str | None:
     """PEP 610: the folder of an editable installation; empty where that is not told, None where it is no such."""
     try:
-        said = json.loads(tree.read_text(f"{path}/direct_url.json", 65536) or "null")
+        record = json.loads(tree.read_text(f"{path}/direct_url.json", 65536) or "null")
     except (ValueError, RecursionError):
         return None
-    info = said.get("dir_info") if isinstance(said, dict) else None
+    info = record.get("dir_info") if isinstance(record, dict) else None
     if not isinstance(info, dict) or info.get("editable") is not True:
         return None
-    url = said.get("url")
+    url = record.get("url")
     if not isinstance(url, str) or not url.startswith("file:///"):
         return ""
     from urllib.parse import unquote  # few environments have such an installation

@@ -169,9 +169,9 @@ def _base_program(
 
 
 def _minor(tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]) -> str | None:
-    said = minor_of(version_of_settings(settings))
-    if said:
-        return said
+    minor = minor_of(version_of_settings(settings))
+    if minor:
+        return minor
     if place.executable:
         named = minor_of_program(name_of(tree.real_path(place.executable)))
         if named:
@@ -205,9 +205,9 @@ def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str |
 
 
 def _implementation(tree: Tree, prefix: str, settings: dict[str, str], program: str | None) -> str | None:
-    said = settings.get("implementation", "").lower()
-    if re.fullmatch(r"[a-z]{1,20}", said):
-        return said
+    stated = settings.get("implementation", "").lower()
+    if re.fullmatch(r"[a-z]{1,20}", stated):
+        return stated
     named = implementation_of_program(name_of(tree.real_path(program))) if program else None
     if named:
         return named

@@ -32,8 +32,8 @@ def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
         names = [name for name in tree.list_names(folder) or () if name.startswith("__editable__")]
         for name in [name for name in names if name.endswith(".pth")][:_FINDERS]:
             for match in _IMPORT.finditer(tree.read_bytes(f"{folder}/{name}", 4096) or b""):
-                said = _said(tree, f"{folder}/{match[1].decode()}.py")
-                found.update((key, path) for key, path in said.items() if key not in found)
+                mapping = _said(tree, f"{folder}/{match[1].decode()}.py")
+                found.update((key, path) for key, path in mapping.items() if key not in found)
     return found
 
 
@@ -284,8 +284,8 @@ def _settings(text: str) -> Iterator[tuple[str, str | None]]:
     """Names and values that the text sets; None for a value that is computed."""
     code = re.sub(r"^[ \t]{0,80}#[^\n]*", "", text, flags=re.MULTILINE)
     for match in _ASSIGNED.finditer(code):
-        told = match.groups()
-        yield next((told[at], told[at + 1]) for at in range(0, len(told), 2) if told[at])
+        groups = match.groups()
+        yield next((groups[at], groups[at + 1]) for at in range(0, len(groups), 2) if groups[at])
     for match in _UPDATED.finditer(code):
         for pair in _PAIR.finditer(code[match.end() : match.end() + _SPAN].partition(")")[0]):
             yield pair[1] or pair[2], pair[3]

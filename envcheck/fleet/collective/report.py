@@ -203,7 +203,7 @@ def _nothing_works(search: Search) -> bool:
 
 def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str, str], unfinished: str) -> str:
     failing = [each for each in slow if each.bandwidth is None]
-    told = [
+    parts = [
         counted(len(failing), "node fails beside a healthy one", "nodes fail beside a healthy one"),
         counted(len(slow) - len(failing), "node is slow", "nodes are slow"),
         counted(len(search.links), "link between two nodes is slow", "links between two nodes are slow"),
@@ -213,8 +213,8 @@ def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str,
         counted(len(search.unsettled), "group is slow for an unknown reason", "groups are slow for unknown reasons"),
         unfinished,
     ]
-    if any(told):
-        return ", ".join(filter(None, told))
+    if any(parts):
+        return ", ".join(filter(None, parts))
     if search.reference is None:
         return _too_few(search)
     return f"{plural(len(search.left), 'node')}: none is slower than the others by more than {SLOWER:.0%}"
@@ -224,8 +224,8 @@ def _too_few(search: Search) -> str:
     if len(search.left) < 2:
         return "an all-reduce between nodes takes two of them"
     value = search.groups[0].outcome.value if search.groups else None
-    told = f"two nodes reach {quantity(value, 'B/s')}" if value else "two nodes were measured"
-    return f"{told}; which of them is slow can only be told beside a third"
+    measured = f"two nodes reach {quantity(value, 'B/s')}" if value else "two nodes were measured"
+    return f"{measured}; which of them is slow can only be told beside a third"
 
 
 _ROWS = 8
@@ -243,17 +243,17 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
     measured = [node for node in found.nodes if node.host is not None]
     gpus = plural(sum(node.gpus for node in measured), "GPU")
     size = f"{found.size >> 20} MiB"
-    told = f"{plural(len(measured), 'node')}, {gpus}, all-reduce of {size}: {plural(len(found.groups), 'measurement')}"
-    yield from filled(pen, "  ", told)
+    text = f"{plural(len(measured), 'node')}, {gpus}, all-reduce of {size}: {plural(len(found.groups), 'measurement')}"
+    yield from filled(pen, "  ", text)
     if options.quiet:
         return
     most = len(found.nodes) + len(found.groups) if options.verbose else _ROWS
     gone = by_reason((node.name, node.problem) for node in found.nodes if node.problem)
-    yield from section(pen, "Not measured", [row(pen, "unknown", *told) for told in gone], most, "--json")
+    yield from section(pen, "Not measured", [row(pen, "unknown", *text) for text in gone], most, "--json")
     yield from section(pen, "Slow beside a healthy node", [_slow_row(pen, each) for each in found.slow], most, "--json")
     yield from section(pen, "Slow with each other only", [_link_row(pen, each) for each in found.links], most, "--json")
-    told = "slow, although neither a node nor a link of it was found to be"
-    unsettled = [row(pen, "warn", told, names) for names in found.unsettled]
+    text = "slow, although neither a node nor a link of it was found to be"
+    unsettled = [row(pen, "warn", text, names) for names in found.unsettled]
     yield from section(pen, "Not settled", unsettled, most, "--json")
     yield from section(
         pen, "Measured groups", [_group_row(pen, group, found) for group in found.groups], most, "--json"

@@ -73,17 +73,17 @@ def output_of(
     except OSError as error:
         raise UsageError(f"{option}: {argv[0]} cannot be started: {error.strerror or error}") from None
     try:
-        said = _Said(process, stdin, most)
-        why = said.listen(time.monotonic() + seconds, threading.Event())
+        output = _Said(process, stdin, most)
+        why = output.listen(time.monotonic() + seconds, threading.Event())
         status = process.poll()
     finally:
         end_process(process)
     if why == "late":
         raise UsageError(f"{option}: {called} did not answer within {seconds:g} s")
     if why or status:
-        told = said.err.decode("utf-8", "replace").strip().splitlines()
-        raise UsageError(brief(f"{option}: {called}: {why or (told[-1] if told else f'exit status {status}')}"))
-    return said.out
+        lines = output.err.decode("utf-8", "replace").strip().splitlines()
+        raise UsageError(brief(f"{option}: {called}: {why or (lines[-1] if lines else f'exit status {status}')}"))
+    return output.out
 
 
 def run_all(commands: Sequence[NodeCommand], *, jobs: int, timeout: float) -> Iterator[NodeAnswer]:
@@ -128,17 +128,17 @@ def _asked(command: NodeCommand, deadline: float, timeout: float, stop: threadin
             command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}")
         )
     try:
-        said = _Said(process, command.stdin)
-        why = said.listen(deadline, stop)
+        output = _Said(process, command.stdin)
+        why = output.listen(deadline, stop)
         status = process.poll()
     finally:
         end_process(process)
     if why == "late":
-        if not said.is_whole:
-            return NodeAnswer(command.node, problem=no_answer(timeout, said.err))
+        if not output.is_whole:
+            return NodeAnswer(command.node, problem=no_answer(timeout, output.err))
     elif why:
         return NodeAnswer(command.node, problem=why)
-    return read_answer(command.node, said.out, said.err, status)
+    return read_answer(command.node, output.out, output.err, status)
 
 
 def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> NodeAnswer:
@@ -151,8 +151,8 @@ def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> NodeAn
 
 def no_answer(seconds: float, err: bytes) -> str:
     """What to say of a node that is waited for no longer: with its last word, such as that its job is queued."""
-    told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
-    last = _JOB.sub("srun: the job is", told[-1].strip()) if told else ""
+    lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    last = _JOB.sub("srun: the job is", lines[-1].strip()) if lines else ""
     return brief(f"no answer within {seconds:g} s" + (f": {last}" if last else ""))
 
 
@@ -161,9 +161,9 @@ def last_words(err: bytes, status: int | None, otherwise: str) -> str:
 
     What the launcher says counts only where the program said nothing: its last line says no more than the status.
     """
-    told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in told if not line.startswith(_LAUNCHER)] or told
-    reason = brief(told[-1].strip()) if told else otherwise
+    lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(_LAUNCHER)] or lines
+    reason = brief(lines[-1].strip()) if lines else otherwise
     if not status:
         return reason
     return f"{f'exit status {status}' if status > 0 else describe(status)[1]}: {reason}"

@@ -275,8 +275,8 @@ def _program() -> type:
 
 
 def _last_line(error: Exception) -> str:
-    said = [line for line in str(error).splitlines() if line.strip()]
-    return brief(f"{type(error).__name__}: {said[-1] if said else ''}")
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return brief(f"{type(error).__name__}: {lines[-1] if lines else ''}")
 
 
 def _ray() -> Any:

@@ -124,8 +124,8 @@ def _size(text: bytes, decoder: json.JSONDecoder) -> int | None:
     if text[:1] not in b"{[":
         return None  # the date of a log line begins with a number
     try:
-        told = text.decode("utf-8", "surrogateescape")
-        _, end = decoder.raw_decode(told)
+        decoded = text.decode("utf-8", "surrogateescape")
+        _, end = decoder.raw_decode(decoded)
     except (ValueError, RecursionError):
         return None
-    return len(told[:end].encode("utf-8", "surrogateescape"))
+    return len(decoded[:end].encode("utf-8", "surrogateescape"))

@@ -84,11 +84,11 @@ def by_reason(problems: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for node, reason in problems:
         found[_nameless(node, reason)].append((node, reason))
-    told = [
+    reasons = [
         (shared if len({reason for _, reason in each}) > 1 else each[0][1], [node for node, _ in each])
         for shared, each in found.items()
     ]
-    return sorted(told, key=lambda item: (-len(item[1]), item[0]))
+    return sorted(reasons, key=lambda item: (-len(item[1]), item[0]))
 
 
 def _nameless(node: str, reason: str) -> str:
