@@ -219,7 +219,15 @@ class RemoteWheel:
         ``most`` is the largest accepted size, unpacked, in bytes.
         """
         try:
-            archive = self._archive()
+            if self._zip is None:
+                self._zip = RemoteZip(
+                    self._file.url,
+                    initial_buffer_size=_TAIL,
+                    session=self._session,
+                    fetcher=_BoundedFetcher,
+                    timeout=TIMEOUT,
+                )
+            archive = self._zip
             found = next((info for info in archive.infolist() if wanted(info.filename)), None)
             if found is None:
                 return None
@@ -234,14 +242,3 @@ class RemoteWheel:
         if len(content) > most:
             raise UsageError(f"{self._file.name}: {found.filename} is longer than {most} bytes")
         return content
-
-    def _archive(self) -> RemoteZip:
-        if self._zip is None:
-            self._zip = RemoteZip(
-                self._file.url,
-                initial_buffer_size=_TAIL,
-                session=self._session,
-                fetcher=_BoundedFetcher,
-                timeout=TIMEOUT,
-            )
-        return self._zip

@@ -65,7 +65,12 @@ def refresh(
     if changed:
         _check(place, changed)
     if not dry_run:
-        _write(changed)
+        for document in changed:
+            if read_whole(document.path) != document.before:
+                changed_since = f"{document.path} was changed while the index was read"
+                raise UsageError(f"{changed_since}; nothing was written, refresh again")
+        for document in changed:
+            write_whole(document.path, document.text)
     return Refreshed(tuple(changes), tuple(document.path for document in changed), bool(changed) and not dry_run)
 
 
@@ -104,15 +109,6 @@ def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str
         yield from torch_rows.regenerate(work, found, open_wheel)
     else:
         yield from release_rows.regenerate(work, found, metadata_of)
-
-
-def _write(changed: Collection[Document | Projects]) -> None:
-    for document in changed:
-        if read_whole(document.path) != document.before:
-            changed_since = f"{document.path} was changed while the index was read"
-            raise UsageError(f"{changed_since}; nothing was written, refresh again")
-    for document in changed:
-        write_whole(document.path, document.text)
 
 
 def _check(place: Path, changed: Collection[Document | Projects]) -> None:

@@ -242,8 +242,10 @@ class LibraryFolder(NamedTuple):
 
 def places(tree: Tree) -> Iterator[LibraryFolder]:
     """All existing folders, those with the most specific kind first."""
-    for top in _toolkits(tree):
-        yield from _toolkit_places(tree, top)
+    usual = [path for pattern in _TOOLKITS for path in tree.expand(pattern)]
+    for top in dict.fromkeys(tree.resolve(path) for path in (*usual, *_named(tree, _TOOLKIT_VARIABLES))):
+        if top is not None and top not in _NO_TOOLKITS:
+            yield from _toolkit_places(tree, top)
     for pattern in _VENDOR:
         yield from (LibraryFolder(folder, "vendor") for folder in tree.expand(pattern))
     for top in _named(tree, _VENDOR_VARIABLES):
@@ -261,13 +263,6 @@ def cached(tree: Tree) -> tuple[list[str], bool]:
     if data is None:
         return [], not tree.lexists(_CACHE)
     return [match.decode("utf-8", "replace") for match in _CACHED.findall(data)], len(data) < _CACHE_LIMIT
-
-
-def _toolkits(tree: Tree) -> list[str]:
-    """Real paths of the toolkits in the usual places and of those that the variables name."""
-    found = [path for pattern in _TOOLKITS for path in tree.expand(pattern)]
-    tops = [tree.resolve(path) for path in (*found, *_named(tree, _TOOLKIT_VARIABLES))]
-    return [top for top in dict.fromkeys(tops) if top is not None and top not in _NO_TOOLKITS]
 
 
 def _toolkit_places(tree: Tree, top: str) -> Iterator[LibraryFolder]:

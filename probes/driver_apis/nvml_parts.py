@@ -228,26 +228,23 @@ def mig_instances(device: NvmlDevice, record: dict[str, Any]) -> None:
     for index in range(most):
         code, handle = device.attempt(("nvmlDeviceGetMigDeviceHandleByIndex", index))
         if code == SUCCESS:
-            found.append(_mig_instance(NvmlDevice(device.nvml, handle)))
+            instance = NvmlDevice(device.nvml, handle)
+            attributes = instance.ask("", ("nvmlDeviceGetAttributes_v2",), ("nvmlDeviceGetAttributes",))
+            memory = instance.ask("", ("nvmlDeviceGetMemoryInfo",))
+            name, uuid = (instance.ask("", (call,)) for call in ("nvmlDeviceGetName", "nvmlDeviceGetUUID"))
+            values = {
+                "uuid": None if uuid is None else text(instance.nvml, uuid),
+                "name": None if name is None else text(instance.nvml, name),
+                "memory": None if memory is None else count(instance.nvml, memory.total),
+                "sm_count": None if attributes is None else count(instance.nvml, attributes.multiprocessorCount),
+            }
+            found.append({"source": "nvml", **{key: value for key, value in values.items() if value is not None}})
         elif code != NOT_FOUND:
             device.note("mig.instances", "nvmlDeviceGetMigDeviceHandleByIndex", code)
             unclear = True
     # An empty list means that there are none, which only results for all indices can prove.
     if found or not unclear:
         place(record, "mig.instances", found)
-
-
-def _mig_instance(instance: NvmlDevice) -> dict[str, Any]:
-    attributes = instance.ask("", ("nvmlDeviceGetAttributes_v2",), ("nvmlDeviceGetAttributes",))
-    memory = instance.ask("", ("nvmlDeviceGetMemoryInfo",))
-    name, uuid = (instance.ask("", (call,)) for call in ("nvmlDeviceGetName", "nvmlDeviceGetUUID"))
-    values = {
-        "uuid": None if uuid is None else text(instance.nvml, uuid),
-        "name": None if name is None else text(instance.nvml, name),
-        "memory": None if memory is None else count(instance.nvml, memory.total),
-        "sm_count": None if attributes is None else count(instance.nvml, attributes.multiprocessorCount),
-    }
-    return {"source": "nvml", **{key: value for key, value in values.items() if value is not None}}
 
 
 def processes(device: NvmlDevice, record: dict[str, Any]) -> None:

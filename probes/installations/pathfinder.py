@@ -46,10 +46,6 @@ def names_asked(site: Site, library: str) -> tuple[str, ...]:
     """The names by which an environment's cuda-pathfinder requests a library, newest first; none if it does not know
     the library or is not installed.
     """
-    return _names(site).get(library, ())
-
-
-def _names(site: Site) -> dict[str, tuple[str, ...]]:
     if "pathfinder's names" not in site.kept:
         text = text_in_pathfinder(site, _CATALOGUES)
         found: dict[str, dict[str, None]] = {}
@@ -59,7 +55,7 @@ def _names(site: Site) -> dict[str, tuple[str, ...]]:
             library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()
         }
     names: dict[str, tuple[str, ...]] = site.kept["pathfinder's names"]
-    return names
+    return names.get(library, ())
 
 
 def _numbers(name: str) -> list[int]:

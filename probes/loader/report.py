@@ -103,15 +103,12 @@ class LibraryCopies:
     def _all_of(self, name: str) -> Iterator[str]:
         if not name or "/" in name:
             return
-        yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in self._folders())
-
-    def _folders(self) -> tuple[str, ...]:
         key = (self._site.tree.root, self._site.prefix, self._site.folders)
         if key not in _FOLDERS:
             if len(_FOLDERS) >= _KEPT:
                 _FOLDERS.clear()
             _FOLDERS[key] = tuple(folder for folder in dict.fromkeys(self._all()) if self._site.tree.resolve(folder))
-        return _FOLDERS[key]
+        yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in _FOLDERS[key])
 
     def _all(self) -> Iterator[str]:
         tree = self._site.tree

@@ -94,18 +94,15 @@ class _SymbolTable:
         hashes, old = dynamic.offset_of(DT_GNU_HASH), dynamic.offset_of(DT_HASH)
         self._exports = Exports(elf) if hashes is None else None
         if hashes is not None:
-            self._read_hashes(dynamic, hashes)
+            self._hashes = hashes
+            self._buckets, self._first, self._filters, self._shift = dynamic.unpack("IIII", self._hashes)
+            if self._filters == 0 or (self._filters + self._buckets) * 8 > _TABLE_LIMIT:
+                raise UnreadSymbolsError
+            self._filter = self._elf.file.exactly(self._hashes + 16, self._filters * 8, "its table of hashes")
         elif old is not None:
             _, self._first = dynamic.unpack("II", old)  # that table counts all symbols, in no order
         else:
             raise UnreadSymbolsError
-
-    def _read_hashes(self, dynamic: Dynamic, hashes: int) -> None:
-        self._hashes = hashes
-        self._buckets, self._first, self._filters, self._shift = dynamic.unpack("IIII", self._hashes)
-        if self._filters == 0 or (self._filters + self._buckets) * 8 > _TABLE_LIMIT:
-            raise UnreadSymbolsError
-        self._filter = self._elf.file.exactly(self._hashes + 16, self._filters * 8, "its table of hashes")
 
     def undefined(self) -> Iterator[bytes]:
         for at, version in self._asked():

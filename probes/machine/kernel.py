@@ -69,24 +69,19 @@ def messages(lines: Iterable[Line], source: str) -> list[dict[str, Any]]:
     for seconds, text in lines:
         if not _RELEVANT.search(text):
             continue
-        message = _message(text, source)
+        message: dict[str, Any] = {"source": source, "text": clean(text[:MAX_LENGTH])}
+        xid = _XID.search(text)
+        if xid:
+            message["xid"] = int(xid.group(2))
+        address = _ADDRESS.search(xid.group(1) if xid else text)
+        if address:
+            domain, bus, device, function = address.groups()
+            message["pci_bus_id"] = f"{int(domain, 16):04x}:{bus}:{device}.{function or 0}".lower()
         if seconds is not None:
             message["seconds"] = seconds
         found.pop(text, None)
         found[text] = message
     return list(found.values())[-MAX_MESSAGES:]
-
-
-def _message(text: str, source: str) -> dict[str, Any]:
-    message: dict[str, Any] = {"source": source, "text": clean(text[:MAX_LENGTH])}
-    xid = _XID.search(text)
-    if xid:
-        message["xid"] = int(xid.group(2))
-    address = _ADDRESS.search(xid.group(1) if xid else text)
-    if address:
-        domain, bus, device, function = address.groups()
-        message["pci_bus_id"] = f"{int(domain, 16):04x}:{bus}:{device}.{function or 0}".lower()
-    return message
 
 
 def _read_kmsg() -> tuple[list[Line] | None, str]:

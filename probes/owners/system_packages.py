@@ -57,14 +57,9 @@ class HashFile:
     def values(self, wanted: int) -> Iterator[Value]:
         """Every value of at least ``wanted`` bytes."""
         for bucket in range(self._last_bucket + 1):
-            for page in self._chain(bucket + self._before(bucket), _HASH_PAGES):
+            additional = self._spares[min(bucket.bit_length(), _SPARES - 1)]  # pages before the bucket
+            for page in self._chain(bucket + additional, _HASH_PAGES):
                 yield from self._values_of(page, wanted)
-
-    def _before(self, bucket: int) -> int:
-        """The number of additional pages before a bucket."""
-        if not bucket:
-            return self._spares[0]
-        return self._spares[min(bucket.bit_length(), _SPARES - 1)]
 
     def _values_of(self, page: bytes, wanted: int) -> Iterator[Value]:
         (count,) = self._numbers(page, "H", 20)

@@ -52,20 +52,16 @@ def _selected(tree: Tree, root: str) -> tuple[list[str], str]:
     named = [part for part in str(tree.variables.get("PYENV_VERSION", "")).split(":") if part]
     if named:
         return named, "PYENV_VERSION"
-    for path in [*_version_files(tree.cwd), f"{root}/version"]:
+    folders = [tree.cwd]
+    while parent(folders[-1]) != folders[-1]:
+        folders.append(parent(folders[-1]))
+    for path in [*[f"{folder.rstrip('/')}/.python-version" for folder in folders], f"{root}/version"]:
         text = tree.read_text(path, 4096)
         lines = (line.split("#")[0] for line in (text or "").splitlines())
         named = [word for line in lines for word in line.split() if "/" not in word and ".." not in word]
         if named:
             return named, path
     return [SYSTEM], "its default"
-
-
-def _version_files(cwd: str) -> list[str]:
-    folders = [cwd]
-    while parent(folders[-1]) != folders[-1]:
-        folders.append(parent(folders[-1]))
-    return [f"{folder.rstrip('/')}/.python-version" for folder in folders]
 
 
 def _installed(tree: Tree, root: str, version: str) -> str | None:

@@ -216,16 +216,12 @@ def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str,
     if any(parts):
         return ", ".join(filter(None, parts))
     if search.reference is None:
-        return _too_few(search)
+        if len(search.left) < 2:
+            return "an all-reduce between nodes takes two of them"
+        value = search.groups[0].outcome.value if search.groups else None
+        measured = f"two nodes reach {quantity(value, 'B/s')}" if value else "two nodes were measured"
+        return f"{measured}; which of them is slow can only be told beside a third"
     return f"{plural(len(search.left), 'node')}: none is slower than the others by more than {SLOWER:.0%}"
-
-
-def _too_few(search: Search) -> str:
-    if len(search.left) < 2:
-        return "an all-reduce between nodes takes two of them"
-    value = search.groups[0].outcome.value if search.groups else None
-    measured = f"two nodes reach {quantity(value, 'B/s')}" if value else "two nodes were measured"
-    return f"{measured}; which of them is slow can only be told beside a third"
 
 
 _ROWS = 8
