@@ -71,10 +71,10 @@ def published_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]
 
 def wheel_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:
     """The rows of a project; consecutive releases with the same wheels share one."""
-    found = _releases(files, name)
-    versions = [one.version for one in found]
+    of_release = _files(installable(files), name)  # yanked files count where a release has no other
+    versions = sorted(one for one in of_release if not one.is_prerelease and not one.local)
     runs: list[list[_Wheels]] = []
-    for one in found:
+    for one in (_of_release(version, *of_release[version]) for version in versions):
         if runs and runs[-1][-1][1:] == one[1:]:
             runs[-1].append(one)
         else:
@@ -92,13 +92,6 @@ def _row(versions: str, wheels: _Wheels) -> dict[str, Any]:
     row |= {"glibc": wheels.glibc} if wheels.glibc else {}
     row |= {"archive": True} if wheels.archive else {}
     return row | ({"archive_pythons": wheels.archive_pythons} if wheels.archive_pythons else {})
-
-
-def _releases(files: Iterable[IndexFile], project: str) -> list[_Wheels]:
-    """What each final release has, ascending; yanked files count where it has no other."""
-    found = _files(installable(files), project)
-    versions = sorted(one for one in found if not one.is_prerelease and not one.local)
-    return [_of_release(version, *found[version]) for version in versions]
 
 
 _Files: TypeAlias = tuple[list[tuple[IndexFile, frozenset[Tag]]], IndexFile | None]

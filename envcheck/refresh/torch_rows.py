@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
@@ -192,7 +192,9 @@ def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -
     if not build.cuda:
         return
     entries = list(row.get("builds", []))
-    place = next((place for place, entry in enumerate(entries) if _is_build(entry, machine, build.cuda)), None)
+    systems = [(each.get("os", "linux"), each.get("machine", "x86_64"), each["cuda"]) for each in entries]
+    own = ("linux", machine, build.cuda)
+    place = systems.index(own) if own in systems else None
     if place is None:
         if "builds" not in row:
             row["builds"] = array([])
@@ -203,11 +205,6 @@ def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -
         known = entries[place].unwrap()
         row["builds"][place] = inline(_build(machine, build) | known | {"targets": list(build.targets)})
         yield RowChange(what, f"targets of CUDA {build.cuda} for {machine}: {old} -> {' '.join(build.targets)}")
-
-
-def _is_build(entry: Mapping[str, Any], machine: str, cuda: str) -> bool:
-    system = (entry.get("os", "linux"), entry.get("machine", "x86_64"))
-    return system == ("linux", machine) and entry["cuda"] == cuda
 
 
 def _build(machine: str, build: TorchBuildFacts) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, owner, problems, version
+from ..installations.package import add_declared, locate, owner, problems, version
 from ..installations.parts import add_parts
 from ..python.site import Site
 
@@ -34,14 +34,13 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     stated = version((here.text("VERSION") or "").strip())
     facts.add(f"file {here.path}/VERSION", version=stated)
     add_declared(facts, here)
-    bundled = {field: _number(here, pattern) for field, pattern in _BUNDLED.items()}
+    libraries = sorted(here.names("libs"))
+    bundled = {
+        field: next((match[1] for name in reversed(libraries) if (match := pattern.fullmatch(name))), None)
+        for field, pattern in _BUNDLED.items()
+    }
     facts.add(f"file {here.path}/libs", **bundled)
     if here.names("libs"):
         facts.add(f"file {here.path}/libs", cpu_only=not any(bundled.values()))
     add_parts(facts, here, parts)
     return [facts.record(problems(here, stated, "VERSION", ("libs",)))]
-
-
-def _number(here: Installation, pattern: re.Pattern[str]) -> str | None:
-    found = [match[1] for name in sorted(here.names("libs")) if (match := pattern.fullmatch(name))]
-    return found[-1] if found else None

@@ -65,18 +65,14 @@ def _read(site: Site, kind: str, here: Installation) -> dict[str, Any]:
     add_declared(facts, here)
     _add_cuda(facts, site, here, kind)
     libraries = locate(site, f"{kind}_libs", (f"{name}-libs",)) or bindings
-    resources = sorted({match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}, key=_number)
+    found = {match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}
+    resources = sorted(found, key=lambda target: (int(target.rstrip("af")), target))
     if resources and not any(name.startswith(_PTX) for name in libraries.names()):
         facts.add(f"file {libraries.path}", gpu_code=[f"sm_{each}" for each in resources])
     parts = [*libraries.files(rf"lib{_LIBRARY[kind]}\.so\.\d+"), *bindings.files(rf"{kind}\b.*\.so")]
     facts.add(f"file {libraries.path}", cpu_only=False)
     add_parts(facts, bindings, parts, preloads=tensorrt_preloads(site, kind))
     return facts.record(problems(here))
-
-
-def _number(target: str) -> tuple[int, str]:
-    digits = target.rstrip("af")
-    return int(digits), target
 
 
 def _add_cuda(facts: Gathered, site: Site, here: Installation, kind: str) -> None:

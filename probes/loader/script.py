@@ -289,11 +289,11 @@ class _Script:
         asked = preload.unless_loaded or preload.unless_found
         if asked and any(self.process.loaded(name) for name in preload.names):
             return True
-        return preload.unless_found and any(self._would_find(name) for name in preload.names)
-
-    def _would_find(self, name: str) -> bool:
-        process = self.process.copy()
-        return not failed(process.open(name, caller_of_ctypes(process, self.site)))
+        for name in preload.names if preload.unless_found else ():
+            process = self.process.copy()
+            if not failed(process.open(name, caller_of_ctypes(process, self.site))):
+                return True
+        return False
 
     def _places(self, preload: Preload) -> Iterator[str]:
         """The matching files, and names for the loader to search, in the order of the code."""

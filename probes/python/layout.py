@@ -125,6 +125,7 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         base_gone = "it has lost its standard library"
     minor = _minor(tree, place, prefix, settings)
     stdlib = _library(tree, base, minor, "os.py") if base else None
+    locks = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)  # of the project around a virtual environment
     return EnvironmentLayout(
         prefix=prefix,
         base=base,
@@ -134,7 +135,7 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
         implementation=_implementation(tree, prefix, settings, program),
         manager=_manager(tree, prefix, settings, virtual=virtual),
-        lock_file=_lock_file(tree, prefix) if virtual else None,
+        lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,
         externally_managed=False if virtual else tree.lexists(f"{stdlib}/{_MANAGED}") if stdlib else None,
         problem=place.problem or base_gone or _outgrown(minor, program, virtual=virtual),
     )
@@ -190,12 +191,6 @@ def _library(tree: Tree, prefix: str, minor: str | None, landmark: str) -> str |
     return None
 
 
-def _lock_file(tree: Tree, prefix: str) -> str | None:
-    """The lock file of the project around a virtual environment."""
-    paths = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)
-    return next((printable(path) for path in paths if tree.is_file(path)), None)
-
-
 def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str | None:
     """The problem of a virtual environment whose base became another Python: it no longer sees its packages."""
     now = minor_of_program(name_of(program)) if virtual and program else None
@@ -242,8 +237,12 @@ def unreadable(
     precede it.
     """
     whole = [layout.prefix] if layout.virtual or layout.manager == "conda" else []
-    own = (*whole, *folders, *([] if asked_for else _preferred(tree)))
-    found = {path: reason for path, reason in REFUSED.items() if _is_of(path, own, layout.prefix)}
+    own = [*whole, *folders]
+    if not asked_for:
+        own += [str(value) for name in _NAMED_BY if (value := tree.variables.get(name))]
+        own.append(joined(tree.cwd, ".venv"))
+    parts = {f"{layout.prefix}{part}" for part in ("", "/pyvenv.cfg", "/bin", "/lib", "/lib64")}
+    found = {path: why for path, why in REFUSED.items() if path in parts or any(inside(path, each) for each in own)}
     if place.problem is None and layout.problem is None and not found:
         found.update(_without_site(tree, layout))
     return _records(found)
@@ -254,17 +253,6 @@ def unreadable_place(tree: Tree, place: PythonPlace, asked: str) -> list[dict[st
     path = joined(tree.cwd, asked)
     found = {name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE}
     return _records({**found, **dict([place.lost] if place.lost else ())})
-
-
-def _preferred(tree: Tree) -> Iterator[str]:
-    yield from (str(value) for name in _NAMED_BY if (value := tree.variables.get(name)))
-    yield joined(tree.cwd, ".venv")
-
-
-def _is_of(path: str, own: Iterable[str], prefix: str) -> bool:
-    if any(inside(path, folder) for folder in own):
-        return True
-    return path in (prefix, f"{prefix}/pyvenv.cfg", f"{prefix}/bin", f"{prefix}/lib", f"{prefix}/lib64")
 
 
 def _without_site(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:

@@ -444,10 +444,8 @@ def test_rows_that_somebody_changed_meanwhile_are_not_lost(served: Served, matri
     def write(_step: str) -> None:
         (matrix / "rows.toml").write_text(by_hand)
 
-    with (
-        closing(PackageIndex(served.address)) as index,
-        pytest.raises(UsageError, match=r"rows\.toml was changed while the"),
-    ):
+    refused = pytest.raises(UsageError, match=r"rows\.toml was changed while the")
+    with closing(PackageIndex(served.address)) as index, refused:
         refresh(index, str(matrix), on_step=write)
     assert text(matrix) == by_hand
 

@@ -12,7 +12,8 @@ from envcheck.bundle import folder
 from envcheck.compat.compiling import PROJECTS
 from envcheck.compat.load import read_folder
 from envcheck.refresh.document import Projects
-from envcheck.refresh.index import IndexFile, PackageIndex
+from envcheck.refresh.index import IndexFile as File
+from envcheck.refresh.index import PackageIndex
 from envcheck.refresh.project_rows import published_rows, wheel_rows
 from envcheck.refresh.run import refresh
 from tests.refresh.serving import Index as Served
@@ -31,7 +32,7 @@ def write_projects(folder: Path, *projects: dict[str, object]) -> Path:
 
 def rows(*names: str, requires_python: str = "", yanked: tuple[str, ...] = ()) -> dict[str, dict[str, str]]:
     """The Pythons by system, by the versions of the row."""
-    files = [IndexFile(name, "", requires_python, name in yanked) for name in names]
+    files = [File(name, "", requires_python, name in yanked) for name in names]
     return {row["versions"]: row["pythons"] for row in wheel_rows("demo", files)}
 
 
@@ -105,24 +106,20 @@ def test_a_yanked_wheel_counts_where_a_release_has_no_other_file() -> None:
 
 def test_the_least_glibc_of_any_wheel_and_the_archive_are_told() -> None:
     names = ("demo-1.0-cp310-cp310-manylinux_2_28_x86_64.whl", "demo-1.0-cp311-cp311-manylinux2014_x86_64.whl")
-    (row,) = wheel_rows("demo", [IndexFile(name, "") for name in (*names, "demo-1.0.tar.gz")])
+    (row,) = wheel_rows("demo", [File(name, "") for name in (*names, "demo-1.0.tar.gz")])
     assert row["glibc"] == {"x86_64": "2.17"}
     assert row["archive"]
 
 
 def test_of_a_source_archive_alone_the_declared_pythons_are_told() -> None:
-    archives = [
-        IndexFile("demo-1.0.tar.gz", "", ">=3.8"),
-        IndexFile("demo-2.0.tar.gz", ""),
-        IndexFile("demo-3.0.tar.gz", "", ">=3.9"),
-    ]
-    wheel = IndexFile("demo-3.0-py3-none-any.whl", "", ">=3.9")
+    archives = [File("demo-1.0.tar.gz", "", ">=3.8"), File("demo-2.0.tar.gz", ""), File("demo-3.0.tar.gz", "", ">=3.9")]
+    wheel = File("demo-3.0-py3-none-any.whl", "", ">=3.9")
     told = {row["versions"]: row.get("archive_pythons") for row in wheel_rows("demo", [*archives, wheel])}
     assert told == {"==1.0": ">=3.8", "==3.0": None}
 
 
 def test_a_long_series_is_parted_for_the_limit_of_a_line() -> None:
-    files = [IndexFile(f"demo-8.3.{number}-py3-none-any.whl", "") for number in range(300)]
+    files = [File(f"demo-8.3.{number}-py3-none-any.whl", "") for number in range(300)]
     (row,) = published_rows("demo", files)
     assert [word for text in row["releases"] for word in text.split()] == [f"8.3.{number}" for number in range(300)]
     assert max(text.count(".") for text in row["releases"]) < 200

@@ -85,7 +85,12 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
         for node in nodes
         if node.is_usable
     )
-    return Launches(tuple(commands), {node.name: _why(node) for node in nodes if not node.is_usable}, name)
+    down = {}
+    for node in nodes:
+        if not node.is_usable:
+            reason = f": {node.reason}" if node.reason not in ("", "none") else ""
+            down[node.name] = brief(f"Slurm says {node.state}{reason}")
+    return Launches(tuple(commands), down, name)
 
 
 def _and_cancel(answers: Iterator[NodeAnswer], job: str) -> Iterator[NodeAnswer]:
@@ -104,11 +109,6 @@ def cancel(job: str) -> None:
 
 def _in_allocation() -> bool:
     return "SLURM_JOB_ID" in os.environ
-
-
-def _why(node: SlurmNode) -> str:
-    reason = node.reason if node.reason not in ("", "none") else ""
-    return brief(f"Slurm says {node.state}" + (f": {reason}" if reason else ""))
 
 
 def _allocated() -> list[SlurmNode]:

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envcheck.fleet.collective.search import GroupOutcome, Search
+from envcheck.fleet.collective.search import GroupOutcome as Outcome
+from envcheck.fleet.collective.search import Search
 from tests.thorough import examples
 
 HEALTHY = 48e9
-Measure = Callable[[tuple[str, ...]], GroupOutcome]
+Measure = Callable[[tuple[str, ...]], Outcome]
 
 
 def names(count: int) -> list[str]:
@@ -35,14 +36,14 @@ def fleet(
     """
     drawn = random.Random(seed)
 
-    def measure(group: tuple[str, ...]) -> GroupOutcome:
+    def measure(group: tuple[str, ...]) -> Outcome:
         assert len(group) == len(set(group)) >= 2
         dead = {node: f"{node} died" for node in group if node in dying}
         if dead:
-            return GroupOutcome(problem="a node died", at_fault=dead)
+            return Outcome(problem="a node died", at_fault=dead)
         if set(group) & set(breaking):
-            return GroupOutcome(problem="NCCL: remote error")
-        return GroupOutcome(min(speeds.get(node, 1.0) for node in group) * HEALTHY * (1 + drawn.uniform(-noise, noise)))
+            return Outcome(problem="NCCL: remote error")
+        return Outcome(min(speeds.get(node, 1.0) for node in group) * HEALTHY * (1 + drawn.uniform(-noise, noise)))
 
     return measure
 
@@ -86,15 +87,11 @@ def test_two_nodes_that_are_slow_together_only_are_named_and_no_other(data: st.D
     speed = data.draw(st.one_of(st.none(), st.floats(0.05, 0.8)))
     healthy = fleet({}, noise=data.draw(st.sampled_from([0.0, 0.01, 0.04])), seed=data.draw(st.integers(0, 99)))
 
-    def measure(group: tuple[str, ...]) -> GroupOutcome:
+    def measure(group: tuple[str, ...]) -> Outcome:
         outcome = healthy(group)
         if not {*chosen} <= {*group}:
             return outcome
-        return (
-            GroupOutcome(problem="NCCL: remote error")
-            if speed is None
-            else GroupOutcome((outcome.value or 0.0) * speed)
-        )
+        return Outcome(problem="NCCL: remote error") if speed is None else Outcome((outcome.value or 0.0) * speed)
 
     search = searched(count, measure)
     assert [{*link.nodes} for link in search.links] == [{*chosen}]
@@ -104,8 +101,8 @@ def test_two_nodes_that_are_slow_together_only_are_named_and_no_other(data: st.D
 
 @pytest.mark.parametrize("count", [3, 4, 6, 8, 17, 33, 64])
 def test_groups_that_are_slower_the_larger_they_are_have_no_slow_link(count: int) -> None:
-    def measure(group: tuple[str, ...]) -> GroupOutcome:
-        return GroupOutcome(HEALTHY * (1 - 0.05 * math.log2(len(group))))
+    def measure(group: tuple[str, ...]) -> Outcome:
+        return Outcome(HEALTHY * (1 - 0.05 * math.log2(len(group))))
 
     search = searched(count, measure)
     assert (search.suspects, search.links, search.unsettled) == ([], [], [])
@@ -160,8 +157,8 @@ def test_a_slowness_that_no_pair_shows_is_unsettled() -> None:
     """A group of more than two is slow whenever it has n0, and its pairs are not."""
     healthy = fleet({})
 
-    def measure(group: tuple[str, ...]) -> GroupOutcome:
-        return GroupOutcome(0.5 * HEALTHY) if "n0" in group and len(group) > 2 else healthy(group)
+    def measure(group: tuple[str, ...]) -> Outcome:
+        return Outcome(0.5 * HEALTHY) if "n0" in group and len(group) > 2 else healthy(group)
 
     search = searched(32, measure)
     assert search.suspects == []
@@ -172,7 +169,7 @@ def test_what_was_found_stays_where_the_measuring_ends() -> None:
     calls = 0
     healthy = fleet({"n5": 0.5})
 
-    def measure(group: tuple[str, ...]) -> GroupOutcome:
+    def measure(group: tuple[str, ...]) -> Outcome:
         nonlocal calls
         calls += 1
         if calls > 3:

@@ -83,9 +83,8 @@ def test_what_does_not_exist(tree: Tree) -> None:
 
 def test_a_folder_that_is_no_environment(tree: Tree) -> None:
     tree.file("/data/readme")
-    assert found(tree, "/data") == PythonPlace(
-        problem="it is a folder without a Python environment (there is no bin/python)"
-    )
+    problem = "it is a folder without a Python environment (there is no bin/python)"
+    assert found(tree, "/data") == PythonPlace(problem=problem)
 
 
 def test_a_project_folder_is_answered_with_its_environment(tree: Tree) -> None:
