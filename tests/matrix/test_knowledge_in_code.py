@@ -32,8 +32,8 @@ PATTERNS = {
     "compat/question/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
     "redact/hosts.py": (2, "addresses that stand for every host, where logs name hosts"),
     "redact/secrets.py": (1, "values that are no secrets: versions, devices"),
-    "refresh/torch_wheel.py": (1, "PyTorch's version.py"),
-    "refresh/wheel_rows.py": (1, "platform tags (PEP 600)"),
+    "refresh/torch_rows.py": (1, "PyTorch's version.py"),
+    "refresh/project_rows.py": (1, "platform tags (PEP 600)"),
     "requirements.py": (1, "the kernel's module, in /proc/modules"),
     "rules/facts/library_names.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
     "rules/facts/machine.py": (1, "device nodes"),
@@ -48,7 +48,7 @@ PATTERNS = {
     "versions.py": (3, "versions, as builds of conda and local labels write them"),
 }
 SENTENCES = {
-    "refresh/remote_wheel.py": (1, "a server's answer to a request for ranges"),
+    "refresh/index.py": (1, "a server's answer to a request for ranges"),
     "rules/driver/loaded_library.py": (1, "the system's word for a file that is not there"),
     "rules/packages/environment.py": (1, "what a probe of ours says of a foreign environment"),
     "rules/packages/extensions.py": (1, "what a probe of ours says of bitsandbytes"),

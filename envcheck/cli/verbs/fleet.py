@@ -16,14 +16,10 @@ from envcheck.cli.deliver import write_all
 from envcheck.collect.deaths import noted
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
-from envcheck.fleet.compare import compare
-from envcheck.fleet.conclude import conclude, judged
-from envcheck.fleet.engines import chosen_engine
-from envcheck.fleet.engines.asking import Coming
-from envcheck.fleet.examine import Answer, Examined, examine
-from envcheck.fleet.keep import keeping
-from envcheck.fleet.newest import newest
-from envcheck.fleet.overall import circumstances, counted
+from envcheck.fleet.compare import compare, conclude, judged
+from envcheck.fleet.engines.engine import Coming, chosen_engine
+from envcheck.fleet.examine import Examined, NodeAnswer, examine, keeping, newest
+from envcheck.fleet.record import circumstances, counted
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline.request import Request
 from envcheck.text.inert import Syntax
@@ -71,7 +67,7 @@ class Watched:
         self.waits = False
         """Whether it waits for a node now."""
 
-    def until(self, interrupted: Callable[[], bool]) -> Iterator[Answer]:
+    def until(self, interrupted: Callable[[], bool]) -> Iterator[NodeAnswer]:
         """The answers; after an interrupt, which may break off the wait for one, what stands for the missing ones."""
         coming = iter(self._coming)
         came: set[str] = set()

@@ -26,7 +26,7 @@ def _schema(name: str) -> dict[str, Any]:
 
         return of_fleet()
     if name == "fleet-bench":
-        from envcheck.fleet.collective.record import schema as of_fleet_bench
+        from envcheck.fleet.collective.report import schema as of_fleet_bench
 
         return of_fleet_bench()
     from envcheck.report.saved.schema import schema

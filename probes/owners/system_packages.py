@@ -1,17 +1,17 @@
-"""Which RPM package a file belongs to, by rpm's own database (SQLite or Berkeley DB); rpm is not asked."""
+"""The rpm or Debian package of a file, by the databases of rpm (SQLite or Berkeley DB) and dpkg; neither is run."""
 
 from __future__ import annotations
 
 import os
 import posixpath
+import re
 import struct
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from ..kit.library_names import family_of
+from ..kit.library_names import MAYBE, family_of
 from ..kit.tree import Tree, refused
 from .claims import Claim
-from .dpkg import NAMES
 
 # The values of a Berkeley DB hash file, which rpm's ``Packages`` is up to RHEL 8: no library for it is at hand.
 #
@@ -35,7 +35,7 @@ class DamagedError(ValueError):
     """The file is not Berkeley DB hash file, or is truncated."""
 
 
-class Hash:
+class HashFile:
     """An open hash file; raises DamagedError if it is none or is truncated."""
 
     def __init__(self, descriptor: int) -> None:
@@ -57,14 +57,9 @@ class Hash:
     def values(self, wanted: int) -> Iterator[Value]:
         """Every value of at least ``wanted`` bytes."""
         for bucket in range(self._last_bucket + 1):
-            for page in self._chain(bucket + self._before(bucket), _HASH_PAGES):
+            additional = self._spares[min(bucket.bit_length(), _SPARES - 1)]  # pages before the bucket
+            for page in self._chain(bucket + additional, _HASH_PAGES):
                 yield from self._values_of(page, wanted)
-
-    def _before(self, bucket: int) -> int:
-        """The number of additional pages before a bucket."""
-        if not bucket:
-            return self._spares[0]
-        return self._spares[min(bucket.bit_length(), _SPARES - 1)]
 
     def _values_of(self, page: bytes, wanted: int) -> Iterator[Value]:
         (count,) = self._numbers(page, "H", 20)
@@ -112,7 +107,7 @@ class Hash:
 class Value:
     """A value that is read on demand."""
 
-    def __init__(self, file: Hash, inline: bytes, first: int, size: int) -> None:
+    def __init__(self, file: HashFile, inline: bytes, first: int, size: int) -> None:
         self._file = file
         self._inline = inline
         self._first = first
@@ -140,19 +135,19 @@ _FILES = 1 << 18
 _ENTRY = struct.Struct(">IIII")
 
 
-class File(NamedTuple):
+class RpmFile(NamedTuple):
     path: str
     size: int | None
 
 
-class Package(NamedTuple):
+class RpmPackage(NamedTuple):
     name: str
     version: str
     """The version with its release, and its epoch if there is one: ``12.4.5.8-1``."""
-    files: tuple[File, ...]
+    files: tuple[RpmFile, ...]
 
 
-class _Header:
+class _RpmHeader:
     """The index and store of a header; damaged entries are left out."""
 
     def __init__(self, blob: bytes) -> None:
@@ -179,31 +174,28 @@ class _Header:
         return list(struct.unpack(f">{len(raw) // size}{letter}", raw[: len(raw) // size * size]))
 
 
-def read(blob: bytes) -> Package | None:
+def read(blob: bytes) -> RpmPackage | None:
     """The package of a header, or None if there is none."""
-    header = _Header(blob)
+    header = _RpmHeader(blob)
     name, version = header.text(NAME), header.text(VERSION)
     if not name or not version:
         return None
     epoch = header.numbers(EPOCH)
     release = header.text(RELEASE)
     full = f"{epoch[0]}:{version}" if epoch else version
-    return Package(name, f"{full}-{release}" if release else full, tuple(_files(header)))
+    folders, indexes = header.texts(FOLDER_NAMES), header.numbers(FOLDER_INDEXES)
+    sizes: list[int] = header.numbers(LONG_FILE_SIZES, "Q") or header.numbers(FILE_SIZES)
+    files = tuple(
+        RpmFile(folders[index] + base, sizes[place] if place < len(sizes) else None)
+        for place, (base, index) in enumerate(zip(header.texts(BASE_NAMES), indexes))
+        if index < len(folders)
+    )
+    return RpmPackage(name, f"{full}-{release}" if release else full, files)
 
 
 def name_in(start: bytes) -> str:
     """The name in a truncated header; empty if the name is not in that part."""
-    return _Header(start).text(NAME)
-
-
-def _files(header: _Header) -> list[File]:
-    folders, indexes = header.texts(FOLDER_NAMES), header.numbers(FOLDER_INDEXES)
-    sizes: list[int] = header.numbers(LONG_FILE_SIZES, "Q") or header.numbers(FILE_SIZES)
-    return [
-        File(folders[index] + name, sizes[place] if place < len(sizes) else None)
-        for place, (name, index) in enumerate(zip(header.texts(BASE_NAMES), indexes))
-        if index < len(folders)
-    ]
+    return _RpmHeader(start).text(NAME)
 
 
 # Which RPM package a file belongs to, by rpm's own database; rpm is not asked.
@@ -221,7 +213,7 @@ _STEPS = 2_000_000
 """Most instructions of SQLite's virtual machine for one query, so that a crafted file cannot block the probe."""
 
 
-def owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
+def rpm_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     """The packages that list the real paths ``wanted``."""
     found: dict[str, list[Claim]] = {}
     folders: dict[str, str | None] = {}
@@ -238,7 +230,7 @@ def owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     return found
 
 
-def _packages(tree: Tree) -> Iterator[Package]:
+def _packages(tree: Tree) -> Iterator[RpmPackage]:
     for name, read_blobs in DATABASES.items():
         path = tree.resolve(name)
         if path is not None and tree.is_file(path):
@@ -285,7 +277,7 @@ def _from_berkeley(place: str) -> list[bytes]:
         return []
     found: list[bytes] = []
     try:
-        for value in Hash(descriptor).values(_SMALLEST):
+        for value in HashFile(descriptor).values(_SMALLEST):
             if NAMES.match(name_in(value.start(_START))) and len(found) < _PACKAGES:
                 found.append(value.whole())
     except (DamagedError, OSError):
@@ -302,3 +294,51 @@ DATABASES = {
     "/var/lib/rpm/Packages": _from_berkeley,
 }
 """The places of rpm's database, and the function that reads each; the first existing one counts."""
+
+
+INFO = "/var/lib/dpkg/info"
+STATUS = "/var/lib/dpkg/status"
+NAMES = re.compile(r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt|deepstream)")
+"""Beginnings of the names of packages with CUDA libraries."""
+
+_LIST_LIMIT = 4 << 20
+_STATUS_LIMIT = 64 << 20
+_LISTS = 3000
+
+
+def dpkg_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
+    """The packages that list the real paths ``wanted``."""
+    names = [name for name in tree.folder_names(INFO)[0] if name.endswith(".list") and NAMES.match(name)]
+    found: dict[str, list[str]] = {}
+    folders: dict[str, str | None] = {}
+    for name in names[:_LISTS] if wanted else ():
+        data = tree.read_bytes(f"{INFO}/{name}", _LIST_LIMIT) or b""
+        package = name[: -len(".list")].partition(":")[0]
+        for path in _libraries(data):
+            folder, file = posixpath.split(path)
+            if folder not in folders:
+                folders[folder] = tree.resolve(folder)
+            real = f"{folders[folder]}/{file}"
+            if real in wanted and package not in found.setdefault(real, []):
+                found[real].append(package)
+    versions = _versions(tree, {package for packages in found.values() for package in packages})
+    return {path: [Claim("dpkg", name, versions.get(name, "")) for name in names] for path, names in found.items()}
+
+
+def _libraries(data: bytes) -> list[str]:
+    if not MAYBE.search(data):
+        return []
+    lines = data.decode("utf-8", "replace").split("\n")
+    return [line for line in lines if line.startswith("/") and family_of(line.rpartition("/")[2])]
+
+
+def _versions(tree: Tree, packages: Collection[str]) -> dict[str, str]:
+    data = b"\n" + (tree.read_bytes(STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if packages else b""
+    found: dict[str, str] = {}
+    for package in packages:
+        start = data.find(b"\nPackage: " + package.encode() + b"\n")
+        stanza = data[start : data.find(b"\n\n", start + 1)] if start >= 0 else b""
+        match = re.search(rb"\nVersion: ([0-9A-Za-z.+:~-]{1,200})(?=\n|$)", stanza)
+        if match:
+            found[package] = match[1].decode()
+    return found

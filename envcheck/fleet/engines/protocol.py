@@ -17,14 +17,14 @@ from typing import IO, Protocol, cast
 
 import msgspec
 
-from envcheck.fleet.engines.launch import Command, end_process, last_words
+from envcheck.fleet.engines.launch import NodeCommand, end_process, last_words
 
 _LONGEST_LINE = 1 << 20
 _CHUNK = 1 << 16
 _TAIL = 4096
 
 
-class Said(msgspec.Struct, frozen=True):
+class NodeWord(msgspec.Struct, frozen=True):
     """What came of a node."""
 
     node: str
@@ -45,7 +45,7 @@ class Crew(Protocol):
     def send(self, node: str, data: bytes) -> None:
         """Send a line to a node; a failure is reported by ``receive``."""
 
-    def receive(self, seconds: float) -> list[Said]:
+    def receive(self, seconds: float) -> list[NodeWord]:
         """What came, after ``seconds`` at most."""
 
     def told(self, node: str) -> bytes:
@@ -55,19 +55,19 @@ class Crew(Protocol):
 class Processes:
     """A crew of processes here, each of which is the line to its node."""
 
-    def __init__(self, commands: Sequence[Command]) -> None:
+    def __init__(self, commands: Sequence[NodeCommand]) -> None:
         self._commands = commands
         self._selector = selectors.DefaultSelector()
-        self._lines: dict[str, _Line] = {}
-        self._failed: list[Said] = []
+        self._lines: dict[str, _NodeLine] = {}
+        self._failed: list[NodeWord] = []
 
     def __enter__(self) -> Processes:  # noqa: PYI034  Self is newer than Python 3.10
         for command in self._commands:
             try:
-                line = _Line(command)
+                line = _NodeLine(command)
             except OSError as error:
                 why = f"{command.argv[0]} cannot be started: {error.strerror or error}"
-                self._failed.append(Said(command.node, ended=why))
+                self._failed.append(NodeWord(command.node, ended=why))
                 continue
             self._lines[command.node] = line
             for descriptor in (line.out, line.err):
@@ -93,12 +93,12 @@ class Processes:
     def told(self, node: str) -> bytes:
         return self._lines[node].told if node in self._lines else b""
 
-    def receive(self, seconds: float) -> list[Said]:
+    def receive(self, seconds: float) -> list[NodeWord]:
         found, self._failed = self._failed, []
         if found or not self._selector.get_map():
             return found
         for key, _ in self._selector.select(seconds):
-            line: _Line = key.data
+            line: _NodeLine = key.data
             data = line.read(key.fd)
             if not data:
                 self._selector.unregister(key.fd)
@@ -106,10 +106,10 @@ class Processes:
         return found
 
 
-class _Line:
+class _NodeLine:
     """The process that is the line to a node."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: NodeCommand) -> None:
         self.process = command.start()
         streams = (self.process.stdin, self.process.stdout, self.process.stderr)
         self._orders, out, err = cast("tuple[IO[bytes], IO[bytes], IO[bytes]]", streams)
@@ -129,18 +129,18 @@ class _Line:
         except OSError:
             return b""
 
-    def take(self, descriptor: int, data: bytes) -> list[Said]:
+    def take(self, descriptor: int, data: bytes) -> list[NodeWord]:
         """The whole lines in ``data``; at the end of stdout, why it ended."""
         if not data and descriptor == self.out:
-            return [Said(self._node, ended=self._why())]
+            return [NodeWord(self._node, ended=self._why())]
         if descriptor == self.err:
             self.told = (self.told + data)[-_TAIL:]
             return []
         *lines, self._unread = (self._unread + data).split(b"\n")
         if len(self._unread) > _LONGEST_LINE:
             self._unread = b""
-            return [Said(self._node, ended="it printed a line that is too long")]
-        return [Said(self._node, line) for line in lines]
+            return [NodeWord(self._node, ended="it printed a line that is too long")]
+        return [NodeWord(self._node, line) for line in lines]
 
     def hang_up(self) -> None:
         with suppress(OSError):

@@ -1,12 +1,11 @@
-"""Write the rows of wheels and of published releases from file names: for which systems and Pythons PyPI has wheels
-of each release, and which releases there are at all.
-"""
+"""Write the rows of a project: wheels and published releases from file names, requirements from METADATA."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
@@ -22,10 +21,11 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from envcheck.refresh.generated import Change, Project, rewrite
-from envcheck.refresh.index import File
+from envcheck.refresh.document import Project, RowChange, rewrite
+from envcheck.refresh.index import IndexFile
+from envcheck.refresh.metadata import Metadata, bounds_by_python, bounds_by_wheel, of_name
 from envcheck.refresh.release_rows import specifier_of
-from envcheck.refresh.wheel_files import MACHINES, installable
+from envcheck.refresh.wheel_files import MACHINES, Platform, Release, WheelFile, installable
 
 Python = tuple[int, int]
 _PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
@@ -55,13 +55,13 @@ class _Wheels(NamedTuple):
     archive_pythons: str
 
 
-def regenerate(project: Project, files: Sequence[File]) -> Iterator[Change]:
+def regenerate(project: Project, files: Sequence[IndexFile]) -> Iterator[RowChange]:
     """Write all of these rows anew; yields the differences."""
     yield from rewrite(project, "wheels", wheel_rows(project.name, files), ("versions",))
     yield from rewrite(project, "published", published_rows(project.name, files), ())
 
 
-def published_rows(name: str, files: Sequence[File]) -> list[dict[str, Any]]:
+def published_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:
     """The row of a project; what shares its first two numbers is one text, since lines with many dots are refused."""
     versions = sorted(version for version in _files(files, name) if not version.is_prerelease and not version.local)
     runs = [list(map(str, run)) for _, run in groupby(versions, lambda version: version.release[:2])]
@@ -69,12 +69,12 @@ def published_rows(name: str, files: Sequence[File]) -> list[dict[str, Any]]:
     return [{"releases": texts}] if texts else []
 
 
-def wheel_rows(name: str, files: Sequence[File]) -> list[dict[str, Any]]:
+def wheel_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:
     """The rows of a project; consecutive releases with the same wheels share one."""
-    found = _releases(files, name)
-    versions = [one.version for one in found]
+    of_release = _files(installable(files), name)  # yanked files count where a release has no other
+    versions = sorted(one for one in of_release if not one.is_prerelease and not one.local)
     runs: list[list[_Wheels]] = []
-    for one in found:
+    for one in (_of_release(version, *of_release[version]) for version in versions):
         if runs and runs[-1][-1][1:] == one[1:]:
             runs[-1].append(one)
         else:
@@ -94,21 +94,14 @@ def _row(versions: str, wheels: _Wheels) -> dict[str, Any]:
     return row | ({"archive_pythons": wheels.archive_pythons} if wheels.archive_pythons else {})
 
 
-def _releases(files: Iterable[File], project: str) -> list[_Wheels]:
-    """What each final release has, ascending; yanked files count where it has no other."""
-    found = _files(installable(files), project)
-    versions = sorted(one for one in found if not one.is_prerelease and not one.local)
-    return [_of_release(version, *found[version]) for version in versions]
-
-
-_Files: TypeAlias = tuple[list[tuple[File, frozenset[Tag]]], File | None]
+_Files: TypeAlias = tuple[list[tuple[IndexFile, frozenset[Tag]]], IndexFile | None]
 """The wheels of a release with their tags, and its source archive."""
 
 
-def _files(files: Iterable[File], project: str) -> dict[Version, _Files]:
+def _files(files: Iterable[IndexFile], project: str) -> dict[Version, _Files]:
     """The files of each release."""
-    wheels: dict[Version, list[tuple[File, frozenset[Tag]]]] = defaultdict(list)
-    archives: dict[Version, File] = {}
+    wheels: dict[Version, list[tuple[IndexFile, frozenset[Tag]]]] = defaultdict(list)
+    archives: dict[Version, IndexFile] = {}
     for file in files:
         try:
             if file.name.endswith(".whl"):
@@ -122,7 +115,9 @@ def _files(files: Iterable[File], project: str) -> dict[Version, _Files]:
     return {version: (wheels.get(version, []), archives.get(version)) for version in {*wheels, *archives}}
 
 
-def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]], archive: File | None) -> _Wheels:
+def _of_release(
+    version: Version, wheels: Sequence[tuple[IndexFile, frozenset[Tag]]], archive: IndexFile | None
+) -> _Wheels:
     pythons: dict[bool, dict[str, set[_Release]]] = {False: defaultdict(set), True: defaultdict(set)}
     glibc: dict[str, tuple[int, int]] = {}
     for file, tags in wheels:
@@ -236,3 +231,117 @@ def _next(release: _Release) -> _Release:
 def _written_out(release: _Release) -> str:
     """The first release of a minor version is written as that version."""
     return ".".join(map(str, release if release[2] else release[:2]))
+
+
+_AT_ONCE = 8
+"""Releases whose METADATA is read in parallel."""
+_LIBRARIES = "nvidia-"
+"""How NVIDIA's distributions of libraries begin; frameworks pin them."""
+_ANY_PYTHON = (0, 0)
+"""Stands for the Pythons of a wheel for any."""
+
+
+class _Declared(NamedTuple):
+    """For which Pythons, systems and machines something is required; empty for all of the release."""
+
+    python: str
+    os: tuple[str, ...]
+    machine: tuple[str, ...]
+
+
+_Needs = dict[_Declared, dict[str, str]]
+_Read = Callable[[WheelFile], Metadata]
+
+
+def regenerate_requirements(
+    project: Project, releases: Sequence[Release], read: _Read, known: Collection[str]
+) -> Iterator[RowChange]:
+    """Write all of these rows anew, about what it requires of the ``known``; yields the differences."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            needs = list(pool.map(lambda release: _needs(release, read, set(known) - {project.name}), releases))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    # A source archive that names nothing may just not say.
+    stated = [
+        (release, wanted)
+        for release, wanted in zip(releases, needs, strict=True)
+        if wanted or release.wheels[0].file.name.endswith(".whl")
+    ]
+    rows = list(_rows([release for release, _ in stated], [wanted for _, wanted in stated]))
+    yield from rewrite(project, "requirements", rows, ("versions", "python", "os", "machine"))
+
+
+def _needs(release: Release, read: _Read, known: Collection[str]) -> _Needs:
+    """What the wheels require, joined over the platforms that require the same."""
+    platforms = release.platforms
+    places: dict[tuple[str, str, str], list[Platform]] = defaultdict(list)
+    for os in dict.fromkeys(os for os, _ in platforms):
+        metadata = _by_python(release, os, read)
+        for platform in (platform for platform in platforms if platform[0] == os):
+            named = dict.fromkeys(canonicalize_name(item.name) for _, one in metadata for item in one.requirements)
+            for name in map(str, named):
+                if name not in known and not name.startswith(_LIBRARIES):
+                    continue
+                for python, spec in _bounds(metadata, name, platform):
+                    places[name, python, spec].append(platform)
+    found: _Needs = defaultdict(dict)
+    for (name, python, spec), there in places.items():
+        for os_names, machines in _narrowed(there, platforms):
+            found[_Declared(python, os_names, machines)][name] = spec
+    return dict(found)
+
+
+_MetadataByPython = list[tuple[tuple[int, int], Metadata]]
+"""METADATA of the wheels for a system, by the CPythons that they are for."""
+
+
+def _by_python(release: Release, os: str, read: _Read) -> _MetadataByPython:
+    """Those of the oldest and the newest CPython; all of them, where these two require different things."""
+    machine = next(machine for system, machine in release.platforms if system == os)
+    wheels: dict[tuple[int, int], WheelFile] = {}
+    for wheel in sorted(release.for_platform(os, machine), key=lambda wheel: (wheel.build, wheel.file.name)):
+        wheels |= dict.fromkeys(wheel.pythons or {_ANY_PYTHON}, wheel)
+    first, last = wheels[min(wheels)], wheels[max(wheels)]
+    ends = [(min(wheels), read(first))]
+    ends += [(max(wheels), read(last))] if last is not first else []
+    if len({frozenset(map(str, metadata.requirements)) for _, metadata in ends}) == 1:
+        return ends[:1]
+    between = {wheel: read(wheel) for wheel in dict.fromkeys(wheels.values()) if wheel not in (first, last)}
+    return [(python, between.get(wheels[python]) or dict(ends)[python]) for python in sorted(wheels)]
+
+
+def _bounds(metadata: _MetadataByPython, name: str, platform: Platform) -> list[tuple[str, str]]:
+    if all(of_name(one, name) == of_name(metadata[0][1], name) for _, one in metadata):
+        return bounds_by_python(metadata[0][1], name, platform)
+    return bounds_by_wheel(metadata, name, platform)
+
+
+def _narrowed(
+    there: Sequence[Platform], platforms: Sequence[Platform]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Systems and machines of a requirement; empty where it holds for all of the release, or of the systems."""
+    by_machines: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for os in dict.fromkeys(os for os, _ in there):
+        here, every = ([machine for system, machine in some if system == os] for some in (there, platforms))
+        by_machines[() if here == every else tuple(here)].append(os)
+    everywhere = {os for os, _ in platforms}
+    for machines, systems in by_machines.items():
+        yield () if set(systems) == everywhere else tuple(systems), machines
+
+
+def _rows(releases: Sequence[Release], needs: Sequence[_Needs]) -> Iterator[dict[str, Any]]:
+    """One row for consecutive releases that require the same."""
+    versions = [release.version for release in releases]
+    start = 0
+    for end in range(1, len(needs) + 1):
+        if end < len(needs) and needs[end] == needs[start]:
+            continue
+        spec = specifier_of(versions[start:end], versions)
+        for declared, wanted in sorted(needs[start].items()):
+            row: dict[str, Any] = {"versions": spec, "needs": dict(sorted(wanted.items()))}
+            row |= {"python": declared.python} if declared.python else {}
+            row |= {"os": list(declared.os)} if declared.os else {}
+            yield row | ({"machine": list(declared.machine)} if declared.machine else {})
+        start = end
