@@ -115,7 +115,9 @@ def _found(program: Program, component: Component) -> tuple[str, ...] | None:
     if name == "python":
         return (program.python,)
     if name == "driver":
-        release = _driver(program)
+        said = _read(program, "/proc/driver/nvidia/version")
+        found = _MODULE_VERSION.search((said or "").partition("\n")[0])
+        release = found[1] if found else (_read(program, "/sys/module/nvidia/version") or "").strip() or None
         return (release,) if release else None
     if name not in ("gpu", "gpus"):
         return _distribution(program, name)
@@ -137,12 +139,6 @@ def _found_gpus(program: Program, component: Component) -> tuple[str, ...] | Non
 
 
 # The driver and its GPUs, as the kernel shows them.
-
-
-def _driver(program: Program) -> str | None:
-    said = _read(program, "/proc/driver/nvidia/version")
-    found = _MODULE_VERSION.search((said or "").partition("\n")[0])
-    return found[1] if found else (_read(program, "/sys/module/nvidia/version") or "").strip() or None
 
 
 def _gpus(program: Program) -> list[SeenGpu] | None:
@@ -227,13 +223,9 @@ def _metadata_in(folder: str, name: str) -> list[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             stem, _, suffix = entry.name.rpartition(".")
-            if suffix in ("dist-info", "egg-info") and _normal(stem.partition("-")[0]) == name:
+            if suffix in ("dist-info", "egg-info") and re.sub(r"[-_.]+", "-", stem.partition("-")[0]).lower() == name:
                 found.append(entry.path)
     return found
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _version_in(metadata: str) -> str | None:

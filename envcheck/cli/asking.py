@@ -181,7 +181,10 @@ def planned(
     defaults = {"python": None, "os": own, "machine": platform.machine()}
     chosen: dict[str, str | None] = {}
     for name, default in defaults.items():
-        values = {_value(name, components) or default for components in stated}
+        values = {
+            next((component.exact for component in components if component.name == name), None) or default
+            for components in stated
+        }
         if len(values) > 1:
             raise UsageError(
                 f"--plan: the targets differ in {name}, by which packages are chosen: judge them one by one"
@@ -209,10 +212,6 @@ def _within(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _value(name: str, components: Sequence[Component]) -> str | None:
-    return next((component.exact for component in components if component.name == name), None)
 
 
 # The Request that the options of a verb stand for.

@@ -89,7 +89,11 @@ def refuse_unknown(parser: argparse.ArgumentParser, variables: Mapping[str, str]
     ignored.
     """
     given = [name for name in variables if name.startswith(_PREFIX) and variables[name]]
-    doubtful = {name: _option(name) for name in given if not _is_known(name.removeprefix(_PREFIX))}
+    doubtful = {
+        name: "--" + name.removeprefix(_PREFIX).lower().replace("_", "-")
+        for name in given
+        if not _is_known(name.removeprefix(_PREFIX))
+    }
     options = set(_options(parser)) if doubtful else set()
     for name, option in doubtful.items():
         if option in options and name != _variable(option):
@@ -102,10 +106,6 @@ def refuse_unknown(parser: argparse.ArgumentParser, variables: Mapping[str, str]
 
 def _is_known(rest: str) -> bool:
     return any(known.fullmatch(rest) for known in (_OTHER_VARIABLES, _OF_A_SERVICE))
-
-
-def _option(variable: str) -> str:
-    return "--" + variable.removeprefix(_PREFIX).lower().replace("_", "-")
 
 
 def _variable(option: str) -> str:

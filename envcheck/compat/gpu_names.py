@@ -58,7 +58,13 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
         return msgspec.structs.replace(other, **_NO_FIGURES) if other else None
     if family.memory is None:
         return msgspec.structs.replace(family, device_ids=())
-    return family if _agrees(family, words) else msgspec.structs.replace(family, **_NO_FIGURES)
+    # Its figures hold where all that the name says of size and form is true of it: PCIe, where it has no other form.
+    found = list(_FORM.finditer(words))
+    sizes = {int(match["size"]) for match in found if match["size"]}
+    forms = {match.group() for match in found if not match["size"]}
+    if sizes <= {family.memory // 2**30} and (not forms or (forms <= {"pcie", "pci"} and family.nvlink is None)):
+        return family
+    return msgspec.structs.replace(family, **_NO_FIGURES)
 
 
 def by_name(rows: Iterable[GpuRow]) -> dict[str, GpuRow]:
@@ -71,16 +77,6 @@ def by_name(rows: Iterable[GpuRow]) -> dict[str, GpuRow]:
 def name_keys(names: Iterable[str]) -> list[str]:
     """What is left of each name when everything that people write differently is taken away."""
     return _key(_words("\n".join(map(_one_line, names)))).split("\n")
-
-
-def _agrees(row: GpuRow, words: str) -> bool:
-    """Whether everything that a name says of memory and form is true of ``row``: its size, and PCIe where there is no
-    other form.
-    """
-    found = list(_FORM.finditer(words))
-    sizes = {int(match["size"]) for match in found if match["size"]}
-    forms = {match.group() for match in found if not match["size"]}
-    return sizes <= {(row.memory or 0) // 2**30} and (not forms or (forms <= {"pcie", "pci"} and row.nvlink is None))
 
 
 def _one_line(name: str) -> str:

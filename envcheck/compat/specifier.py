@@ -102,30 +102,24 @@ class Bound(NamedTuple):
         own, its = version.numbers, self.numbers
         if len(own) < len(its):
             if version.family:
-                return self._cover_family(own)
+                start, rest = self.numbers[: len(own)], self.numbers[len(own) :]
+                if own != start:
+                    return _as_cover(_COMPARE[self.operator](own, start))
+                if not any(rest) and self.post is None and self.operator in (">=", "<"):
+                    return _as_cover(self.operator == ">=")
+                return "some"
             if version.scheme.builds and own == its[: len(own)]:
                 return _as_cover(self.operator not in ("<", ">"))
         own = (own + (0,) * len(its))[: len(its)]
         if own != its:
             return _as_cover(_COMPARE[self.operator](own, its))
-        return self._cover_equal(version)
-
-    def _cover_equal(self, version: Version) -> Cover:
-        """The numbers are the same; what follows them decides, unless the version has further numbers."""
+        # The numbers are the same: what follows them decides, unless the version has further ones.
         beyond = any(version.numbers[len(self.numbers) :])
         if version.pre and not beyond and not self.prefix:
             return _as_cover(self.operator in ("<=", "!="))
         if self.post is not None and not beyond:
             return _as_cover(_COMPARE[self.operator](-1 if version.post is None else version.post, self.post))
         return _as_cover(self.operator in ("==", ">=", "<="))
-
-    def _cover_family(self, own: tuple[int, ...]) -> Cover:
-        start, rest = self.numbers[: len(own)], self.numbers[len(own) :]
-        if own != start:
-            return _as_cover(_COMPARE[self.operator](own, start))
-        if not any(rest) and self.post is None and self.operator in (">=", "<"):
-            return _as_cover(self.operator == ">=")
-        return "some"
 
 
 class Specifier(NamedTuple):

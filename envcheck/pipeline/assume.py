@@ -81,6 +81,8 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
     stated = {component.name: _value(component) for component in components}
     snapshot = observed
     if assumes_machine(components):
+        # Whoever runs the image or job decides about container engines and shared memory.
+        elsewhere = {"container_host": None, "shared_memory": None, "shared_memory_free": None}
         snapshot = msgspec.structs.replace(
             snapshot,
             kernel=_kernel(stated),
@@ -88,19 +90,13 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
             gpus=_gpus(stated),
             fabric=None,
             variables=_kept(observed.variables, of_software),
-            platform=_of_software(observed.platform),
+            platform=msgspec.structs.replace(observed.platform, **elsewhere) if observed.platform else None,
         )
     if _PLATFORM & stated.keys():
         snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
     _refuse_misspelt(software)
     return _with_software(snapshot, software) if software else snapshot
-
-
-def _of_software(platform: Platform | None) -> Platform | None:
-    """The platform without what whoever runs the image or job decides: container engines, shared memory."""
-    elsewhere = {"container_host": None, "shared_memory": None, "shared_memory_free": None}
-    return msgspec.structs.replace(platform, **elsewhere) if platform else None
 
 
 def _kept(variables: Variables | None, of_software: Collection[str]) -> Variables | None:

@@ -17,7 +17,7 @@ from envcheck.pipeline.assume import assumes_machine, together
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
 from envcheck.pipeline.warm_up import WarmUp, Work
-from envcheck.snapshot import Environment, Listing, ProbeRun, Snapshot
+from envcheck.snapshot import Listing, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ def gather_here(
     request: Request, on_event: OnEvent = ignore, should_stop: Callable[[], bool] = lambda: False
 ) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
-    _validate(request)
+    if request.require or request.only or request.skip or request.targets or request.policy:
+        from envcheck.pipeline import judging  # noqa: PLC0415  as above
+
+        judging.check_request(request)
     specs, left_out = _plan(request)
     if request.planned is not None:
         specs = [spec for spec in specs if spec.kind in ("file", "driver") and not _ABOUT_ENVIRONMENTS & {*spec.fills}]
@@ -92,11 +95,9 @@ def gather_here(
         bench=request.bench,
     )
     found = merge([*parts, Snapshot(runs=left_out)])
-    return found if request.planned is None else _with_plan(found, request.planned)
-
-
-def _with_plan(found: Snapshot, planned: Environment) -> Snapshot:
-    return msgspec.structs.replace(found, environments=Listing(items=(planned,)), toolkits=None, libraries=None)
+    if request.planned is None:
+        return found
+    return msgspec.structs.replace(found, environments=Listing(items=(request.planned,)), toolkits=None, libraries=None)
 
 
 def _deep(request: Request) -> Deep | None:
@@ -126,13 +127,6 @@ def _get_ready(request: Request) -> None:
     from envcheck.pipeline import judging  # noqa: PLC0415  as above
 
     judging.get_ready(request)
-
-
-def _validate(request: Request) -> None:
-    if request.require or request.only or request.skip or request.targets or request.policy:
-        from envcheck.pipeline import judging  # noqa: PLC0415  as above
-
-        judging.check_request(request)
 
 
 def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:

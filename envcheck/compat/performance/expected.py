@@ -132,11 +132,19 @@ def _ceiling(
     if kind in ("multiprocessors", "sparse"):
         return _of_multiprocessors(matrix, gpu, model, capability, measured, 2 if kind == "sparse" else 1)
     if kind == "memory":
-        return _of_memory(matrix, gpu, model)
+        top = bandwidth(matrix, model)
+        if top is None or model is None:
+            return f"the memory bandwidth of {gpu.name or 'this GPU'} is not listed"
+        return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
     if kind == "pcie":
         return pcie_ceiling(matrix, measured)
     if kind == "nvlink":
-        return _of_peer_link(model, measured)
+        if "NVLink" not in (measured.variant or ""):
+            return "copies between GPUs over PCI Express have no listed ceiling: compare them with a baseline"
+        if model is None or model.nvlink is None:
+            return "the NVLink bandwidth of this GPU is not listed"
+        ways = 2 if "both" in (measured.variant or "") else 1
+        return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
     return "it has no ceiling: compare it with a baseline"
 
 
@@ -183,13 +191,6 @@ def _clock(measured: Measurement) -> float | None:
     return clock.median if measured.burst is False else clock.high
 
 
-def _of_memory(matrix: Matrix, gpu: Gpu, model: GpuRow | None) -> Ceiling | str:
-    top = bandwidth(matrix, model)
-    if top is None or model is None:
-        return f"the memory bandwidth of {gpu.name or 'this GPU'} is not listed"
-    return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
-
-
 def pcie_ceiling(matrix: Matrix, measured: Measurement) -> Ceiling | str:
     """What the PCI Express link of the run carries in one direction, or why that is unknown."""
     conditions = measured.conditions
@@ -198,15 +199,6 @@ def pcie_ceiling(matrix: Matrix, measured: Measurement) -> Ceiling | str:
     if row is None or not width:
         return "the generation or width of the PCI Express link is not known"
     return row.lane * width, f"PCI Express {generation} x{width}", (row,)
-
-
-def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
-    if "NVLink" not in (measured.variant or ""):
-        return "copies between GPUs over PCI Express have no listed ceiling: compare them with a baseline"
-    if model is None or model.nvlink is None:
-        return "the NVLink bandwidth of this GPU is not listed"
-    ways = 2 if "both" in (measured.variant or "") else 1
-    return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
 
 
 def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | None:

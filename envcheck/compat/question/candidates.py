@@ -352,17 +352,14 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
 
 def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
     release = msgspec.structs.replace(_release(row, question), build=tag, cuda="")
-    if tag == _CPU and _has_cpu_build(row, question):
+    # Where there are CUDA builds for a system, there is a CPU build too.
+    if tag == _CPU and (
+        builds(row, question.os, question.machine)
+        or (question.os in ("linux", "wsl") and default_cuda(row, question) == "")
+    ):
         kind: Os = "windows" if question.os == "windows" else "linux"
         release = msgspec.structs.replace(release, os=(kind,), machine=(question.machine,))
     return Candidate(TORCH, f"torch {row.version}+{tag}", (release,))
-
-
-def _has_cpu_build(row: TorchRow, question: Question) -> bool:
-    """Whether a CPU build is known for the system in question: where there are CUDA builds, there is one too."""
-    return bool(builds(row, question.os, question.machine)) or (
-        question.os in ("linux", "wsl") and default_cuda(row, question) == ""
-    )
 
 
 def _release(row: TorchRow, question: Question) -> ReleaseRow:

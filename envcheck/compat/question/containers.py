@@ -48,7 +48,8 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
     found = [image_of(matrix, f"{REGISTRY}{label}{form}") for form in _FORMS] if ":" in label else []
     found = found if any(found) else [image_of(matrix, label)]
     if not any(found):
-        known = listed(_repositories(matrix))
+        names = dict.fromkeys(name for row in matrix.images for name in row.names)
+        known = listed(sorted(name.removeprefix(REGISTRY) for name in names if name.startswith(REGISTRY)))
         if re.fullmatch(r"[\w./-]+:[\w.-]+", label):
             return f"the matrix has no notes of the container {label.partition(':')[0]}; it knows {known}"
         return f"write {CONTAINER}==NAME:TAG, where NAME is {known}"
@@ -60,11 +61,6 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
 
 def is_nvidias(container: Container) -> bool:
     return any(name.startswith(REGISTRY) for name in container.row.names)
-
-
-def _repositories(matrix: Matrix) -> list[str]:
-    names = dict.fromkeys(name for row in matrix.images for name in row.names)
-    return sorted(name.removeprefix(REGISTRY) for name in names if name.startswith(REGISTRY))
 
 
 def known_containers(matrix: Matrix) -> list[str]:
@@ -80,16 +76,13 @@ def known_containers(matrix: Matrix) -> list[str]:
 def inside(container: Container, fields: dict[str, Any], versions: dict[str, tuple[Version, ...]]) -> Container:
     """The container with the named parts that it holds, which are taken from the other fields of the question."""
     named: dict[str, tuple[Version, ...]] = {}
-    held = {*container.holds, _namesake(container), *(("nvcc",) if "cuda" in container.holds else ())}
+    # A container holds its publisher's own build of what its repository is named after.
+    namesake = canonical(container.label.partition(":")[0].rpartition("/")[2])
+    held = {*container.holds, namesake, *(("nvcc",) if "cuda" in container.holds else ())}
     for part in held & versions.keys():
         named[part] = versions.pop(part)
         fields.pop(part, None)
     return container._replace(named=named)
-
-
-def _namesake(container: Container) -> str:
-    """What the container's repository is named after: it holds its publisher's own build of that."""
-    return canonical(container.label.partition(":")[0].rpartition("/")[2])
 
 
 def container_fits(question: Question) -> Iterator[Fit]:
@@ -150,20 +143,16 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu:
         reason = f"{container.label} supports compute capability {least} or higher; {gpu.label} has {gpu.capability}"
         return answer("compatible", reason, row)
     fit = cuda_serves(matrix, gpu.capability, cuda)
-    around = [other for other in _months_around(matrix, row) if _is_below(gpu.capability, other)]
+    # The releases of this repository before and after whose notes name a least compute capability.
+    known = [one for one in matrix.images if one.capability_min and _month(one) and set(one.names) & set(row.names)]
+    before = sorted((one for one in known if _month(one) < _month(row)), key=_month)[-1:]
+    after = sorted((one for one in known if _month(one) > _month(row)), key=_month)[:1]
+    around = [one for one in (*before, *after) if _month(row) and _is_below(gpu.capability, one)]
     if fit.ok and not least and around:
         told = listed([f"{_month(other)} needs {other.capability_min}" for other in around])
         reason = f"which GPUs {container.label} needs could not be read; of the months around it, {told} or higher"
         return answer("unknown", f"{reason}, and {gpu.label} has {gpu.capability}", row, *around)
     return reworded(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
-
-
-def _months_around(matrix: Matrix, row: ImageRow) -> list[ImageRow]:
-    """The releases before and after one of the same repository whose notes name a least compute capability."""
-    known = [one for one in matrix.images if one.capability_min and _month(one) and set(one.names) & set(row.names)]
-    before = [one for one in known if _month(one) < _month(row)]
-    after = [one for one in known if _month(one) > _month(row)]
-    return [*sorted(before, key=_month)[-1:], *sorted(after, key=_month)[:1]] if _month(row) else []
 
 
 def _month(row: ImageRow) -> str:
@@ -196,7 +185,8 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
         return forward if forward.ok else reworded(matrix, native, here, row)
     if native.ok or (floor and asked):
         notes = f"the notes of {container.label} ask for driver {floor} or newer"
-        return reworded(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
+        disputed = Fit(verdict="unknown", reason=native.reason, rows=native.rows, sources=native.sources)
+        return reworded(matrix, disputed, f"documents disagree: {notes}, and {native.reason}", row)
     if native.bad and forward.verdict == "unknown":
         return reworded(matrix, forward, f"{here}; {forward.reason}", row)
     return reworded(matrix, native, here, row)
@@ -212,10 +202,6 @@ def _by_its_notes(question: Question, container: Container) -> Fit:
     if min(question.drivers) >= floor:
         return conclude(matrix, "compatible", reason, row)
     return conclude(matrix, "incompatible", reason, row, change=f"driver >= {row.driver}")
-
-
-def _open(fit: Fit) -> Fit:
-    return Fit(verdict="unknown", reason=fit.reason, rows=fit.rows, sources=fit.sources)
 
 
 def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit:

@@ -85,12 +85,8 @@ def _same_release(question: Question, release: DriverRelease) -> Fit:
         )
         for driver in question.drivers
     ]
-    if not exact and any(driver.branch == release.branch for driver in question.drivers) and _is_branch(question):
+    is_branch = question.labels["driver"].count(".") < 2
+    if not exact and is_branch and any(driver.branch == release.branch for driver in question.drivers):
         reason = f"Fabric Manager {release} needs the driver of the same version; which release is meant is not known"
         return conclude(question.matrix, "unknown", reason, *rows[:1]).concerning(FABRIC_MANAGER, "driver")
     return agree(fits, question.labels["driver"]).concerning(FABRIC_MANAGER, "driver")
-
-
-def _is_branch(question: Question) -> bool:
-    """Whether a branch of drivers was named, not a release of it."""
-    return question.labels["driver"].count(".") < 2

@@ -128,8 +128,8 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
         for version in spoken
     ]
     fit = agree(fits, question.labels.get("driver", ""))
-    if fit.bad and _supported_below(row, gpu, targets):
-        return None
+    if fit.bad and row.capability_min is not None and gpu.capability <= max(target.capability for target in targets):
+        return None  # documents promise a GPU older than some of the code: they outrank what was found in files
     if fit.ok and (flaw := _flaw(question, candidate, targets, gpu)):
         return conclude(
             question.matrix,
@@ -202,11 +202,6 @@ def _loaded(row: ReleaseRow, cuda: CudaVersion) -> str:
 
 def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
     return any(runs_natively(matrix, target, gpu.capability) for target in targets)
-
-
-def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarget]) -> bool:
-    """Whether documents promise a GPU that is older than some of the code: they outrank what was found in files."""
-    return row.capability_min is not None and gpu.capability <= max(target.capability for target in targets)
 
 
 # Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.

@@ -102,7 +102,10 @@ def look_up(matrix: Matrix, component: Component) -> Page | None:
     gap = gap_of(matrix, name, version) if version else None
     if version and gap:
         return _in_gap(matrix, component, version, gap)
-    records = _records(matrix, name, text)
+    # What has a table of its own needs a row there; rows of releases then add to it.
+    finder = _FINDERS.get(name)
+    own = list(finder(matrix, text)) if finder else []
+    records = [] if finder and not own else own + _releases(matrix, name, text)
     if not records:
         near = _near(matrix, name, version) if version else ""
         reason = f"The matrix does not know {component}; {near}."
@@ -152,13 +155,6 @@ def _bounds(text: str) -> tuple[SpecifierBound, ...]:
         return parse_specifier(text).bounds
     except ValueError:
         return ()
-
-
-def _records(matrix: Matrix, name: str, text: str) -> list[_Record]:
-    """What the rows of a version say; of what has a table of its own, only beside what that says."""
-    finder = _FINDERS.get(name)
-    own = list(finder(matrix, text)) if finder else []
-    return [] if finder and not own else own + _releases(matrix, name, text)
 
 
 def _facts(row: Row, **more: Any) -> _Record:
@@ -211,13 +207,14 @@ def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
     if row is None:
         return
     own = capability.first_branch if capability else None
+    flavours: tuple[Flavour, ...] = get_args(Flavour)
     yield _facts(
         row,
         **_peaks(matrix, gpu),
         architecture=architecture.name if architecture else None,
         first_driver_branch=own or (architecture.first_branch if architecture else None),
         last_driver_branch=architecture.last_branch if architecture else None,
-        kernel_modules=_modules(matrix, gpu),
+        kernel_modules=[one for one in flavours if module_supports(matrix, gpu.capability, one, model=gpu.model).ok],
         first_cuda=having[0] if having and having[0] != matrix.cuda[0].version else None,
         last_cuda=having[-1] if having and having[-1] != matrix.cuda[-1].version else None,
     )
@@ -231,12 +228,6 @@ def _peaks(matrix: Matrix, gpu: AskedGpu) -> dict[str, Any]:
     return {"peaks": {one: top.value for one, top in found.items()}, "peaks_by_formula": computed}
 
 
-def _modules(matrix: Matrix, gpu: AskedGpu) -> list[str]:
-    """The flavours of the kernel module that drive a GPU."""
-    flavours: tuple[Flavour, ...] = get_args(Flavour)
-    return [one for one in flavours if module_supports(matrix, gpu.capability, one, model=gpu.model).ok]
-
-
 def _cuda(matrix: Matrix, text: str) -> Iterable[_Record]:
     version = parse_version(text, scheme("cuda"))
     for row in matrix.cuda:
@@ -248,12 +239,12 @@ def _cuda(matrix: Matrix, text: str) -> Iterable[_Record]:
 def _compilers(matrix: Matrix, cuda: str) -> dict[str, str]:
     """The host compilers that the toolkit's nvcc accepts."""
     return {
-        key: spec for row, _ in _releases(matrix, "nvcc", cuda) for key, spec in _needs(row).items() if key in COMPILERS
+        key: spec
+        for row, _ in _releases(matrix, "nvcc", cuda)
+        if isinstance(row, ReleaseRow)
+        for key, spec in row.needs.items()
+        if key in COMPILERS
     }
-
-
-def _needs(row: Row) -> dict[str, str]:
-    return row.needs if isinstance(row, ReleaseRow) else {}
 
 
 def _same(version: Version, text: str) -> bool:

@@ -77,14 +77,14 @@ def _unbounded(
         return None
     bounds = parse_specifier(spec).bounds
     later = version.numbers[0] > max(bound.numbers[0] for bound in bounds)
-    if not later or {bound.operator for bound in bounds} - {">=", ">", "!="} or _pure(candidate):
+    if (
+        not later
+        or {bound.operator for bound in bounds} - {">=", ">", "!="}
+        or all(system == "any" for wheel in candidate.wheels for system in wheel.pythons)
+    ):
         return None
     reason = f"{candidate.label} needs {spec}, and this is {version}; whether it works with that major version"
     return conclude(matrix, "unknown", f"{reason} is not documented", row)
-
-
-def _pure(candidate: Candidate) -> bool:
-    return all(system == "any" for wheel in candidate.wheels for system in wheel.pythons)
 
 
 def _for_some_python(question: Question, fits: Sequence[tuple[RequirementRow, Fit]]) -> Fit:

@@ -165,12 +165,13 @@ def _numbers(text: str) -> _Numbers:
 def _seams(specifiers: Iterator[str], start: _Numbers) -> list[_Numbers]:
     """The first releases behind which, or with which, something changes within a version."""
     bounds = {bound for text in specifiers for bound in parse_specifier(text).bounds}
-    found = {seam for bound in bounds if _within(bound.numbers, start) for seam in _seams_of(bound)}
+    found = {
+        seam
+        for bound in bounds
+        if len(bound.numbers) > len(start) and bound.numbers[: len(start)] == start
+        for seam in _seams_of(bound)
+    }
     return sorted(seam for seam in found if any(seam[len(start) :]))
-
-
-def _within(numbers: _Numbers, start: _Numbers) -> bool:
-    return len(numbers) > len(start) and numbers[: len(start)] == start
 
 
 def _seams_of(bound: Bound) -> Iterator[_Numbers]:

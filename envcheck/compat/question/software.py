@@ -43,8 +43,9 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
             continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
             continue  # the row covers a build for another CUDA
-        if key == "python" and not question.systems and _wheels_tell(question, candidate):
-            continue  # release by release, and system by system
+        by_wheels = tells_pythons(question, candidate.wheels) or (question.free_threaded and candidate.wheels)
+        if key == "python" and not question.systems and by_wheels:
+            continue  # the names of wheels tell it, release by release, and system by system
         if key == "glibc" and row.cuda and not gpu_is_asked(question) and serves(question, candidate.wheels):
             continue  # the row covers a build with GPU code, and another wheel is enough
         if key in _DRIVERS:
@@ -57,11 +58,6 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         name = canonical(key)
         if name in question.versions and name not in map(canonical, row.needs):
             yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
-
-
-def _wheels_tell(question: Question, candidate: Candidate) -> bool:
-    """Whether names of wheels tell the Pythons."""
-    return tells_pythons(question, candidate.wheels) or (question.free_threaded and bool(candidate.wheels))
 
 
 def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str) -> Iterator[Fit]:
@@ -171,7 +167,9 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
         yield from _version(question, candidate, row, "cuda", spec)
     elif "nvcc" in question.versions:
         yield from _version(question, candidate, row, "nvcc", spec)
-    elif "cuda" in question.implied and (question.implied["cuda"].by != TORCH or _within_torch(candidate)):
+    elif "cuda" in question.implied and (
+        question.implied["cuda"].by != TORCH or any(TORCH in row.needs for row in candidate.rows)
+    ):
         yield from _version(question, candidate, row, "cuda", spec)
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
@@ -182,11 +180,6 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
             fit = reworded(question.matrix, msgspec.structs.replace(fit, verdict="unknown"), reason, row)
         if fit:
             yield fit.concerning(candidate.name, runner)
-
-
-def _within_torch(candidate: Candidate) -> bool:
-    """Whether a build loads into PyTorch, by any of its rows."""
-    return any(TORCH in row.needs for row in candidate.rows)
 
 
 def _own_driver(question: Question, row: ReleaseRow) -> str:

@@ -30,18 +30,14 @@ def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[Releas
     if version.local or version.pre:
         return ()
     found = covering(matrix.wheels_by_name.get(name, ()), version)
-    if _is_listed_by_hand_alone(matrix, name, version, found):
+    from_pypi = {row.source for row in found}
+    listing = [row.source for row in matrix.published_by_name.get(name, ()) if lists(row, version)]
+    if listing and from_pypi.isdisjoint(listing):
         return ()
     required = covering(matrix.requirements_by_name.get(name, ()), version)
     if version.post is None or _names_post(found) or _names_post(required):
         return found
     return () if _names_post(rows) else found
-
-
-def _is_listed_by_hand_alone(matrix: Matrix, name: str, version: Version, wheels: Sequence[WheelRow]) -> bool:
-    from_pypi = {row.source for row in wheels}
-    listing = [row.source for row in matrix.published_by_name.get(name, ()) if lists(row, version)]
-    return bool(listing) and from_pypi.isdisjoint(listing)
 
 
 def _names_post(rows: Sequence[R]) -> bool:
@@ -151,8 +147,14 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
         systems = listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
         reason = f"PyPI has no wheel of {label} for free-threaded Python on {systems}"
         yield conclude(question.matrix, "incompatible", reason, row).concerning(name, "python")
-    elif spec is None and not (row.archive and any(_says_it_runs(question, other) for other in rows)):
-        yield from _no_wheel(question, label, name, row)
+    elif spec is None:
+        # Where a row names the system in question, what is compiled there runs there.
+        named = any(
+            _os(question) in other.os and ("machine" not in question.labels or question.machine in other.machine)
+            for other in rows
+        )
+        if not (row.archive and named):
+            yield from _no_wheel(question, label, name, row)
     if spec is None:
         return
     for part in ("os", "machine"):
@@ -181,23 +183,13 @@ def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Itera
     verdict: FitVerdict = "unknown"
     if row.archive:
         reason += "; whether its source archive can be compiled there is not documented"
-    elif _on_other_indexes(question, name):
+    elif any(name in row.packages and _os(question) in row.os for row in question.matrix.indexes):  # PyTorch's
         reason += "; whether another index has one is not known"
     else:
         verdict = "incompatible"
     named = [part for part in ("os", "machine") if part in question.labels]
     for part in named or ([] if row.archive else ["os"]):
         yield conclude(question.matrix, verdict, reason, row, change=f"os {there}").concerning(name, part)
-
-
-def _says_it_runs(question: Question, row: ReleaseRow) -> bool:
-    """Whether a row names the system in question: then what is compiled there runs there."""
-    return _os(question) in row.os and ("machine" not in question.labels or question.machine in row.machine)
-
-
-def _on_other_indexes(question: Question, name: str) -> bool:
-    """PyTorch and what is released with it have an index of their own."""
-    return any(name in row.packages and _os(question) in row.os for row in question.matrix.indexes)
 
 
 def _python(question: Question, label: str, row: WheelRow, spec: str, python: Version) -> Fit:

@@ -7,7 +7,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import FamilyRow, ReleaseRow
+from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CudaVersion
 
 
@@ -17,16 +17,15 @@ def cuda_majors(matrix: Matrix, family: str, number: str) -> frozenset[int]:
     if version is None:
         return frozenset()
     plain, known = family.lower(), row_of(family)
-    if known is not None and (known.numbered == "cuda" or _has_the_number_of_cuda(known, version)):
+    # A library with numbers of its own may be from when CUDA's releases numbered all: ``libcufft.so.10.0``.
+    if known is not None and (
+        known.numbered == "cuda"
+        or (known.once_cuda and len(version.numbers) > 1 and covered(known.once_cuda, version) == "all")
+    ):
         return frozenset(version.numbers[:1])
     own = [(row, parse_version(row.bundles[plain])) for row in _toolkits(matrix) if plain in row.bundles]
     having = [row for row, bundled in own if bundled and bundled.numbers[0] == version.numbers[0]]
     return frozenset(cuda.major for row in having if (cuda := _cuda_of(row)))
-
-
-def _has_the_number_of_cuda(family: FamilyRow, version: Version) -> bool:
-    """Whether a library with a number of its own is from when CUDA's releases numbered all: ``libcufft.so.10.0``."""
-    return bool(family.once_cuda) and len(version.numbers) > 1 and covered(family.once_cuda, version) == "all"
 
 
 def cuda_release(matrix: Matrix, family: str, version: str | None) -> CudaVersion | None:

@@ -25,7 +25,11 @@ def uncompiled(item: Planned, environment: Environment, matrix: Matrix) -> Check
     first = f"Install PyTorch first, then {item.name} with --no-build-isolation, or a compiled wheel."
     if item.isolated:
         told, fix = "pip builds it in isolation, where it sees no PyTorch unless its source asks for it", first
-    elif images and not _is_torch_there(item, environment, matrix):
+    # pip builds before it installs, so PyTorch must come from the base image or another command.
+    elif images and not any(
+        matrix.has_trait(each.name, "distributes-torch") and (each.image is not None or each.together != item.together)
+        for each in environment.planned or ()
+    ):
         told, fix = "no command before this one is known to install PyTorch", first
     elif images and not any(_holds_nvcc(name, matrix) for name in images):
         told = "nothing that was read brings nvcc into the image"
@@ -51,14 +55,6 @@ def _rows(item: Planned, matrix: Matrix) -> tuple[WheelRow, ReleaseRow] | None:
         wheels = [row for row in wheels if parse_specifier(row.versions).cover(version) == "all"]
     releases = [row for row in matrix.rows_of(name) if {"nvcc", "torch"} <= row.needs.keys()]
     return (wheels[-1], releases[-1]) if wheels and releases else None
-
-
-def _is_torch_there(item: Planned, environment: Environment, matrix: Matrix) -> bool:
-    """Whether PyTorch comes from the base image or another command: pip builds before it installs."""
-    return any(
-        matrix.has_trait(each.name, "distributes-torch") and (each.image is not None or each.together != item.together)
-        for each in environment.planned or ()
-    )
 
 
 def _holds_nvcc(name: str, matrix: Matrix) -> bool:

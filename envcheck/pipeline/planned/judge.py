@@ -133,7 +133,9 @@ def _judge(item: Planned, environment: Environment, machine: Sequence[Component]
         yield from _of_torch(item, environment, machine, matrix)
     elif item.conda is not None:
         yield from _of_conda(item, environment, machine, matrix)
-    elif item.image is not None and _holds_cuda(item.image, environment):
+    elif item.image is not None and any(
+        each.image == item.image and each.name == "cuda" for each in environment.planned or ()
+    ):
         if item.name == "cuda":
             yield from _of_image(item, environment, machine, matrix)
     else:
@@ -333,10 +335,6 @@ def _important(item: Planned, matrix: Matrix) -> bool:
     return item.name in row.names or bool(matrix.rows_of(canonical(item.name)))
 
 
-def _holds_cuda(image: str, environment: Environment) -> bool:
-    return any(each.image == image and each.name == "cuda" for each in environment.planned or ())
-
-
 def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
     """Whether rows that speak of it say anything of GPUs, or of compiling for them."""
     return any(
@@ -395,16 +393,21 @@ def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool
     if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in planned):
         return True
     of_cuda = [row for row in rows if _brings_libraries(row)]
-    return any(all(any(_holds(each, name) for each in planned) for name in row.brings) for row in of_cuda)
+    return any(
+        all(
+            any(
+                name in (canonical(each.name), each.brings) or each.name.startswith(f"nvidia-{name}-")
+                for each in planned
+            )
+            for name in row.brings
+        )
+        for row in of_cuda
+    )
 
 
 def _brings_libraries(row: ExtraRow) -> bool:
     """Whether the extra brings nothing but CUDA's libraries, which a machine or image may have as well."""
     return not row.built and set(row.brings) <= set(_ALWAYS)
-
-
-def _holds(item: Planned, component: str) -> bool:
-    return component in (canonical(item.name), item.brings) or item.name.startswith(f"nvidia-{component}-")
 
 
 def _without_gpu(

@@ -16,17 +16,17 @@ from envcheck.snapshot import Environment, Planned
 
 def contradictions(environment: Environment, markers: Mapping[str, str], matrix: Matrix) -> Iterator[Check]:
     """A failure for each pin that another pin of the same command or file requires otherwise."""
-    pinned = {each.name: each for each in environment.planned or () if _is_pinned(each)}
+    pinned = {
+        each.name: each
+        for each in environment.planned or ()
+        if each.name and each.version is not None and each.together is not None and each.refused is None
+    }
     for each in pinned.values():
         needs = declared(matrix, each.name, each.version or "", markers, build=each.build, extras=each.extras)
         for name, bounds in needs.items():
             other = pinned.get(name)
             if other is not None and other.together == each.together and _excludes(bounds, other.version or ""):
                 yield _check(each, other, bounds, environment, matrix)
-
-
-def _is_pinned(item: Planned) -> bool:
-    return bool(item.name) and item.version is not None and item.together is not None and item.refused is None
 
 
 def _excludes(bounds: str, version: str) -> bool:

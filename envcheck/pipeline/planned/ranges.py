@@ -49,7 +49,7 @@ def judge_range(
         clashes = found.status == "pass" and _clashes(one, pinned, matrix)
         return msgspec.structs.replace(found, status="unknown") if clashes else found
 
-    if _is_endless(item):
+    if SpecifierSet(item.bounds).contains(_BEYOND):
         # Of these, each release requires its own PyTorch: newer ones than the newest require a newer one still.
         if matrix.has_trait(item.name, "released-with-torch") and known[-1] != admitted[-1]:
             return _of_release(item, known[-1], judge_beside)
@@ -113,10 +113,6 @@ def _newest_of_each(item: Planned, known: Sequence[str], judge: Judge) -> tuple[
         if fits and others:
             break
     return fits, others
-
-
-def _is_endless(item: Planned) -> bool:
-    return SpecifierSet(item.bounds).contains(_BEYOND)
 
 
 def _admitted(item: Planned, matrix: Matrix) -> list[str]:
