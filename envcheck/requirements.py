@@ -96,14 +96,14 @@ def _holds(bound: Bound, value: str) -> bool:
 
 
 def _capability(name: str) -> str | None:
-    from envcheck.compat.gpu_models import find_model  # noqa: PLC0415  it brings msgspec
+    from envcheck.compat.gpu_names import find_model  # noqa: PLC0415  it brings msgspec
 
     row = find_model(name)
     return row.compute_capability if row else None
 
 
 def _same_model(wanted: str, name: str) -> bool:
-    from envcheck.compat.gpu_models import find_model  # noqa: PLC0415  as above
+    from envcheck.compat.gpu_names import find_model  # noqa: PLC0415  as above
 
     model, actual = find_model(wanted), find_model(name)
     return bool(model and actual and model.name == actual.name) or same_words(wanted, name)
@@ -177,7 +177,7 @@ def _visible(program: Program, gpus: list[SeenGpu]) -> tuple[int, list[SeenGpu] 
     value = program.variables.get("CUDA_VISIBLE_DEVICES")
     if value is None or not gpus:
         return len(gpus), gpus
-    from envcheck.compat.relations.visible_devices import read_visible  # noqa: PLC0415  it brings msgspec
+    from envcheck.compat.relations.variables import read_visible  # noqa: PLC0415  it brings msgspec
     from envcheck.snapshot import Gpu  # noqa: PLC0415  as above
 
     reading = read_visible(value, [Gpu(pci_bus_id=gpu.bus, name=gpu.name, uuid=gpu.uuid or None) for gpu in gpus])

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from envcheck.errors import EnvcheckError, NoVerdictError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import EnvcheckError, ExitCode, NoVerdictError
 from envcheck.text import streams
 
 TYPE_CHECKING = False
@@ -135,7 +134,7 @@ def _run_verb(argv: Sequence[str]) -> int:
         streams.print_text(versions(matrix_date()) + "\n")
         return ExitCode.OK
     if "no_config" in options:
-        from envcheck.cli.configured import configured
+        from envcheck.cli.request import configured
 
         options = configured(options, argv, os.environ)
     verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"

@@ -1,13 +1,18 @@
-"""A configuration that asks for what a report found: what ``envcheck init`` writes."""
+"""Write a configuration that asks for what a report found (``envcheck init``), as TOML."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, metadata
+from typing import Any
 
 from envcheck.checks import Report
-from envcheck.config.write import entries
+from envcheck.config.find import find
+from envcheck.config.read import ADDRESS
+from envcheck.errors import UsageError
 from envcheck.snapshot import Environment, Gpu, Snapshot, frameworks_in
 
 _MEBI = 1 << 20
@@ -78,3 +83,74 @@ def _target(snapshot: Snapshot, gpus: tuple[Gpu, ...]) -> list[str]:
     if snapshot.platform and snapshot.platform.os:
         words["os"] = snapshot.platform.os
     return entries({"target": {"this-machine": words}})
+
+
+VARIABLE = "ENVCHECK_DOCS_URL"
+
+
+def documentation_address(variables: Mapping[str, str], folder: str) -> str | None:
+    """The address of the documentation's index, with a slash at its end; None where nobody says.
+
+    The variable ``ENVCHECK_DOCS_URL`` outranks ``documentation`` of the configuration that is found from ``folder`` up,
+    and that the address that this release names (``Documentation`` among the project's URLs). Raises UsageError for a
+    variable that holds no address; a wrong configuration is for the verbs that judge by it.
+    """
+    given = variables.get(VARIABLE, "")
+    if given and not re.fullmatch(ADDRESS, given):
+        raise UsageError(f"{VARIABLE}: write an address, as in https://docs.example.org/envcheck/")
+    found = given or _of_configuration(folder) or _of_release()
+    return f"{found.rstrip('/')}/" if found else None
+
+
+def _of_configuration(folder: str) -> str | None:
+    try:
+        configuration = find(folder)
+    except UsageError:
+        return None
+    return configuration.config.documentation if configuration else None
+
+
+def _of_release() -> str | None:
+    try:
+        entries = metadata("gpu-envcheck").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    urls = {label.strip().lower(): url.strip() for label, _, url in (entry.partition(",") for entry in entries)}
+    address = urls.get("documentation", "")
+    return address if re.fullmatch(ADDRESS, address) else None
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def entries(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[str]:
+    """The lines of ``table``: plain values first, then the tables in it under their headings."""
+    plain = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not _is_table(value)]
+    lines = [f"[{_path(above)}]", *plain] if above and plain else plain
+    for key, value in table.items():
+        if isinstance(value, dict):
+            lines += entries(value, (*above, key))
+        elif _is_table(value):
+            for each in value:
+                lines += [f"[[{_path((*above, key))}]]", *entries(each)]
+    return lines
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+
+
+def _path(parts: tuple[str, ...]) -> str:
+    return ".".join(map(_key, parts))
+
+
+def _key(text: str) -> str:
+    return text if _BARE.fullmatch(text) else _value(text)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value).replace("\x7f", "\\u007f")
+    return json.dumps(value)

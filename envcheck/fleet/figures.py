@@ -9,7 +9,7 @@ from math import isfinite
 import msgspec
 
 from envcheck.checks import Report
-from envcheck.compat.performance.at_work import at_work
+from envcheck.compat.performance.expected import at_work
 from envcheck.fleet.facts import gpus_of
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.snapshot import Gpu, Measurement

@@ -11,7 +11,7 @@ import msgspec
 from envcheck import __version__
 from envcheck.checks import Tool, Verdict
 from envcheck.compat.load import matrix_date
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):

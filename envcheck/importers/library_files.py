@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from envcheck.compat.families import SPOKEN_OF, files_of
+from envcheck.compat.relations.libraries import SPOKEN_OF, files_of
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
 from envcheck.importers.kit.spoken import before_error

@@ -15,9 +15,8 @@ from envcheck.compat.matrix import Matrix
 from envcheck.components import Component
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
-from envcheck.errors import UsageError
+from envcheck.errors import ExitCode, UsageError
 from envcheck.events import Judged, OnEvent
-from envcheck.exitcode import ExitCode
 from envcheck.pipeline.assume import as_planned, assume, assumed_fit, assumes_machine, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate

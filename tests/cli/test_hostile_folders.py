@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.overlay import overlay_folders
+from envcheck.compat.load import overlay_folders
 from tests.cli.calling import envcheck
 
 QUESTION = ("matrix", "check", "torch==2.5.1", "cuda==12.4")

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import envcheck
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 
 
 def home(folder: Path, *, without: str) -> Path:

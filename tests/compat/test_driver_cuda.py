@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.driver_cuda import (
+from envcheck.compat.relations.driver import (
     branch_of,
     driver_runs_cuda,
     known_cuda_of,

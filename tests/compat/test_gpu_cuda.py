@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
+from envcheck.compat.relations.gpu_code import cuda_serves, cuda_targets, targets_of
 from envcheck.versions import ComputeCapability, CudaVersion
 from tests.compat.asking import judged
 from tests.every import every

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.gpu_driver import architecture_of, driver_supports, module_supports
+from envcheck.compat.relations.driver import architecture_of, driver_supports, module_supports
 from envcheck.compat.tables import Os
 from envcheck.versions import ComputeCapability, DriverRelease, Flavour
 from tests.every import every

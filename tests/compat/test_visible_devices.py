@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.relations.visible_devices import hides_all, read_visible
+from envcheck.compat.relations.variables import hides_all, read_visible
 from envcheck.snapshot import Gpu, Mig
 from tests.every import every
 

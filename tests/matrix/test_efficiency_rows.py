@@ -8,11 +8,10 @@ from typing import get_args
 
 import pytest
 
-from envcheck.compat.figures import Precision
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.quantities import QUANTITIES, Quantity, framework_tested, library_tested
-from envcheck.compat.relations.gpu_driver import architecture_name
-from envcheck.compat.tables import EfficiencyRow, LinkRow
+from envcheck.compat.relations.driver import architecture_name
+from envcheck.compat.tables import EfficiencyRow, LinkRow, Precision
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed.ceilings import MEASURED
 from tests.every import every

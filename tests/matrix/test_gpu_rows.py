@@ -7,10 +7,9 @@ from typing import get_args
 
 import pytest
 
-from envcheck.compat.figures import Precision
 from envcheck.compat.gpu_names import _FORM, name_keys
 from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import GpuRow, RateRow
+from envcheck.compat.tables import GpuRow, Precision, RateRow
 from envcheck.versions import ComputeCapability
 from tests.every import every
 

@@ -8,7 +8,7 @@ import pytest
 
 from envcheck.checks import PLAN, Report
 from envcheck.compat.load import load_matrix
-from envcheck.compat.question.published import published
+from envcheck.compat.question.wheels import published
 from tests.plans.reading import judge, named, packages, plan, versions
 
 H100 = "gpu==H100,driver==550.54.14"

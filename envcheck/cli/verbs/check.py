@@ -7,8 +7,8 @@ from argparse import Namespace
 
 import msgspec
 
-from envcheck.cli.asking import judging_request, saved_report
 from envcheck.cli.deliver import deliver
+from envcheck.cli.request import judging_request, saved_report
 from envcheck.errors import UsageError
 from envcheck.pipeline import session
 from envcheck.report import FORMATS, get_ready, refuse_targets

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from envcheck.cli import completion
 from envcheck.cli.options import grammar
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.rules.catalog import all_rules
 from envcheck.text.streams import print_text
 

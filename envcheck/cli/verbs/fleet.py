@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from envcheck.cli.asking import read_input
 from envcheck.cli.deliver import write_all
+from envcheck.cli.request import read_input
 from envcheck.collect.interrupt import noted
 from envcheck.errors import UsageError
 from envcheck.fleet import saved

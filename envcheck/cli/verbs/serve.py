@@ -6,8 +6,7 @@ import asyncio
 import ipaddress
 from argparse import Namespace
 
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.text import streams
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.expected import Ceiling, Expectation, pcie_ceiling
-from envcheck.compat.relations.gpu_driver import architecture_name
+from envcheck.compat.relations.driver import architecture_name
 from envcheck.compat.tables import CollectiveRow
 from envcheck.snapshot import Collective, Fabric, Gpu, Measurement
 from envcheck.sources import Source

@@ -1,4 +1,6 @@
-"""What a named version may be: the rows that cover it, one candidate for each build that it could mean."""
+"""What a named version may be: the rows that cover it, a candidate for each build that it could mean, and what comes
+with it, such as JetPack's CUDA.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import CONTAINER, Implied, Question, System, unknown_release
 from envcheck.compat.question.wheels import covering, pythons_here, wheels_of
-from envcheck.compat.relations.driver_cuda import may_exist
+from envcheck.compat.relations.driver import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version

@@ -17,9 +17,9 @@ from envcheck.compat.names import PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import TORCH
 from envcheck.compat.question.fits import ENGINE, all_fits
 from envcheck.compat.question.hardware import NAME as FORWARD
-from envcheck.compat.question.published import published
 from envcheck.compat.question.question import Question, listed, overall, summary
 from envcheck.compat.question.reading import gpu_of, read_question
+from envcheck.compat.question.wheels import published
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version

@@ -15,9 +15,14 @@ from envcheck.compat.question.candidates import TORCH, Candidate, default_cuda
 from envcheck.compat.question.hardware import driver_cudas
 from envcheck.compat.question.question import AskedGpu, Question, agree, listed, readable, reworded
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.relations.flaws import has_flaw
-from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
-from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
+from envcheck.compat.relations.gpu_code import (
+    code_runs_on,
+    cuda_serves,
+    cuda_targets,
+    has_flaw,
+    read_targets,
+    runs_natively,
+)
 from envcheck.compat.relations.torch import builds, targets_of
 from envcheck.compat.specifier import Specifier, Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow, ReleaseRow

@@ -1,4 +1,5 @@
-"""TensorRT engines: which runtime loads an engine that a given TensorRT built.
+"""Everything that the relations say about a question: hardware pairs, the rows of each component, TensorRT engines,
+packages that are compiled during installation, and what no relation covers.
 
 The version of an engine does not tell whether it was built to be version-compatible. Builders do that only on request,
 so the answer assumes that it was not, and says so.
@@ -22,13 +23,8 @@ from envcheck.compat.question.candidates import (
     torch_readings,
     with_implied,
 )
-from envcheck.compat.question.containers import container_fits, is_nvidias
-from envcheck.compat.question.data_center import data_center_fits
-from envcheck.compat.question.distributions import distribution_fits
-from envcheck.compat.question.hardware import hardware_fits
-from envcheck.compat.question.jetsons import on_jetsons
-from envcheck.compat.question.one_of import one_of_fits
-from envcheck.compat.question.published import is_published, not_published, toolkit_fits
+from envcheck.compat.question.containers import container_fits, distribution_fits, is_nvidias
+from envcheck.compat.question.hardware import data_center_fits, hardware_fits, on_jetsons
 from envcheck.compat.question.question import (
     CONTAINER,
     Container,
@@ -43,9 +39,9 @@ from envcheck.compat.question.question import (
     summary,
     unknown_release,
 )
-from envcheck.compat.question.requirements import requirement_fits
-from envcheck.compat.question.software import candidate_fits, need_fits
-from envcheck.compat.question.toolkit_parts import part_fits
+from envcheck.compat.question.requirements import one_of_fits, requirement_fits
+from envcheck.compat.question.software import candidate_fits, need_fits, part_fits
+from envcheck.compat.question.wheels import is_published, not_published, toolkit_fits
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version

@@ -8,21 +8,18 @@ from typing import Any, get_args
 
 import msgspec
 
-from envcheck.compat.figures import Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import COMPILERS, canonical, scheme
 from envcheck.compat.performance.peaks import peak
 from envcheck.compat.question.containers import REGISTRY, known_containers, read_container
-from envcheck.compat.question.published import Gap, gap_of, published
 from envcheck.compat.question.question import CONTAINER, AskedGpu, listed, readable
 from envcheck.compat.question.reading import gpu_of, spelled
-from envcheck.compat.question.wheels import covering
-from envcheck.compat.relations.driver_cuda import branch_of
-from envcheck.compat.relations.gpu_driver import architecture_of, module_supports
+from envcheck.compat.question.wheels import Gap, covering, gap_of, published
+from envcheck.compat.relations.driver import architecture_of, branch_of, module_supports
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Bound as SpecifierBound
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import Os, ReleaseRow, Row, TorchBuild
+from envcheck.compat.tables import Os, Precision, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.sources import Source

@@ -1,4 +1,4 @@
-"""From components as they were written to a Question: spellings, families, bounds."""
+"""From components as people and tools write them to a Question: spellings, families of releases, bounds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any, get_args
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import ARM, canonical, scheme
 from envcheck.compat.question.containers import inside, read_container
-from envcheck.compat.question.published import release_meant, series_meant
 from envcheck.compat.question.question import CONTAINER, AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
-from envcheck.compat.question.wheels import wheels_of
+from envcheck.compat.question.wheels import release_meant, series_meant, wheels_of
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
 from envcheck.compat.tables import Machine, Os, Trait

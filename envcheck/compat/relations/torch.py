@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.driver import driver_runs_cuda
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import read_targets, runs_natively
 from envcheck.compat.specifier import parse_version

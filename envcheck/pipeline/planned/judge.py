@@ -12,23 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Subject
-from envcheck.compat.extras import brought, extras_of
 from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
-from envcheck.compat.question.declared import declared
 from envcheck.compat.question.devices import is_for_a_part
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.question.question import CONTAINER
+from envcheck.compat.question.requirements import brought, declared, extras_of
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of, left_open
-from envcheck.pipeline.planned.compiled import uncompiled
-from envcheck.pipeline.planned.libraries import without_libraries
-from envcheck.pipeline.planned.pins import contradictions
-from envcheck.pipeline.planned.ranges import held_back, judge_range
-from envcheck.pipeline.planned.system import beside_system
+from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
+from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_range
 from envcheck.plans.kit.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import wheel_of

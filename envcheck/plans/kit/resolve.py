@@ -8,7 +8,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.declared import declared
+from envcheck.compat.question.requirements import declared
 from envcheck.plans.kit.requirement import exact
 from envcheck.snapshot import Planned
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver, newest_cuda_of
+from envcheck.compat.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.rules.api import Facts
 from envcheck.snapshot import DriverLibrary, Snapshot, frameworks_in
 from envcheck.versions import CudaVersion, DriverRelease

@@ -9,8 +9,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.declared import declared
 from envcheck.compat.question.package_needs import pinned_by
+from envcheck.compat.question.requirements import declared
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import install_same_files, wheel_of
 from envcheck.snapshot import Distribution, Environment, Planned, inferred

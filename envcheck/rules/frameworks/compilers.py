@@ -10,7 +10,7 @@ from envcheck.compat.question.package_needs import (
     requirement_name,
 )
 from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.gpu_cuda import cuda_targets
+from envcheck.compat.relations.gpu_code import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name, only_compiles_for_torch
 from envcheck.rules.facts.machine import gpu_title

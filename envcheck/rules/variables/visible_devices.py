@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.visible_devices import Entry, Kind, Reading, hides_all, read_visible
+from envcheck.compat.relations.variables import Entry, Kind, Reading, hides_all, read_visible
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (

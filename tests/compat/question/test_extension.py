@@ -7,7 +7,7 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import scheme
-from envcheck.compat.question.published import published
+from envcheck.compat.question.wheels import published
 from envcheck.compat.specifier import covered, parse_version
 from envcheck.compat.tables import ReleaseRow
 from tests.compat.asking import answer, questions, shown, verdict

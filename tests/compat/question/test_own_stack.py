@@ -7,8 +7,8 @@ import pytest
 from envcheck.compat.gpu_names import find_by_name
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
-from envcheck.compat.question.published import not_published
 from envcheck.compat.question.question import Question
+from envcheck.compat.question.wheels import not_published
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import MigRow, ReleaseRow, TorchRow

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import canonical
-from envcheck.compat.question.published import published, series_meant
-from envcheck.compat.question.wheels import covering
+from envcheck.compat.question.wheels import covering, published, series_meant
 from envcheck.compat.specifier import Specifier, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, RequirementRow
 from tests.compat.asking import (

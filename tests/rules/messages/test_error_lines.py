@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from envcheck.compat.error_lines import LONGEST, error_lines, named_beside, named_by
+from envcheck.compat.error_lines import LONGEST, error_lines, has_needed, named_beside, named_by, needed_by
 from envcheck.compat.load import load_matrix
-from envcheck.compat.needed import has_needed, needed_by
 from envcheck.importers.error_lines import is_error, read
 from envcheck.importers.kit.paste import Paste
 from envcheck.rules.catalog import all_rules, find_rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envcheck.checks import Report
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.importers import read_text
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
