@@ -5,7 +5,7 @@ with it, such as JetPack's CUDA.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -99,16 +99,20 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
     own = _on_pypi(question.matrix, own, version, wheels_of(question.matrix, name, version, known))
     found: list[Candidate] = []
     for row in (row for row in known if row.index):
-        rows = [_with_build(one, row) for one in own.rows]
+        rows = [
+            msgspec.structs.replace(
+                one,
+                cuda=None,
+                needs={key: spec for key, spec in one.needs.items() if key not in row.needs},
+                bundles={},
+                targets=(),
+                os=row.os or one.os,
+            )
+            for one in own.rows
+        ]
         other = Candidate(name, f"{name} {version}+{row.build}", (*rows, row))
         found.append(other._replace(requirements=own.requirements, partly=own.partly))
     return found
-
-
-def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
-    """PyPI's row as far as it holds for another build."""
-    needs = {key: spec for key, spec in row.needs.items() if key not in other.needs}
-    return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=(), os=other.os or row.os)
 
 
 def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
@@ -128,7 +132,9 @@ def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tup
 
 
 def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow], question: Question) -> Candidate:
-    rows = _of_system(rows, question)
+    here = [row for row in rows if runs_here(row, question)]
+    if any(row.os or row.machine for row in here):  # some are said to be of this system: leave out those of others
+        rows = here
     whole = [row for row in rows if covered(row.versions, version) == "all"]
     part = [row for row in rows if row not in whole]
     label = f"{name} {version}+{tag}" if tag else f"{name} {version}"
@@ -147,14 +153,6 @@ def _by_tag(
         return []
     plain = _candidate(name, version, version.local, rows, question)
     return [plain._replace(cuda=cuda)]
-
-
-def _of_system(rows: Sequence[ReleaseRow], question: Question) -> list[ReleaseRow]:
-    """Without the rows of other systems, where some are said to be of this one."""
-    fitting = [row for row in rows if (row.os or row.machine) and runs_here(row, question)]
-    if not fitting:
-        return list(rows)
-    return [row for row in rows if runs_here(row, question)]
 
 
 def runs_here(row: ReleaseRow | RequirementRow, question: Question) -> bool:
@@ -197,14 +195,13 @@ def torch_readings(question: Question, version: Version) -> list[Reading]:
     start = [str(number) for number in version.numbers]
     released = not version.pre and version.post is None
     rows = [row for row in question.matrix.torch if released and row.version.split(".")[: len(start)] == start]
-    return [_reading(question, row, version) for row in rows] or [_stranger(question, version)]
-
-
-def _stranger(question: Question, version: Version) -> Reading:
+    if rows:
+        return [_reading(question, row, version) for row in rows]
     label = question.labels[TORCH].replace("==", " ")
     cuda = _tagged_cuda(version.local)
     candidates = [Candidate(TORCH, label, (), cuda=cuda)] if cuda else []
-    return Reading(label, candidates, problem=Fit(verdict="unknown", reason=unknown_release(question, TORCH, version)))
+    problem = Fit(verdict="unknown", reason=unknown_release(question, TORCH, version))
+    return [Reading(label, candidates, problem=problem)]
 
 
 def _reading(question: Question, row: TorchRow, version: Version) -> Reading:
@@ -239,22 +236,16 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     problem = conclude(
         question.matrix, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change
     )
-    nowhere = _toolkits_elsewhere(question, cuda) if cuda else []
-    if nowhere:
+    toolkits = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc"))) if cuda else []
+    if toolkits and not any(of_os(one, question) for one in toolkits):
         reason = f"CUDA {cuda} is not for {question.os}: {label} has no build +{tag} for it"
-        return [], conclude(question.matrix, "incompatible", reason, row, *nowhere), ("os",)
+        return [], conclude(question.matrix, "incompatible", reason, row, *toolkits), ("os",)
     if tag.startswith(_OTHER_MAKERS):
         unlisted = _without_cuda(row, question, tag)
     else:
         own = cuda if cuda and not listed and may_exist(question.matrix, cuda) else None
         unlisted = Candidate(TORCH, f"{label}+{tag}", (_release(row, question),), cuda=own)
     return [unlisted], problem, ()
-
-
-def _toolkits_elsewhere(question: Question, cuda: CudaVersion) -> list[ReleaseRow]:
-    """The rows of a toolkit, where it is for other operating systems than that in question alone."""
-    rows = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc")))
-    return [] if any(of_os(row, question) for row in rows) else rows
 
 
 def _tagged_cuda(tag: str) -> CudaVersion | None:
@@ -269,18 +260,16 @@ def _for_cuda(question: Question, row: TorchRow) -> _Found:
         return found, None, ()
     majors = {cuda.major for cuda in question.cuda}
     near = [build for build in known if (own := CudaVersion.parse(build.cuda)) and own.major in majors]
-    if near and _compiles(question):  # the CUDA is that of the toolkit, beside PyTorch's own
+    named = ((name, version) for name, versions in question.versions.items() for version in versions)
+    compiled = (
+        one for name, version in named for one in question.matrix.rows_for(name, version) if "nvcc" in one.needs
+    )
+    if near and any(compiled):  # the CUDA is that of the toolkit, beside PyTorch's own
         return [_of_build(row, near[0], question)], None, ()
     reason = f"torch {row.version} has no build for {question.labels['cuda']} on {_where(question)}{_there_are(known)}"
     verdict: FitVerdict = "incompatible" if known and row.all_builds else "unknown"
     nearest = f"CUDA {known[0].cuda}" if known else ""
     return [], conclude(question.matrix, verdict, reason, row, change=nearest), ("cuda",)
-
-
-def _compiles(question: Question) -> bool:
-    """Whether a package is named that nvcc compiles against PyTorch."""
-    named = ((name, version) for name, versions in question.versions.items() for version in versions)
-    return any("nvcc" in row.needs for name, version in named for row in question.matrix.rows_for(name, version))
 
 
 def build_on_pypi(question: Question) -> str | None:
@@ -338,6 +327,9 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
     held = row if default else build
     bundles = {name: version for name in _LIBRARIES if (version := getattr(held, name))}
+    major = build.cuda.partition(".")[0]
+    pinned = bundles if build.os == "linux" and build.pinned else {}  # an environment holds one version of each
+    pins = {f"nvidia-{name}-cu{major}": text for name, text in pinned.items()}
     release = msgspec.structs.replace(
         _release(row, question),
         os=(build.os,),
@@ -345,7 +337,7 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
         build=tag_of(build.cuda),
         cuda=build.cuda,
         targets=build.targets,
-        needs=_needs(row, question) | _pins(build, bundles),
+        needs=_needs(row, question) | pins,
         bundles=bundles,
         confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
     )
@@ -385,21 +377,19 @@ def _needs(row: TorchRow, question: Question) -> dict[str, str]:
     return needs
 
 
-def _pins(build: TorchBuild, bundles: dict[str, str]) -> dict[str, str]:
-    """The distributions that the wheel pins: an environment holds one version of each."""
-    if build.os != "linux" or not build.pinned:
-        return {}
-    major = build.cuda.partition(".")[0]
-    return {f"nvidia-{name}-cu{major}": text for name, text in bundles.items()}
-
-
 # What comes with what was named: JetPack's CUDA, cuDNN and TensorRT; the CUDA of a PyTorch build.
 
 
 def with_implied(question: Question) -> Question:
     """The question with what its system software and its container bring, where that is not named itself."""
     found: dict[str, Implied] = {}
-    systems = tuple(_systems(question))
+    systems = tuple(
+        System(name, candidate.label, row)
+        for name in sorted(SYSTEMS)
+        for version in question.versions.get(name, ())[:1]
+        for candidate in release_candidates(question, name, version)[:1]
+        for row in candidate.rows
+    )
     for system in systems:
         for key, text in system.row.bundles.items():
             brought = canonical(key)
@@ -437,13 +427,6 @@ def _of_distribution(question: Question) -> Implied | None:
             if libc:
                 return Implied(told_by, f"{name} {version}", libc, row)
     return None
-
-
-def _systems(question: Question) -> Iterator[System]:
-    for name in sorted(SYSTEMS):
-        for version in question.versions.get(name, ())[:1]:
-            for candidate in release_candidates(question, name, version)[:1]:
-                yield from (System(name, candidate.label, row) for row in candidate.rows)
 
 
 def _jetpack(question: Question) -> Implied | None:

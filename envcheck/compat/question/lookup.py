@@ -12,7 +12,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import COMPILERS, canonical, scheme
 from envcheck.compat.performance.peaks import peak
 from envcheck.compat.question.containers import REGISTRY, known_containers, read_container
-from envcheck.compat.question.question import CONTAINER, AskedGpu, listed, readable
+from envcheck.compat.question.question import CONTAINER, listed, readable
 from envcheck.compat.question.reading import gpu_of, spelled
 from envcheck.compat.question.wheels import Gap, covering, gap_of, published
 from envcheck.compat.relations.driver import architecture_of, branch_of, module_supports
@@ -205,9 +205,12 @@ def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
         return
     own = capability.first_branch if capability else None
     flavours: tuple[Flavour, ...] = get_args(Flavour)
+    precisions: tuple[Precision, ...] = get_args(Precision)
+    peaks = {one: top for one in precisions if (top := peak(matrix, gpu.model, gpu.capability, one))}
     yield _facts(
         row,
-        **_peaks(matrix, gpu),
+        peaks={one: top.value for one, top in peaks.items()},
+        peaks_by_formula=[one for one, top in peaks.items() if top.basis == "formula"],
         architecture=architecture.name if architecture else None,
         first_driver_branch=own or (architecture.first_branch if architecture else None),
         last_driver_branch=architecture.last_branch if architecture else None,
@@ -217,38 +220,15 @@ def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
     )
 
 
-def _peaks(matrix: Matrix, gpu: AskedGpu) -> dict[str, Any]:
-    """The dense peak of each precision, and those of them that a formula gave where the data sheet is silent."""
-    precisions: tuple[Precision, ...] = get_args(Precision)
-    found = {one: top for one in precisions if (top := peak(matrix, gpu.model, gpu.capability, one))}
-    computed = [one for one, top in found.items() if top.basis == "formula"]
-    return {"peaks": {one: top.value for one, top in found.items()}, "peaks_by_formula": computed}
-
-
 def _cuda(matrix: Matrix, text: str) -> Iterable[_Record]:
     version = parse_version(text, scheme("cuda"))
-    for row in matrix.cuda:
-        if version and _same(version, row.version):
+    for row in matrix.cuda if version else ():
+        own = parse_version(row.version)
+        if version and own and all(one == other for one, other in zip(version.numbers, own.numbers, strict=False)):
             speaking = [str(one.branch) for one in matrix.drivers if one.cuda == row.version and one.os == "linux"]
-            yield _facts(row, spoken_by_driver_branches=speaking, host_compilers=_compilers(matrix, row.version))
-
-
-def _compilers(matrix: Matrix, cuda: str) -> dict[str, str]:
-    """The host compilers that the toolkit's nvcc accepts."""
-    return {
-        key: spec
-        for row, _ in _releases(matrix, "nvcc", cuda)
-        if isinstance(row, ReleaseRow)
-        for key, spec in row.needs.items()
-        if key in COMPILERS
-    }
-
-
-def _same(version: Version, text: str) -> bool:
-    """Whether a row's version is the asked one, or of the asked family."""
-    own = parse_version(text)
-    shortest = min(len(version.numbers), len(own.numbers) if own else 0)
-    return own is not None and version.numbers[:shortest] == own.numbers[:shortest]
+            nvcc = [one for one, _ in _releases(matrix, "nvcc", row.version) if isinstance(one, ReleaseRow)]
+            compilers = {key: spec for one in nvcc for key, spec in one.needs.items() if key in COMPILERS}
+            yield _facts(row, spoken_by_driver_branches=speaking, host_compilers=compilers)
 
 
 def _driver(matrix: Matrix, text: str) -> Iterable[_Record]:
@@ -281,9 +261,7 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
         return []
     rows = [row for row in matrix.rows_of(name) if covered(row.versions, version) != "none"]
     if version.local:
-        rows = [row for row in rows if row.build in ("", version.local)]
-    if version.local:
-        return [_facts(row) for row in rows]
+        return [_facts(row) for row in rows if row.build in ("", version.local)]
     wheels = covering(matrix.wheels_by_name.get(name, ()), version)
     required = covering(matrix.requirements_by_name.get(name, ()), version)
     return [_facts(row) for row in (*rows, *wheels, *required)]

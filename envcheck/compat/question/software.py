@@ -20,7 +20,7 @@ from envcheck.compat.relations.driver import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import cuda_serves
 from envcheck.compat.specifier import Cover, Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import ExtraRow, ReleaseRow, Row
+from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CudaVersion, DriverRelease
 
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
@@ -32,8 +32,6 @@ TOOLKIT = "cuda"
 _COMPILER = "nvcc"
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
-
-# What a build needs, and what it brings, against the other components that were named.
 
 
 def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
@@ -85,7 +83,10 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
             if (fit.bad and name in row.optional) or (beside and _brings_libraries(question.matrix, candidate, row)):
                 return  # it does without what merely happens to be there
             reason = f"{fit.reason} (it comes with {implied.label})"
-            extra = next(_extras_with_libraries(question.matrix, candidate), None) if beside and fit.bad else None
+            extras = (
+                one for one in reversed(question.matrix.extras) if candidate.name in (one.name, *one.brings)
+            )  # of the package, or of the one that it is a plug-in of
+            extra = next(extras, None) if beside and fit.bad else None
             if extra:
                 reason = f"{reason}; {extra.name}[{extra.extras[0]}] brings CUDA libraries of its own"
                 fit = msgspec.structs.replace(fit, verdict="unknown")
@@ -102,13 +103,6 @@ def _brings_libraries(matrix: Matrix, candidate: Candidate, row: ReleaseRow) -> 
     required = [*row.needs, *(key for one in candidate.requirements for key in one.needs)]
     wheels = tuple(f"nvidia-{family.wheel}-cu" for family in matrix.families if family.wheel)
     return TORCH in required or any(key.startswith(wheels) for key in required)
-
-
-def _extras_with_libraries(matrix: Matrix, candidate: Candidate) -> Iterator[ExtraRow]:
-    """The extras that bring NVIDIA's libraries, of the package or of the one that it is a plug-in of."""
-    for extra in reversed(matrix.extras):
-        if candidate.name == extra.name or candidate.name in extra.brings:
-            yield extra
 
 
 def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
@@ -177,20 +171,14 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
         fit = _any_runs(question, candidate, row)
-        own = _own_driver(question, row)
-        if fit and fit.bad and own:
+        numbered = (key for key, windows in _DRIVERS.items() if windows in (None, question.windows_driver))
+        own = next((row.needs[key] for key in numbered if key in row.needs), "")
+        served = all(covered(own, Version(tuple(driver))) == "all" for driver in question.drivers if own)
+        if fit and fit.bad and own and served:
             reason = f"documents disagree: {fit.reason}, and {candidate.label} needs {readable('driver', own)}"
             fit = reworded(question.matrix, msgspec.structs.replace(fit, verdict="unknown"), reason, row)
         if fit:
             yield fit.concerning(candidate.name, runner)
-
-
-def _own_driver(question: Question, row: ReleaseRow) -> str:
-    """The drivers that the row itself asks for, where each that was named is one of them; else empty text."""
-    here = (key for key, windows in _DRIVERS.items() if windows in (None, question.windows_driver))
-    spec = next((row.needs[key] for key in here if key in row.needs), "")
-    met = bool(spec) and all(covered(spec, Version(tuple(driver))) == "all" for driver in question.drivers)
-    return spec if met else ""
 
 
 def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
@@ -228,9 +216,6 @@ def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does not conflict", row)
 
 
-# One build of a component against everything else that was named.
-
-
 def candidate_fits(question: Question, candidate: Candidate) -> list[Fit]:
     """Everything that the rows of a candidate say about what was named."""
     found = [fit for row in candidate.rows for fit in _row_fits(question, candidate, row)]
@@ -257,9 +242,16 @@ def _beside_torch(question: Question, candidate: Candidate) -> list[Fit]:
 def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     yield from _on_system(question, candidate, row)
     if row.cuda == "":
-        yield from _without_gpu(question, candidate, row)
+        reason = f"{candidate.label} is built without support for NVIDIA GPUs{f' ({row.note})' if row.note else ''}"
+        for name in question.labels:
+            if name in HARDWARE or name == "cuda":
+                yield conclude(question.matrix, "incompatible", reason, row).concerning(candidate.name, name)
     elif not row.one_of:
-        yield from _built_with(question, candidate, row)
+        cuda, runner = None if candidate.cuda else CudaVersion.parse(row.cuda), runner_of(question)
+        if cuda and runner:
+            yield _run(question, candidate, cuda, row).concerning(candidate.name, runner)
+        if cuda and question.cuda and "cuda" not in row.needs:
+            yield _named_cuda(question, candidate, row, cuda).concerning(candidate.name, "cuda")
         yield from device_fits(question, candidate, row)
         yield from system_fits(question, candidate, row)
     yield from need_fits(question, candidate, row)
@@ -275,7 +267,9 @@ def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Ite
     if served and not gpu_is_asked(question):
         return
     compiled = not served and any(row.archive for row in candidate.wheels)
-    if not served and _maybe_not_on_arm(question, row):
+    # What is for Windows, and for Linux on Arm, need not be for Windows on Arm.
+    on_arm = (question.os, question.machine) == ("windows", "aarch64") and "windows" in row.os
+    if not served and on_arm and (not row.machine or ("aarch64" in row.machine and len(row.os) > 1)):
         reason = f"{candidate.label} is for {listed(row.os)}; whether it is for Windows on Arm is not known"
         yield conclude(question.matrix, "unknown", reason, row).concerning(candidate.name, "machine")
         return
@@ -292,30 +286,6 @@ def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Ite
             reason = f"{candidate.label} is for {only}, not for {here}"
             fit = conclude(question.matrix, "incompatible", reason, row, change=f"{name} {only}")
             yield fit.concerning(candidate.name, name)
-
-
-def _maybe_not_on_arm(question: Question, row: ReleaseRow) -> bool:
-    """What is for Windows, and for Linux on Arm, need not be for Windows on Arm."""
-    here = (question.os, question.machine) == ("windows", "aarch64") and "windows" in row.os
-    return here and (not row.machine or ("aarch64" in row.machine and len(row.os) > 1))
-
-
-def _without_gpu(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
-    for name in question.labels:
-        if name in HARDWARE or name == "cuda":
-            reason = f"{candidate.label} is built without support for NVIDIA GPUs{f' ({row.note})' if row.note else ''}"
-            yield conclude(question.matrix, "incompatible", reason, row).concerning(candidate.name, name)
-
-
-def _built_with(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
-    cuda = None if candidate.cuda else CudaVersion.parse(row.cuda)
-    if cuda is None:
-        return
-    runner = runner_of(question)
-    if runner:
-        yield _run(question, candidate, cuda, row).concerning(candidate.name, runner)
-    if question.cuda and "cuda" not in row.needs:
-        yield _named_cuda(question, candidate, row, cuda).concerning(candidate.name, "cuda")
 
 
 def _run(question: Question, candidate: Candidate, cuda: CudaVersion, row: ReleaseRow | None = None) -> Fit:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import ArchitectureRow, CapabilityRow, CudaRow, DriverBranchRow, GpuRow, Os, Row
+from envcheck.compat.tables import ArchitectureRow, CapabilityRow, CudaRow, DriverBranchRow, GpuRow, Os
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 
 
@@ -35,8 +35,8 @@ def driver_supports(
         return conclude(matrix, "unknown", reason, capability)
     reason = f"driver {driver} supports {_named(gpu, architecture)}"
     return (
-        _dropped(matrix, gpu, driver, architecture)
-        or _dropped_the_model(matrix, driver, model)
+        _dropped(matrix, driver, architecture, _named(gpu, architecture))
+        or (model and _dropped(matrix, driver, model, model.name))
         or _not_yet(matrix, gpu, driver, os, capability, architecture)
         or _before_the_data(matrix, gpu, driver, os, model)
         or _before_the_model(matrix, driver, os, model)
@@ -73,23 +73,15 @@ def architecture_name(matrix: Matrix, compute_capability: str | None) -> str:
     return architecture.name if architecture else ""
 
 
-def _dropped(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, row: ArchitectureRow) -> Fit | None:
-    if row.last_branch is None or driver.branch < _next_branch(matrix, row.last_branch):
+def _dropped(matrix: Matrix, driver: DriverRelease, row: ArchitectureRow | GpuRow, what: str) -> Fit | None:
+    last = row.last_branch
+    if last is None:
         return None
-    reason = f"driver {driver} has dropped {_named(gpu, row)}; R{row.last_branch} is its last branch"
-    return conclude(matrix, "incompatible", reason, row, change=f"driver R{row.last_branch}")
-
-
-def _dropped_the_model(matrix: Matrix, driver: DriverRelease, model: GpuRow | None) -> Fit | None:
-    if model is None or model.last_branch is None or driver.branch < _next_branch(matrix, model.last_branch):
+    # On Windows, releases of a branch have numbers above its name, but below the next branch.
+    if driver.branch < min((each.branch for each in matrix.drivers if each.branch > last), default=last + 1):
         return None
-    reason = f"driver {driver} has dropped {model.name}; R{model.last_branch} is its last branch"
-    return conclude(matrix, "incompatible", reason, model, change=f"driver R{model.last_branch}")
-
-
-def _next_branch(matrix: Matrix, last: int) -> int:
-    """The branch after ``last``: releases of a branch on Windows have numbers above its name, but below this."""
-    return min((row.branch for row in matrix.drivers if row.branch > last), default=last + 1)
+    reason = f"driver {driver} has dropped {what}; R{last} is its last branch"
+    return conclude(matrix, "incompatible", reason, row, change=f"driver R{last}")
 
 
 def _before_the_data(
@@ -184,23 +176,16 @@ def _wrong_flavour(
     if flavour == "open" and architecture.kernel_module == "proprietary":
         reason = f"the open kernel module does not support {_named(gpu, architecture)}"
         return conclude(matrix, "incompatible", reason, architecture, change="the proprietary kernel module")
-    if flavour == "proprietary" and capability.open_module_only:
-        return _needs_open_module(matrix, _named(gpu, architecture), capability)
-    if flavour == "proprietary" and model is not None and model.open_module_only:
-        return _needs_open_module(matrix, model.name, model)
+    for row, what in ((capability, _named(gpu, architecture)), (model, model.name if model else "")):
+        if flavour == "proprietary" and row is not None and row.open_module_only:
+            reason = f"only the open kernel module supports {what}"
+            return conclude(matrix, "incompatible", reason, row, change="the open kernel module")
     return None
-
-
-def _needs_open_module(matrix: Matrix, what: str, row: Row) -> Fit:
-    reason = f"only the open kernel module supports {what}"
-    return conclude(matrix, "incompatible", reason, row, change="the open kernel module")
 
 
 def _named(gpu: ComputeCapability, architecture: ArchitectureRow) -> str:
     return f"{architecture.name.capitalize()} GPUs ({gpu.sm})"
 
-
-# The rows of CUDA versions, and which versions stand for each other.
 
 _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
 

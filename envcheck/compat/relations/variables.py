@@ -42,7 +42,7 @@ def _wrong_setting(row: VariableRow, setting: str, version: str | None) -> str |
     name, sign, given = setting.partition(row.assign)
     if row.assign == ":" and not (sign and given):
         return f"{_quoted(setting)} is not a setting of the form name:value"
-    option = next((each for each in row.options if each.name == name), None)
+    option = _option(row, setting)
     if option is None:
         listed = row.known and version and parse_version(version) and holds_for(row.known, version)
         return f"the setting {_quoted(name)} does not exist" if listed else None
