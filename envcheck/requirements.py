@@ -121,15 +121,11 @@ def _found(program: Program, component: Component) -> tuple[str, ...] | None:
         return (release,) if release else None
     if name not in ("gpu", "gpus"):
         return _distribution(program, name)
-    return _found_gpus(program, component)
-
-
-def _found_gpus(program: Program, component: Component) -> tuple[str, ...] | None:
     listed = _gpus(program)
     if listed is None:
         return None
     count, gpus = _visible(program, listed)
-    if component.name == "gpus":
+    if name == "gpus":
         return (str(count),)
     if gpus is None:
         return None
@@ -138,16 +134,17 @@ def _found_gpus(program: Program, component: Component) -> tuple[str, ...] | Non
     return names if told else None
 
 
-# The driver and its GPUs, as the kernel shows them.
-
-
 def _gpus(program: Program) -> list[SeenGpu] | None:
     """The GPUs of this program by PCI address; None where procfs need not show them."""
     folder = "/proc/driver/nvidia/gpus"
     try:
         names = sorted(os.listdir(_place(program, folder)))
     except FileNotFoundError:
-        return [] if _has_none(program) else None
+        # There is none where the kernel has no NVIDIA driver at all, and no GPU shows elsewhere.
+        modules = _read(program, "/proc/modules", 1 << 20)
+        if modules is None or re.search(r"^(?:nvidia|nvgpu)\s", modules, re.MULTILINE):
+            return None
+        return None if any(os.path.lexists(_place(program, node)) for node in _ELSEWHERE) else []
     except OSError:
         return None
     found: list[tuple[SeenGpu, bool]] = []
@@ -162,14 +159,6 @@ def _gpus(program: Program) -> list[SeenGpu] | None:
     # Inside a container procfs may show the GPUs of others, for which it has no node. Without any, none was made yet.
     given = [gpu for gpu, openable in found if openable]
     return given or [gpu for gpu, _ in found]
-
-
-def _has_none(program: Program) -> bool:
-    """Whether the kernel has no NVIDIA driver at all, and no GPU shows elsewhere."""
-    modules = _read(program, "/proc/modules", 1 << 20)
-    if modules is None or re.search(r"^(?:nvidia|nvgpu)\s", modules, re.MULTILINE):
-        return False
-    return not any(os.path.lexists(_place(program, node)) for node in _ELSEWHERE)
 
 
 def _visible(program: Program, gpus: list[SeenGpu]) -> tuple[int, list[SeenGpu] | None]:
@@ -193,9 +182,6 @@ def _named(text: str, gpus: list[SeenGpu], program: Program) -> SeenGpu | None:
     if text in map(str, range(len(gpus))) and program.variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return gpus[int(text)]
     return next((gpu for gpu in gpus if gpu.uuid and gpu.uuid.lower().startswith(text.lower())), None)
-
-
-# Distributions on the search path.
 
 
 def _distribution(program: Program, name: str) -> tuple[str, ...] | None:
@@ -235,9 +221,6 @@ def _version_in(metadata: str) -> str | None:
         if found and parse_version(found[1]):
             return found[1]
     return None
-
-
-# Files, below the program's root.
 
 
 def _place(program: Program, path: str) -> str:

@@ -137,9 +137,6 @@ def files_of(name: str) -> list[str]:
     return files
 
 
-# Plans.
-
-
 def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
     """Linux on x86_64, where another machine is assumed without its system: wheels differ by system."""
     from envcheck.components import Bound, Component
@@ -214,9 +211,6 @@ def _within(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-# The Request that the options of a verb stand for.
 
 
 def judging_request(options: Namespace) -> Request:
@@ -297,8 +291,6 @@ def _targets(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
     """The folders of rows that are added to the matrix; what cannot be read is reported, and added to ``unread``."""
     from envcheck.compat.load import overlay_folders
-    from envcheck.text.clean import brief
-    from envcheck.text.streams import say
 
     def tell(text: str) -> None:
         say(brief(f"envcheck: {text}"))

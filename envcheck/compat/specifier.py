@@ -88,7 +88,7 @@ def parse_version(text: str, scheme: Scheme = PLAIN) -> Version | None:
     )
 
 
-class Bound(NamedTuple):
+class SpecifierBound(NamedTuple):
     """One comparison."""
 
     operator: str
@@ -125,7 +125,7 @@ class Bound(NamedTuple):
 class Specifier(NamedTuple):
     """Alternatives, each a list of bounds that must all hold."""
 
-    alternatives: tuple[tuple[Bound, ...], ...]
+    alternatives: tuple[tuple[SpecifierBound, ...], ...]
 
     def cover(self, version: Version) -> Cover:
         """How much of ``version`` is admitted."""
@@ -133,7 +133,7 @@ class Specifier(NamedTuple):
         return "all" if "all" in found else "some" if "some" in found else "none"
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[SpecifierBound, ...]:
         return tuple(bound for bounds in self.alternatives for bound in bounds)
 
     @property
@@ -154,8 +154,8 @@ def covered(specifier: str, version: Version) -> Cover:
     return parse_specifier(specifier).cover(version)
 
 
-def _bounds(text: str) -> tuple[Bound, ...]:
-    found: list[Bound] = []
+def _bounds(text: str) -> tuple[SpecifierBound, ...]:
+    found: list[SpecifierBound] = []
     for piece in text.split(","):
         match = _BOUND.fullmatch(piece.strip())
         if match:
@@ -165,16 +165,17 @@ def _bounds(text: str) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-def _bound(operator: str, value: str, text: str) -> list[Bound]:
+def _bound(operator: str, value: str, text: str) -> list[SpecifierBound]:
     version = parse_version(value.removesuffix(".*"))
     if version is None:
         raise ValueError(f"{value!r} in {text!r} is not a version")
     if operator == "~=":
-        return [Bound(">=", version.numbers, version.post), Bound("==", version.numbers[:-1], prefix=True)]
-    return [Bound(operator, version.numbers, version.post, value.endswith(".*"))]
+        start = SpecifierBound("==", version.numbers[:-1], prefix=True)
+        return [SpecifierBound(">=", version.numbers, version.post), start]
+    return [SpecifierBound(operator, version.numbers, version.post, value.endswith(".*"))]
 
 
-def _all_hold(bounds: tuple[Bound, ...], version: Version) -> Cover:
+def _all_hold(bounds: tuple[SpecifierBound, ...], version: Version) -> Cover:
     found = {bound.cover(version) for bound in bounds}
     return "none" if "none" in found else "some" if "some" in found else "all"
 

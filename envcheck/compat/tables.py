@@ -46,7 +46,7 @@ class ByPrecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return value
 
 
-class NvLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SheetNvLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """NVLink of a GPU, all links together."""
 
     version: int
@@ -215,7 +215,7 @@ class GpuRow(Row, frozen=True, kw_only=True):
     pcie_generation: int | None = None
     pcie_width: int | None = None
     """Lanes."""
-    nvlink: NvLink | None = None
+    nvlink: SheetNvLink | None = None
     power: float | None = None
     """Default power limit in watts (of the board, where it has several GPUs)."""
     sheet_confidence: Confidence = "high"

@@ -15,7 +15,9 @@ from envcheck.config.read import ADDRESS
 from envcheck.errors import UsageError
 from envcheck.snapshot import Environment, Gpu, Snapshot, frameworks_in
 
+VARIABLE = "ENVCHECK_DOCS_URL"
 _MEBI = 1 << 20
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SERIES = re.compile(r"\d+\.\d+")
 _HEAD = "# What this project needs of a machine; envcheck check reads it, envcheck config shows what counts."
 
@@ -25,7 +27,10 @@ def configuration_for(report: Report) -> str:
     snapshot = report.snapshot or Snapshot()
     gpus = tuple(snapshot.gpus.items) if snapshot.gpus else ()
     judged = snapshot.judged_environment
-    asked = [*_software(judged), *_driver(snapshot)]
+    asked = list(_software(judged))
+    release = snapshot.driver.release if snapshot.driver else None
+    if release and (series := _SERIES.match(release)):
+        asked.append(f"driver>={series[0].partition('.')[0]}")
     lines = [_HEAD]
     lines += entries({"require": asked}) if asked else ["# require = ['torch>=2.4']"]
     lines += ["# fail-on = 'warn'  # default: fail", ""]
@@ -55,12 +60,6 @@ def _software(judged: Environment | None) -> Iterator[str]:
             yield f"{found.name}~={series[0]}.0"
 
 
-def _driver(snapshot: Snapshot) -> Iterator[str]:
-    release = snapshot.driver.release if snapshot.driver else None
-    if release and (series := _SERIES.match(release)):
-        yield f"driver>={series[0].partition('.')[0]}"
-
-
 def _gpus(gpus: tuple[Gpu, ...]) -> dict[str, object]:
     usable = [gpu for gpu in gpus if gpu.index is not None or gpu.cuda_ordinal is not None] or list(gpus)
     models = list(dict.fromkeys(gpu.name for gpu in usable if gpu.name))
@@ -83,9 +82,6 @@ def _target(snapshot: Snapshot, gpus: tuple[Gpu, ...]) -> list[str]:
     if snapshot.platform and snapshot.platform.os:
         words["os"] = snapshot.platform.os
     return entries({"target": {"this-machine": words}})
-
-
-VARIABLE = "ENVCHECK_DOCS_URL"
 
 
 def documentation_address(variables: Mapping[str, str], folder: str) -> str | None:
@@ -118,9 +114,6 @@ def _of_release() -> str | None:
     urls = {label.strip().lower(): url.strip() for label, _, url in (entry.partition(",") for entry in entries)}
     address = urls.get("documentation", "")
     return address if re.fullmatch(ADDRESS, address) else None
-
-
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def entries(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[str]:

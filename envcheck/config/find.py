@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from envcheck.config.read import Configuration
 
 
+OWN, SHARED = "envcheck.toml", "pyproject.toml"
+_MOST = 1 << 20
 _WITHOUT = "--no-config does without it"
+
+T = TypeVar("T")
 
 
 def find(folder: str) -> Configuration | None:
@@ -59,12 +63,6 @@ def _configuration(path: str, name: str) -> Configuration | None:
             f"{path} counts only if you name it, because {doubt}: --config {shlex.quote(path)} uses it; {_WITHOUT}"
         )
     return configuration
-
-
-OWN, SHARED = "envcheck.toml", "pyproject.toml"
-_MOST = 1 << 20
-
-T = TypeVar("T")
 
 
 def read_bytes(path: str) -> bytes:

@@ -26,11 +26,11 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 Severity = Literal["note", "warn", "fail"]
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+class ConfigTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """A table of the configuration: an unknown key is an error."""
 
 
-class Gpus(Table, frozen=True, kw_only=True):
+class Gpus(ConfigTable, frozen=True, kw_only=True):
     """The GPUs that the machine must have."""
 
     count: Annotated[int | str | None, Meta(description='How many GPUs: a number, or a bound such as ">=8".')] = None
@@ -40,7 +40,7 @@ class Gpus(Table, frozen=True, kw_only=True):
     memory: Annotated[Text | None, Meta(description='Least memory of each GPU: "79GiB", "80GB".')] = None
 
 
-class Ignore(Table, frozen=True, kw_only=True):
+class Ignore(ConfigTable, frozen=True, kw_only=True):
     """A finding that is set aside until a day."""
 
     problem: Annotated[Text, Meta(description="Name of the rule, or the id of one check: RULE@SUBJECT.")]
@@ -51,7 +51,7 @@ class Ignore(Table, frozen=True, kw_only=True):
     ]
 
 
-class Config(Table, frozen=True, kw_only=True):
+class Config(ConfigTable, frozen=True, kw_only=True):
     """The whole of ``[tool.envcheck]`` or of ``envcheck.toml``."""
 
     require: Annotated[

@@ -63,16 +63,6 @@ def together(general: Sequence[Component], special: Sequence[Component]) -> tupl
     return tuple({component.name: component for component in (*general, *special)}.values())
 
 
-def _refuse_misspelt(names: Collection[str]) -> None:
-    """Raise UsageError for the name of a package that is nearly a word for the machine: ``gppu``."""
-    from difflib import get_close_matches  # noqa: PLC0415 - few assume packages
-
-    for name in names:
-        near = get_close_matches(name, sorted(_MACHINE | _PLATFORM), 1, _NEARLY)
-        if near and name not in _FRAMEWORKS:
-            raise UsageError(f"--assume {name}: no part of a machine is called so; did you mean {near[0]!r}?")
-
-
 def assume(observed: Snapshot, components: Sequence[Component], of_software: Collection[str] = ()) -> Snapshot:
     """``observed`` with the ``components`` in place; raise UsageError for one that cannot be assumed.
 
@@ -95,8 +85,20 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
     if _PLATFORM & stated.keys():
         snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
-    _refuse_misspelt(software)
-    return _with_software(snapshot, software) if software else snapshot
+    if not software:
+        return snapshot
+    from difflib import get_close_matches  # noqa: PLC0415 - few assume packages
+
+    for name in software:
+        near = get_close_matches(name, sorted(_MACHINE | _PLATFORM), 1, _NEARLY)
+        if near and name not in _FRAMEWORKS:
+            raise UsageError(f"--assume {name}: no part of a machine is called so; did you mean {near[0]!r}?")
+    listing = snapshot.environments or Listing(items=(), complete=False)
+    judged = next((env for env in listing.items if env.judged), None)
+    base = judged or Environment(source=SOURCE, key=SOURCE, why="--assume", judged=True)
+    others = tuple(env for env in listing.items if env is not judged)
+    items = (_environment(base, software), *others)
+    return msgspec.structs.replace(snapshot, environments=Listing(items=items, complete=listing.complete))
 
 
 def _kept(variables: Variables | None, of_software: Collection[str]) -> Variables | None:
@@ -175,15 +177,6 @@ def _platform(observed: Platform | None, stated: dict[str, str]) -> Platform:
     return msgspec.structs.replace(base, **changed, read={**base.read, **dict.fromkeys(changed, SOURCE)})
 
 
-def _with_software(snapshot: Snapshot, software: dict[str, str]) -> Snapshot:
-    listing = snapshot.environments or Listing(items=(), complete=False)
-    judged = next((env for env in listing.items if env.judged), None)
-    base = judged or Environment(source=SOURCE, key=SOURCE, why="--assume", judged=True)
-    others = tuple(env for env in listing.items if env is not judged)
-    items = (_environment(base, software), *others)
-    return msgspec.structs.replace(snapshot, environments=Listing(items=items, complete=listing.complete))
-
-
 def _environment(base: Environment, software: dict[str, str]) -> Environment:
     packages = {name: version for name, version in software.items() if name != "python"}
     kept = tuple(found for found in base.distributions or () if found.name not in packages)
@@ -219,9 +212,6 @@ def as_planned(components: Sequence[Component]) -> tuple[Planned, ...]:
         for component in components
         if component.name not in _MACHINE | _PLATFORM | {"python"}
     )
-
-
-# Whether the GPU and the driver that ``--assume`` states fit together, asked as ``envcheck matrix check`` does.
 
 
 def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:

@@ -135,7 +135,10 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
     order = sorted(asked, key=lambda spec: spec.kind not in _BY_READING)
     stated = _stated(request)
-    reasons = {spec: _not_needed(spec, request, stated) for spec in order}
+    reasons: dict[ProbeSpec, str] = {}
+    for spec in order:
+        away = [_assumed_away(spec, request, assumed) for assumed in stated]
+        reasons[spec] = away[0] if all(away) else ""
     kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(
         ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
@@ -147,12 +150,6 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
 def _stated(request: Request) -> Sequence[tuple[Component, ...]]:
     """What is assumed of each machine that the request is about."""
     return [together(request.assume, target.assume) for target in request.targets] or [request.assume]
-
-
-def _not_needed(spec: ProbeSpec, request: Request, stated: Sequence[tuple[Component, ...]]) -> str:
-    """Why what ``spec`` would find is asked about for none of the machines; empty if it is for one."""
-    reasons = [_assumed_away(spec, request, assumed) for assumed in stated]
-    return reasons[0] if all(reasons) else ""
 
 
 def _assumed_away(spec: ProbeSpec, request: Request, assumed: tuple[Component, ...]) -> str:

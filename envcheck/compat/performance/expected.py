@@ -80,9 +80,11 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     if measured.value is None:
         return measured.missing or "it has no value"
     model = matrix.model_of(gpu)
-    band = _usable_band(matrix, gpu, measured)
-    if isinstance(band, str):
-        return band
+    band = band_of(matrix, gpu, measured)
+    if band is None:
+        return "no band is known for it: compare it with a baseline"
+    if len(set(measured.shape)) > 1 and not band.variant:
+        return "bands are known for square products only: compare it with a baseline"
     found = _ceiling(matrix, gpu, model, capability, measured)
     if isinstance(found, str):
         return found
@@ -108,16 +110,6 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
         rows=tuple(row.id for row in (band, *cited)),
         sources=matrix.cite(band, *cited),
     )
-
-
-def _usable_band(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | str:
-    """The band that fits the measurement's shape, or why there is none."""
-    band = band_of(matrix, gpu, measured)
-    if band is None:
-        return "no band is known for it: compare it with a baseline"
-    if len(set(measured.shape)) > 1 and not band.variant:
-        return "bands are known for square products only: compare it with a baseline"
-    return band
 
 
 Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]

@@ -32,8 +32,7 @@ from envcheck.compat.question.reading import read_question
 from envcheck.compat.question.wheels import covering, published
 from envcheck.compat.relations.fit import Fit, FitVerdict
 from envcheck.compat.relations.torch import builds, tag_of
-from envcheck.compat.specifier import Bound, Version, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow, RequirementRow
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.components import Component
 from envcheck.sources import Source
 from envcheck.versions import CudaVersion, DriverRelease
@@ -46,6 +45,20 @@ _MOST_WORK = 1000
 """What may be spent on all of them, as families count it: a question that names majors is asked for all releases."""
 _MOST_NARROWED = 60
 """The part of it that may be spent on the families of each change."""
+_TOOLKITS = ("cuda", "nvcc")
+_MOST_MEMBERS_TRIED = 40
+"""Releases of a family that are asked one by one; of a larger one, only that which fits is told."""
+_MOST_MEMBER_WORK = 200
+"""What may be spent on the families beside each, as families count it."""
+_RUN = 2
+"""Releases that are listed one by one; of more that follow each other, the ends."""
+_WORDS: dict[FitVerdict, tuple[str, str]] = {
+    "compatible": ("fits", "fit"),
+    "incompatible": ("does not", "do not"),
+    "unknown": ("is not known", "are not known"),
+}
+
+_Numbers: TypeAlias = tuple[int, ...]
 
 
 def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True) -> Answer:
@@ -67,7 +80,10 @@ def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True
         assumed[TORCH] = build
     if ENGINE in question.versions:
         assumed[ENGINE] = ENGINE_ASSUMED
-    suggestions = [*_suggestions(matrix, components, result), *_superseded(question)] if suggest else []
+    suggestions = list(_suggestions(matrix, components, result)) if suggest else []
+    for name, versions in question.versions.items() if suggest else ():
+        for candidate in (found for version in versions for found in release_candidates(question, name, version)):
+            suggestions += [row.superseded for row in (*candidate.rows, *candidate.partial) if row.superseded]
     return Answer(
         verdict=result.verdict,
         reasons=tuple(
@@ -117,13 +133,6 @@ def _published_builds(components: Sequence[Component], question: Question, place
             yield f"{TORCH} {value}"
 
 
-def _superseded(question: Question) -> Iterator[str]:
-    """For projects that ended: the last stack that works, as their rows state it."""
-    for name, versions in question.versions.items():
-        for candidate in (found for version in versions for found in release_candidates(question, name, version)):
-            yield from (row.superseded for row in (*candidate.rows, *candidate.partial) if row.superseded)
-
-
 def _fits(matrix: Matrix, components: Sequence[Component]) -> bool:
     return evaluate(matrix, components, _MOST_NARROWED).verdict == "compatible"
 
@@ -148,25 +157,7 @@ def _in_words(question: Question, components: Sequence[Component], place: int, v
     return f"driver {value}" if "." in value else f"driver R{value}"
 
 
-_DRIVER_NAME = "driver"
-_TOOLKITS = ("cuda", "nvcc")
-_MOST_MEMBERS_TRIED = 40
-"""Releases of a family that are asked one by one; of a larger one, only that which fits is told."""
-_MOST_MEMBER_WORK = 200
-"""What may be spent on the families beside each, as families count it."""
-_RUN = 2
-"""Releases that are listed one by one; of more that follow each other, the ends."""
-_WORDS: dict[FitVerdict, tuple[str, str]] = {
-    "compatible": ("fits", "fit"),
-    "incompatible": ("does not", "do not"),
-    "unknown": ("is not known", "are not known"),
-}
-
-
-_Numbers: TypeAlias = tuple[int, ...]
-
-
-class Told(NamedTuple):
+class ShortVersion(NamedTuple):
     """What is told of one short version."""
 
     name: str
@@ -188,7 +179,7 @@ class _Piece(NamedTuple):
     """The first behind them."""
 
 
-def told_apart(matrix: Matrix, components: Sequence[Component], result: Result) -> Iterator[Told]:
+def told_apart(matrix: Matrix, components: Sequence[Component], result: Result) -> Iterator[ShortVersion]:
     """Of each short version in a question that is compatible, which releases fit, where some do not."""
     if result.verdict != "compatible":
         return
@@ -211,7 +202,7 @@ def told_apart(matrix: Matrix, components: Sequence[Component], result: Result) 
             yield _told(name, str(component), answers, f" beside {listed(beside)}" if beside else "")
 
 
-def _told(name: str, written: str, answers: Sequence[tuple[_Piece, Result]], beside: str) -> Told:
+def _told(name: str, written: str, answers: Sequence[tuple[_Piece, Result]], beside: str) -> ShortVersion:
     runs: dict[FitVerdict, list[str]] = {verdict: [] for verdict in _WORDS}
     several: set[FitVerdict] = set()
     for verdict, run in groupby(answers, lambda item: item[1].verdict):
@@ -226,7 +217,7 @@ def _told(name: str, written: str, answers: Sequence[tuple[_Piece, Result]], bes
     resting = [why, *(fit for fit in fitting.fits if name in fit.about)]
     reason = f"{written} stands for several releases: {'; '.join(parts)}{beside} ({why.reason})"
     about = dict.fromkeys([name, *why.about])
-    return Told(name, listed(runs["compatible"]), summary("compatible", reason, resting).concerning(*about))
+    return ShortVersion(name, listed(runs["compatible"]), summary("compatible", reason, resting).concerning(*about))
 
 
 def _is_one(pieces: Sequence[_Piece]) -> bool:
@@ -252,7 +243,7 @@ def _pieces(question: Question, name: str, component: Component) -> list[_Piece]
     """The pieces of a short version; none where its releases cannot differ."""
     if component.exact is None:
         return []
-    if name == _DRIVER_NAME:
+    if name == "driver":
         return _of_driver(question)
     versions = question.versions.get(name, ())
     short = versions[0] if len(versions) == 1 else None
@@ -288,21 +279,14 @@ def _numbers(text: str) -> _Numbers:
 
 def _seams(specifiers: Iterator[str], start: _Numbers) -> list[_Numbers]:
     """The first releases behind which, or with which, something changes within a version."""
-    bounds = {bound for text in specifiers for bound in parse_specifier(text).bounds}
-    found = {
-        seam
-        for bound in bounds
-        if len(bound.numbers) > len(start) and bound.numbers[: len(start)] == start
-        for seam in _seams_of(bound)
-    }
+    found: set[_Numbers] = set()
+    for bound in {bound for text in specifiers for bound in parse_specifier(text).bounds}:
+        if len(bound.numbers) > len(start) and bound.numbers[: len(start)] == start:
+            if bound.operator in (">=", "<", "==", "!="):
+                found.add(bound.numbers)
+            if bound.operator in ("<=", ">", "==", "!="):
+                found.add((*bound.numbers[:-1], bound.numbers[-1] + 1))
     return sorted(seam for seam in found if any(seam[len(start) :]))
-
-
-def _seams_of(bound: Bound) -> Iterator[_Numbers]:
-    if bound.operator in (">=", "<", "==", "!="):
-        yield bound.numbers
-    if bound.operator in ("<=", ">", "==", "!="):
-        yield (*bound.numbers[:-1], bound.numbers[-1] + 1)
 
 
 def _specifiers(question: Question, name: str) -> Iterator[str]:
@@ -314,18 +298,16 @@ def _specifiers(question: Question, name: str) -> Iterator[str]:
         yield from (f">={update.release}" for row in rows for update in row.updates)
     for other, versions in question.versions.items():
         for version in versions if other != name else ():
-            yield from _of_other(matrix, other, version, name)
+            yield from _needs(matrix, other, version, name)
+            wheels = covering(matrix.wheels_by_name.get(other, ()), version) if name == "python" else ()
+            served = (served for row in wheels for served in (row.pythons, row.free_threaded))
+            yield from (spec for each in served for spec in each.values())
 
 
-def _of_other(matrix: Matrix, other: str, version: Version, name: str) -> Iterator[str]:
-    needing: tuple[ReleaseRow | RequirementRow, ...] = (
-        *covering(matrix.rows_of(other), version),
-        *covering(matrix.requirements_by_name.get(other, ()), version),
-    )
-    yield from (spec for row in needing for key, spec in row.needs.items() if canonical(key) == name)
-    if name == "python":
-        wheels = covering(matrix.wheels_by_name.get(other, ()), version)
-        yield from (spec for row in wheels for served in (row.pythons, row.free_threaded) for spec in served.values())
+def _needs(matrix: Matrix, other: str, version: Version, name: str) -> Iterator[str]:
+    needs = [row.needs for row in covering(matrix.rows_of(other), version)]
+    needs += [row.needs for row in covering(matrix.requirements_by_name.get(other, ()), version)]
+    yield from (spec for each in needs for key, spec in each.items() if canonical(key) == name)
 
 
 def _obtainable(matrix: Matrix, name: str, short: Version) -> list[_Numbers]:
@@ -379,5 +361,5 @@ def _of_drivers(question: Question, kind: str) -> Iterator[str]:
     yield from (f">={text}" for text in texts if text)
     for other, versions in question.versions.items():
         for version in versions:
-            for key in (_DRIVER_NAME, f"{_DRIVER_NAME}-{kind}"):
-                yield from _of_other(matrix, other, version, key)
+            for key in ("driver", f"driver-{kind}"):
+                yield from _needs(matrix, other, version, key)

@@ -173,7 +173,7 @@ def of_machine(row: ReleaseRow | RequirementRow, question: Question) -> bool:
 # PyTorch's releases as candidates: which build a version means here.
 
 
-class Reading(NamedTuple):
+class TorchReading(NamedTuple):
     """One release that a version stands for."""
 
     label: str
@@ -186,7 +186,7 @@ class Reading(NamedTuple):
     """What else the problem is about."""
 
 
-def torch_readings(question: Question, version: Version) -> list[Reading]:
+def torch_readings(question: Question, version: Version) -> list[TorchReading]:
     """The releases that ``version`` stands for, each with the builds that are meant.
 
     That is the build of its local tag, those for the CUDA that is named, or the one on PyPI. A pre-release, or somebody
@@ -201,10 +201,10 @@ def torch_readings(question: Question, version: Version) -> list[Reading]:
     cuda = _tagged_cuda(version.local)
     candidates = [Candidate(TORCH, label, (), cuda=cuda)] if cuda else []
     problem = Fit(verdict="unknown", reason=unknown_release(question, TORCH, version))
-    return [Reading(label, candidates, problem=problem)]
+    return [TorchReading(label, candidates, problem=problem)]
 
 
-def _reading(question: Question, row: TorchRow, version: Version) -> Reading:
+def _reading(question: Question, row: TorchRow, version: Version) -> TorchReading:
     exact = parse_version(row.version)
     plain = release_candidates(question, TORCH, exact) if exact else []
     further = plain[0].rows if plain else ()
@@ -214,7 +214,7 @@ def _reading(question: Question, row: TorchRow, version: Version) -> Reading:
         candidates, problem, about = _for_cuda(question, row)
     else:
         candidates, problem, about = _default(question, row)
-    return Reading(f"torch {row.version}", candidates, further, problem, about)
+    return TorchReading(f"torch {row.version}", candidates, further, problem, about)
 
 
 _Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]

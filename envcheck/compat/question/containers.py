@@ -105,7 +105,11 @@ def container_fits(question: Question) -> Iterator[Fit]:
         fit = _on_driver(question, container, cuda) if cuda else _by_its_notes(question, container)
         yield fit.concerning(CONTAINER, "driver")
     if "os" in question.labels:
-        yield _on_system(question, container).concerning(CONTAINER, "os")
+        fit = conclude(question.matrix, "compatible", f"{container.label} is a Linux container", container.row)
+        if question.os not in ("linux", "wsl"):
+            reason = f"{fit.reason}; on {question.os} it cannot use the GPU"
+            fit = conclude(question.matrix, "incompatible", reason, container.row, change="os linux")
+        yield fit.concerning(CONTAINER, "os")
 
 
 def _holds(matrix: Matrix, container: Container, part: str, version: Version) -> Fit:
@@ -151,7 +155,11 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu:
     known = [one for one in matrix.images if one.capability_min and _month(one) and set(one.names) & set(row.names)]
     before = sorted((one for one in known if _month(one) < _month(row)), key=_month)[-1:]
     after = sorted((one for one in known if _month(one) > _month(row)), key=_month)[:1]
-    around = [one for one in (*before, *after) if _month(row) and _is_below(gpu.capability, one)]
+    around = [
+        one
+        for one in (*before, *after)
+        if _month(row) and (its := ComputeCapability.parse(one.capability_min)) and gpu.capability < its
+    ]
     if fit.ok and not least and around:
         told = listed([f"{_month(other)} needs {other.capability_min}" for other in around])
         reason = f"which GPUs {container.label} needs could not be read; of the months around it, {told} or higher"
@@ -163,11 +171,6 @@ def _month(row: ImageRow) -> str:
     """As in ``24.10``; empty for images that have no releases by month."""
     found = _RELEASE.match(row.tags)
     return found[1].replace("\\", "") if found else ""
-
-
-def _is_below(capability: ComputeCapability, row: ImageRow) -> bool:
-    least = ComputeCapability.parse(row.capability_min)
-    return least is not None and capability < least
 
 
 def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
@@ -235,13 +238,6 @@ def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit
     return answer("compatible", reason, container.row, *rows)
 
 
-def _on_system(question: Question, container: Container) -> Fit:
-    if question.os in ("linux", "wsl"):
-        return conclude(question.matrix, "compatible", f"{container.label} is a Linux container", container.row)
-    reason = f"{container.label} is a Linux container; on {question.os} it cannot use the GPU"
-    return conclude(question.matrix, "incompatible", reason, container.row, change="os linux")
-
-
 _BESIDE = frozenset({"cuda", "nvcc", "glibc", "python", *COMPILERS})
 """What a question about the toolkit alone names besides a distribution; beside a package, CUDA means what that one is
 built with.
@@ -251,7 +247,11 @@ built with.
 def distribution_fits(question: Question) -> Iterator[Fit]:
     """Whether NVIDIA provides the toolkit, or the library, that was named for the distribution that was."""
     for name in question.labels:
-        yield from _by_glibc(question, name, _wheels(question.matrix, name))
+        # A library has a wheel for each major of CUDA, or one for that in its name (``tensorrt-cu12``).
+        library, _, cuda = name.partition("-cu")
+        wheel = question.matrix.wheels_of_libraries.get(library)
+        majors = [cuda] if cuda else sorted({toolkit.major for toolkit in question.matrix.toolkits})
+        yield from _by_glibc(question, name, [wheel.format(major) for major in majors] if wheel else [])
     distributions = question.matrix.distribution_names
     if question.container or question.versions.keys() - _BESIDE - distributions:
         return
@@ -274,14 +274,6 @@ def _provided(question: Question, name: str, release: Version, toolkit: Version)
         return conclude(question.matrix, "compatible", reason, row)
     reason = f"{reason}; whether CUDA {toolkit} can be installed there is not documented"
     return conclude(question.matrix, "unknown", reason, row, change=toolkits)
-
-
-def _wheels(matrix: Matrix, name: str) -> list[str]:
-    """The wheels of a library, for each major of CUDA or for that in its name (``tensorrt-cu12``)."""
-    library, _, cuda = name.partition("-cu")
-    wheel = matrix.wheels_of_libraries.get(library)
-    majors = [cuda] if cuda else sorted({toolkit.major for toolkit in matrix.toolkits})
-    return [wheel.format(major) for major in majors] if wheel else []
 
 
 def _by_glibc(question: Question, name: str, wheels: list[str]) -> Iterator[Fit]:

@@ -24,7 +24,7 @@ from envcheck.compat.relations.gpu_code import (
     runs_natively,
 )
 from envcheck.compat.relations.torch import builds, targets_of
-from envcheck.compat.specifier import Specifier, Version, covered, parse_specifier, parse_version
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow, ReleaseRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
@@ -209,9 +209,6 @@ def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> boo
     return any(runs_natively(matrix, target, gpu.capability) for target in targets)
 
 
-# Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
-
-
 def is_for_a_part(matrix: Matrix, package: str, name: str) -> bool:
     """Whether only a part of a package needs the other one: PyTorch computes without Triton, its compiler does not."""
     return not {package, name}.isdisjoint(matrix.projects(name, "for-a-part"))
@@ -248,8 +245,11 @@ def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: As
         spec = parse_specifier(row.needs["cuda"])
         admitted = matrix.admitted_toolkits(spec)
         fits = [cuda_serves(matrix, gpu.capability, version) for version in admitted]
-        if not fits or not all(fit.bad for fit in fits) or _open(spec, admitted[-1]):
+        if not fits or not all(fit.bad for fit in fits):
             return None
+        following = Version((admitted[-1].major, admitted[-1].minor + 1))
+        if spec.cover(following) != "none" and spec.cover(_YET_TO_COME) != "none":
+            return None  # the next toolkit, which nobody knows yet, would be admitted too
         return reworded(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
     built = CudaVersion.parse(row.cuda)
     fit = cuda_targets(matrix, gpu.capability, built) if built else None
@@ -258,11 +258,6 @@ def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: As
     dropped = fit.nearest_change.startswith("CUDA <=")
     told = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
     return reworded(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
-
-
-def _open(spec: Specifier, newest: CudaVersion) -> bool:
-    """Whether the next toolkit, which nobody knows yet, would be admitted too."""
-    return spec.cover(Version((newest.major, newest.minor + 1))) != "none" and spec.cover(_YET_TO_COME) != "none"
 
 
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:

@@ -17,7 +17,7 @@ from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
-    Reading,
+    TorchReading,
     elsewhere,
     release_candidates,
     torch_readings,
@@ -51,6 +51,16 @@ from envcheck.versions import CudaVersion
 ENGINE = "tensorrt-engine"
 ENGINE_ASSUMED = "not built to be version-compatible"
 _RUNTIME = "tensorrt"
+_COMPUTING = ("framework", "engine")
+"""Roles of distributions with GPU code of their own."""
+EXTENSION = "torch-extension"
+_NVCC = "nvcc"
+_OPEN = "kernel-module-open"
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+"""A version of these, and of a distribution, that no row of releases covers may be known all the same."""
+
+_Option: TypeAlias = tuple[str, Sequence[Fit]]
+"""One way to read a named component, and what the relations say of it so read."""
 
 
 def engine_fits(question: Question) -> Iterator[Fit]:
@@ -83,13 +93,6 @@ def _loads(matrix: Matrix, engine: Version, runtime: Version, where: str) -> Fit
     else:
         reason = f"an engine loads in the version of TensorRT that built it: {this}"
     return conclude(matrix, "incompatible", reason, row, change=f"TensorRT {engine}, or an engine built by {runtime}")
-
-
-# The GPU code of what a container holds.
-
-
-_COMPUTING = ("framework", "engine")
-"""Roles of distributions with GPU code of their own."""
 
 
 def held_fits(question: Question) -> Iterator[Fit]:
@@ -136,18 +139,12 @@ def _published_code(question: Question, part: str, container: Container) -> Iter
                 yield reworded(question.matrix, fit, told, container.row).concerning(CONTAINER, *about)
 
 
-# Packages that are compiled against PyTorch during installation. PyTorch's tools refuse an nvcc of another CUDA major.
-#
-# The rows of such a package need both ``nvcc`` and ``torch``. Rows of ``torch-extension`` say for which releases of
-# PyTorch that holds. PyTorch itself runs without nvcc: where nothing is compiled, another major decides nothing.
-
-
-EXTENSION = "torch-extension"
-_NVCC = "nvcc"
-
-
 def extension_fits(question: Question) -> Iterator[Fit]:
-    """The nvcc beside PyTorch, for each package that is compiled against it; for none, whether one could be."""
+    """The nvcc beside PyTorch, for each package that is compiled against it; for none, whether one could be.
+
+    PyTorch's tools refuse an nvcc of another CUDA major. The rows of such a package need both ``nvcc`` and ``torch``;
+    rows of ``torch-extension`` say for which releases of PyTorch that holds, which itself runs without nvcc.
+    """
     torch = question.torch_cuda
     matrix = question.matrix
     checks = [row for version in question.versions.get(TORCH, ()) for row in matrix.rows_for(EXTENSION, version)]
@@ -189,28 +186,12 @@ def _could_compile(matrix: Matrix, nvcc: CudaVersion, torch: Implied, built: str
     return conclude(matrix, "unknown", f"{reason}; no extension was named", torch.row, *rows)
 
 
-# The open kernel module and the driver releases that have one.
-
-
-_OPEN = "kernel-module-open"
-
-
 def module_fits(question: Question) -> Iterator[Fit]:
     """Whether the named driver has the named flavour; every Linux driver has the proprietary one."""
     if question.flavour == "open" and question.drivers:
         for row in question.matrix.rows_of(_OPEN):
             candidate = Candidate("kernel-module", "the open kernel module", (row,))
             yield from need_fits(question, candidate, row)
-
-
-# Everything about a question: hardware pairs, the rows of each component, and what no relation covers.
-
-
-_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
-"""A version of these, and of a distribution, that no row of releases covers may be known all the same."""
-
-_Option: TypeAlias = tuple[str, Sequence[Fit]]
-"""One way to read a named component, and what the relations say of it so read."""
 
 
 def all_fits(question: Question) -> list[Fit]:
@@ -295,20 +276,14 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     candidates = release_candidates(question, name, version)
     told = any(one.rows or one.partial or one.wheels for one in candidates)
     if not told and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
-        doubts = _without_rows(question, name, version)
+        doubts: list[Fit] = []
+        if not is_published(question.matrix, name, version):
+            doubts.append(_unknown([name], unknown_release(question, name, version)))
+        elif "python" in question.versions:  # of one that PyPI lists, other packages may tell
+            doubts.append(_unknown([name, "python"], f"PyPI lists {name} {version}, and no row tells for which Python"))
         return [(name, [*doubts, *(fit for _, fits in _best_build(question, candidates) for fit in fits)])]
     found = _best_build(question, candidates)
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
-
-
-def _without_rows(question: Question, name: str, version: Version) -> list[Fit]:
-    """What to say of a release of which no row tells anything: of one that PyPI lists, other packages may tell."""
-    if not is_published(question.matrix, name, version):
-        return [_unknown([name], unknown_release(question, name, version))]
-    if "python" not in question.versions:
-        return []
-    reason = f"PyPI lists {name} {version}, and no row tells for which Python"
-    return [_unknown([name, "python"], reason)]
 
 
 def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Candidate]) -> list[_Option]:
@@ -332,7 +307,7 @@ def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Can
     return [(one.label, [told, *(fit for fit in fits if not fit.bad)])]
 
 
-def _torch_option(question: Question, reading: Reading) -> _Option:
+def _torch_option(question: Question, reading: TorchReading) -> _Option:
     problem = [reading.problem.concerning(TORCH, *reading.about)] if reading.problem else []
     candidates = [candidate._replace(rows=(*candidate.rows, *reading.rows)) for candidate in reading.candidates]
     return reading.label, [*problem, *(fit for _, fits in _best_build(question, candidates) for fit in fits)]

@@ -17,8 +17,7 @@ from envcheck.compat.question.reading import gpu_of, spelled
 from envcheck.compat.question.wheels import Gap, covering, gap_of, published
 from envcheck.compat.relations.driver import architecture_of, branch_of, module_supports
 from envcheck.compat.relations.torch import tag_of
-from envcheck.compat.specifier import Bound as SpecifierBound
-from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.compat.specifier import SpecifierBound, Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import Os, Precision, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError

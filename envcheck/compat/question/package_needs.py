@@ -94,9 +94,6 @@ def _cover(spec: str, met: Version) -> Cover:
     return parsed.cover(met._replace(pre=False)) if met.pre and found == "none" else found
 
 
-# --- declared requirements ----------------------------------------------------------------------------------------
-
-
 def requirement_name(line: str) -> str:
     """The normalised name of the distribution that a requirement line asks for."""
     match = _NAME.match(line)

@@ -20,7 +20,7 @@ from envcheck.compat.question.wheels import covering, gpu_is_asked, published
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.torch import build_of, tag_of, torch_row
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import ExtraRow, Machine, ReleaseRow, RequirementRow, TorchBuild
+from envcheck.compat.tables import ExtraRow, Machine, ReleaseRow, RequirementRow
 from envcheck.components import Bound, Component
 from envcheck.versions import CudaVersion
 
@@ -30,7 +30,13 @@ def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
     if question.systems:
         return
     told = {canonical(key) for row in candidate.rows for key in row.needs}
-    here = [row for row in candidate.requirements if _required_here(question, row)]
+    pythons = question.versions.get("python", ())
+    here = [
+        row
+        for row in candidate.requirements
+        if runs_here(row, question)
+        and (not row.python or not pythons or any(covered(row.python, python) != "none" for python in pythons))
+    ]
     for name, versions in question.versions.items():
         rows = [(row, spec) for row in here for key, spec in row.needs.items() if canonical(key) == name]
         if rows:
@@ -38,12 +44,6 @@ def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
             fit = agree(fits, question.labels.get(name, name))
             if fit.bad or name not in told:
                 yield fit.concerning(candidate.name, name)
-
-
-def _required_here(question: Question, row: RequirementRow) -> bool:
-    pythons = question.versions.get("python", ())
-    fitting = not row.python or not pythons or any(parse_specifier(row.python).cover(one) != "none" for one in pythons)
-    return fitting and runs_here(row, question)
 
 
 def _required(
@@ -155,14 +155,11 @@ def _of_torch(
     cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None
     machine = _machine(markers) if _system(markers) == "linux" else None
     other = build_of(matrix, row.version, cuda, "linux", machine) if row and cuda and machine else None
-    return shared | (dict(_pins(other)) if other and other.pinned else {})
-
-
-def _pins(build: TorchBuild) -> Iterator[tuple[str, str]]:
-    major = build.cuda.partition(".")[0]
-    for name, version in (("cudnn", build.cudnn), ("nccl", build.nccl), ("cusparselt", build.cusparselt)):
-        if version:
-            yield f"nvidia-{name}-cu{major}", f"=={version}"
+    if other is None or not other.pinned:
+        return shared
+    major = other.cuda.partition(".")[0]
+    libraries = {"cudnn": other.cudnn, "nccl": other.nccl, "cusparselt": other.cusparselt}
+    return shared | {f"nvidia-{each}-cu{major}": f"=={its}" for each, its in libraries.items() if its}
 
 
 def _holds(row: RequirementRow, markers: Mapping[str, str]) -> bool:

@@ -51,12 +51,8 @@ def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
     """
     found = [row for row in rows if covered(row.versions, version) != "none"]
     naming = [row for row in found if parse_specifier(row.versions).names_post] if version.post is not None else []
-    told = {_build(row) for row in naming}
-    return tuple(row for row in found if row in naming or _build(row) not in told)
-
-
-def _build(row: ReleaseRow | WheelRow | RequirementRow) -> str:
-    return row.build if isinstance(row, ReleaseRow) else ""
+    told = {getattr(row, "build", "") for row in naming}
+    return tuple(row for row in found if row in naming or getattr(row, "build", "") not in told)
 
 
 def gpu_is_asked(question: Question) -> bool:
@@ -206,7 +202,13 @@ def _python(question: Question, label: str, row: WheelRow, spec: str, python: Ve
 def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
     """A wheel for every system holds nothing that is linked against glibc."""
     least = parse_version(row.glibc.get(question.machine, ""), scheme("glibc"))
-    yield from _unknown_libc(question, label, name, row, least)
+    if least and _ANY not in row.pythons and not libcs(question):
+        # A release of a distribution was named that no row knows.
+        for distribution in sorted(question.matrix.distribution_names & question.versions.keys()):
+            by = "os" if "os" in question.labels else distribution
+            reason = f"the wheels of {label} on PyPI need glibc {least} or newer; the matrix does not know that of"
+            reason = f"{reason} {distribution} {question.versions[distribution][0]}"
+            yield conclude(question.matrix, "unknown", reason, row).concerning(name, by)
     for there, by, implied in libcs(question) if question.os in ("linux", "wsl") else ():
         if _ANY in row.pythons:
             reason = f"a wheel of {label} on PyPI is for every system, whatever its glibc"
@@ -217,17 +219,6 @@ def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator
             reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}{told}"
             cited = (row, implied.row) if implied else (row,)
             yield conclude(question.matrix, verdict, reason, *cited, change=f"glibc >= {least}").concerning(name, by)
-
-
-def _unknown_libc(question: Question, label: str, name: str, row: WheelRow, least: Version | None) -> Iterator[Fit]:
-    """Where a release of a distribution was named that no row knows, whether its glibc is new enough."""
-    if least is None or _ANY in row.pythons or libcs(question):
-        return
-    for distribution in sorted(question.matrix.distribution_names & question.versions.keys()):
-        by = "os" if "os" in question.labels else distribution
-        reason = f"the wheels of {label} on PyPI need glibc {least} or newer; the matrix does not know that of"
-        reason = f"{reason} {distribution} {question.versions[distribution][0]}"
-        yield conclude(question.matrix, "unknown", reason, row).concerning(name, by)
 
 
 def libcs(question: Question) -> list[tuple[Version, str, Implied | None]]:

@@ -46,7 +46,8 @@ def code_runs_on(
         return conclude(matrix, "unknown", reason, row)
     held = " ".join(str(target) for target in targets)
     reason = f"it holds GPU code for {held}, none of which runs on {gpu.sm}"
-    if any(_crosses_tegra(matrix, target, gpu) for target in targets):
+    plain = [target for target in targets if not target.ptx and not target.suffix and _no_newer_minor(target, gpu)]
+    if any(_is_tegra(matrix, gpu) or _is_tegra(matrix, target.capability) for target in plain):
         reason += "; cubins of discrete GPUs and of Tegra systems do not serve each other"
     return conclude(matrix, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
 
@@ -72,12 +73,6 @@ def runs_natively(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) ->
 
 def _no_newer_minor(target: CodeTarget, gpu: ComputeCapability) -> bool:
     return target.capability.major == gpu.major and target.capability.minor <= gpu.minor
-
-
-def _crosses_tegra(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
-    """Whether a cubin would run if both capabilities were discrete GPUs'."""
-    crossed = _is_tegra(matrix, gpu) or _is_tegra(matrix, target.capability)
-    return crossed and not target.ptx and not target.suffix and _no_newer_minor(target, gpu)
 
 
 def read_targets(texts: Iterable[str]) -> tuple[CodeTarget, ...]:
@@ -109,17 +104,12 @@ def _compiled_by_driver(
         missing = "the CUDA that the driver supports" if driver_cuda is None else "the CUDA it was built with"
         return conclude(matrix, "unknown", f"{jit}; {missing} is not known", row)
     speaks, built = matrix.cuda_rows.get(driver_cuda), matrix.cuda_rows.get(built_with)
-    if driver_cuda >= built_with or _ptx_as_new(speaks, built):
+    known, needed = (PtxVersion.parse(cuda.ptx if cuda else None) for cuda in (speaks, built))
+    if driver_cuda >= built_with or (known and needed and known >= needed):
         return conclude(matrix, "compatible", f"{jit}, which supports CUDA {driver_cuda}", row)
     reason = f"{jit}, which supports CUDA {driver_cuda} and cannot read the PTX of CUDA {built_with}"
     change = f"a driver that supports CUDA {built_with}, or a build with code for {gpu.sm}"
     return conclude(matrix, "incompatible", reason, row, speaks, built, change=change)
-
-
-def _ptx_as_new(speaks: CudaRow | None, built: CudaRow | None) -> bool:
-    known = PtxVersion.parse(speaks.ptx if speaks else None)
-    needed = PtxVersion.parse(built.ptx if built else None)
-    return known is not None and needed is not None and known >= needed
 
 
 def _in_family(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
@@ -135,10 +125,11 @@ def _is_tegra(matrix: Matrix, capability: ComputeCapability) -> bool:
 def cuda_targets(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
     """Whether nvcc of ``cuda`` accepts the GPU's own target; code for another one may still run on it."""
     row = matrix.cuda_rows.get(cuda)
+    having = [other for other in matrix.cuda if gpu.sm in other.targets]
     if row is None or not row.targets:
-        return _before_any(matrix, gpu, cuda) or conclude(
-            matrix, "unknown", f"the matrix does not know what CUDA {cuda} compiles for"
-        )
+        if row and not row.toolkit and having and cuda < min(map(_version, having)):
+            return _no_target(matrix, gpu, row, having)  # only drivers report it: no later GPU is known to it
+        return conclude(matrix, "unknown", f"the matrix does not know what CUDA {cuda} compiles for")
     if gpu.sm in row.targets:
         return conclude(matrix, "compatible", f"CUDA {cuda} compiles for {gpu.sm}", row)
     if gpu.sm in row.disputed_targets:
@@ -147,7 +138,6 @@ def cuda_targets(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
     renamed = _under_another_name(matrix, gpu, row)
     if renamed:
         return renamed
-    having = [other for other in matrix.cuda if gpu.sm in other.targets]
     if not having:
         reason = f"no CUDA toolkit in the matrix compiles for {gpu.sm}"
         return conclude(matrix, "unknown", reason, matrix.capability_rows.get(gpu))
@@ -198,7 +188,13 @@ def cuda_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fi
     fit = cuda_targets(matrix, gpu, cuda)
     beside = around(matrix, cuda)
     if beside and fit.verdict == "unknown":
-        return _between(matrix, gpu, cuda, beside) or fit
+        # What holds for the toolkits on both sides of a version that only drivers report holds for it.
+        before, after = (cuda_serves(matrix, gpu, one) for one in beside)
+        if before.verdict != after.verdict or before.verdict == "unknown":
+            return fit
+        told = f"no toolkit is called CUDA {cuda}, it is what drivers report"
+        reason = f"{told}; {before.reason}, and so with {beside[1]}"
+        return msgspec.structs.replace(before, reason=reason, nearest_change="")
     if not fit.bad:
         return fit
     serving = [target for target in targets_of(matrix, cuda) if runs_natively(matrix, target, gpu)]
@@ -209,26 +205,6 @@ def cuda_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fi
         reason = f"{fit.reason}; of what is built with {cuda} only PTX could run there, and its libraries hold no code"
         return msgspec.structs.replace(fit, reason=reason)
     return fit
-
-
-def _before_any(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
-    """A version that only drivers report knows no GPU that later toolkits brought."""
-    row = matrix.cuda_rows.get(cuda)
-    having = [other for other in matrix.cuda if gpu.sm in other.targets]
-    if row is None or row.toolkit or not having or cuda >= min(map(_version, having)):
-        return None
-    return _no_target(matrix, gpu, row, having)
-
-
-def _between(
-    matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion, beside: tuple[CudaVersion, CudaVersion]
-) -> Fit | None:
-    """What holds for the toolkits on both sides of a version holds for it."""
-    before, after = (cuda_serves(matrix, gpu, one) for one in beside)
-    if before.verdict != after.verdict or before.verdict == "unknown":
-        return None
-    reason = f"no toolkit is called CUDA {cuda}, it is what drivers report; {before.reason}, and so with {beside[1]}"
-    return msgspec.structs.replace(before, reason=reason, nearest_change="")
 
 
 def has_flaw(

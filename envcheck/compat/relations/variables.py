@@ -120,21 +120,21 @@ _WHOLE = len("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6")
 """What stands behind a whole UUID is ignored."""
 
 
-class Entry(NamedTuple):
+class VisibleEntry(NamedTuple):
     """An entry of the list."""
 
     text: str
     kind: Kind
 
 
-class Reading(NamedTuple):
+class VisibleGpus(NamedTuple):
     """The entries up to the one that ends the list, and how many GPUs they leave visible."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[VisibleEntry, ...]
     visible: int
 
     @property
-    def problem(self) -> Entry | None:
+    def problem(self) -> VisibleEntry | None:
         """The first entry for which CUDA does not show what was named."""
         return next((entry for entry in self.entries if entry.kind not in ("gpu", "end")), None)
 
@@ -149,17 +149,17 @@ def hides_all(value: str) -> bool:
     return value in NO_GPU or value.strip().startswith("-")
 
 
-def read_visible(value: str, gpus: Sequence[Gpu] | None) -> Reading:
+def read_visible(value: str, gpus: Sequence[Gpu] | None) -> VisibleGpus:
     """Read a list for a machine with these GPUs; None where they are not known, and then any may exist.
 
     By NVIDIA's documentation, and by what cuInit answered to some hundred lists on two H200 with driver 580.
     """
     entries = tuple(_entries(value, gpus))
     shown = sum(entry.kind in _VISIBLE for entry in entries)
-    return Reading(entries, 0 if any(entry.kind == "twice" for entry in entries) else shown)
+    return VisibleGpus(entries, 0 if any(entry.kind == "twice" for entry in entries) else shown)
 
 
-def _entries(value: str, gpus: Sequence[Gpu] | None) -> Iterator[Entry]:
+def _entries(value: str, gpus: Sequence[Gpu] | None) -> Iterator[VisibleEntry]:
     texts = value.split(",")[:_ENTRY_LIMIT]
     while len(texts) > 1 and not texts[-1].strip():
         texts.pop()  # a comma at the end takes nothing away
@@ -174,7 +174,7 @@ def _entries(value: str, gpus: Sequence[Gpu] | None) -> Iterator[Entry]:
             kind = "twice"
         by_number = is_number
         met.add(gpu)
-        yield Entry(text.strip(), kind)
+        yield VisibleEntry(text.strip(), kind)
         if kind not in _VISIBLE and kind != "twice":
             return
 

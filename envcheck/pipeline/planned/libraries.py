@@ -47,12 +47,18 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
     if any(not each.name for each in planned):
         return None  # what may bring anything leaves the verdict open
     for component, title, trait in _OUTSIDE:
-        takers = [(item.name, item.version or "")] if matrix.has_trait(item.name, trait) else _by_extras(item, matrix)
+        own = item.version or ""
+        takers = [(item.name, own)]
+        if not matrix.has_trait(item.name, trait):
+            # Extras may bring what takes its libraries from outside: ``jax[cuda12-local]``.
+            rows = [row for row in extras_of(matrix, item.name, own) if set(row.outside) & set(item.extras)]
+            takers = [(name, own if bound == "=" else bound) for row in rows for name, bound in row.brings.items()]
         row = next((row for name, version in takers if (row := _row(name, version, component, matrix))), None)
         if row is None or _by_wheels(item, component, environment, matrix):
             continue
         needed, there = row.needs[component], list(_there(component, environment, matrix))
-        misfit = next((each for each in there if _is_other(each, component, needed)), None)
+        versions = [(each, parse_version(_version(each), scheme(component))) for each in there]
+        misfit = next((each for each, its in versions if its and parse_specifier(needed).cover(its) == "none"), None)
         if there and misfit is None:
             continue
         status: Status = "unknown" if misfit is None else "fail"
@@ -66,16 +72,12 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
                 f"{told}, which its wheel does not bring; neither the base image nor a package that is named has it, "
                 "and whether other commands install it is not known"
             )
-        check = check_of(item, environment, status, heading, reason, fixes=_fixes(item, component, title, matrix))
+        extra = next((row.extras[0] for row in extras_of(matrix, item.name, own) if component in row.brings), "")
+        fixes = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
+        fixes = (*fixes, Fix(text=f"Start from an image with that {title}, or install its packages."))
+        check = check_of(item, environment, status, heading, reason, fixes=fixes)
         return msgspec.structs.replace(check, sources=matrix.cite(row))
     return None
-
-
-def _by_extras(item: Planned, matrix: Matrix) -> list[tuple[str, str]]:
-    """What extras bring that takes its libraries from outside: ``jax[cuda12-local]``."""
-    own = item.version or ""
-    rows = (row for row in extras_of(matrix, item.name, own) if set(row.outside) & set(item.extras))
-    return [(name, own if bound == "=" else bound) for row in rows for name, bound in row.brings.items()]
 
 
 def _row(name: str, release: str, component: str, matrix: Matrix) -> ReleaseRow | None:
@@ -88,11 +90,6 @@ def _row(name: str, release: str, component: str, matrix: Matrix) -> ReleaseRow 
 def _version(there: Planned) -> str:
     """The version, or how it begins."""
     return there.version or there.bounds.removeprefix("==").removesuffix(".*")
-
-
-def _is_other(there: Planned, component: str, needed: str) -> bool:
-    version = parse_version(_version(there), scheme(component))
-    return version is not None and parse_specifier(needed).cover(version) == "none"
 
 
 def _by_wheels(item: Planned, component: str, environment: Environment, matrix: Matrix) -> bool:
@@ -118,13 +115,6 @@ def _there(component: str, environment: Environment, matrix: Matrix) -> Iterator
         known = image_of(matrix, each.image) if each.image is not None and each.name == component else None
         if each.brings == component or (known is not None and known.row is not None and known.row.libraries):
             yield each
-
-
-def _fixes(item: Planned, component: str, title: str, matrix: Matrix) -> tuple[Fix, ...]:
-    rows = extras_of(matrix, item.name, item.version or "")
-    extra = next((row.extras[0] for row in rows if component in row.brings), "")
-    ask = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
-    return (*ask, Fix(text=f"Start from an image with that {title}, or install its packages."))
 
 
 def uncompiled(item: Planned, environment: Environment, matrix: Matrix) -> Check | None:
@@ -174,9 +164,6 @@ def _holds_nvcc(name: str, matrix: Matrix) -> bool:
     return row is not None and bool(row.nvcc) and re.fullmatch(row.nvcc, name.rpartition(":")[2]) is not None
 
 
-_PURE = "any"
-
-
 def beside_system(item: Planned, environment: Environment, matrix: Matrix) -> Check | None:
     """The failure of a package whose wheels the image's system does not take; None where it does, or none is known."""
     if item.version is None or item.conda is not None or item.image is not None or item.brings is not None:
@@ -200,7 +187,7 @@ def _without_glibc(item: Planned, part: Planned, environment: Environment, matri
     rows = [
         row for row in matrix.wheels_by_name.get(item.name, ()) if number and covered(row.versions, number) == "all"
     ]
-    if not rows or any(row.archive or _PURE in row.pythons for row in rows):
+    if not rows or any(row.archive or "any" in row.pythons for row in rows):
         return None
     check = check_of(
         item,

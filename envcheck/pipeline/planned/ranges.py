@@ -163,12 +163,9 @@ def _relate(one: str, other: str, matrix: Matrix) -> bool:
 
 
 def _named_by(name: str, matrix: Matrix) -> set[str]:
-    return {canonical(key) for row in _rows(name, matrix) for key in row}
-
-
-def _rows(name: str, matrix: Matrix) -> Iterator[Mapping[str, str]]:
-    yield from (row.needs for row in matrix.rows_of(name))
-    yield from (row.needs for row in matrix.requirements_by_name.get(name, ()))
+    needs = [row.needs for row in matrix.rows_of(name)]
+    needs += [row.needs for row in matrix.requirements_by_name.get(name, ())]
+    return {canonical(key) for each in needs for key in each}
 
 
 def contradictions(environment: Environment, markers: Mapping[str, str], matrix: Matrix) -> Iterator[Check]:
