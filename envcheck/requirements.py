@@ -37,8 +37,6 @@ class Program(NamedTuple):
 
 
 class SeenGpu(NamedTuple):
-    """A GPU as the kernel driver names it."""
-
     bus: str
     """PCI address."""
     name: str

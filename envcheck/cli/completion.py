@@ -11,8 +11,6 @@ _FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
 
 
 class Option(NamedTuple):
-    """An option with all its spellings."""
-
     flags: tuple[str, ...]
     takes_value: bool
     values: tuple[str, ...]
@@ -63,7 +61,6 @@ def commands(
 
 
 def bash(found: Sequence[CompletionCommand]) -> str:
-    """The script for bash 4 and newer."""
     cases, values = [], []
     for command in found:
         offered = [*command.verbs, *command.values, *(flag for option in command.options for flag in option.flags)]
@@ -84,7 +81,6 @@ def zsh(found: Sequence[CompletionCommand]) -> str:
 
 
 def fish(found: Sequence[CompletionCommand]) -> str:
-    """The script for fish."""
     lines = ["complete -c envcheck -f", "complete -c gpu-envcheck -w envcheck"]
     nested = {command.words[-1]: command.words[0] for command in found if len(command.words) > 1}
     for command in found:

@@ -22,7 +22,6 @@ _SELDOM = 100_000
 
 
 def program() -> NoReturn:
-    """What the command ``envcheck`` runs."""
     gc.set_threshold(_SELDOM)
     status = main()
     if "_duckdb" not in sys.modules:  # it reports what is never collected as leaks
@@ -73,7 +72,6 @@ def _broken(error: Exception) -> int:
 
 
 def _failed(message: str, status: int) -> int:
-    """Report an error in one line; it may quote a file or an option."""
     from envcheck.text.clean import brief
 
     streams.say(brief(message))

@@ -26,14 +26,12 @@ def path(text: str) -> str:
 
 
 def count(text: str) -> int:
-    """A number from 1 to 10,000."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 10_000):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 10000")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """A time above 0."""
     number = 0.0
     with suppress(ValueError):
         number = float(text)
@@ -43,7 +41,6 @@ def seconds(text: str) -> float:
 
 
 def port(text: str) -> int:
-    """A TCP port, or 0."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PORT and int(text) <= _LAST_PORT):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_LAST_PORT}")
     return int(text)
@@ -113,7 +110,6 @@ def _variable(option: str) -> str:
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """The long options of a parser and its verbs."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of its actions
         yield from (option for option in action.option_strings if option.startswith("--"))
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - nor a public name for it

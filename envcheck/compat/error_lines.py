@@ -55,7 +55,6 @@ class ErrorLine(NamedTuple):
     """Programs other than PyTorch, and what their lines match."""
 
     def is_in(self, text: str) -> bool:
-        """Whether the text matches."""
         return _compiled(self.pattern).search(text) is not None
 
     def program_of(self, text: str) -> str:
@@ -99,7 +98,6 @@ def event_in(text: str) -> XidRow | None:
 
 
 def event(number: int) -> XidRow | None:
-    """The row of an event of the driver."""
     return next((row for row in load_matrix().xids if row.number == number), None)
 
 
@@ -138,7 +136,6 @@ def fragment_in(fragment: str, text: str) -> re.Match[str] | None:
 
 
 def matches_fragment(fragment: str, text: str) -> bool:
-    """Whether a text has what the fragment of this name matches."""
     return fragment_in(fragment, text) is not None
 
 

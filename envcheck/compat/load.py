@@ -147,7 +147,6 @@ def decides(sources: Iterable[Source], place: str) -> bool:
 
 
 def is_from(source: Source, place: str) -> bool:
-    """Whether a source is one of the overlay ``place``."""
     return source.title.endswith(_origin(place))
 
 

@@ -196,7 +196,6 @@ class Matrix:
         return ByName(tables.PublishedRow, self.given.get("published", ()))
 
     def cite(self, *rows: tables.Row) -> tuple[Source, ...]:
-        """The sources of ``rows``, each once."""
         keys = dict.fromkeys(key for row in rows for key in row.source)
         found = (self.sources[key] for key in keys if key in self.sources)
         return tuple(Source(title=row.title, address=row.address, read=row.read) for row in found)
@@ -214,7 +213,7 @@ class Matrix:
 
     @cached_property
     def cuda_rows(self) -> dict[CudaVersion, tables.CudaRow]:
-        """The rows of CUDA versions, ascending."""
+        """Ascending."""
         return {version: row for row in self.cuda if (version := CudaVersion.parse(row.version))}
 
     @cached_property
@@ -228,7 +227,6 @@ class Matrix:
 
     @cached_property
     def gpus_by_name(self) -> dict[str, tables.GpuRow]:
-        """GPU models by the keys of their names and aliases."""
         return by_name(self.gpus)
 
     @cached_property
@@ -259,11 +257,9 @@ class Matrix:
         return bool(self.projects(framework, trait))
 
     def names_with(self, trait: tables.Trait) -> list[str]:
-        """The names, or patterns of names, of the frameworks that behave so."""
         return [name for row in self.traits if row.trait == trait for name in row.names]
 
     def projects_with(self, trait: tables.Trait) -> list[str]:
-        """The projects whose frameworks behave so."""
         return list(dict.fromkeys(row.project for row in self.traits if row.trait == trait))
 
     def role_of(self, name: str) -> tables.RoleRow | None:
@@ -271,7 +267,6 @@ class Matrix:
         return next((row for row in self.roles if tables.is_named(name, row.names)), None)
 
     def title_of(self, name: str) -> str:
-        """What a project of this name is called in text."""
         return next((row.title for row in self.roles if row.name == name and row.title), name)
 
     def projects(self, framework: str, trait: tables.Trait) -> list[str]:
@@ -281,7 +276,6 @@ class Matrix:
         return list(dict.fromkeys(found)) if len(found) > 1 else found
 
     def rows_of(self, name: str) -> tuple[tables.ReleaseRow, ...]:
-        """The rows of releases of a component, by its canonical name."""
         return self.releases_by_name.get(name, ())
 
     def rows_for(self, name: str, version: Version) -> list[tables.ReleaseRow]:
@@ -321,7 +315,6 @@ class Matrix:
         return next((row for row in self.shared_names if wanted in name_keys((row.name, *row.aliases))), None)
 
     def find_gpu_by_pci_id(self, device_id: str) -> tables.GpuRow | None:
-        """The model of a PCI device id (``10de:2330``), where one model alone has it."""
         wanted = device_id.lower()
         return next((row for row in self.gpus if wanted in row.device_ids), None)
 

@@ -37,8 +37,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Scheme(NamedTuple):
-    """How a component numbers its releases."""
-
     numbers: int = 3
     """Numbers that name one release; with fewer, a version stands for all that start so."""
     builds: bool = False
@@ -52,8 +50,6 @@ PLAIN = Scheme()
 
 
 class Version(NamedTuple):
-    """A version of anything."""
-
     numbers: tuple[int, ...]
     pre: bool = False
     """A pre-release of these numbers: it comes before them."""
@@ -89,8 +85,6 @@ def parse_version(text: str, scheme: Scheme = PLAIN) -> Version | None:
 
 
 class SpecifierBound(NamedTuple):
-    """One comparison."""
-
     operator: str
     numbers: tuple[int, ...]
     post: int | None = None

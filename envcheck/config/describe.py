@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
@@ -23,7 +24,6 @@ _HEAD = "# What this project needs of a machine; envcheck check reads it, envche
 
 
 def configuration_for(report: Report) -> str:
-    """TOML with comments. It asks for the release series that are there, and for the GPUs at least."""
     snapshot = report.snapshot or Snapshot()
     gpus = tuple(snapshot.gpus.items) if snapshot.gpus else ()
     judged = snapshot.judged_environment
@@ -94,16 +94,12 @@ def documentation_address(variables: Mapping[str, str], folder: str) -> str | No
     given = variables.get(VARIABLE, "")
     if given and not re.fullmatch(ADDRESS, given):
         raise UsageError(f"{VARIABLE}: write an address, as in https://docs.example.org/envcheck/")
-    found = given or _of_configuration(folder) or _of_release()
+    found = given
+    with suppress(UsageError):
+        configuration = None if given else find(folder)
+        found = found or (configuration.config.documentation if configuration else "") or ""
+    found = found or _of_release() or ""
     return f"{found.rstrip('/')}/" if found else None
-
-
-def _of_configuration(folder: str) -> str | None:
-    try:
-        configuration = find(folder)
-    except UsageError:
-        return None
-    return configuration.config.documentation if configuration else None
 
 
 def _of_release() -> str | None:

@@ -55,7 +55,6 @@ def _output(place: Configuration, number: int) -> str:
 
 
 def of_gpus(place: Configuration) -> tuple[Component, ...]:
-    """What ``gpus`` asks for; raise UsageError."""
     return tuple(component for component, _ in _components(place, _of_gpus(place)))
 
 

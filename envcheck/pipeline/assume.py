@@ -153,16 +153,15 @@ def _gpus(stated: dict[str, str]) -> Listing[Gpu] | None:
     count = stated.get("gpus", "1")
     if not re.fullmatch("[0-9]{1,4}", count) or int(count) > _MOST_GPUS:
         raise UsageError(f"--assume gpus=={count}: write a number of GPUs from 0 to {_MOST_GPUS}")
-    items = tuple(_gpu(number, name) for number in range(int(count)))
-    return Listing(items=items, complete=True)
-
-
-def _gpu(number: int, name: str | None) -> Gpu:
-    label = f"{SOURCE}-{number}"
+    capability = None
     if name and name.lower().startswith("sm_"):
-        digits = name[3:].rstrip("af")
-        return Gpu(source=SOURCE, label=label, name=name.lower(), compute_capability=f"{digits[:-1]}.{digits[-1:]}")
-    return Gpu(source=SOURCE, label=label, name=name)
+        name, digits = name.lower(), name[3:].rstrip("af")
+        capability = f"{digits[:-1]}.{digits[-1:]}"
+    items = tuple(
+        Gpu(source=SOURCE, label=f"{SOURCE}-{number}", name=name, compute_capability=capability)
+        for number in range(int(count))
+    )
+    return Listing(items=items, complete=True)
 
 
 def _platform(observed: Platform | None, stated: dict[str, str]) -> Platform:

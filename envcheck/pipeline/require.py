@@ -137,6 +137,5 @@ def _capability(name: str, facts: Facts) -> str | None:
 
 
 def _same_gpu(wanted: str, name: str, facts: Facts) -> bool:
-    """Whether a GPU of this name is the wanted model."""
     model, actual = facts.matrix.find_gpu(wanted), facts.matrix.find_gpu(name)
     return bool(model and actual and model.name == actual.name) or same_words(wanted, name)

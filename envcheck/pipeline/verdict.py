@@ -193,7 +193,6 @@ def _not_known(snapshot: Snapshot) -> str:
 
 
 def _how_far_tried(frameworks: Sequence[Framework]) -> str:
-    """That they ran, which of them ran, or that they look compatible by static checks."""
     worked = [found for found in frameworks if found.trial and found.trial.ran_on_gpu is not None]
     ran = [found.name for found in worked if found.trial and found.trial.ran_on_gpu]
     if not ran:

@@ -17,7 +17,6 @@ from envcheck.text.output import parse_targets
 
 
 def run(options: Namespace) -> int:
-    """Print the report; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     request = judging_request(options)
     for form in (options.format or "text", *(target.format for target in targets)):

@@ -10,6 +10,5 @@ from envcheck.text.streams import print_text
 
 
 def run(_options: Namespace) -> int:
-    """Print the collector."""
     print_text(collector())
     return ExitCode.OK

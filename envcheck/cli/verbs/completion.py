@@ -12,7 +12,6 @@ from envcheck.text.streams import print_text
 
 
 def run(options: Namespace) -> int:
-    """Print the script for one shell."""
     found = tuple(completion.commands(grammar(), sorted(rule.name for rule in all_rules())))
     write = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}[options.shell]
     print_text(write(found))

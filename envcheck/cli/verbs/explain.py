@@ -17,7 +17,6 @@ from envcheck.text.output import parse_targets
 
 
 def run(options: Namespace) -> int:
-    """Print the report on the text; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     request = judging_request(options)
     if options.file == "-" and sys.stdin.isatty():

@@ -115,7 +115,13 @@ def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) ->
     where NCCL went another way, since that is a fault. On PCI Express, the way through the host is no fault.
     """
     ways = {name.partition("/")[0] for name in together.transports}
-    wires = _wires(part, fabric)
+    counts = _direct(part, fabric)
+    if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
+        wires = "nvswitch"
+    elif counts is None or (any(counts) and not all(counts)):
+        wires = None
+    else:
+        wires = "nvlink" if all(counts) else "pcie"
     if not ways or not ways <= {"P2P", "NVLS", "SHM", "NET"}:
         return None
     if wires in ("nvswitch", "nvlink") or ways <= {"P2P", "NVLS"}:
@@ -123,17 +129,7 @@ def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) ->
     return "network" if "NET" in ways else "host"
 
 
-def _wires(part: Sequence[Gpu], fabric: Fabric | None) -> str | None:
-    if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
-        return "nvswitch"
-    counts = _direct(part, fabric)
-    if counts is None or (any(counts) and not all(counts)):
-        return None
-    return "nvlink" if all(counts) else "pcie"
-
-
 def _direct(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:
-    """NVLinks of each pair; None where a pair's are not known."""
     ids = {gpu.pci_bus_id for gpu in part}
     links = [link for link in (fabric.links if fabric else None) or () if {link.first, link.second} <= ids]
     counts = [link.nvlinks for link in links if link.nvlinks is not None]

@@ -221,7 +221,6 @@ def _told(name: str, written: str, answers: Sequence[tuple[_Piece, Result]], bes
 
 
 def _is_one(pieces: Sequence[_Piece]) -> bool:
-    """Whether pieces are one release together."""
     first, *others = pieces
     low, high = (_numbers(text) for text in (first.low, first.high))
     alone = bool(low and high) and high == (*low[:-1], low[-1] + 1)
@@ -343,12 +342,10 @@ def _of_driver(question: Question) -> list[_Piece]:
 
 
 def _driver(text: str) -> str:
-    """As drivers are written: 550.90.07."""
     return str(DriverRelease.parse(text) or "")
 
 
 def _of_drivers(question: Question, kind: str) -> Iterator[str]:
-    """The bounds on drivers that what was named sets."""
     matrix, container = question.matrix, question.container
     texts: list[str | None] = []
     for row in matrix.cuda:

@@ -156,7 +156,6 @@ def _by_tag(
 
 
 def runs_here(row: ReleaseRow | RequirementRow, question: Question) -> bool:
-    """Whether a row is of the system in question, as far as it says."""
     return of_os(row, question) and of_machine(row, question)
 
 
@@ -444,7 +443,6 @@ def _jetpack(question: Question) -> Implied | None:
 
 
 def _of_torch(question: Question) -> Implied | None:
-    """The CUDA of PyTorch's build, where one is meant."""
     versions = question.versions.get(TORCH, ())
     builds = [
         candidate

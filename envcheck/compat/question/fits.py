@@ -17,7 +17,6 @@ from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
-    TorchReading,
     elsewhere,
     release_candidates,
     torch_readings,
@@ -187,7 +186,6 @@ def _could_compile(matrix: Matrix, nvcc: CudaVersion, torch: Implied, built: str
 
 
 def module_fits(question: Question) -> Iterator[Fit]:
-    """Whether the named driver has the named flavour; every Linux driver has the proprietary one."""
     if question.flavour == "open" and question.drivers:
         for row in question.matrix.rows_of(_OPEN):
             candidate = Candidate("kernel-module", "the open kernel module", (row,))
@@ -270,7 +268,13 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     if missing:
         return [(name, [missing.concerning(name)])]
     if name == TORCH:
-        return [_torch_option(question, reading) for reading in torch_readings(question, version)]
+        options: list[_Option] = []
+        for reading in torch_readings(question, version):
+            problem = [reading.problem.concerning(TORCH, *reading.about)] if reading.problem else []
+            meant = [one._replace(rows=(*one.rows, *reading.rows)) for one in reading.candidates]
+            fits = [fit for _, fits in _best_build(question, meant) for fit in fits]
+            options.append((reading.label, [*problem, *fits]))
+        return options
     if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
         return []
     candidates = release_candidates(question, name, version)
@@ -305,12 +309,6 @@ def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Can
     told = summary("unknown", reason + doubt, [*refusals, *its]).concerning(*about)
     told = msgspec.structs.replace(told, nearest_change=refusals[0].nearest_change)
     return [(one.label, [told, *(fit for fit in fits if not fit.bad)])]
-
-
-def _torch_option(question: Question, reading: TorchReading) -> _Option:
-    problem = [reading.problem.concerning(TORCH, *reading.about)] if reading.problem else []
-    candidates = [candidate._replace(rows=(*candidate.rows, *reading.rows)) for candidate in reading.candidates]
-    return reading.label, [*problem, *(fit for _, fits in _best_build(question, candidates) for fit in fits)]
 
 
 def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Option]:

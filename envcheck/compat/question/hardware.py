@@ -266,7 +266,6 @@ def runner_of(question: Question) -> str | None:
 
 
 def runs(question: Question, cuda: CudaVersion, release: Sequence[int] = ()) -> Fit:
-    """Whether what was named runs programs built with ``cuda`` (with this release of it); it must be named."""
     if question.compat and replaces_driver(question, question.compat):
         return compat_runs(question.matrix, question.compat, cuda)
     return _each(

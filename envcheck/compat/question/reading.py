@@ -182,7 +182,6 @@ _CHOOSES: Trait = "chooses-cuda-of-torch"
 
 
 def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
-    """Read ``components``; raise UsageError for what no question can be made of."""
     named = [(canonical(component.name), component) for component in components]
     _check(named)
     draft = _Draft(matrix)

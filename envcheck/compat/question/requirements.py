@@ -180,7 +180,6 @@ def _machine(markers: Mapping[str, str]) -> Machine | None:
 
 
 def extras_of(matrix: Matrix, name: str, version: str) -> list[ExtraRow]:
-    """What the matrix says of the extras of a release."""
     number = parse_version(version)
     rows = [row for row in matrix.extras if row.name == name]
     return [row for row in rows if number is not None and parse_specifier(row.versions).cover(number) == "all"]

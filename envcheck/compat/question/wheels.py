@@ -79,7 +79,6 @@ def _systems(question: Question) -> tuple[str, ...]:
 
 
 def serves(question: Question, wheels: Sequence[WheelRow]) -> bool:
-    """Whether any of the releases has a wheel for the system in question."""
     return any(pythons_here(question, row) for row in wheels)
 
 

@@ -311,7 +311,6 @@ def known_cuda_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> Cu
 
 
 def branch_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
-    """The row of the driver's branch."""
     kind = "windows" if os in _WINDOWS_DRIVERS else os
     rows = (row for row in matrix.drivers if row.os == kind)
     return next((row for row in rows if row.branch <= driver.branch <= (row.until or row.branch)), None)

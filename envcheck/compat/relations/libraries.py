@@ -58,7 +58,6 @@ def is_older(found: str | None, wanted: str | None) -> bool | None:
 
 
 def same_major(one: str | None, other: str | None) -> bool | None:
-    """Whether both have the same first number."""
     first, second = parse_version(one or ""), parse_version(other or "")
     return first.numbers[0] == second.numbers[0] if first and second else None
 
@@ -91,7 +90,6 @@ def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) ->
 
 
 def release_admits(matrix: Matrix, name: str, version: str | None, component: str, found: str) -> Fit:
-    """Whether a release, by its row in the matrix, goes with this version of a component."""
     row = _row_of(matrix, name, version)
     here = parse_version(found)
     spec = row.needs.get(component) if row else None
@@ -107,7 +105,6 @@ def release_admits(matrix: Matrix, name: str, version: str | None, component: st
 
 
 def needed_spec(matrix: Matrix, name: str, version: str | None, component: str) -> str | None:
-    """What a release needs of a component, as its row writes it."""
     row = _row_of(matrix, name, version)
     return row.needs.get(component) if row else None
 

@@ -17,7 +17,6 @@ _SHOWN = 60
 
 
 def reads(row: VariableRow, name: str) -> bool:
-    """Whether a reader of this name is meant."""
     return is_named(name, row.reader)
 
 
@@ -78,7 +77,6 @@ def _is_path(text: str) -> bool:
 
 
 def effects(row: VariableRow, value: str, kinds: Sequence[str]) -> tuple[VariableEffect, ...]:
-    """What this value does, of these kinds."""
     return tuple(each for each in row.effects if each.on in kinds and _matches(each.values, value[:_LONGEST]))
 
 
@@ -88,7 +86,6 @@ def said_by(row: VariableRow, text: str, *, is_set: bool = True) -> bool:
 
 
 def shown(value: str) -> str:
-    """A value in a line of text."""
     return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
 
 
@@ -121,8 +118,6 @@ _WHOLE = len("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6")
 
 
 class VisibleEntry(NamedTuple):
-    """An entry of the list."""
-
     text: str
     kind: Kind
 
@@ -140,7 +135,6 @@ class VisibleGpus(NamedTuple):
 
     @property
     def refused(self) -> bool:
-        """Whether CUDA does not start with this list."""
         return any(entry.kind == "twice" for entry in self.entries)
 
 

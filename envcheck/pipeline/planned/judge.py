@@ -142,7 +142,11 @@ class _Judge:
         elif _is_torch(item, self.matrix):
             yield from self._of_torch(item)
         elif item.conda is not None:
-            yield from self._of_conda(item)
+            # Channels build packages with other libraries than PyPI's, which rows speak of.
+            if item.version is not None:
+                yield from self._of_build(item, item.name) if self._important(item) else ()
+            elif (self._important(item) or self._needs_gpu(item)) and not self._follows_torch(item):
+                yield left_open(item, self.environment)
         elif item.image is not None and any(each.image == item.image and each.name == "cuda" for each in self.planned):
             if item.name == "cuda":
                 yield from self._of_image(item)
@@ -246,14 +250,6 @@ class _Judge:
             answer = asked(self.matrix, "cuda", framework.cuda, gpus) if gpus else None
             if answer is not None and answer.verdict == "incompatible":
                 yield answered(item, self.environment, answer)
-
-    def _of_conda(self, item: Planned) -> Iterator[Check]:
-        """Packages of conda but PyTorch: channels build them with other libraries than PyPI's, which rows speak of."""
-        if item.version is None:
-            if (self._important(item) or self._needs_gpu(item)) and not self._follows_torch(item):
-                yield left_open(item, self.environment)
-        elif self._important(item):
-            yield from self._of_build(item, item.name)
 
     def _follows_torch(self, item: Planned) -> bool:
         """Whether it selects a build of PyTorch, or conda chooses its release for the pinned PyTorch."""

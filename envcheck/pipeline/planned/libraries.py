@@ -81,14 +81,12 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
 
 
 def _row(name: str, release: str, component: str, matrix: Matrix) -> ReleaseRow | None:
-    """The row that says what PyPI's release needs of a library."""
     version = parse_version(release)
     rows = matrix.rows_for(canonical(name), version) if version else []
     return next((row for row in rows if component in row.needs and not row.build), None)
 
 
 def _version(there: Planned) -> str:
-    """The version, or how it begins."""
     return there.version or there.bounds.removeprefix("==").removesuffix(".*")
 
 
