@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NoReturn
 
-from envcheck.cli.asking import read_input
 from envcheck.cli.deliver import write_all
+from envcheck.cli.request import read_input
 from envcheck.collect.bench import become_node
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import probe_request, working_folder

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver_cuda import branch_of
-from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.relations.driver import architecture_of, branch_of
 from envcheck.compat.tables import Os
 from envcheck.enrich.stated import (
     add_frameworks,

@@ -14,7 +14,7 @@ import msgspec
 from envcheck.compat.error_lines import lines_with
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.driver import driver_runs_cuda
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.tables import Machine, Os, ReleaseRow, TorchBuild

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from envcheck.compat.families import TOOLKIT
-from envcheck.compat.gpu_models import find_model
+from envcheck.compat.gpu_names import find_model
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda
-from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
+from envcheck.compat.relations.driver import driver_runs_cuda
+from envcheck.compat.relations.gpu_code import cuda_serves, cuda_targets, targets_of
+from envcheck.compat.relations.libraries import TOOLKIT
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Os

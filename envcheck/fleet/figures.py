@@ -17,7 +17,7 @@ from statistics import NormalDist
 import msgspec
 
 from envcheck.checks import Report, Status
-from envcheck.compat.performance.at_work import at_work
+from envcheck.compat.performance.expected import at_work
 from envcheck.compat.performance.spread import DEVIATION
 from envcheck.fleet.facts import gpus_of
 from envcheck.rules.facts.measurements import measurement_name

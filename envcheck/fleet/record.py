@@ -15,7 +15,7 @@ import msgspec
 from envcheck import __version__
 from envcheck.checks import Status, Tool, Verdict
 from envcheck.compat.load import matrix_date
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.fleet.figures import Quantity
 
 

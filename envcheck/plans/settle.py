@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from envcheck.compat.images import is_framework
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.declared import declared
+from envcheck.compat.question.requirements import declared
 from envcheck.compat.relations.torch import build_of, torch_row
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import CondaBuildRow

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import parse
 
 from envcheck.compat.question.package_needs import read_requirement
-from envcheck.compat.specifier import Bound, Version, parse_specifier
+from envcheck.compat.specifier import SpecifierBound, Version, parse_specifier
 from envcheck.errors import UsageError
 from envcheck.refresh.index import TIMEOUT, IndexFile, RemoteWheel, WheelMembers, cause
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
@@ -186,7 +186,7 @@ def narrower(one: str, other: str) -> bool:
     return all(outer.cover(start) == "all" for start in starts if inner.cover(start) == "all")
 
 
-def _starts(bound: Bound) -> Iterator[Version]:
+def _starts(bound: SpecifierBound) -> Iterator[Version]:
     """The versions at which the set that a bound admits can start: its own, and the next."""
     for numbers in (bound.numbers, (*bound.numbers[:-1], bound.numbers[-1] + 1)):
         yield Version(numbers + (0,) * (_NUMBERS - len(numbers)))

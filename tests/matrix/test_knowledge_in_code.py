@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from envcheck.compat.families import row_of
 from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.compat.relations.libraries import cuda_majors, row_of
 from envcheck.compat.tables import Trait
 from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
 from probes.kit import library_names

@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from envcheck.cli.asking import read_input
 from envcheck.cli.deliver import write_all
+from envcheck.cli.request import read_input
 from envcheck.collect.deaths import noted
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
@@ -47,7 +47,8 @@ def run(options: Namespace) -> int:
         coming = Coming(keeping(coming, options.save), coming.asked)
     watched = Watched(coming, quiet=options.quiet)
     with noted(lambda: watched.waits) as interrupted:
-        nodes, facts = examine(watched.until(interrupted), partial(judged, _request()), watched.read)
+        judge = partial(judged, Request(variables=dict(os.environ)))  # for snapshots that come without a verdict
+        nodes, facts = examine(watched.until(interrupted), judge, watched.read)
         watched.end()
         kept, left_out = newest(nodes)
         compared = compare(kept, facts, earlier, serials=options.serials)
@@ -122,8 +123,3 @@ def _earlier(name: str) -> Fleet:
         return saved.read(read_input(name, _MOST_BYTES))
     except UsageError as error:
         raise UsageError(f"--since {name}: {error}") from None
-
-
-def _request() -> Request:
-    """How snapshots are judged that come without a verdict."""
-    return Request(variables=dict(os.environ))

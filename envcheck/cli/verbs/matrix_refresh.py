@@ -6,8 +6,7 @@ import os
 from argparse import Namespace
 from contextlib import closing
 
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.text import streams
 from envcheck.text.clean import clean
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from envcheck.compat.families import SPOKEN_OF, files_of
+from envcheck.compat.relations.libraries import SPOKEN_OF, files_of
 from envcheck.importers.importer import Rank, importer, stated_cuda, stated_cudnn
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.hedges import before_error

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from envcheck.compat.gpu_models import find_model
+from envcheck.compat.gpu_names import find_model
 from envcheck.importers.prose.languages import words_for
 
 _SUFFIX = r"(?:Ti|SUPER|D|M|S)?(?:[ -]?SUPER)?"

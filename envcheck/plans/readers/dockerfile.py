@@ -20,7 +20,7 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.images import image_of
-from envcheck.compat.question.declared import declared
+from envcheck.compat.question.requirements import declared
 from envcheck.errors import UsageError
 from envcheck.plans.image.commands import installed, installs
 from envcheck.plans.image.instructions import Instruction, Layout, instructions

@@ -1,13 +1,15 @@
-"""GPU and driver: whether a driver release, and a flavour of its kernel module, supports a GPU."""
+"""What a driver release supports: GPUs, by flavour of its kernel module, and programs, by their CUDA."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Row
-from envcheck.versions import ComputeCapability, DriverRelease, Flavour
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import ArchitectureRow, CapabilityRow, CudaRow, DriverBranchRow, GpuRow, Os
+from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 
 
 def driver_supports(
@@ -33,8 +35,8 @@ def driver_supports(
         return conclude(matrix, "unknown", reason, capability)
     reason = f"driver {driver} supports {_named(gpu, architecture)}"
     return (
-        _dropped(matrix, gpu, driver, architecture)
-        or _dropped_the_model(matrix, driver, model)
+        _dropped(matrix, driver, architecture, _named(gpu, architecture))
+        or (model and _dropped(matrix, driver, model, model.name))
         or _not_yet(matrix, gpu, driver, os, capability, architecture)
         or _before_the_data(matrix, gpu, driver, os, model)
         or _before_the_model(matrix, driver, os, model)
@@ -71,23 +73,15 @@ def architecture_name(matrix: Matrix, compute_capability: str | None) -> str:
     return architecture.name if architecture else ""
 
 
-def _dropped(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, row: ArchitectureRow) -> Fit | None:
-    if row.last_branch is None or driver.branch < _next_branch(matrix, row.last_branch):
+def _dropped(matrix: Matrix, driver: DriverRelease, row: ArchitectureRow | GpuRow, what: str) -> Fit | None:
+    last = row.last_branch
+    if last is None:
         return None
-    reason = f"driver {driver} has dropped {_named(gpu, row)}; R{row.last_branch} is its last branch"
-    return conclude(matrix, "incompatible", reason, row, change=f"driver R{row.last_branch}")
-
-
-def _dropped_the_model(matrix: Matrix, driver: DriverRelease, model: GpuRow | None) -> Fit | None:
-    if model is None or model.last_branch is None or driver.branch < _next_branch(matrix, model.last_branch):
+    # On Windows, releases of a branch have numbers above its name, but below the next branch.
+    if driver.branch < min((each.branch for each in matrix.drivers if each.branch > last), default=last + 1):
         return None
-    reason = f"driver {driver} has dropped {model.name}; R{model.last_branch} is its last branch"
-    return conclude(matrix, "incompatible", reason, model, change=f"driver R{model.last_branch}")
-
-
-def _next_branch(matrix: Matrix, last: int) -> int:
-    """The branch after ``last``: releases of a branch on Windows have numbers above its name, but below this."""
-    return min((row.branch for row in matrix.drivers if row.branch > last), default=last + 1)
+    reason = f"driver {driver} has dropped {what}; R{last} is its last branch"
+    return conclude(matrix, "incompatible", reason, row, change=f"driver R{last}")
 
 
 def _before_the_data(
@@ -182,17 +176,163 @@ def _wrong_flavour(
     if flavour == "open" and architecture.kernel_module == "proprietary":
         reason = f"the open kernel module does not support {_named(gpu, architecture)}"
         return conclude(matrix, "incompatible", reason, architecture, change="the proprietary kernel module")
-    if flavour == "proprietary" and capability.open_module_only:
-        return _needs_open_module(matrix, _named(gpu, architecture), capability)
-    if flavour == "proprietary" and model is not None and model.open_module_only:
-        return _needs_open_module(matrix, model.name, model)
+    for row, what in ((capability, _named(gpu, architecture)), (model, model.name if model else "")):
+        if flavour == "proprietary" and row is not None and row.open_module_only:
+            reason = f"only the open kernel module supports {what}"
+            return conclude(matrix, "incompatible", reason, row, change="the open kernel module")
     return None
-
-
-def _needs_open_module(matrix: Matrix, what: str, row: Row) -> Fit:
-    reason = f"only the open kernel module supports {what}"
-    return conclude(matrix, "incompatible", reason, row, change="the open kernel module")
 
 
 def _named(gpu: ComputeCapability, architecture: ArchitectureRow) -> str:
     return f"{architecture.name.capitalize()} GPUs ({gpu.sm})"
+
+
+_FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
+
+_WINDOWS_DRIVERS = ("windows", "wsl")
+
+
+def minor_compatible(cuda: CudaVersion) -> bool:
+    """Whether a driver for any minor version of this major runs what was built with ``cuda``."""
+    return cuda.major >= _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY
+
+
+def may_exist(matrix: Matrix, cuda: CudaVersion) -> bool:
+    """Whether there is, or may come to be, a toolkit of this version: a tag such as cu999 names none."""
+    known = matrix.toolkits
+    return cuda in known or (bool(known) and cuda > known[-1] and cuda.major <= known[-1].major + 1)
+
+
+def around(matrix: Matrix, cuda: CudaVersion) -> tuple[CudaVersion, CudaVersion] | None:
+    """The toolkits before and after a version that only drivers report; None for any other version."""
+    row = matrix.cuda_rows.get(cuda)
+    known = matrix.toolkits
+    before, after = [one for one in known if one < cuda], [one for one in known if one > cuda]
+    return (before[-1], after[0]) if row and not row.toolkit and before and after else None
+
+
+class Minimum(NamedTuple):
+    """The least driver for a CUDA version, and the row that says so."""
+
+    driver: str
+    row: CudaRow
+    disputed: str | None
+    """A lower minimum that another document states."""
+    release: bool = False
+    """Whether it is that of one release of the minor."""
+
+
+def driver_runs_cuda(
+    matrix: Matrix,
+    driver: DriverRelease,
+    cuda: CudaVersion,
+    os: Os = "linux",
+    *,
+    reported: CudaVersion | None = None,
+    release: Sequence[int] = (),
+) -> Fit:
+    """Whether ``driver`` runs what was built with ``cuda``.
+
+    From CUDA 11 on the minimum of the major holds (minor-version compatibility), before that the exact version's.
+    ``reported`` is the CUDA that the driver itself reported; it decides where the data ends. ``release`` are
+    the numbers of the toolkit's release, as in 9.2.148, where more than its minor is known.
+    """
+    if reported is not None and reported >= cuda:
+        return conclude(matrix, "compatible", f"driver {driver} supports CUDA {reported}, as new as CUDA {cuda}")
+    least = minimum_driver(matrix, cuda, os, release)
+    cuda_told = ".".join(map(str, release)) if least and least.release else str(cuda)
+    if least is None:
+        return _beyond_the_data(matrix, driver, cuda, os)
+    needed = DriverRelease.parse(least.driver)
+    if needed is None or driver >= needed:
+        return conclude(
+            matrix, "compatible", f"CUDA {cuda_told} needs driver {least.driver}, this is {driver}", least.row
+        )
+    disputed = DriverRelease.parse(least.disputed)
+    change = f"driver >= {least.driver}"
+    if disputed is not None and driver >= disputed:
+        reason = f"NVIDIA's documents give both {least.disputed} and {least.driver} as minimum for CUDA {cuda}"
+        return conclude(matrix, "unknown", f"{reason}; this is {driver}", least.row, change=change)
+    reason = f"CUDA {cuda_told} needs driver {least.driver} or newer, this is {driver}"
+    return conclude(matrix, "incompatible", reason, least.row, change=change)
+
+
+def minimum_driver(matrix: Matrix, cuda: CudaVersion, os: Os = "linux", release: Sequence[int] = ()) -> Minimum | None:
+    """The least driver for ``cuda``; a minor newer than the data has its major's; None where the data has none.
+
+    ``release`` are the numbers of its release, where more than the minor is known.
+    """
+    rows = matrix.cuda_rows
+    row = rows.get(cuda)
+    newest = max(rows, default=cuda)
+    if row is None and cuda > newest and cuda.major == newest.major and minor_compatible(cuda):
+        row = rows[newest]
+    if row is not None:
+        own = _of_release(row, release, os)
+        if own:
+            return Minimum(own, row, None, release=True)
+        if os in _WINDOWS_DRIVERS and row.driver_windows:
+            return Minimum(row.driver_windows, row, row.disputed_windows)
+        if os == "linux" and row.driver_linux:
+            return Minimum(row.driver_linux, row, row.disputed_linux)
+    return None
+
+
+def _of_release(row: CudaRow, release: Sequence[int], os: Os) -> str | None:
+    """The minimum of the newest update that a release is not older than."""
+    numbers = tuple(release)
+    found = [
+        update
+        for update in row.updates
+        if (own := parse_version(update.release)) and len(numbers) >= len(own.numbers) and numbers >= own.numbers
+    ]
+    if not found or os == "macos":
+        return None
+    return found[-1].driver_windows if os in _WINDOWS_DRIVERS else found[-1].driver_linux
+
+
+def newest_cuda_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
+    """The newest CUDA that the driver's own libcuda supports, by its branch: up to it, programs run natively."""
+    row = branch_of(matrix, driver, os)
+    return CudaVersion.parse(row.cuda) if row else None
+
+
+def known_cuda_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
+    """The newest CUDA that a driver supports; of one newer than the data, what the newest known branch supports."""
+    spoken = newest_cuda_of(matrix, driver, os)
+    if spoken is not None:
+        return spoken
+    kind = "windows" if os in _WINDOWS_DRIVERS else os
+    rows = [row for row in matrix.drivers if row.os == kind and row.cuda]
+    newest = max(rows, key=lambda row: row.branch, default=None)
+    if newest is None or driver.branch <= (newest.until or newest.branch):
+        return None
+    return CudaVersion.parse(newest.cuda)
+
+
+def branch_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
+    kind = "windows" if os in _WINDOWS_DRIVERS else os
+    rows = (row for row in matrix.drivers if row.os == kind)
+    return next((row for row in rows if row.branch <= driver.branch <= (row.until or row.branch)), None)
+
+
+def branch_for_cuda(matrix: Matrix, cuda: str, os: Os = "linux") -> DriverBranchRow | None:
+    """The only branch whose newest CUDA is this one; None where several have it, or none."""
+    kind = "windows" if os in _WINDOWS_DRIVERS else os
+    found = [row for row in matrix.drivers if row.os == kind and row.cuda == cuda]
+    return found[0] if len(found) == 1 else None
+
+
+def _beyond_the_data(matrix: Matrix, driver: DriverRelease, cuda: CudaVersion, os: Os) -> Fit:
+    """Minimums only grow: a driver below the newest known one cannot run a CUDA that is newer still."""
+    newest = max(matrix.cuda_rows, default=None)
+    if newest is not None and cuda > newest:
+        least = minimum_driver(matrix, newest, os)
+        needed = DriverRelease.parse(least.driver) if least else None
+        if least and needed and driver < (DriverRelease.parse(least.disputed) or needed):
+            reason = f"CUDA {newest} already needs driver {least.driver}, CUDA {cuda} no less; this is {driver}"
+            return conclude(matrix, "incompatible", reason, least.row, change=f"driver > {least.driver}")
+    reason = (
+        f"the matrix has no minimum driver of CUDA {cuda} for {os}; the CUDA that the driver supports would decide it"
+    )
+    return conclude(matrix, "unknown", reason)

@@ -1,4 +1,4 @@
-"""The input of a verb: saved reports, pasted text, baselines, and the Request that its options stand for."""
+"""Configuration and input of a verb: saved reports, pasted text, plans, baselines, the Request of its options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.collect.bench_plan import Bench
     from envcheck.components import Component
+    from envcheck.config.read import Configuration
     from envcheck.pipeline.request import Machine, Policy
     from envcheck.snapshot import Environment, Measurement
+
 
 _MOST = 64 << 20
 """Bytes read from a file; one more shows that it is longer."""
@@ -135,9 +137,6 @@ def files_of(name: str) -> list[str]:
     return files
 
 
-# Plans.
-
-
 def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
     """Linux on x86_64, where another machine is assumed without its system: wheels differ by system."""
     from envcheck.components import Bound, Component
@@ -181,7 +180,10 @@ def planned(
     defaults = {"python": None, "os": own, "machine": platform.machine()}
     chosen: dict[str, str | None] = {}
     for name, default in defaults.items():
-        values = {_value(name, components) or default for components in stated}
+        values = {
+            next((component.exact for component in components if component.name == name), None) or default
+            for components in stated
+        }
         if len(values) > 1:
             raise UsageError(
                 f"--plan: the targets differ in {name}, by which packages are chosen: judge them one by one"
@@ -209,13 +211,6 @@ def _within(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _value(name: str, components: Sequence[Component]) -> str | None:
-    return next((component.exact for component in components if component.name == name), None)
-
-
-# The Request that the options of a verb stand for.
 
 
 def judging_request(options: Namespace) -> Request:
@@ -280,12 +275,12 @@ def _targets(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine
     """
     named, configuration = getattr(options, "target", None), getattr(options, "configuration", None)
     if named:
-        from envcheck.config.targets import targets
+        from envcheck.config.meaning import targets
 
         return targets(named, configuration)
     if configuration is None or not configuration.config.targets or not hasattr(options, "target"):
         return ()
-    from envcheck.config.targets import default_targets
+    from envcheck.config.meaning import default_targets
     from envcheck.pipeline.assume import assumes_machine
 
     defaults = default_targets(configuration)
@@ -295,9 +290,7 @@ def _targets(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine
 
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
     """The folders of rows that are added to the matrix; what cannot be read is reported, and added to ``unread``."""
-    from envcheck.compat.overlay import overlay_folders
-    from envcheck.text.clean import brief
-    from envcheck.text.streams import say
+    from envcheck.compat.load import overlay_folders
 
     def tell(text: str) -> None:
         say(brief(f"envcheck: {text}"))
@@ -313,3 +306,35 @@ def _quick(options: Namespace) -> Bench | None:
     from envcheck.collect.bench_plan import Bench
 
     return Bench(force=options.force)
+
+
+def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, str]) -> Namespace:
+    """The options of ``argv`` with the configuration's values where nothing else is given, and ``configuration``;
+    ``found_outputs`` says whether the files to write are of one that nobody named.
+
+    Raises UsageError for a configuration that cannot be read or is wrong.
+    """
+    configuration, found_outputs = chosen(options), False
+    if configuration is not None:
+        from envcheck.cli.options import parse
+        from envcheck.config.meaning import options_of
+
+        named, settings = options.config, options_of(configuration)
+        options = parse(argv, variables, settings)
+        found_outputs = not named and getattr(options, "output", None) is settings.get("output")
+    options.configuration, options.found_outputs = configuration, found_outputs
+    return options
+
+
+def chosen(options: Namespace) -> Configuration | None:
+    """The configuration of ``--config``, else the nearest; None where there is none or ``--no-config`` is given."""
+    if options.no_config:
+        return None
+    if options.config:
+        from envcheck.config.read import read
+
+        return read(options.config)
+    from envcheck.collect.request import working_folder
+    from envcheck.config.find import find
+
+    return find(working_folder())
