@@ -150,8 +150,8 @@ def _text_in(node: ast.expr) -> str:
 OF_OTHERS = {
     "compat/performance/quantities.py": "the frameworks that are measured",
     "compat/names.py": "the other names of components",
-    "importers/kit/telling.py": "words of the lines that a long text is searched for",
-    "report/page/essentials.py": "the distributions that the page names",
+    "importers/paste.py": "words of the lines that a long text is searched for",
+    "report/page/plain.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
     "rules/fixes/frameworks.py": "how each project's build for CUDA is installed",
     "rules/packages/doubled.py": "two projects with rules of their own",
