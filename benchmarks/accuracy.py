@@ -29,7 +29,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
-from envcheck.importers.error_lines import is_error
+from envcheck.importers.formats.error_lines import is_error
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate

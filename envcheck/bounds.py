@@ -29,13 +29,11 @@ def parse_version(text: str) -> Version | None:
 
 
 def parse_capability(text: str) -> tuple[int, int] | None:
-    """The numbers of ``sm_90`` or ``9.0``; None for what is not a compute capability."""
     found = _CAPABILITY.fullmatch(text.lower()) or _NUMBERS.fullmatch(text)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def parse_size(text: str) -> int | None:
-    """The bytes of ``24GiB`` or ``24 GB``; None for what is not a size."""
     found = _SIZE.fullmatch(text)
     return int(float(found[1]) * _BYTES[found[2]]) if found else None
 

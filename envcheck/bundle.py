@@ -23,7 +23,6 @@ def folder(name: str) -> Path:
 
 
 def place(name: str) -> str:
-    """The path of ``folder``."""
     for parent in (_PACKAGE, os.path.dirname(_PACKAGE)):
         path = os.path.join(parent, name)
         if os.path.isdir(path):

@@ -12,6 +12,8 @@ Each message is one sentence that says what, where and what to do; the command l
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 
 class EnvcheckError(Exception):
     """Base of the errors that are shown to the user as one sentence."""
@@ -31,3 +33,20 @@ class RequirementNotMet(EnvcheckError):  # noqa: N818  it reads as what happened
 
 class MatrixError(EnvcheckError):
     """A row of the compatibility matrix is malformed or contradicts another."""
+
+
+class ExitCode(IntEnum):
+    """What the exit status of ``envcheck`` says."""
+
+    OK = 0
+    """Nothing at or above ``--fail-on``."""
+    FOUND = 1
+    """Something at or above ``--fail-on``."""
+    USAGE = 2
+    """Wrong usage or configuration; nothing was checked."""
+    UNKNOWN = 3
+    """No verdict: a required check is unknown, or no check ran."""
+    BROKEN = 4
+    """envcheck itself broke."""
+    INTERRUPTED = 130
+    """Interrupted by the user."""

@@ -24,14 +24,12 @@ _MARKER = "needs_gpu(memory=None, capability=None, count=1): skip the test unles
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--envcheck``."""
     parser.getgroup("envcheck").addoption(
         "--envcheck", action="store_true", help="show in the header whether GPU, driver and frameworks fit together"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, for ``--strict-markers``."""
     config.addinivalue_line("markers", f'{_MARKER} this memory ("24GiB") and compute capability ("8.0")')
 
 

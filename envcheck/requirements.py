@@ -37,8 +37,6 @@ class Program(NamedTuple):
 
 
 class SeenGpu(NamedTuple):
-    """A GPU as the kernel driver names it."""
-
     bus: str
     """PCI address."""
     name: str
@@ -96,14 +94,14 @@ def _holds(bound: Bound, value: str) -> bool:
 
 
 def _capability(name: str) -> str | None:
-    from envcheck.compat.gpu_models import find_model  # noqa: PLC0415  it brings msgspec
+    from envcheck.compat.gpu_names import find_model  # noqa: PLC0415  it brings msgspec
 
     row = find_model(name)
     return row.compute_capability if row else None
 
 
 def _same_model(wanted: str, name: str) -> bool:
-    from envcheck.compat.gpu_models import find_model  # noqa: PLC0415  as above
+    from envcheck.compat.gpu_names import find_model  # noqa: PLC0415  as above
 
     model, actual = find_model(wanted), find_model(name)
     return bool(model and actual and model.name == actual.name) or same_words(wanted, name)
@@ -115,19 +113,17 @@ def _found(program: Program, component: Component) -> tuple[str, ...] | None:
     if name == "python":
         return (program.python,)
     if name == "driver":
-        release = _driver(program)
+        said = _read(program, "/proc/driver/nvidia/version")
+        found = _MODULE_VERSION.search((said or "").partition("\n")[0])
+        release = found[1] if found else (_read(program, "/sys/module/nvidia/version") or "").strip() or None
         return (release,) if release else None
     if name not in ("gpu", "gpus"):
         return _distribution(program, name)
-    return _found_gpus(program, component)
-
-
-def _found_gpus(program: Program, component: Component) -> tuple[str, ...] | None:
     listed = _gpus(program)
     if listed is None:
         return None
     count, gpus = _visible(program, listed)
-    if component.name == "gpus":
+    if name == "gpus":
         return (str(count),)
     if gpus is None:
         return None
@@ -136,22 +132,17 @@ def _found_gpus(program: Program, component: Component) -> tuple[str, ...] | Non
     return names if told else None
 
 
-# The driver and its GPUs, as the kernel shows them.
-
-
-def _driver(program: Program) -> str | None:
-    said = _read(program, "/proc/driver/nvidia/version")
-    found = _MODULE_VERSION.search((said or "").partition("\n")[0])
-    return found[1] if found else (_read(program, "/sys/module/nvidia/version") or "").strip() or None
-
-
 def _gpus(program: Program) -> list[SeenGpu] | None:
     """The GPUs of this program by PCI address; None where procfs need not show them."""
     folder = "/proc/driver/nvidia/gpus"
     try:
         names = sorted(os.listdir(_place(program, folder)))
     except FileNotFoundError:
-        return [] if _has_none(program) else None
+        # There is none where the kernel has no NVIDIA driver at all, and no GPU shows elsewhere.
+        modules = _read(program, "/proc/modules", 1 << 20)
+        if modules is None or re.search(r"^(?:nvidia|nvgpu)\s", modules, re.MULTILINE):
+            return None
+        return None if any(os.path.lexists(_place(program, node)) for node in _ELSEWHERE) else []
     except OSError:
         return None
     found: list[tuple[SeenGpu, bool]] = []
@@ -168,20 +159,12 @@ def _gpus(program: Program) -> list[SeenGpu] | None:
     return given or [gpu for gpu, _ in found]
 
 
-def _has_none(program: Program) -> bool:
-    """Whether the kernel has no NVIDIA driver at all, and no GPU shows elsewhere."""
-    modules = _read(program, "/proc/modules", 1 << 20)
-    if modules is None or re.search(r"^(?:nvidia|nvgpu)\s", modules, re.MULTILINE):
-        return False
-    return not any(os.path.lexists(_place(program, node)) for node in _ELSEWHERE)
-
-
 def _visible(program: Program, gpus: list[SeenGpu]) -> tuple[int, list[SeenGpu] | None]:
     """How many GPUs CUDA_VISIBLE_DEVICES leaves, and which; None where it cannot be told of several models."""
     value = program.variables.get("CUDA_VISIBLE_DEVICES")
     if value is None or not gpus:
         return len(gpus), gpus
-    from envcheck.compat.relations.visible_devices import read_visible  # noqa: PLC0415  it brings msgspec
+    from envcheck.compat.relations.variables import read_visible  # noqa: PLC0415  it brings msgspec
     from envcheck.snapshot import Gpu  # noqa: PLC0415  as above
 
     reading = read_visible(value, [Gpu(pci_bus_id=gpu.bus, name=gpu.name, uuid=gpu.uuid or None) for gpu in gpus])
@@ -197,9 +180,6 @@ def _named(text: str, gpus: list[SeenGpu], program: Program) -> SeenGpu | None:
     if text in map(str, range(len(gpus))) and program.variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return gpus[int(text)]
     return next((gpu for gpu in gpus if gpu.uuid and gpu.uuid.lower().startswith(text.lower())), None)
-
-
-# Distributions on the search path.
 
 
 def _distribution(program: Program, name: str) -> tuple[str, ...] | None:
@@ -227,13 +207,9 @@ def _metadata_in(folder: str, name: str) -> list[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             stem, _, suffix = entry.name.rpartition(".")
-            if suffix in ("dist-info", "egg-info") and _normal(stem.partition("-")[0]) == name:
+            if suffix in ("dist-info", "egg-info") and re.sub(r"[-_.]+", "-", stem.partition("-")[0]).lower() == name:
                 found.append(entry.path)
     return found
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _version_in(metadata: str) -> str | None:
@@ -243,9 +219,6 @@ def _version_in(metadata: str) -> str | None:
         if found and parse_version(found[1]):
             return found[1]
     return None
-
-
-# Files, below the program's root.
 
 
 def _place(program: Program, path: str) -> str:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .driver_apis.cuda import SONAME, DriverApi, open_api
-from .driver_apis.cuda_devices import CudaDevice, api_result, peer_access
-from .driver_apis.loaded import is_missing, why_not_loadable
+from .driver_apis import is_missing, why_not_loadable
+from .driver_apis.cuda import SONAME, CudaDevice, DriverApi, api_result, open_api, peer_access
 from .kit.harmless import give_up_making_devices
 from .kit.out import Out
 from .kit.tree import Tree

@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .elf.exported import Exports
+from .elf.exported import Exports, constants
 from .elf.info import elf_info
 from .elf.library import ElfError, open_elf
-from .elf.machine_code import constants
 from .kit.out import Out, clean
 from .kit.system import is_mounted, mount_points
 from .kit.tree import Tree
-from .loader.cache import SearchPath, search_path
+from .loader.cache import LoaderPath, search_path
 
 PROBE = {
     "title": "Libraries of the driver on disk",
@@ -71,12 +70,21 @@ _ELF32 = b"\x7fELF\x01"
 def collect(tree: Tree, out: Out) -> None:
     """Send ``driver.installed``, ``driver.libraries`` and ``driver.smi_path``."""
     path = search_path(tree)
-    found_by = dict(_reversed(_met_by_loader(tree, path)))
-    met = _by_real_path(tree, list(reversed(found_by)))
-    lying, certain = _lying_in(tree, path)
+    # The last first, so that of a path that is met twice the first meeting is kept.
+    found_by = dict(list(_met_by_loader(tree, path))[::-1])
+    by_real_path = _by_real_path(tree, list(reversed(found_by)))
+    lying: list[str] = []
+    certain = True
+    conda = tree.variables.get("CONDA_PREFIX", "")
+    prefixed = [f"{conda}/lib", f"{conda}/lib/stubs", f"{conda}/cuda-compat"] if conda.startswith("/") else []
+    patterns = [place for pattern in _VENDOR_FOLDERS for place in tree.expand(pattern)]
+    for folder in dict.fromkeys([*path.variable, *path.defaults, *patterns, *prefixed]):
+        names, readable = tree.folder_names(folder)
+        certain = certain and readable
+        lying += [f"{folder}/{name}" for name in names if _FILE.fullmatch(name)]
     for real in _by_real_path(tree, lying):
-        met.setdefault(real, [])
-    libraries = [library for real, found_as in met.items() if (library := _library(tree, real, found_as))]
+        by_real_path.setdefault(real, [])
+    libraries = [library for real, found_as in by_real_path.items() if (library := _library(tree, real, found_as))]
     for library in libraries:
         _add_reason_found(tree, library, found_by)
     points = mount_points(tree)
@@ -97,12 +105,14 @@ def collect(tree: Tree, out: Out) -> None:
         out.absent("no library of the driver on disk")
 
 
-def _met_by_loader(tree: Tree, path: SearchPath) -> Iterator[tuple[str, str]]:
+def _met_by_loader(tree: Tree, path: LoaderPath) -> Iterator[tuple[str, str]]:
     """Paths that the loader would try for the names that programs ask for (``libcuda.so.1``), in its order, and what
     leads it there.
     """
     preloaded = tree.variables.get("LD_PRELOAD", "")
-    yield from ((place, "LD_PRELOAD") for place in preloaded.replace(":", " ").split() if _is_preloaded(place))
+    for place in preloaded.replace(":", " ").split():
+        if place.startswith("/") and _FILE.fullmatch(os.path.basename(place)):
+            yield place, "LD_PRELOAD"
     yield from ((place, "LD_LIBRARY_PATH") for place in _asked_for_in(tree, path.variable))
     yield from ((place, "cache") for name, place in path.cache if _is_asked_for(name))
     yield from ((place, "default") for place in _asked_for_in(tree, path.defaults))
@@ -113,32 +123,9 @@ def _asked_for_in(tree: Tree, folders: Iterable[str]) -> Iterator[str]:
         yield from (f"{folder}/{name}" for name in tree.folder_names(folder)[0] if _is_asked_for(name))
 
 
-def _is_preloaded(place: str) -> bool:
-    return place.startswith("/") and bool(_FILE.fullmatch(os.path.basename(place)))
-
-
-def _reversed(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The last first, so that of a path that is met twice the first meeting is kept."""
-    return list(pairs)[::-1]
-
-
 def _is_asked_for(name: str) -> bool:
     match = _FILE.fullmatch(name)
     return bool(match) and "." not in (match.group(2) or "" if match else "")
-
-
-def _lying_in(tree: Tree, path: SearchPath) -> tuple[list[str], bool]:
-    """All files by the names of the driver's libraries, and whether every folder could be read."""
-    found: list[str] = []
-    certain = True
-    conda = tree.variables.get("CONDA_PREFIX", "")
-    prefixed = [f"{conda}/lib", f"{conda}/lib/stubs", f"{conda}/cuda-compat"] if conda.startswith("/") else []
-    patterns = [place for pattern in _VENDOR_FOLDERS for place in tree.expand(pattern)]
-    for folder in dict.fromkeys([*path.variable, *path.defaults, *patterns, *prefixed]):
-        names, readable = tree.folder_names(folder)
-        certain = certain and readable
-        found += [f"{folder}/{name}" for name in names if _FILE.fullmatch(name)]
-    return found, certain
 
 
 def _by_real_path(tree: Tree, paths: Iterator[str] | list[str]) -> dict[str, list[str]]:
@@ -157,7 +144,11 @@ def _library(tree: Tree, real: str, found_as: list[str]) -> dict[str, Any] | Non
     if start is None or start == _ELF32:
         return None
     library: dict[str, Any] = {"source": f"file {clean(real)}", "path": clean(real)}
-    soname = _soname(tree, real, found_as)
+    # The name with one number, which ldconfig makes from the file's own soname.
+    family = os.path.basename(real).partition(".so")[0]
+    beside = [f"{os.path.dirname(real)}/{name}" for name in (f"{family}.so.1", f"{family}.so.4")]
+    names = [path for path in (*found_as, *beside) if re.fullmatch(r".+\.so\.\d+", path)]
+    soname = next((os.path.basename(path) for path in names if tree.resolve(path) == real), None)
     if soname:
         library["soname"] = soname
     head = elf_info(tree.place(real))
@@ -228,14 +219,6 @@ def _version(tree: Tree, real: str) -> str | None:
         return None
     inside = set(_RELEASE_INSIDE.findall(tree.read_bytes(real, _INSIDE_LIMIT) or b""))
     return inside.pop().decode() if len(inside) == 1 else None
-
-
-def _soname(tree: Tree, real: str, found_as: list[str]) -> str | None:
-    """The name with one number, which ldconfig makes from the file's own soname, by which it is found or lies here."""
-    family = os.path.basename(real).partition(".so")[0]
-    beside = [f"{os.path.dirname(real)}/{name}" for name in (f"{family}.so.1", f"{family}.so.4")]
-    names = [path for path in (*found_as, *beside) if re.fullmatch(r".+\.so\.\d+", path)]
-    return next((os.path.basename(path) for path in names if tree.resolve(path) == real), None)
 
 
 def _smi_path(tree: Tree) -> str | None:

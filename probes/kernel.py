@@ -11,8 +11,7 @@ from .kit.out import Out
 from .kit.record import Found, record
 from .kit.system import kernel_release
 from .kit.tree import Tree, refused
-from .machine.kernel_log import kernel_log
-from .machine.module_files import find_module, forbidden_by, module_folder, other_kernels
+from .machine.kernel import find_module, forbidden_by, kernel_log, module_folder, other_kernels
 
 PROBE = {
     "title": "Kernel module, device nodes, Secure Boot and kernel log",
@@ -52,17 +51,39 @@ _LOCKDOWN = "/sys/kernel/security/lockdown"
 def collect(tree: Tree, out: Out) -> None:
     """Send the ``kernel`` section."""
     modules = _loaded_modules(tree)
+    lockdown = re.search(r"\[(\w+)\]", tree.read_line(_LOCKDOWN) or "")
+    # The major numbers of NVIDIA's character devices, which a container shares with its host.
+    characters = (tree.read_text(_DEVICES) or "").partition("Block devices:")[0]
+    numbers = {name: int(number) for number, name in _DEVICES_LINE.findall(characters)}
     section = record(
         nouveau_loaded=_loaded(tree, modules, "nouveau"),
         nova_loaded=_loaded(tree, modules, "nova_core"),
         secure_boot=_secure_boot(tree),
-        lockdown=_lockdown(tree),
-        device_numbers=_device_numbers(tree),
+        lockdown=Found(lockdown.group(1), f"file {_LOCKDOWN}") if lockdown else None,
+        device_numbers=Found(numbers, f"file {_DEVICES}") if numbers else None,
     )
-    section["nvidia"] = _nvidia(tree, modules)
+    release = kernel_release(tree)
+    folder = module_folder(tree, release) if release else None
+    file = find_module(tree, folder) if folder else None
+    place = f"file {folder}"
+    built_for = other_kernels(tree, release)
+    section["nvidia"] = record(
+        loaded=_nvidia_loaded(tree, modules),
+        **_running_version(tree),
+        built=Found(file is not None, place) if folder else None,
+        built_for=Found(built_for, "file /lib/modules") if built_for else None,
+        file=Found(file, place),
+        uvm_loaded=_loaded(tree, modules, "nvidia_uvm"),
+        blacklisted_by=forbidden_by(tree),
+    ) or {"source": "procfs"}
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
     section.update(_device_nodes(tree))
-    out.fact({"kernel": section, **_release(section["nvidia"])})
+    module = section["nvidia"]
+    version_source = module.get("read", {}).get("version", module.get("source"))
+    # The driver's release by the module that runs: there too where no NVML can be asked.
+    running = version_source == f"file {_VERSION}" and "version" in module
+    driver = {"driver": {"source": version_source, "release": module["version"]}} if running else {}
+    out.fact({"kernel": section, **driver})
     # The log may be long: what was found before is sent first.
     out.fact({"kernel": {"source": section["source"], "log": kernel_log(tree)}})
     tree.report_unreadable(out)
@@ -86,23 +107,6 @@ def _loaded(tree: Tree, modules: frozenset[str] | None, name: str) -> Found | No
     return Found(name in names, "file /sys/module") if names else None
 
 
-def _nvidia(tree: Tree, modules: frozenset[str] | None) -> dict[str, Any]:
-    release = kernel_release(tree)
-    folder = module_folder(tree, release) if release else None
-    file = find_module(tree, folder) if folder else None
-    place = f"file {folder}"
-    built_for = other_kernels(tree, release)
-    return record(
-        loaded=_nvidia_loaded(tree, modules),
-        **_running_version(tree),
-        built=Found(file is not None, place) if folder else None,
-        built_for=Found(built_for, "file /lib/modules") if built_for else None,
-        file=Found(file, place),
-        uvm_loaded=_loaded(tree, modules, "nvidia_uvm"),
-        blacklisted_by=forbidden_by(tree),
-    ) or {"source": "procfs"}
-
-
 def _nvidia_loaded(tree: Tree, modules: frozenset[str] | None) -> Found | None:
     """Tegra's GPU is driven by nvgpu; its ``nvidia`` module, where there is one, is for the display."""
     if tree.lexists(_VERSION):
@@ -113,25 +117,17 @@ def _nvidia_loaded(tree: Tree, modules: frozenset[str] | None) -> Found | None:
     return found
 
 
-def _release(module: dict[str, Any]) -> dict[str, Any]:
-    """The driver's release by the module that runs: there too where no NVML can be asked."""
-    place = module.get("read", {}).get("version", module.get("source"))
-    if place != f"file {_VERSION}" or "version" not in module:
-        return {}
-    return {"driver": {"source": place, "release": module["version"]}}
-
-
 def _running_version(tree: Tree) -> dict[str, Found]:
     """Version and flavour of the module that is loaded, by its own words."""
     fields: dict[str, Found] = {}
-    said = (tree.read_text(_VERSION, 4096) or "").partition("\n")[0]
-    match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", said)
+    line = (tree.read_text(_VERSION, 4096) or "").partition("\n")[0]
+    match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", line)
     if match:
-        flavour = "open" if "Open Kernel Module" in said else "proprietary"
+        flavour = "open" if "Open Kernel Module" in line else "proprietary"
         fields = {"version": Found(match.group(1), f"file {_VERSION}"), "flavour": Found(flavour, f"file {_VERSION}")}
-    told = tree.read_line("/sys/module/nvidia/version")
-    if "version" not in fields and told:
-        fields["version"] = Found(told, "file /sys/module/nvidia/version")
+    version = tree.read_line("/sys/module/nvidia/version")
+    if "version" not in fields and version:
+        fields["version"] = Found(version, "file /sys/module/nvidia/version")
     taint = tree.read_line("/sys/module/nvidia/taint")
     if "flavour" not in fields and taint:
         fields["flavour"] = Found("proprietary" if "P" in taint else "open", "file /sys/module/nvidia/taint")
@@ -149,11 +145,6 @@ def _secure_boot(tree: Tree) -> Found | None:
     return Found(False, "file /sys/firmware/efi/efivars") if variables and data is None else None
 
 
-def _lockdown(tree: Tree) -> Found | None:
-    match = re.search(r"\[(\w+)\]", tree.read_line(_LOCKDOWN) or "")
-    return Found(match.group(1), f"file {_LOCKDOWN}") if match else None
-
-
 def _device_nodes(tree: Tree) -> dict[str, Any]:
     if tree.list_names("/dev") is None:
         return {}
@@ -161,13 +152,6 @@ def _device_nodes(tree: Tree) -> dict[str, Any]:
     owners = (_names(tree, "/etc/passwd"), _names(tree, "/etc/group"))
     nodes = [node for path in paths if (node := _device_node(tree, path, owners))]
     return {"device_nodes": nodes}
-
-
-def _device_numbers(tree: Tree) -> Found | None:
-    """The major numbers of NVIDIA's character devices, which a container shares with its host."""
-    characters = (tree.read_text(_DEVICES) or "").partition("Block devices:")[0]
-    numbers = {name: int(number) for number, name in _DEVICES_LINE.findall(characters)}
-    return Found(numbers, f"file {_DEVICES}") if numbers else None
 
 
 def _device_node(tree: Tree, path: str, owners: tuple[dict[int, str], dict[int, str]]) -> dict[str, Any] | None:

@@ -9,8 +9,17 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from .driver_apis.loaded import is_missing, mapped, why_not_loadable
-from .driver_apis.nvml_calls import LIBRARY_NOT_FOUND, SUCCESS, UNKNOWN_HERE, Call, Device, api_result, attempt, text
+from .driver_apis import is_missing, mapped, why_not_loadable
+from .driver_apis.nvml_calls import (
+    LIBRARY_NOT_FOUND,
+    SUCCESS,
+    UNKNOWN_HERE,
+    Call,
+    NvmlDevice,
+    api_result,
+    attempt,
+    text,
+)
 from .driver_apis.nvml_fields import ROWS, Reader, read_numbered, read_row, throttle
 from .driver_apis.nvml_parts import (
     Pair,
@@ -133,7 +142,7 @@ def read_gpus(nvml: ModuleType, total: int, out: Out) -> tuple[list[Pair], dict[
         if code != SUCCESS:
             failed[index] = api_result(nvml, "nvmlDeviceGetHandleByIndex", code)
             continue
-        device = Device(nvml, handle)
+        device = NvmlDevice(nvml, handle)
         record = gpu_record(index, device)
         out.fact({"gpus": {"items": [record], "complete": False}})
         read.append((record, device))
@@ -153,7 +162,7 @@ READERS: tuple[Reader, ...] = (
 )
 
 
-def gpu_record(index: int, device: Device) -> dict[str, Any]:
+def gpu_record(index: int, device: NvmlDevice) -> dict[str, Any]:
     record: dict[str, Any] = {"source": "nvml", "index": index}
     for reader in READERS:
         try:

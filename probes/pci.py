@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from typing import Any
 
 from .kit.out import Out
 from .kit.record import Found, record
 from .kit.system import is_gvisor, tegra_mark, wsl_mark
 from .kit.tree import Tree, refused
-from .machine.pci_isolation import isolation
 
 PROBE = {
     "title": "NVIDIA devices on the PCI bus",
@@ -62,18 +62,25 @@ _MAX_PROCESSES = 50_000
 
 def collect(tree: Tree, out: Out) -> None:
     """Send the ``gpus`` found on the bus, and ``fabric``."""
-    names = _on_the_bus(tree)
+    names = tree.list_names(_DEVICES)
+    buses = tree.list_names("/sys/bus")
+    if names is None and buses and "pci" not in buses:
+        names = []  # sysfs knows of no PCI bus at all
     vendors = {name: tree.read_int(f"{_DEVICES}/{name}/vendor") for name in names or ()}
-    ours = [(name, _kind(tree, name)) for name, vendor in vendors.items() if vendor == _NVIDIA]
-    gpus = [_gpu(tree, name) for name, kind in ours if _is_gpu(tree, name, kind)]
+    ours = [(name, tree.read_int(f"{_DEVICES}/{name}/class")) for name, vendor in vendors.items() if vendor == _NVIDIA]
+    displays = (name for name, kind in ours if kind is not None and kind >> 16 == _DISPLAY_CLASS)
+    # A virtual function on its host is a share of a GPU, meant for a guest.
+    gpus = [_gpu(tree, name) for name in displays if not tree.lexists(f"{_DEVICES}/{name}/physfn")]
     seen = {gpu["pci_bus_id"] for gpu in gpus}
-    told = [name for name in tree.list_names(_DRIVER) or () if _ADDRESS.fullmatch(name) and name not in seen]
-    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(tree, name)) for name in told]
+    by_driver = [name for name in tree.list_names(_DRIVER) or () if _ADDRESS.fullmatch(name) and name not in seen]
+    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(tree, name)) for name in by_driver]
     if names is not None or gpus:
         read = None not in vendors.values() and all(kind is not None for _, kind in ours)
-        complete = names is not None and read and not _gpu_is_elsewhere(tree)
+        elsewhere = wsl_mark(tree) or tegra_mark(tree) or is_gvisor(tree)
+        complete = names is not None and read and not elsewhere
         out.fact({"gpus": {"items": gpus, "complete": complete}})
-    switches = [name for name, kind in ours if _is_switch(tree, name, kind)]
+    bridges = (name for name, kind in ours if kind is not None and kind >> 8 == _BRIDGE_CLASS)
+    switches = [name for name in bridges if (tree.read_int(f"{_DEVICES}/{name}/device") or 0) >= _FIRST_NVSWITCH]
     fabric = record(
         nvswitches=Found(len(switches), "sysfs") if names is not None else None,
         manager_running=Found(_manager_running(tree), "procfs") if gpus or switches else None,
@@ -83,32 +90,6 @@ def collect(tree: Tree, out: Out) -> None:
     tree.report_unreadable(out)
     if not ours and not gpus:
         out.absent("no NVIDIA device on the PCI bus")
-
-
-def _on_the_bus(tree: Tree) -> list[str] | None:
-    """Addresses of all PCI devices; none where sysfs knows of no PCI bus at all; None where it cannot be read."""
-    names = tree.list_names(_DEVICES)
-    buses = tree.list_names("/sys/bus")
-    return [] if names is None and buses and "pci" not in buses else names
-
-
-def _kind(tree: Tree, name: str) -> int | None:
-    return tree.read_int(f"{_DEVICES}/{name}/class")
-
-
-def _is_gpu(tree: Tree, name: str, kind: int | None) -> bool:
-    """A virtual function on its host is a share of a GPU, meant for a guest."""
-    return kind is not None and kind >> 16 == _DISPLAY_CLASS and not tree.lexists(f"{_DEVICES}/{name}/physfn")
-
-
-def _is_switch(tree: Tree, name: str, kind: int | None) -> bool:
-    device = tree.read_int(f"{_DEVICES}/{name}/device") or 0
-    return kind is not None and kind >> 8 == _BRIDGE_CLASS and device >= _FIRST_NVSWITCH
-
-
-def _gpu_is_elsewhere(tree: Tree) -> bool:
-    """Whether a GPU of this system need not be on the bus: so it is on WSL, on Tegra and in gVisor."""
-    return bool(wsl_mark(tree) or tegra_mark(tree) or is_gvisor(tree))
 
 
 def _gpu(tree: Tree, name: str) -> dict[str, Any]:
@@ -122,7 +103,28 @@ def _gpu(tree: Tree, name: str) -> dict[str, Any]:
         numa_node=Found(node, "sysfs") if node is not None and node >= 0 else None,
         **_by_driver(tree, name),
     )
-    gpu["pcie"] = {**_link(tree, place), **isolation(tree, place)}
+    device_generation, device_width = _generation(tree, place, "max"), _width(tree, place, "max")
+    real = tree.resolve(place)
+    port = os.path.dirname(real) if real else None
+    vendor = tree.read_int(f"{port}/vendor") if port else None
+    if vendor in (None, _EMULATED_VENDOR):
+        port = None  # it hangs on a root bus, as in many guests
+    port_generation = _generation(tree, port, "max") if port else None
+    port_width = _width(tree, port, "max") if port else None
+    fields = {
+        "generation": _generation(tree, place, "current"),
+        "generation_max": _together(device_generation, port_generation),
+        "generation_device_max": device_generation,
+        "width": _width(tree, place, "current"),
+        "width_max": _together(device_width, port_width),
+        "upstream_generation_max": port_generation,
+        "upstream_width_max": port_width,
+    }
+    gpu["pcie"] = {
+        "source": "sysfs",
+        **{name: value for name, value in fields.items() if value is not None},
+        **isolation(tree, place),
+    }
     return gpu
 
 
@@ -146,8 +148,8 @@ def _ids(tree: Tree, place: str, vendor: str, device: str) -> Found | None:
 def _by_driver(tree: Tree, name: str) -> dict[str, Found]:
     """What the kernel driver says of the GPU; it writes ``?`` and ``N/A`` for what it does not know yet."""
     text = tree.read_text(f"{_DRIVER}/{name}/information", 4096) or ""
-    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
-    known = {key: value for key, value in told.items() if value and "?" not in value and value != "N/A"}
+    stated = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+    known = {key: value for key, value in stated.items() if value and "?" not in value and value != "N/A"}
     fields: dict[str, Any] = {
         "name": known.get("Model"),
         "uuid": known.get("GPU UUID"),
@@ -159,35 +161,9 @@ def _by_driver(tree: Tree, name: str) -> dict[str, Found]:
     return {field: Found(value, "procfs") for field, value in fields.items()}
 
 
-def _link(tree: Tree, place: str) -> dict[str, Any]:
-    generation, width = (_generation(tree, place, "current"), _width(tree, place, "current"))
-    device_generation, device_width = (_generation(tree, place, "max"), _width(tree, place, "max"))
-    port = _port_above(tree, place)
-    port_generation = _generation(tree, port, "max") if port else None
-    port_width = _width(tree, port, "max") if port else None
-    fields = {
-        "generation": generation,
-        "generation_max": _together(device_generation, port_generation),
-        "generation_device_max": device_generation,
-        "width": width,
-        "width_max": _together(device_width, port_width),
-        "upstream_generation_max": port_generation,
-        "upstream_width_max": port_width,
-    }
-    return {"source": "sysfs", **{name: value for name, value in fields.items() if value is not None}}
-
-
 def _together(*both: int | None) -> int | None:
     known = [value for value in both if value is not None]
     return min(known) if len(known) == len(both) else None
-
-
-def _port_above(tree: Tree, place: str) -> str | None:
-    """The port that the GPU hangs on; none where it hangs on a root bus, as in many guests."""
-    real = tree.resolve(place)
-    port = os.path.dirname(real) if real else None
-    vendor = tree.read_int(f"{port}/vendor") if port else None
-    return port if vendor not in (None, _EMULATED_VENDOR) else None
 
 
 def _generation(tree: Tree, place: str, which: str) -> int | None:
@@ -207,3 +183,62 @@ def _manager_running(tree: Tree) -> bool | None:
     if any(tree.read_line(f"/proc/{name}/comm") == _MANAGER for name in oldest_first):
         return True
     return False if tree.read_line("/proc/1/comm") is not None else None
+
+
+_CONFIG_SIZE = 4096
+_CONFIG_OF_USERS = 64
+"""Bytes of the configuration space that the kernel shows to users other than root."""
+
+_FIRST_EXTENDED = 0x100
+_ACS = 0x000D
+"""Number of the extended capability Access Control Services in the PCI Express Base Specification."""
+_ACS_CONTROL = 6
+_REDIRECTS = 0b1100
+"""Bits of its control register: P2P Request Redirect and P2P Completion Redirect."""
+_MOST_CAPABILITIES = 64
+
+
+def isolation(tree: Tree, place: str) -> dict[str, Any]:
+    """``iommu`` and ``redirecting`` of a ``Pcie``, as far as they can be read, of the device at ``place`` in sysfs."""
+    found: dict[str, Any] = {}
+    group = f"{place}/iommu_group"
+    if tree.lexists(group):
+        treated = tree.read_line(f"{tree.resolve(group)}/type")
+    else:
+        treated = "" if tree.list_names(place) else None
+    if treated is not None:
+        found["iommu"] = treated
+    ports = _ports_above(tree, place)[1:]  # traffic at the root port has reached the root anyway
+    states = [_redirects(tree, port) for port in ports]
+    if None not in states:
+        found["redirecting"] = [os.path.basename(port) for port, state in zip(ports, states) if state]
+    return found
+
+
+def _ports_above(tree: Tree, place: str) -> list[str]:
+    """The bridges between the root and the device, from the nesting in sysfs."""
+    real = tree.resolve(place)
+    ports = []
+    while real:
+        real = os.path.dirname(real)
+        if not _ADDRESS.fullmatch(os.path.basename(real)):
+            break
+        ports.append(real)
+    return ports[::-1]
+
+
+def _redirects(tree: Tree, port: str) -> bool | None:
+    """Whether a port redirects traffic between devices to the root; None if its registers cannot be read."""
+    data = tree.read_bytes(f"{port}/config", _CONFIG_SIZE)
+    if data is None or len(data) <= _CONFIG_OF_USERS:
+        return None
+    at = _FIRST_EXTENDED
+    for _ in range(_MOST_CAPABILITIES):
+        if at < _FIRST_EXTENDED or at + 8 > len(data):
+            return False
+        (header,) = struct.unpack_from("<I", data, at)
+        if header & 0xFFFF == _ACS:
+            (control,) = struct.unpack_from("<H", data, at + _ACS_CONTROL)
+            return bool(control & _REDIRECTS)
+        at = header >> 20
+    return False

@@ -11,10 +11,16 @@ from .kit.out import Out
 from .kit.record import Found, record
 from .kit.system import kernel_release, wsl_mark
 from .kit.tree import Tree
-from .machine import processor
 from .machine.container import container, container_host
-from .machine.tegra import image_tegra_release, is_tegra, tegra_release
-from .machine.virtualization import virtualization
+from .machine.hardware import (
+    cpu_count,
+    cpu_flags,
+    cpu_model,
+    image_tegra_release,
+    is_tegra,
+    tegra_release,
+    virtualization,
+)
 
 PROBE = {
     "title": "Operating system, container and processor",
@@ -50,6 +56,8 @@ def collect(tree: Tree, out: Out) -> None:
     asked = "uname" if tree.at_real_root else "procfs"
     free = inside is not None and not boxed
     host = {"container_host": container_host(tree, tegra=bool(tegra and tegra.value))} if free else {}
+    memory = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
+    nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
     out.fact(
         {
             "platform": {
@@ -60,15 +68,15 @@ def collect(tree: Tree, out: Out) -> None:
                     kernel_release=Found(release, asked),
                     machine=_machine(tree),
                     libc=_libc(tree),
-                    cpu_model=processor.model(tree),
-                    cpus=processor.count(tree),
-                    memory=_memory(tree),
-                    numa_nodes=_numa_nodes(tree),
+                    cpu_model=cpu_model(tree),
+                    cpus=cpu_count(tree),
+                    memory=Found(int(memory.group(1)) * 1024, "file /proc/meminfo") if memory else None,
+                    numa_nodes=Found(len(nodes), "file /sys/devices/system/node") if nodes else None,
                     **_shared_memory(tree),
                     container=Found(inside.name, inside.source) if inside else None,
                     container_evidence=Found(inside.evidence, inside.source) if inside else None,
                     wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
-                    virtualization=virtualization(tree, processor.flags(tree)),
+                    virtualization=virtualization(tree, cpu_flags(tree)),
                     windows_build=_windows_build(tree),
                     tegra=tegra,
                     tegra_release=tegra_release(tree, boxed=boxed),
@@ -103,24 +111,20 @@ def _distribution(tree: Tree) -> dict[str, Found]:
 def _machine(tree: Tree) -> Found | None:
     if tree.at_real_root and hasattr(os, "uname"):
         return Found(os.uname().machine, "uname")
-    told = tree.read_line("/proc/sys/kernel/arch")
-    if told:
-        return Found(told, "file /proc/sys/kernel/arch")
+    machine = tree.read_line("/proc/sys/kernel/arch")
+    if machine:
+        return Found(machine, "file /proc/sys/kernel/arch")
     return next((Found(name, f"file {path}") for path, name in _LOADERS if tree.resolve(path)), None)
 
 
 def _libc(tree: Tree) -> Found | None:
     if tree.at_real_root:
         try:
-            told = os.confstr("CS_GNU_LIBC_VERSION")
+            libc = os.confstr("CS_GNU_LIBC_VERSION")
         except (ValueError, OSError, AttributeError):
-            told = None
-        if told:
-            return Found(told, "confstr")
-    return _libc_on_disk(tree)
-
-
-def _libc_on_disk(tree: Tree) -> Found | None:
+            libc = None
+        if libc:
+            return Found(libc, "confstr")
     for pattern in ("/lib/*-linux-gnu*/libc.so.6", "/lib64/libc.so.6", "/usr/lib64/libc.so.6", "/usr/lib/libc.so.6"):
         for path in tree.expand(pattern):
             data = tree.read_bytes(path, _LIBC_LIMIT) or b""
@@ -129,16 +133,6 @@ def _libc_on_disk(tree: Tree) -> Found | None:
                 return Found(f"glibc {match.group(1).decode()}", f"file {path}")
     musl = tree.expand("/lib/ld-musl-*")
     return Found("musl", f"file {musl[0]}") if musl else None
-
-
-def _memory(tree: Tree) -> Found | None:
-    match = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
-    return Found(int(match.group(1)) * 1024, "file /proc/meminfo") if match else None
-
-
-def _numa_nodes(tree: Tree) -> Found | None:
-    nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
-    return Found(len(nodes), "file /sys/devices/system/node") if nodes else None
 
 
 def _shared_memory(tree: Tree) -> dict[str, Found]:
@@ -166,8 +160,8 @@ def _windows_build(tree: Tree) -> Found | None:
     ask = getattr(sys, "getwindowsversion", None)
     if ask is None or not tree.at_real_root:
         return None
-    told = ask()
-    return Found(f"{told.major}.{told.minor}.{told.build}", "process")
+    release = ask()
+    return Found(f"{release.major}.{release.minor}.{release.build}", "process")
 
 
 def _host(tree: Tree) -> Found | None:

@@ -10,7 +10,7 @@ from typing import Any
 from .kit.out import Out, clean
 from .kit.record import Found, record
 from .kit.tree import Tree
-from .owners.toolkit import header_places, version
+from .owners.claims import header_places, version
 
 PROBE = {
     "title": "CUDA toolkits on disk",
@@ -100,24 +100,19 @@ def _is_conda(tree: Tree, folder: str) -> bool:
 def _toolkit(
     tree: Tree, folder: str, aliases: list[str], *, on_path: bool | None, cuda_home: bool | None
 ) -> dict[str, Any]:
-    told = version(tree, folder)
+    stated = version(tree, folder)
     compiler = f"{folder}/bin/nvcc"
     here = f"file {clean(folder)}"
+    origin = "wheel" if {"site-packages", "dist-packages"} & set(folder.split("/")) else "system"
     return record(
         path=Found(clean(folder), here),
-        version=Found(told.value, clean(told.source)) if told else None,
+        version=Found(stated.value, clean(stated.source)) if stated else None,
         nvcc=Found(clean(compiler), here) if tree.is_file(compiler) else None,
         on_path=Found(on_path, "variables"),
         cuda_home=Found(cuda_home, "variables"),
-        origin=Found(_origin(tree, folder), here),
+        origin=Found("conda" if _is_conda(tree, folder) else origin, here),
         aliases=Found([clean(alias) for alias in aliases], here) if aliases else None,
     )
-
-
-def _origin(tree: Tree, folder: str) -> str:
-    if _is_conda(tree, folder):
-        return "conda"
-    return "wheel" if {"site-packages", "dist-packages"} & set(folder.split("/")) else "system"
 
 
 def _compiler_on_path(tree: Tree) -> str | None:

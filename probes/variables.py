@@ -36,8 +36,8 @@ def collect(tree: Tree, out: Out) -> None:
     facts = {"source": "process", "values": values, "complete": len(chosen) <= _MOST}
     listed = [variables[name] for name in chosen[:_MOST] if name not in _SEARCH_PATHS]
     paths = dict.fromkeys(path for value in listed for path in _paths_in(value))
-    told = [{"path": clean(path), "leads_to": _kind_at(tree, path)} for path in list(paths)[:_MOST]]
-    out.fact({"variables": {**facts, "paths": told}})
+    kinds = [{"path": clean(path), "leads_to": _kind_at(tree, path)} for path in list(paths)[:_MOST]]
+    out.fact({"variables": {**facts, "paths": kinds}})
     tree.report_unreadable(out)
 
 

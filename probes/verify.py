@@ -8,7 +8,7 @@ import stat
 import threading
 import time
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .installations.examined import examined
 from .kit.out import Out
@@ -17,9 +17,6 @@ from .owners.conda import all_files as listed_by_conda
 from .owners.shipped import comparable, differing, is_anothers
 from .owners.wheels import Recorded, for_tests, is_native
 from .owners.wheels import all_files as listed_by_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROBE = {
     "title": "Hashes of the installed files",
@@ -105,11 +102,11 @@ class _Work:
             if number >= len(self._tasks):
                 return
             task = self._tasks[number]
-            said = self._compared(task, buffer)
+            difference = self._compared(task, buffer)
             with self._lock:
                 self.files += 1
-                if said:
-                    self.differing.append((task, said))
+                if difference:
+                    self.differing.append((task, difference))
 
     def _compared(self, task: _Task, buffer: memoryview) -> Fields | None:
         """How the file differs; None where it does not, or cannot be read."""
@@ -159,10 +156,17 @@ def collect(tree: Tree, out: Out) -> None:
     tasks: list[_Task] = []
     damaged: list[Fields] = []
     for item in items:
-        for recorded in _listed(tree, judged, item):
+        files = listed_by_conda(tree, judged["key"], item) if item["channel"] == "conda" else None
+        for recorded in files if files is not None else listed_by_wheel(tree, item["path"]):
             _sort_out(tree, item, recorded, tasks, damaged)
     tasks.sort(key=lambda task: -task.size)
-    work, complete = _hashed(tree, tasks, out)
+    total = sum(task.size for task in tasks)
+    until = time.monotonic() + min(_ENOUGH, _AT_LEAST + total / _A_SECOND)
+    work = _Work(tree, tasks)
+    work.start()
+    while not work.wait(_TOLD_EVERY) and time.monotonic() < until:
+        out.progress(f"hashed {work.bytes / 1e9:.1f} of {total / 1e9:.1f} GB")
+    complete = work.stop()
     python = judged.get("python")
     kept: dict[str, bytes] = {}
     for task, said in work.differing:
@@ -180,11 +184,6 @@ def collect(tree: Tree, out: Out) -> None:
     }
     environment = {"key": judged["key"], "source": judged["source"], "verified": record}
     out.fact({"environments": {"items": [environment], "complete": False}})
-
-
-def _listed(tree: Tree, judged: Fields, item: Fields) -> Iterator[Recorded]:
-    files = listed_by_conda(tree, judged["key"], item) if item["channel"] == "conda" else None
-    return files if files is not None else listed_by_wheel(tree, item["path"])
 
 
 def _sort_out(tree: Tree, item: Fields, recorded: Recorded, tasks: list[_Task], damaged: list[Fields]) -> None:
@@ -207,17 +206,6 @@ def _is_missed(recorded: Recorded) -> bool:
     empty = recorded.size == 0 and recorded.path.endswith("/__init__.py")
     named = recorded.path.rpartition("/")[2]
     return not empty and (is_native(recorded.path) or ("." in named and not named.lower().endswith(_NOT_RUN)))
-
-
-def _hashed(tree: Tree, tasks: list[_Task], out: Out) -> tuple[_Work, bool]:
-    """Hash the files for as long as they may take; whether none was left out."""
-    total = sum(task.size for task in tasks)
-    until = time.monotonic() + min(_ENOUGH, _AT_LEAST + total / _A_SECOND)
-    work = _Work(tree, tasks)
-    work.start()
-    while not work.wait(_TOLD_EVERY) and time.monotonic() < until:
-        out.progress(f"hashed {work.bytes / 1e9:.1f} of {total / 1e9:.1f} GB")
-    return work, work.stop()
 
 
 def _cores() -> int:

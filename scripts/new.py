@@ -34,7 +34,7 @@ PLACES = {
     "rule": _RULE,
     "error": ("tests/rules/messages/test_{name}.py", "docs/rules/{dashed}.md"),
     "relation": ("envcheck/compat/relations/{name}.py", "tests/compat/test_{name}.py"),
-    "importer": ("envcheck/importers/{name}.py", "tests/importers/test_{name}.py"),
+    "importer": ("envcheck/importers/formats/{name}.py", "tests/importers/test_{name}.py"),
     "format": ("envcheck/report/{name}.py", "tests/report/test_{name}.py"),
     "reader": ("probes/frameworks/{name}.py", "tests/probes/frameworks/test_{name}.py"),
 }

@@ -16,7 +16,7 @@ import pytest
 from envcheck.cli.completion import commands
 from envcheck.cli.options import grammar
 from envcheck.compat.compiling import FIELDS
-from envcheck.config.documentation import documentation_address
+from envcheck.config.describe import documentation_address
 from envcheck.config.find import find
 from envcheck.errors import UsageError
 from envcheck.report.answers.rule import address_line, rule_place
@@ -149,7 +149,7 @@ def test_the_documentation_has_one_address(
             assert name == "Project-URL"
             return urls
 
-    monkeypatch.setattr("envcheck.config.documentation.metadata", lambda _name: Metadata())
+    monkeypatch.setattr("envcheck.config.describe.metadata", lambda _name: Metadata())
     if configured:
         (tmp_path / "envcheck.toml").write_text(f'documentation = "{configured}"\n')
     assert documentation_address({"ENVCHECK_DOCS_URL": variable}, str(tmp_path)) == base

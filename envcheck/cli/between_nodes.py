@@ -10,19 +10,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NoReturn
 
-from envcheck.cli.asking import read_input
 from envcheck.cli.deliver import write_all
+from envcheck.cli.request import read_input
+from envcheck.collect.bench import become_node
 from envcheck.collect.bench_plan import Bench
-from envcheck.collect.node import become_node
 from envcheck.collect.request import probe_request, working_folder
 from envcheck.errors import UsageError
-from envcheck.fleet.collective.judge import judged
-from envcheck.fleet.collective.page import render
-from envcheck.fleet.collective.record import FleetBench
-from envcheck.fleet.collective.search import Outcome, Search
+from envcheck.fleet.collective.report import FleetBench, judged, render
+from envcheck.fleet.collective.search import GroupOutcome, Search
 from envcheck.fleet.collective.together import OutOfTimeError, Together
-from envcheck.fleet.engines.crews import started
-from envcheck.fleet.overall import circumstances
+from envcheck.fleet.engines.engine import started
+from envcheck.fleet.record import circumstances
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
@@ -90,11 +88,13 @@ def _measured(options: Namespace) -> FleetBench:
     return judged(search, together.members, problems, how, unfinished)
 
 
-def _shown(measure: Callable[[Sequence[str]], Outcome], *, quiet: bool) -> Callable[[tuple[str, ...]], Outcome]:
+def _shown(
+    measure: Callable[[Sequence[str]], GroupOutcome], *, quiet: bool
+) -> Callable[[tuple[str, ...]], GroupOutcome]:
     """``measure``, announced on a terminal's stderr."""
     shows = not quiet and sys.stderr.isatty()
 
-    def announced(group: tuple[str, ...]) -> Outcome:
+    def announced(group: tuple[str, ...]) -> GroupOutcome:
         if shows:
             sys.stderr.write(f"\r\x1b[Kall-reduce over {len(group)} nodes (Ctrl-C: show the results so far)")
             sys.stderr.flush()

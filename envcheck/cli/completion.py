@@ -11,8 +11,6 @@ _FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
 
 
 class Option(NamedTuple):
-    """An option with all its spellings."""
-
     flags: tuple[str, ...]
     takes_value: bool
     values: tuple[str, ...]
@@ -21,7 +19,7 @@ class Option(NamedTuple):
     help: str
 
 
-class Command(NamedTuple):
+class CompletionCommand(NamedTuple):
     """The program, or a verb by its words: what may follow it."""
 
     words: tuple[str, ...]
@@ -35,12 +33,12 @@ class Command(NamedTuple):
 
 def commands(
     parser: argparse.ArgumentParser, rules: Sequence[str] = (), words: tuple[str, ...] = ()
-) -> Iterator[Command]:
+) -> Iterator[CompletionCommand]:
     """The program and its verbs; ``rules`` are the values of what asks for the name of a rule."""
     verbs: dict[str, str] = {}
     options: list[Option] = []
     values: list[str] = []
-    below: list[Command] = []
+    below: list[CompletionCommand] = []
     is_file = False
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of its actions
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - nor a public name for this one
@@ -58,12 +56,11 @@ def commands(
         else:
             values += known
             is_file = is_file or names_file
-    yield Command(words, verbs, tuple(options), tuple(values), is_file)
+    yield CompletionCommand(words, verbs, tuple(options), tuple(values), is_file)
     yield from below
 
 
-def bash(found: Sequence[Command]) -> str:
-    """The script for bash 4 and newer."""
+def bash(found: Sequence[CompletionCommand]) -> str:
     cases, values = [], []
     for command in found:
         offered = [*command.verbs, *command.values, *(flag for option in command.options for flag in option.flags)]
@@ -78,13 +75,12 @@ def bash(found: Sequence[Command]) -> str:
     return _BASH.format(verbs=verbs, cases="\n".join(cases), values="\n".join(values))
 
 
-def zsh(found: Sequence[Command]) -> str:
+def zsh(found: Sequence[CompletionCommand]) -> str:
     """The script for zsh, to be sourced after ``compinit``: ``bashcompinit`` lets zsh run bash's functions."""
     return f"autoload -Uz bashcompinit && bashcompinit\n\n{bash(found)}"
 
 
-def fish(found: Sequence[Command]) -> str:
-    """The script for fish."""
+def fish(found: Sequence[CompletionCommand]) -> str:
     lines = ["complete -c envcheck -f", "complete -c gpu-envcheck -w envcheck"]
     nested = {command.words[-1]: command.words[0] for command in found if len(command.words) > 1}
     for command in found:

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from envcheck.errors import EnvcheckError, NoVerdictError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import EnvcheckError, ExitCode, NoVerdictError
 from envcheck.text import streams
 
 TYPE_CHECKING = False
@@ -23,7 +22,6 @@ _SELDOM = 100_000
 
 
 def program() -> NoReturn:
-    """What the command ``envcheck`` runs."""
     gc.set_threshold(_SELDOM)
     status = main()
     if "_duckdb" not in sys.modules:  # it reports what is never collected as leaks
@@ -62,7 +60,11 @@ def _broken(error: Exception) -> int:
         streams.say(elsewhere)  # and nothing more: what else would print it may be lacking too
         return ExitCode.BROKEN
     if os.environ.get("ENVCHECK_DEBUG"):
-        _trace()
+        from traceback import format_exc
+
+        from envcheck.text.clean import clean
+
+        streams.say("\n".join(map(clean, format_exc().splitlines())))
     if lacking := _lacking(error):
         return _failed(f"envcheck: {lacking}", ExitCode.BROKEN)
     message = f"internal error: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 prints the traceback)"
@@ -70,7 +72,6 @@ def _broken(error: Exception) -> int:
 
 
 def _failed(message: str, status: int) -> int:
-    """Report an error in one line; it may quote a file or an option."""
     from envcheck.text.clean import brief
 
     streams.say(brief(message))
@@ -96,14 +97,6 @@ def _lacking(error: Exception) -> str:
     return f"{who}: install envcheck again there, or see what PYTHONPATH and sitecustomize do to the search path"
 
 
-def _trace() -> None:
-    from traceback import format_exc
-
-    from envcheck.text.clean import clean
-
-    streams.say("\n".join(map(clean, format_exc().splitlines())))
-
-
 def _end_children_on_termination() -> None:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -115,7 +108,8 @@ def _end_children_on_termination() -> None:
 
 def _run(argv: Sequence[str]) -> int:
     argv = argv or ["tui" if _can_show_application() else "check"]
-    if not _examines(argv):
+    others = ("-h", "--help", "--from", "--scope")
+    if argv[0] != "check" or any(argument.startswith(others) for argument in argv):  # they are not parsed yet
         return _run_verb(argv)
     from envcheck.collect import prestart
 
@@ -126,21 +120,19 @@ def _run(argv: Sequence[str]) -> int:
         prestart.end()
 
 
-def _examines(argv: Sequence[str]) -> bool:
-    """Whether this looks like a check of this machine: the options have not been parsed yet."""
-    others = ("-h", "--help", "--from", "--scope")
-    return argv[0] == "check" and not any(argument.startswith(others) for argument in argv)
-
-
 def _run_verb(argv: Sequence[str]) -> int:
     from envcheck.cli.options import parse
     from envcheck.cli.verbs import run_verb
 
     options = parse(argv, os.environ)
     if options.version:
-        return _version()
+        from envcheck.cli.options import versions
+        from envcheck.compat.load import matrix_date
+
+        streams.print_text(versions(matrix_date()) + "\n")
+        return ExitCode.OK
     if "no_config" in options:
-        from envcheck.cli.configured import configured
+        from envcheck.cli.request import configured
 
         options = configured(options, argv, os.environ)
     verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
@@ -157,14 +149,6 @@ def _send_request(options: Namespace) -> None:
     prestart.send_request(
         probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs)
     )
-
-
-def _version() -> int:
-    from envcheck.cli.options import versions
-    from envcheck.compat.load import matrix_date
-
-    streams.print_text(versions(matrix_date()) + "\n")
-    return ExitCode.OK
 
 
 def _can_show_application() -> bool:

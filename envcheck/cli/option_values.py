@@ -26,14 +26,12 @@ def path(text: str) -> str:
 
 
 def count(text: str) -> int:
-    """A number from 1 to 10,000."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 10_000):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 10000")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """A time above 0."""
     number = 0.0
     with suppress(ValueError):
         number = float(text)
@@ -43,7 +41,6 @@ def seconds(text: str) -> float:
 
 
 def port(text: str) -> int:
-    """A TCP port, or 0."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PORT and int(text) <= _LAST_PORT):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_LAST_PORT}")
     return int(text)
@@ -89,7 +86,11 @@ def refuse_unknown(parser: argparse.ArgumentParser, variables: Mapping[str, str]
     ignored.
     """
     given = [name for name in variables if name.startswith(_PREFIX) and variables[name]]
-    doubtful = {name: _option(name) for name in given if not _is_known(name.removeprefix(_PREFIX))}
+    doubtful = {
+        name: "--" + name.removeprefix(_PREFIX).lower().replace("_", "-")
+        for name in given
+        if not _is_known(name.removeprefix(_PREFIX))
+    }
     options = set(_options(parser)) if doubtful else set()
     for name, option in doubtful.items():
         if option in options and name != _variable(option):
@@ -104,16 +105,11 @@ def _is_known(rest: str) -> bool:
     return any(known.fullmatch(rest) for known in (_OTHER_VARIABLES, _OF_A_SERVICE))
 
 
-def _option(variable: str) -> str:
-    return "--" + variable.removeprefix(_PREFIX).lower().replace("_", "-")
-
-
 def _variable(option: str) -> str:
     return _PREFIX + option.removeprefix("--").replace("-", "_").upper()
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """The long options of a parser and its verbs."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of its actions
         yield from (option for option in action.option_strings if option.startswith("--"))
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - nor a public name for it

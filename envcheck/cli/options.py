@@ -514,13 +514,12 @@ def _add_fleet_options(verb: Parser) -> None:
         "--since", type=path, metavar="FILE", help="also show what changed since a fleet report saved as jsonl"
     )
     group.add_argument("--serials", action="store_true", help="name the serial numbers of slow GPUs")
-    group.add_argument(
-        "--fail-on",
-        choices=("fail", "warn"),
-        default="fail",
-        help="lowest status that sets exit status 1; differences and slow GPUs warn, GPUs below 85 %% of the median "
-        "fail (default: fail)",
-    )
+    _add_fail_on(group, "; differences and slow GPUs warn, GPUs below 85 %% of the median fail")
+
+
+def _add_fail_on(group: argparse._ActionsContainer, more: str = "") -> None:
+    told = f"lowest status that sets exit status 1{more} (default: fail)"
+    group.add_argument("--fail-on", choices=("fail", "warn"), default="fail", help=told)
 
 
 def _add_fleet_output(verb: Parser) -> None:
@@ -567,12 +566,7 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
         metavar="S",
         help="time limit of the whole run in seconds; the report then shows what was found",
     )
-    group.add_argument(
-        "--fail-on",
-        choices=("fail", "warn"),
-        default="fail",
-        help="lowest status that sets exit status 1 (default: fail)",
-    )
+    _add_fail_on(group)
     _add_overlay_option(group)
 
 
@@ -627,12 +621,7 @@ def _add_judging_options(verb: argparse.ArgumentParser) -> None:
     _add_overlay_option(group)
     group.add_argument("--only", action="append", metavar="RULE", help="run only this rule (repeatable)")
     group.add_argument("--skip", action="append", metavar="RULE", help="skip this rule (repeatable)")
-    group.add_argument(
-        "--fail-on",
-        choices=("fail", "warn"),
-        default="fail",
-        help="lowest status that sets exit status 1 (default: fail)",
-    )
+    _add_fail_on(group)
 
 
 def _add_output_options(verb: argparse.ArgumentParser) -> None:
@@ -664,7 +653,6 @@ def _add_redact_option(group: argparse._ActionsContainer, default: str) -> None:
 
 
 def _add_page_options(verb: argparse.ArgumentParser, formats: Collection[str]) -> argparse._ArgumentGroup:
-    """How a page is printed."""
     group = verb.add_argument_group("output")
     group.add_argument("--format", choices=formats, metavar="FORMAT", help="output format: %(choices)s (default: text)")
     json = "jsonl" if "jsonl" in formats else "json"
@@ -680,7 +668,6 @@ def _add_page_options(verb: argparse.ArgumentParser, formats: Collection[str]) -
 
 
 def components(texts: Sequence[str] | None, option: str) -> tuple[Component, ...]:
-    """All components of a repeatable option."""
     found: list[Component] = []
     for text in texts or ():
         try:
@@ -691,5 +678,4 @@ def components(texts: Sequence[str] | None, option: str) -> tuple[Component, ...
 
 
 def versions(matrix: str) -> str:
-    """What ``--version`` prints."""
     return f"envcheck {__version__} (matrix read {matrix})"

@@ -1,23 +1,29 @@
-"""Measure: run the bench probes, all GPUs side by side, then the links between them in turn."""
+"""Measure: run the bench probes, all GPUs side by side, then the links between them in turn; or become the program of a
+node that measures together with others (``probes/measuring/nccl/node.py``).
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
+from envcheck import bundle
 from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of, seen_alone, wanted
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
-from envcheck.collect.job import Ended, Group
+from envcheck.collect.job import Ended, ProbeGroup
 from envcheck.collect.loop import Loop
+from envcheck.collect.request import order, own_path
+from envcheck.collect.starting import ISOLATED, bootstrap, own_variables
 from envcheck.collect.trial_plan import temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot import Snapshot
 
 _QUICK_SECONDS = 45.0
 """Allowed to a probe that measures the main figures only: that takes seconds, and one that hangs shows the earlier."""
@@ -57,14 +63,13 @@ def run_bench(
     planned = [*(on_chip * len(chosen.gpus)), *links]
     on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
     with _own_folder(loop) as place:
-        groups = [
-            Group(
-                on_chip, _launch(launch, {**asked, "gpu": gpu.uuid}, place, _alone(gpu, gathered)), About(gpu=gpu.uuid)
-            )
-            for gpu in chosen.gpus
-            if on_chip
-        ]
-        in_turn = [Group((spec,), _launch(launch, asked, place)) for spec in links]
+        groups: list[ProbeGroup] = []
+        for gpu in chosen.gpus if on_chip else ():
+            name = seen_alone(gpu, gathered)  # CUDA need not start the other GPUs for that child
+            shown = {} if name is None else {"CUDA_VISIBLE_DEVICES": name}
+            child = _launch(launch, {**asked, "gpu": gpu.uuid}, {**place, **shown})
+            groups.append(ProbeGroup(on_chip, child, About(gpu=gpu.uuid)))
+        in_turn = [ProbeGroup((spec,), _launch(launch, asked, place)) for spec in links]
         if in_turn:
             loop.run_then(groups, in_turn)
         else:
@@ -74,7 +79,7 @@ def run_bench(
             finished(Ended(spec, row(spec, Verdict("absent", f"measured with --{spec.asked or 'full'}"))))
     inside = [spec for spec in inside if wanted(spec, wish)]
     if inside:
-        from envcheck.collect.bench_inside import run_inside  # noqa: PLC0415  few measure, and checks start faster
+        from envcheck.collect.trials import run_inside  # noqa: PLC0415  few measure, and checks start faster
 
         asked_inside = {**launch.request, "bench": asked}
         run_inside(inside, chosen, loop, request=asked_inside, gathered=gathered, finished=finished, on_event=on_event)
@@ -94,17 +99,9 @@ def _own_folder(loop: Loop) -> Iterator[dict[str, str]]:
         yield place
 
 
-def _launch(
-    launch: Launch, asked: dict[str, Any], place: Mapping[str, str], more: Mapping[str, str] | None = None
-) -> Launch:
-    variables = {**os.environ, **CHILD_VARIABLES, **place, **(more or {})}
+def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str]) -> Launch:
+    variables = {**os.environ, **CHILD_VARIABLES, **more}
     return msgspec.structs.replace(launch, request={**launch.request, "bench": asked}, variables=variables)
-
-
-def _alone(gpu: Gpu, gathered: Snapshot) -> dict[str, str]:
-    """Let CUDA show this GPU alone: it need not start the others for that child."""
-    name = seen_alone(gpu, gathered)
-    return {} if name is None else {"CUDA_VISIBLE_DEVICES": name}
 
 
 def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:
@@ -121,3 +118,30 @@ def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:
         busy = Verdict("skipped", "every GPU is in use")
         rows += [Ended(spec, row(spec, busy)) for spec in specs if spec.per == "machine"]
     return rows
+
+
+_PROGRAM_OF_NODE = "measuring.nccl.node"
+_ALARM_OF_NODE = 24 * 3600
+"""Seconds after which it ends in any case: before that, at the end of its stdin."""
+
+
+def become_node(gathered: Snapshot, request: Mapping[str, Any], wish: Bench) -> NoReturn:
+    """Replace this process by the program: it answers on this process's stdout, and takes orders from its stdin.
+
+    Raises OSError where that fails.
+    """
+    import tempfile  # noqa: PLC0415  few measure together, and checks start faster
+
+    chosen = choose(gathered, wish)
+    asked = {**request_of(wish, chosen, gathered), "refused": dict(chosen.refused)}
+    orders = tempfile.TemporaryFile()  # noqa: SIM115  the program reads it
+    first_line = order({**request, "bench": asked}, str(bundle.folder("probes")), own_path(), _ALARM_OF_NODE)
+    orders.write(msgspec.json.encode(first_line) + b"\n" + _PROGRAM_OF_NODE.encode() + b"\n")
+    orders.seek(0)
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what libraries print is no answer
+    for descriptor in (answers, orders.fileno()):
+        os.set_inheritable(descriptor, True)
+    argv = [sys.executable, *ISOLATED, "-c", bootstrap(), str(answers), str(orders.fileno())]
+    os.chdir("/")
+    os.execve(sys.executable, argv, {**own_variables(), **CHILD_VARIABLES})  # noqa: S606  no shell

@@ -81,23 +81,19 @@ def wanted(spec: ProbeSpec, wish: Bench) -> bool:
 
 
 def _described(gpu: Gpu) -> dict[str, Any]:
+    before = {  # anything is measured, as fields of ``Conditions``
+        "utilisation_before": None if gpu.utilisation is None else 100 * gpu.utilisation,
+        "memory_before": gpu.memory.used if gpu.memory else None,
+        "temperature_before": gpu.temperature.gpu if gpu.temperature else None,
+        "ecc": gpu.ecc.enabled if gpu.ecc else None,
+    }
     return {
         "uuid": gpu.uuid,
         "ordinal": gpu.cuda_ordinal,
         "index": gpu.index,
         "pci_bus_id": gpu.pci_bus_id,
         "numa_node": gpu.numa_node,
-        "before": {name: value for name, value in _before(gpu).items() if value is not None},
-    }
-
-
-def _before(gpu: Gpu) -> dict[str, float | None]:
-    """The GPU before anything is measured, as fields of ``Conditions``."""
-    return {
-        "utilisation_before": None if gpu.utilisation is None else 100 * gpu.utilisation,
-        "memory_before": gpu.memory.used if gpu.memory else None,
-        "temperature_before": gpu.temperature.gpu if gpu.temperature else None,
-        "ecc": gpu.ecc.enabled if gpu.ecc else None,
+        "before": {name: value for name, value in before.items() if value is not None},
     }
 
 
@@ -105,7 +101,7 @@ def _links(snapshot: Snapshot, gpus: Iterable[Gpu]) -> dict[str, str]:
     """``NVLink`` for each pair of UUIDs that NVLinks join, directly or through a switch."""
     links = (snapshot.fabric.links if snapshot.fabric else None) or ()
     joined = {(link.first, link.second) for link in links if link.nvlinks}
-    by_switch = {gpu.uuid for gpu in gpus if _reaches_a_switch(gpu)}
+    by_switch = {gpu.uuid for gpu in gpus for link in gpu.nvlinks or () if link.active and link.remote_kind == "switch"}
     found = {}
     for one in gpus:
         for other in gpus:
@@ -113,10 +109,6 @@ def _links(snapshot: Snapshot, gpus: Iterable[Gpu]) -> dict[str, str]:
             if one is not other and (ids in joined or ids[::-1] in joined or {one.uuid, other.uuid} <= by_switch):
                 found[f"{one.uuid} {other.uuid}"] = "NVLink"
     return found
-
-
-def _reaches_a_switch(gpu: Gpu) -> bool:
-    return any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ())
 
 
 def seen_alone(gpu: Gpu, snapshot: Snapshot) -> str | None:

@@ -119,34 +119,19 @@ def _contradiction(header: dict[str, Any], spec: ProbeSpec, within: str) -> str 
 
 
 def _literal(text: str) -> dict[str, Any]:
-    for node in _statements(text):
+    usual, statements = _HEADER.search(text), list[ast.stmt]()
+    with suppress(SyntaxError):
+        statements = ast.parse(usual[0]).body if usual else []
+    # To parse the whole file takes many times as long.
+    for node in statements or ast.parse(text).body:
         match node:
             case ast.Assign(targets=[ast.Name(id="PROBE")], value=ast.Dict() as value):
-                return _text_keys(_evaluated(value))
+                try:
+                    header: dict[Any, Any] = ast.literal_eval(value)
+                except ValueError:
+                    raise ValueError("it holds something that is not a literal") from None
+                wrong = next((key for key in header if not isinstance(key, str)), None)
+                if wrong is not None:
+                    raise ValueError(f"the key {wrong!r} is not text")
+                return header
     raise ValueError("there is no assignment of a dict display to PROBE")
-
-
-def _statements(text: str) -> list[ast.stmt]:
-    """The statements of the header alone if it has the usual form, else of the whole file, which takes many times as
-    long.
-    """
-    usual = _HEADER.search(text)
-    if usual:
-        with suppress(SyntaxError):
-            return ast.parse(usual[0]).body
-    return ast.parse(text).body
-
-
-def _evaluated(value: ast.Dict) -> dict[Any, Any]:
-    try:
-        header: dict[Any, Any] = ast.literal_eval(value)
-    except ValueError:
-        raise ValueError("it holds something that is not a literal") from None
-    return header
-
-
-def _text_keys(header: dict[Any, Any]) -> dict[str, Any]:
-    wrong = next((key for key in header if not isinstance(key, str)), None)
-    if wrong is not None:
-        raise ValueError(f"the key {wrong!r} is not text")
-    return header

@@ -72,25 +72,25 @@ class Child:
         self._selector = selector
         self._facts, self._noise, self._order_end = started.facts, started.noise, started.order
         self._open = {self._facts, self._noise, self._order_end}
-        self._unsent = started.unsent if started.sent_probe else _encoded(order) + b"\n"
+        self._unsent = started.unsent
+        if not started.sent_probe:
+            try:
+                self._unsent = msgspec.json.encode(order) + b"\n"
+            except UnicodeEncodeError:
+                import json  # noqa: PLC0415  seldom needed: it alone writes variables and paths that are not UTF-8
+
+                self._unsent = json.dumps(order).encode() + b"\n"
         self._sent_probe = started.sent_probe
         self._hung_up = False
         self._process = started.process
         self.pid = self._process.pid
-        self._listen()
-        self._watch_end()
-        self._send()
-
-    def _listen(self) -> None:
         for descriptor, heard in ((self._facts, self._read_facts), (self._noise, self._read_noise)):
             self._selector.register(descriptor, selectors.EVENT_READ, heard)
-
-    def _watch_end(self) -> None:
-        """Wake the selector when the child ends; where the kernel cannot, its pipes and the clock suffice."""
-        with suppress(AttributeError, OSError):
-            descriptor = os.pidfd_open(self.pid)
-            self._open.add(descriptor)
-            self._selector.register(descriptor, selectors.EVENT_READ, lambda: self._close(descriptor))
+        with suppress(AttributeError, OSError):  # where the kernel has none, its pipes and the clock suffice
+            end = os.pidfd_open(self.pid)
+            self._open.add(end)
+            self._selector.register(end, selectors.EVENT_READ, lambda: self._close(end))
+        self._send()
 
     @property
     def sent_too_much(self) -> bool:
@@ -179,12 +179,3 @@ class Child:
 
 
 _ABANDONED: list[subprocess.Popen[bytes]] = []
-
-
-def _encoded(order: Mapping[str, Any]) -> bytes:
-    try:
-        return msgspec.json.encode(order)
-    except UnicodeEncodeError:
-        import json  # noqa: PLC0415  seldom needed: it alone writes variables and paths that are not UTF-8
-
-        return json.dumps(order).encode()

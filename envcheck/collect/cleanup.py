@@ -80,11 +80,11 @@ def running_processes() -> frozenset[int]:
 
 def _marked(token: str, passed_over: Collection[int]) -> list[int]:
     entry = f"{MARKER}={token}".encode()
-    return [pid for pid in running_processes().difference(passed_over) if entry in _environment(pid).split(b"\0")]
-
-
-def _environment(pid: int) -> bytes:
-    return _read(f"/proc/{pid}/environ", _ENVIRONMENT_LIMIT)
+    return [
+        pid
+        for pid in running_processes().difference(passed_over)
+        if entry in _read(f"/proc/{pid}/environ", _ENVIRONMENT_LIMIT).split(b"\0")
+    ]
 
 
 def _name(pid: int) -> str:

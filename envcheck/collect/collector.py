@@ -173,7 +173,7 @@ class Collection:
 
     def together(self, groups: "list[list[dict[str, Any]]]") -> None:
         """Run each group in a child, all at the same time; probes that a child did not reach get one each."""
-        children = [Child(self, group) for group in groups]
+        children = [ProbeChild(self, group) for group in groups]
         while children:
             ready = [pipe for child in children for pipe in child.open_pipes()]
             readable = select.select(ready, [], [], TICK)[0]
@@ -182,14 +182,14 @@ class Collection:
                 left = child.settle()
                 if left is not None:
                     children.remove(child)
-                    children += [Child(self, [probe]) for probe in left]
+                    children += [ProbeChild(self, [probe]) for probe in left]
 
     def allowed(self, probe: "dict[str, Any]") -> float:
         """Its limit of time in seconds."""
         return float(probe["seconds"] + probe["seconds_per_gpu"] * self.gpus)
 
 
-class Child:
+class ProbeChild:
     """A child and the probes that it runs one after the other."""
 
     def __init__(self, collection: Collection, probes: "list[dict[str, Any]]") -> None:

@@ -1,15 +1,18 @@
-"""How a child ended and what it printed: words for the end, and the lines that name a problem."""
+"""How a process ends: words for the end of a child, the lines it printed that name a problem, and Ctrl-C, deferred so
+that what was measured is still reported.
+"""
 
 from __future__ import annotations
 
 import re
 import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Literal
 
 from envcheck.text.clean import clean_block, one_line
-
-# How a child ended that did not report that it was done.
-
 
 DeathStatus = Literal["failed", "crashed"]
 Death = Literal["own", "outside"]
@@ -67,9 +70,6 @@ def doing(words: str, progress: str) -> str:
     return f"{words} while {progress}" if progress else words
 
 
-# What a child printed: its tail, and the lines that name a problem.
-
-
 class Noise:
     """Text from the child's standard output and error."""
 
@@ -104,3 +104,33 @@ class Noise:
             return
         if (_TELLING.search(text) or _LOGGED.match(text)) and not _WITHOUT_CONTENT.fullmatch(text.strip()):
             self._telling[one_line(text, LONGEST_LINE)] = None
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def noted(waits: Callable[[], bool] = lambda: False) -> Iterator[Callable[[], bool]]:
+    """Within the block, the first SIGINT, SIGTERM or SIGHUP is only recorded; the yielded function tells whether there
+    was one.
+
+    The second raises KeyboardInterrupt, and so does the first while the program ``waits``. An ignored signal stays
+    ignored. Outside the main thread, which alone receives signals, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    signals: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        signals.append(number)
+        if len(signals) > 1 or waits():
+            raise KeyboardInterrupt
+
+    handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, note) for number in handled}
+    try:
+        yield lambda: bool(signals)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)

@@ -22,8 +22,8 @@ from envcheck.collect.bench import run_bench
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
-from envcheck.collect.interrupt import noted
-from envcheck.collect.job import Ended, Group, Setting
+from envcheck.collect.deaths import noted
+from envcheck.collect.job import Ended, ProbeGroup, Setting
 from envcheck.collect.loop import Loop
 from envcheck.collect.request import own_path
 from envcheck.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
@@ -108,8 +108,8 @@ def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, result
     )
     machine = [spec for spec in files if spec.early or "node" in spec.scopes]
     software = [spec for spec in files if spec not in machine]
-    drivers = [Group([spec], launch, ready=results.early_are_through) for spec in specs if spec.kind == "driver"]
-    loop.run([*(Group(group, launch) for group in (machine, software) if group), *drivers])
+    drivers = [ProbeGroup([spec], launch, ready=results.early_are_through) for spec in specs if spec.kind == "driver"]
+    loop.run([*(ProbeGroup(group, launch) for group in (machine, software) if group), *drivers])
 
 
 def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Results, request: Mapping[str, Any]) -> None:
@@ -168,12 +168,6 @@ class _Asked(NamedTuple):
         return [spec for spec in specs if spec.kind == "bench" and spec not in others]
 
 
-def _with_its_end(ended: Ended) -> Ended:
-    from envcheck.collect.trials import with_its_end  # noqa: PLC0415  as above
-
-    return with_its_end(ended)
-
-
 class _Results:
     """The facts of the probes so far."""
 
@@ -186,7 +180,11 @@ class _Results:
 
     def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> bool:
         """Whether ``spec`` must not be started; if so, record that as its result."""
-        reason = _why_skipped(spec, scopes, asked)
+        reason = ""
+        if not asked.wants(spec):
+            reason = not_asked_for(spec.kind)
+        elif not set(spec.scopes) & set(scopes):
+            reason = f"scope {', '.join(scopes)} does not need it"
         if reason:
             self.parts[spec.name] = [Snapshot(runs=(row(spec, Verdict("skipped", reason)),))]
         return bool(reason)
@@ -197,7 +195,11 @@ class _Results:
         self._count_gpus()
 
     def add(self, ended: Ended) -> None:
-        whole = _with_its_end(ended) if ended.run.framework else ended
+        whole = ended
+        if ended.run.framework:
+            from envcheck.collect.trials import with_its_end  # noqa: PLC0415  as above
+
+            whole = with_its_end(ended)
         part = merge([*whole.facts, Snapshot(runs=(whole.run,))])
         self.parts.setdefault(whole.spec.name, []).append(part)
         if whole.spec.name in self._early:
@@ -206,7 +208,12 @@ class _Results:
 
     def part(self, spec: ProbeSpec) -> Snapshot:
         """All facts of ``spec``, in the same order on every run."""
-        return merge(sorted(self.parts[spec.name], key=_about))
+
+        def subject(part: Snapshot) -> tuple[str, str, str]:
+            run = part.runs[0]
+            return run.environment or "", run.framework or "", run.gpu or ""
+
+        return merge(sorted(self.parts[spec.name], key=subject))
 
     def gathered(self) -> Snapshot:
         """All facts so far."""
@@ -223,16 +230,3 @@ class _Results:
     def allowed(self, spec: ProbeSpec) -> float:
         """The time limit of ``spec`` in seconds."""
         return spec.seconds + spec.seconds_per_gpu * self._gpus
-
-
-def _about(part: Snapshot) -> tuple[str, str, str]:
-    run = part.runs[0]
-    return run.environment or "", run.framework or "", run.gpu or ""
-
-
-def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> str:
-    if not asked.wants(spec):
-        return not_asked_for(spec.kind)
-    if not set(spec.scopes) & set(scopes):
-        return f"scope {', '.join(scopes)} does not need it"
-    return ""

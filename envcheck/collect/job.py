@@ -15,7 +15,7 @@ from envcheck.collect.attempt import PROGRESS_LIMIT, WHOLE, About, Attempt, Verd
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Child, Launch
 from envcheck.collect.deaths import Death
-from envcheck.collect.protocol import TOTAL_LIMIT, Done, Message, WrongMessageError, decode, decode_fact
+from envcheck.collect.protocol import TOTAL_LIMIT, Message, WrongMessageError, decode, decode_fact
 from envcheck.collect.request import order
 from envcheck.events import OnEvent, ProbeStarted, Progress
 from envcheck.snapshot import ProbeRun, Snapshot
@@ -39,7 +39,7 @@ class Ended(msgspec.Struct, frozen=True):
     """Who caused the process to end before the probe was done; None if the probe finished."""
 
 
-class Group(msgspec.Struct, frozen=True):
+class ProbeGroup(msgspec.Struct, frozen=True):
     """Probes that one child runs in sequence."""
 
     specs: Sequence[ProbeSpec]
@@ -68,7 +68,7 @@ class Setting(msgspec.Struct, frozen=True):
 class Job:
     """A running child and the probes that it was started for."""
 
-    def __init__(self, group: Group, setting: Setting) -> None:
+    def __init__(self, group: ProbeGroup, setting: Setting) -> None:
         """Start the child; raise OSError if that fails."""
         self._setting = setting
         self._group = group
@@ -127,7 +127,7 @@ class Job:
         self._child.read_pipes()
         self._kill_leftovers(thorough=self._current is not None)
 
-    def close(self, verdict: Verdict | None, *, killed: bool = True) -> tuple[Group, ...]:
+    def close(self, verdict: Verdict | None, *, killed: bool = True) -> tuple[ProbeGroup, ...]:
         """Record the remaining results after the child exited, or was terminated for the reason ``verdict``.
 
         ``killed`` is False for a child that could not be killed. Returns the probes that the child did not start, each
@@ -150,7 +150,7 @@ class Job:
             self._settle(self._current.was_cut_off(verdict, self._child.noise.take(), self._remark()), death)
         left = tuple(self._waiting)
         together = (left,) if left and self._group.about.gpu else ((spec,) for spec in left)
-        return tuple(Group(specs, self._group.launch, self._group.about) for specs in together)
+        return tuple(ProbeGroup(specs, self._group.launch, self._group.about) for specs in together)
 
     def drop(self) -> None:
         """Release a terminated child and the processes that it left."""
@@ -187,13 +187,10 @@ class Job:
         if message.fact:
             attempt.facts.append(decode_fact(message.fact))
         if message.done:
-            self._take_done(attempt, message.done)
-
-    def _take_done(self, attempt: Attempt, done: Done) -> None:
-        self._kill_leftovers(thorough=False)
-        self._settle(attempt.ended_by_itself(done, self._child.noise.take(), self._remark()))
-        if not self._closing:
-            self.proceed()
+            self._kill_leftovers(thorough=False)
+            self._settle(attempt.ended_by_itself(message.done, self._child.noise.take(), self._remark()))
+            if not self._closing:
+                self.proceed()
 
     def _settle(self, run: ProbeRun, death: Death | None = None) -> None:
         attempt, self._current, self._settled = self._current, None, True

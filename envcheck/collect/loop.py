@@ -12,7 +12,7 @@ import msgspec
 
 from envcheck.collect import cleanup
 from envcheck.collect.attempt import Verdict, row
-from envcheck.collect.job import Ended, Group, Job, Setting
+from envcheck.collect.job import Ended, Job, ProbeGroup, Setting
 
 TICK = 0.05
 """Seconds between checks of the children and of the caller's wish to stop."""
@@ -31,7 +31,7 @@ class Loop:
         self._ready: list[Job] = []
         """The jobs whose children wait for their turn."""
 
-    def run(self, groups: Iterable[Group], most: int | None = None) -> None:
+    def run(self, groups: Iterable[ProbeGroup], most: int | None = None) -> None:
         """Run the groups in parallel, at most ``most`` at a time, until all their probes have a result.
 
         Groups wait until they, and all groups before them, are ready.
@@ -41,10 +41,12 @@ class Loop:
             while waiting and (most is None or len(self._jobs) < most) and waiting[0].ready():
                 self._start(waiting.popleft())
             if self._jobs:
-                self._listen()
+                nearest = min(job.end_by for job in self._jobs) - time.monotonic()
+                for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):
+                    key.data()
                 self._end(self._due())
 
-    def run_then(self, groups: Sequence[Group], lasts: Sequence[Group]) -> None:
+    def run_then(self, groups: Sequence[ProbeGroup], lasts: Sequence[ProbeGroup]) -> None:
         """Run the groups in parallel, then each of ``lasts`` alone; the children of these start at once and prepare."""
         longest = max((sum(map(self._setting.allowed, group.specs)) for group in groups), default=0.0)
         if groups and not self._halt():
@@ -79,7 +81,7 @@ class Loop:
         for job in jobs:
             job.drop()
 
-    def _start(self, group: Group) -> None:
+    def _start(self, group: ProbeGroup) -> None:
         """Start a child for ``group``, or record why that failed."""
         halt = self._halt()
         if halt:
@@ -95,14 +97,9 @@ class Loop:
         self._jobs.append(job)
         job.proceed()
 
-    def _settle(self, group: Group, verdict: Verdict) -> None:
+    def _settle(self, group: ProbeGroup, verdict: Verdict) -> None:
         for spec in group.specs:
             self._setting.finished(Ended(spec, row(spec, verdict, group.about)))
-
-    def _listen(self) -> None:
-        nearest = min(job.end_by for job in self._jobs) - time.monotonic()
-        for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):
-            key.data()
 
     def _due(self) -> dict[Job, Verdict | None]:
         """The jobs that have ended (None) or must be terminated (with the reason)."""

@@ -64,16 +64,14 @@ class Lines:
         """The lines that ``data`` completes; None stands for one that was too long."""
         self.total += len(data)
         *ends, rest = data.split(b"\n")
-        lines = [self._complete(end) for end in ends]
+        lines: list[bytes | None] = []
+        for end in ends:
+            self._append(end)
+            lines.append(None if self._too_long else bytes(self._rest))
+            self._rest.clear()
+            self._too_long = False
         self._append(rest)
         return lines
-
-    def _complete(self, end: bytes) -> bytes | None:
-        self._append(end)
-        line = None if self._too_long else bytes(self._rest)
-        self._rest.clear()
-        self._too_long = False
-        return line
 
     def _append(self, data: bytes) -> None:
         if self._too_long or len(self._rest) + len(data) > LINE_LIMIT:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-# Folders of third-party packages for a child.
 
 
 def own_path() -> list[str]:
@@ -17,17 +16,11 @@ def own_path() -> list[str]:
     The working folder is left out, since it may contain anything. Entries of PYTHONPATH come last, so that they cannot
     replace envcheck's own dependencies.
     """
-    added = _pythonpath_entries()
+    added: set[Path] = set()
+    with suppress(OSError):  # an entry is relative to a removed working folder
+        added = {Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
     entries = [entry for entry in sys.path if Path(entry).is_absolute() and not _is_working_folder(entry)]
     return sorted(entries, key=lambda entry: Path(entry).resolve() in added)
-
-
-def _pythonpath_entries() -> frozenset[Path]:
-    entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    try:
-        return frozenset(Path(entry).resolve() for entry in entries)
-    except OSError:  # an entry is relative to a removed working folder
-        return frozenset()
 
 
 def _is_working_folder(entry: str) -> bool:
@@ -35,9 +28,6 @@ def _is_working_folder(entry: str) -> bool:
         return Path(entry).samefile(".") and not entry.endswith("-packages")
     except OSError:
         return False
-
-
-# The request that every probe gets, and the first line of a child's order.
 
 
 def probe_request(

@@ -9,11 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from envcheck import __version__, bundle
-from envcheck.collect.catalog import ProbeSpec, all_probes
+from envcheck.collect.catalog import all_probes
 
 _KINDS = ("file", "driver")
 _OTHERS = ("bench", "deep", "inside", "kernels", "measuring", "trials")
 """Folders of probes that only measure or try."""
+_FIELDS = ("name", "kind", "early", "seconds", "seconds_per_gpu", "scopes")
 _LINE = 120
 
 
@@ -32,17 +33,17 @@ def collector() -> str:
 def _parts() -> dict[str, object]:
     folder = bundle.folder("probes")
     specs = [spec for spec in all_probes(folder) if spec.kind in _KINDS]
+    files = _probe_files(folder, {spec.name for spec in specs})
+    # The binding of NVML is one file of the standard library (nvidia-ml-py), under a BSD licence.
+    binding = find_spec("pynvml")
+    if binding is not None and binding.origin and binding.origin.endswith("pynvml.py"):
+        files["lib/pynvml.py"] = Path(binding.origin).read_text(encoding="utf-8")
     return {
         "version": __version__,
         "bootstrap": (Path(__file__).parent / "bootstrap.py").read_text(encoding="utf-8"),
-        "files": {**_probe_files(folder, {spec.name for spec in specs}), **_binding()},
-        "probes": [_header(spec) for spec in specs],
+        "files": files,
+        "probes": [{field: getattr(spec, field) for field in _FIELDS} for spec in specs],
     }
-
-
-def _header(spec: ProbeSpec) -> dict[str, object]:
-    fields = ("name", "kind", "early", "seconds", "seconds_per_gpu", "scopes")
-    return {field: getattr(spec, field) for field in fields}
 
 
 def _probe_files(folder: Path, names: set[str]) -> dict[str, str]:
@@ -56,13 +57,3 @@ def _probe_files(folder: Path, names: set[str]) -> dict[str, str]:
         if wanted:
             found[f"probes/{place.as_posix()}"] = file.read_text(encoding="utf-8")
     return found
-
-
-def _binding() -> dict[str, str]:
-    """The binding of NVML: one file of the standard library (nvidia-ml-py), which is under a BSD licence; none where it
-    is not installed here.
-    """
-    spec = find_spec("pynvml")
-    if spec is None or not spec.origin or not spec.origin.endswith("pynvml.py"):
-        return {}
-    return {"lib/pynvml.py": Path(spec.origin).read_text(encoding="utf-8")}

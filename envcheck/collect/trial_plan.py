@@ -1,10 +1,15 @@
-"""Plan trials: which frameworks, on which GPU, with which environment variables."""
+"""Plan trials: which frameworks, on which GPU, with which environment variables.
+
+A framework that is tried must see what the user's own program sees; so all of the user's variables stay, but for those
+that say where caches lie, how much of the GPU's memory is taken in advance, and whether the network is asked. A busy
+GPU is not used.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -14,10 +19,8 @@ import msgspec
 from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.job import Ended
-from envcheck.compat.performance.at_work import in_use
+from envcheck.compat.performance.expected import in_use
 from envcheck.snapshot import Environment, Framework, Gpu, Snapshot, frameworks_in, items_in
-
-# Choose the GPU for trials; a busy GPU is not used.
 
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 _HIDES_ALL = frozenset({"", "-1", "none", "NoDevFiles"})
@@ -57,34 +60,20 @@ def choose_gpu(snapshot: Snapshot, variables: Mapping[str, str], *, force: bool 
     free = next((gpu for gpu, reason in zip(shown, reasons, strict=True) if force or not reason), None)
     if free is None:
         return Choice(refused=f"{'; '.join(reasons[:3])}; --force tries it anyway")
-    return Choice(gpu=free, visible=_name_of(free, shown, users))
-
-
-def _name_of(gpu: Gpu, shown: list[Gpu], users: str | None) -> str | None:
-    """The value that makes ``gpu`` the only visible one; None if it already is, or has no name."""
-    instances = gpu.mig.instances if gpu.mig and gpu.mig.enabled else None
+    instances = free.mig.instances if free.mig and free.mig.enabled else None
     if instances:
-        own = [name for name in (users or "").split(",") if name.strip().startswith("MIG-")]
-        return own[0].strip() if own else instances[0].uuid
-    return gpu.uuid if len(shown) > 1 else None
+        own = [name.strip() for name in (users or "").split(",") if name.strip().startswith("MIG-")]
+        return Choice(gpu=free, visible=own[0] if own else instances[0].uuid)
+    return Choice(gpu=free, visible=free.uuid if len(shown) > 1 else None)
 
 
 def why_not(gpu: Gpu) -> str:
     """Reasons not to use this GPU without ``--force``; empty if it is idle."""
     busy = in_use(gpu)
+    name = f"GPU {gpu.index if gpu.index is not None else gpu.key}"
     if gpu.compute_mode in _EXCLUSIVE and (busy or gpu.processes):
-        return f"{_called(gpu)} takes no further process (compute mode {gpu.compute_mode}) and is in use"
-    return f"{_called(gpu)} is busy ({busy})" if busy else ""
-
-
-def _called(gpu: Gpu) -> str:
-    return f"GPU {gpu.index if gpu.index is not None else gpu.key}"
-
-
-# The environment variables of a program that tries a framework: the user's own, with what would leave traces changed.
-#
-# A framework that is tried must see what the user's own program sees; so all of the user's variables stay, but for
-# those that say where caches lie, how much of the GPU's memory is taken in advance, and whether the network is asked.
+        return f"{name} takes no further process (compute mode {gpu.compute_mode}) and is in use"
+    return f"{name} is busy ({busy})" if busy else ""
 
 
 NO_PREALLOCATION = {
@@ -135,7 +124,8 @@ def child_variables(variables: Mapping[str, str], cwd: str, folder: str, visible
     kept = {name: value for name, value in variables.items() if name not in _LASTING_CACHES}
     for name in _SEARCH_PATHS:
         if kept.get(name):
-            kept[name] = os.pathsep.join(_absolute(entry, cwd) for entry in kept[name].split(os.pathsep))
+            entries = kept[name].split(os.pathsep)
+            kept[name] = os.pathsep.join(each if each.startswith("$") else str(Path(cwd, each)) for each in entries)
     for name in CACHES:
         place = Path(folder, name.lower())
         place.mkdir(parents=True, exist_ok=True)
@@ -161,22 +151,11 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _place(usual: str) -> str:
-    places = (usual, "/var/tmp", "/dev/shm")  # noqa: S108  a new folder of its own is made in it
-    return next((place for place in places if _runs_code(place)), usual)
-
-
-def _runs_code(place: str) -> bool:
-    try:
-        return os.access(place, os.W_OK) and not os.statvfs(place).f_flag & os.ST_NOEXEC
-    except OSError:
-        return False
-
-
-def _absolute(entry: str, cwd: str) -> str:
-    return entry if entry.startswith("$") else str(Path(cwd, entry))
-
-
-# The planned trials: for each judged environment, the deep probes for its frameworks.
+    for place in (usual, "/var/tmp", "/dev/shm"):  # noqa: S108  a new folder of its own is made in it
+        with suppress(OSError):
+            if os.access(place, os.W_OK) and not os.statvfs(place).f_flag & os.ST_NOEXEC:
+                return place
+    return usual
 
 
 OLDEST_PYTHON = (3, 8)
@@ -204,17 +183,13 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, Any], choice: Choice) -> Plan:
     """The trials of ``specs`` for the gathered facts, each with its complete ``request``."""
-    environments = [found for found in _environments(snapshot) if found.judged]
+    environments = [found for found in items_in(snapshot.environments) if found.judged]
     steps = [step for environment in environments for step in _within(environment, specs, snapshot, request, choice)]
     if not environments:
         reason = Verdict("skipped", "no Python environment was found to try anything in")
         steps = [Ended(spec, row(spec, reason)) for spec in specs]
     trials = tuple(step for step in steps if isinstance(step, PlannedTrial))
     return Plan(trials, tuple(step for step in steps if isinstance(step, Ended)))
-
-
-def _environments(snapshot: Snapshot) -> tuple[Environment, ...]:
-    return items_in(snapshot.environments)
 
 
 def _within(

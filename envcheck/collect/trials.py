@@ -1,4 +1,9 @@
-"""Run the deep probes, and conclude from how each ended."""
+"""Run what needs the interpreters of judged environments: the deep probes, and what their ends prove, and bench probes
+that need the environment's packages.
+
+Each framework gets a process of its own, in an empty working folder, with its caches in a folder that is removed
+afterwards. It is started as the user's own program would be: with PYTHONPATH, user site and ``.pth`` files.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,14 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.attempt import Verdict, row
+from envcheck.collect.bench_plan import Chosen, seen_alone
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Launch
-from envcheck.collect.job import Ended, Group
+from envcheck.collect.job import Ended, ProbeGroup
 from envcheck.collect.loop import Loop
-from envcheck.collect.trial_plan import PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
+from envcheck.collect.trial_plan import Choice, Plan, PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
-from envcheck.snapshot import Environment, Framework, Listing, Snapshot, Trial, items_in
-
-# What the end of a trial proves about its framework, beyond the facts that the probe sent.
+from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot, Trial, frameworks_in, items_in
 
 SOURCE = "trial"
 
@@ -32,7 +36,8 @@ def with_its_end(ended: Ended) -> Ended:
     about = ended.run
     if about.framework is None or about.environment is None or about.status in ("skipped", "absent"):
         return ended
-    sent = [trial for part in ended.facts if (trial := _trial(part)) is not None]
+    found = [item for part in ended.facts for item in items_in(part.environments)]
+    sent = [framework.trial for item in found for framework in frameworks_in(item) if framework.trial]
     past_import = any(trial.imported is not None for trial in sent)
     record = Trial(source=SOURCE, warnings=ended.telling)
     if ended.death is not None:
@@ -48,18 +53,6 @@ def with_its_end(ended: Ended) -> Ended:
     framework = Framework(source=SOURCE, name=about.framework, trial=record)
     part = Environment(source=SOURCE, key=about.environment, frameworks=Listing(items=(framework,)))
     return msgspec.structs.replace(ended, facts=(*ended.facts, Snapshot(environments=Listing(items=(part,)))))
-
-
-def _trial(part: Snapshot) -> Trial | None:
-    environments = items_in(part.environments)
-    frameworks = [framework for found in environments if found.frameworks for framework in found.frameworks.items]
-    return next((framework.trial for framework in frameworks if framework.trial), None)
-
-
-# Try frameworks: run the deep probes under the interpreters of the environments that are judged.
-#
-# Each framework gets a process of its own, in an empty working folder, with its caches in a folder that is removed
-# afterwards. It is started as the user's own program would be: with PYTHONPATH, user site and ``.pth`` files.
 
 
 MOST_AT_ONCE = 3
@@ -110,7 +103,7 @@ def run_trials(
         loop.run(groups, most=most)
 
 
-def _group(trial: PlannedTrial, folder: Path) -> Group:
+def _group(trial: PlannedTrial, folder: Path) -> ProbeGroup:
     work = folder / "work"
     work.mkdir(parents=True)
     request = trial.request
@@ -121,4 +114,61 @@ def _group(trial: PlannedTrial, folder: Path) -> Group:
         variables=child_variables(request["variables"], request["cwd"], str(folder), trial.visible),
         cwd=str(work),
     )
-    return Group((trial.spec,), launch, trial.about)
+    return ProbeGroup((trial.spec,), launch, trial.about)
+
+
+def run_inside(
+    specs: Sequence[ProbeSpec],
+    chosen: Chosen,
+    loop: Loop,
+    *,
+    request: Mapping[str, Any],
+    gathered: Snapshot,
+    finished: Callable[[Ended], None],
+    on_event: OnEvent,
+) -> None:
+    """Run the bench probes ``specs`` in the environment that libraries are taken from too.
+
+    Their children are started as trials are. ``request`` has the part ``bench``. What needs a GPU runs
+    on all of ``chosen`` side by side, each in a child that is shown this GPU alone; what measures the machine runs
+    afterwards, one at a time, since it would share the processor with them. Frameworks are measured on the first GPU,
+    in turn: how fast the GPUs are is known by then, and what a framework makes of one does not differ among them.
+    """
+    judged = gathered.judged_environment
+    items = () if judged is None else (judged,)
+    gathered = msgspec.structs.replace(gathered, environments=Listing(items=items, complete=True))
+    on_gpus = [spec for spec in specs if spec.per == "gpu" and not spec.asked]
+    on_one = [spec for spec in specs if spec.per == "gpu" and spec.asked]
+    on_machine = [spec for spec in specs if spec.per == "machine"]
+    plans = [_of_no_framework(_for_gpu(on_gpus, gpu, gathered, request), gpu.uuid) for gpu in chosen.gpus]
+    first = chosen.gpus[0]
+    # These begin with what a deep check does, and are trials of their frameworks.
+    by_framework = _about(_for_gpu(on_one, first, gathered, request), gpu=first.uuid)
+    by_itself = _of_no_framework(plan(on_machine, gathered, request, Choice()), None)
+    for ended in [*(ended for each in (*plans, by_framework) for ended in each.settled), *by_itself.settled]:
+        finished(ended)
+    for trials, most in (
+        ([trial for each in plans for trial in each.trials], len(chosen.gpus)),
+        (by_framework.trials, 1),
+        (by_itself.trials, 1),
+    ):
+        if trials:
+            run_trials(trials, loop, most, finished, on_event)
+
+
+def _for_gpu(specs: Sequence[ProbeSpec], gpu: Gpu, gathered: Snapshot, request: Mapping[str, Any]) -> Plan:
+    """The trials on one GPU."""
+    asked = {**request, "bench": {**request["bench"], "gpu": gpu.uuid}}
+    return plan(specs, gathered, asked, Choice(gpu=gpu, visible=seen_alone(gpu, gathered)))
+
+
+def _of_no_framework(planned: Plan, gpu: str | None) -> Plan:
+    """Rows as other measurements have them: how these end says nothing about a framework."""
+    return _about(planned, framework=None, gpu=gpu)
+
+
+def _about(planned: Plan, **fields: str | None) -> Plan:
+    replace = msgspec.structs.replace
+    trials = (replace(trial, about=replace(trial.about, **fields)) for trial in planned.trials)
+    settled = (replace(ended, run=replace(ended.run, **fields)) for ended in planned.settled)
+    return Plan(tuple(trials), tuple(settled))

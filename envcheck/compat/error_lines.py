@@ -1,23 +1,26 @@
 """Match lines of programs, the kernel and container runtimes with the rows of ``errors.toml``.
 
-Only the shipped rows are used: a user's pattern could take unlimited time on a hostile line.
+Only the shipped rows are used: a user's pattern could take unlimited time on a hostile line. A pattern is tried only on
+lines that contain the words which it spells out: most lines match none of some hundred patterns, and a pattern with
+``.*`` takes a time that grows with the square of a line's length.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from envcheck.checks import DecidedBy, Status
-from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import load_matrix
-from envcheck.compat.needed import Index, needed_by
+from envcheck.compat.relations.libraries import SPOKEN_OF, files_of
 from envcheck.compat.tables import XidRow
 
 if TYPE_CHECKING:
     from envcheck.snapshot import ObservedError
+
 
 LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
@@ -52,7 +55,6 @@ class ErrorLine(NamedTuple):
     """Programs other than PyTorch, and what their lines match."""
 
     def is_in(self, text: str) -> bool:
-        """Whether the text matches."""
         return _compiled(self.pattern).search(text) is not None
 
     def program_of(self, text: str) -> str:
@@ -96,7 +98,6 @@ def event_in(text: str) -> XidRow | None:
 
 
 def event(number: int) -> XidRow | None:
-    """The row of an event of the driver."""
     return next((row for row in load_matrix().xids if row.number == number), None)
 
 
@@ -135,7 +136,6 @@ def fragment_in(fragment: str, text: str) -> re.Match[str] | None:
 
 
 def matches_fragment(fragment: str, text: str) -> bool:
-    """Whether a text has what the fragment of this name matches."""
     return fragment_in(fragment, text) is not None
 
 
@@ -200,3 +200,113 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     # Compiled on demand: most checks see no error line, and some three hundred patterns take 50 ms.
     # A word ends at a letter of another script too: Chinese and Japanese put no space between them.
     return re.compile(pattern, re.IGNORECASE | re.ASCII)
+
+
+Needed = tuple[frozenset[str], ...]
+"""Of each set, the line must contain one word; words are in lower case."""
+
+_SHORTEST = 2
+"""Characters of a word that is worth looking for."""
+# Python has no public parser of its own patterns; of what they are made of, this much decides what they spell out.
+_TOKEN = re.compile(
+    r"\(\?P=\w+\)|(?P<open>\((?:\?(?:P<\w+>|:|<?[=!]))?)|(?P<close>\))|(?P<other>\|)|\[\^?\]?(?:\\.|[^\]\\])*\]"
+    r"|(?P<repeat>[*+?]\??|\{\d*(?:,\d*)?\}\??)|\\(?P<escaped>\W)|\\.|[.^$]|(?P<literal>.)",
+    re.DOTALL,
+)
+_LOOKS = ("(?=", "(?!", "(?<")
+"""What begins a group that matches no character."""
+
+_RUN = 4
+
+
+def needed_by(pattern: str) -> Needed:
+    """The words that every match of ``pattern`` contains, whatever their case."""
+    found, _ = _alternatives(list(_TOKEN.finditer(pattern)), 0)
+    return tuple(dict.fromkeys(found))
+
+
+def has_needed(needed: Needed, lowered: str) -> bool:
+    """Whether a line, in lower case, contains what is needed."""
+    return all(any(word in lowered for word in words) for words in needed)
+
+
+Item = TypeVar("Item")
+
+
+class Index(Generic[Item]):
+    """Items by what they need, so that a line is held against those few whose words it may have.
+
+    A word can only be in a line that has all its runs of ``_RUN`` characters; the one that fewest words share tells.
+    """
+
+    def __init__(self, items: Iterable[tuple[Item, Needed]]) -> None:
+        self._items = tuple(items)
+        self._always: set[int] = set()
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        rarest = [_longest(needed) for _, needed in self._items]
+        shared = Counter(run for word in frozenset().union(*rarest) for run in _runs(word))
+        for place, words in enumerate(rarest):
+            if not words or any(len(word) < _RUN for word in words):
+                self._always.add(place)
+                continue
+            for run in {min(sorted(_runs(word)), key=shared.__getitem__) for word in words}:
+                self._places[run].append(place)
+
+    def in_line(self, lowered: str) -> Iterator[Item]:
+        """The items whose needed words a line, in lower case, contains, in their order."""
+        met = _runs(lowered) & self._places.keys()
+        for place in sorted(self._always.union(*(self._places[run] for run in met))):
+            item, needed = self._items[place]
+            if has_needed(needed, lowered):
+                yield item
+
+
+def _runs(text: str) -> set[str]:
+    return {text[at : at + _RUN] for at in range(len(text) - _RUN + 1)}
+
+
+def _longest(needed: Sequence[frozenset[str]]) -> frozenset[str]:
+    """Of what is needed, the set whose shortest word is the longest, which is the rarest."""
+    return max(needed, key=lambda words: min(map(len, words)), default=frozenset())
+
+
+def _alternatives(tokens: Sequence[re.Match[str]], at: int) -> tuple[list[frozenset[str]], int]:
+    """What a group needs, from its first token on, and the place of its end."""
+    branches: list[list[frozenset[str]]] = [[]]
+    word = ""
+    while at < len(tokens) and not tokens[at]["close"]:
+        token, at = tokens[at], at + 1
+        if token["other"]:
+            branches[-1] += _word_set(word)
+            branches.append([])
+            word = ""
+            continue
+        literal = (token["literal"] or token["escaped"] or "").lower()
+        needed: list[frozenset[str]] = []
+        if token["open"]:
+            inner, at = _alternatives(tokens, at)
+            needed, at = [] if token["open"].startswith(_LOOKS) else inner, at + 1
+        repeat = tokens[at]["repeat"] if at < len(tokens) else None
+        if literal and not repeat:
+            word += literal
+            continue
+        branches[-1] += _word_set(word)
+        word = ""
+        if repeat:
+            at += 1
+        if not (repeat or "").startswith(("*", "?", "{0", "{,")):  # else it may be left out
+            branches[-1] += needed
+    branches[-1] += _word_set(word)
+    return _common(branches), at
+
+
+def _word_set(word: str) -> list[frozenset[str]]:
+    return [frozenset({word})] if len(word) >= _SHORTEST else []
+
+
+def _common(branches: Sequence[list[frozenset[str]]]) -> list[frozenset[str]]:
+    """What alternatives need in common: the rarest of each."""
+    if len(branches) == 1:
+        return branches[0]
+    found = [words for words in map(_longest, branches) if words]
+    return [frozenset().union(*found)] if len(found) == len(branches) else []

@@ -1,13 +1,20 @@
-"""Find a GPU model by its name as people and tools write it. Never a near miss."""
+"""GPU models by the names that people and tools write; never a near miss. ``find_model`` reads the shipped rows of GPUs
+alone, for a question that must not wait for all of the matrix.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
 
 import msgspec
 
+from envcheck.bundle import folder
+from envcheck.compat.compiling import COMPILED, read_rows, row_files
 from envcheck.compat.tables import GpuRow
+from envcheck.errors import MatrixError
 
 _LONGEST = 120
 _TRUNCATED = ("...", "\N{HORIZONTAL ELLIPSIS}")
@@ -58,7 +65,13 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
         return msgspec.structs.replace(other, **_NO_FIGURES) if other else None
     if family.memory is None:
         return msgspec.structs.replace(family, device_ids=())
-    return family if _agrees(family, words) else msgspec.structs.replace(family, **_NO_FIGURES)
+    # Its figures hold where all that the name says of size and form is true of it: PCIe, where it has no other form.
+    found = list(_FORM.finditer(words))
+    sizes = {int(match["size"]) for match in found if match["size"]}
+    forms = {match.group() for match in found if not match["size"]}
+    if sizes <= {family.memory // 2**30} and (not forms or (forms <= {"pcie", "pci"} and family.nvlink is None)):
+        return family
+    return msgspec.structs.replace(family, **_NO_FIGURES)
 
 
 def by_name(rows: Iterable[GpuRow]) -> dict[str, GpuRow]:
@@ -71,16 +84,6 @@ def by_name(rows: Iterable[GpuRow]) -> dict[str, GpuRow]:
 def name_keys(names: Iterable[str]) -> list[str]:
     """What is left of each name when everything that people write differently is taken away."""
     return _key(_words("\n".join(map(_one_line, names)))).split("\n")
-
-
-def _agrees(row: GpuRow, words: str) -> bool:
-    """Whether everything that a name says of memory and form is true of ``row``: its size, and PCIe where there is no
-    other form.
-    """
-    found = list(_FORM.finditer(words))
-    sizes = {int(match["size"]) for match in found if match["size"]}
-    forms = {match.group() for match in found if not match["size"]}
-    return sizes <= {(row.memory or 0) // 2**30} and (not forms or (forms <= {"pcie", "pci"} and row.nvlink is None))
 
 
 def _one_line(name: str) -> str:
@@ -110,3 +113,28 @@ def _lookup(rows: Mapping[str, GpuRow], words: str) -> GpuRow | None:
     if key.startswith("quadrortxa"):
         key = key.removeprefix("quadro")
     return rows.get(key) if key else None
+
+
+class _Models(msgspec.Struct, frozen=True):
+    gpus: tuple[GpuRow, ...] = ()
+
+
+@cache
+def _by_key() -> dict[str, GpuRow]:
+    return by_name(_rows(folder("matrix")))
+
+
+def _rows(place: Path) -> tuple[GpuRow, ...]:
+    compiled = place / COMPILED
+    try:
+        if compiled.is_file():
+            return msgspec.json.decode(compiled.read_bytes(), type=_Models).gpus
+        files = [path for path in row_files(place) if b"[[gpu]]" in path.read_bytes()]
+        return tuple(row for path in files for row in msgspec.convert(read_rows(path, "gpu"), list[GpuRow]))
+    except (OSError, msgspec.DecodeError) as error:
+        raise MatrixError(f"{place}: the matrix cannot be read, install envcheck again: {error}") from error
+
+
+def find_model(name: str) -> GpuRow | None:
+    """The shipped model called ``name``, as ``Matrix.find_gpu`` finds it; raise MatrixError where it is damaged."""
+    return find_by_name(_by_key(), name)

@@ -17,8 +17,6 @@ _LONGEST_TAG = 128
 
 
 class Image(NamedTuple):
-    """An image of a repository that the matrix knows."""
-
     row: ImageRow | None
     """None: the matrix knows the repository, but not this tag."""
     name: str

@@ -37,8 +37,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Scheme(NamedTuple):
-    """How a component numbers its releases."""
-
     numbers: int = 3
     """Numbers that name one release; with fewer, a version stands for all that start so."""
     builds: bool = False
@@ -52,8 +50,6 @@ PLAIN = Scheme()
 
 
 class Version(NamedTuple):
-    """A version of anything."""
-
     numbers: tuple[int, ...]
     pre: bool = False
     """A pre-release of these numbers: it comes before them."""
@@ -88,9 +84,7 @@ def parse_version(text: str, scheme: Scheme = PLAIN) -> Version | None:
     )
 
 
-class Bound(NamedTuple):
-    """One comparison."""
-
+class SpecifierBound(NamedTuple):
     operator: str
     numbers: tuple[int, ...]
     post: int | None = None
@@ -102,16 +96,18 @@ class Bound(NamedTuple):
         own, its = version.numbers, self.numbers
         if len(own) < len(its):
             if version.family:
-                return self._cover_family(own)
+                start, rest = self.numbers[: len(own)], self.numbers[len(own) :]
+                if own != start:
+                    return _as_cover(_COMPARE[self.operator](own, start))
+                if not any(rest) and self.post is None and self.operator in (">=", "<"):
+                    return _as_cover(self.operator == ">=")
+                return "some"
             if version.scheme.builds and own == its[: len(own)]:
                 return _as_cover(self.operator not in ("<", ">"))
         own = (own + (0,) * len(its))[: len(its)]
         if own != its:
             return _as_cover(_COMPARE[self.operator](own, its))
-        return self._cover_equal(version)
-
-    def _cover_equal(self, version: Version) -> Cover:
-        """The numbers are the same; what follows them decides, unless the version has further numbers."""
+        # The numbers are the same: what follows them decides, unless the version has further ones.
         beyond = any(version.numbers[len(self.numbers) :])
         if version.pre and not beyond and not self.prefix:
             return _as_cover(self.operator in ("<=", "!="))
@@ -119,19 +115,11 @@ class Bound(NamedTuple):
             return _as_cover(_COMPARE[self.operator](-1 if version.post is None else version.post, self.post))
         return _as_cover(self.operator in ("==", ">=", "<="))
 
-    def _cover_family(self, own: tuple[int, ...]) -> Cover:
-        start, rest = self.numbers[: len(own)], self.numbers[len(own) :]
-        if own != start:
-            return _as_cover(_COMPARE[self.operator](own, start))
-        if not any(rest) and self.post is None and self.operator in (">=", "<"):
-            return _as_cover(self.operator == ">=")
-        return "some"
-
 
 class Specifier(NamedTuple):
     """Alternatives, each a list of bounds that must all hold."""
 
-    alternatives: tuple[tuple[Bound, ...], ...]
+    alternatives: tuple[tuple[SpecifierBound, ...], ...]
 
     def cover(self, version: Version) -> Cover:
         """How much of ``version`` is admitted."""
@@ -139,7 +127,7 @@ class Specifier(NamedTuple):
         return "all" if "all" in found else "some" if "some" in found else "none"
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[SpecifierBound, ...]:
         return tuple(bound for bounds in self.alternatives for bound in bounds)
 
     @property
@@ -160,8 +148,8 @@ def covered(specifier: str, version: Version) -> Cover:
     return parse_specifier(specifier).cover(version)
 
 
-def _bounds(text: str) -> tuple[Bound, ...]:
-    found: list[Bound] = []
+def _bounds(text: str) -> tuple[SpecifierBound, ...]:
+    found: list[SpecifierBound] = []
     for piece in text.split(","):
         match = _BOUND.fullmatch(piece.strip())
         if match:
@@ -171,16 +159,17 @@ def _bounds(text: str) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-def _bound(operator: str, value: str, text: str) -> list[Bound]:
+def _bound(operator: str, value: str, text: str) -> list[SpecifierBound]:
     version = parse_version(value.removesuffix(".*"))
     if version is None:
         raise ValueError(f"{value!r} in {text!r} is not a version")
     if operator == "~=":
-        return [Bound(">=", version.numbers, version.post), Bound("==", version.numbers[:-1], prefix=True)]
-    return [Bound(operator, version.numbers, version.post, value.endswith(".*"))]
+        start = SpecifierBound("==", version.numbers[:-1], prefix=True)
+        return [SpecifierBound(">=", version.numbers, version.post), start]
+    return [SpecifierBound(operator, version.numbers, version.post, value.endswith(".*"))]
 
 
-def _all_hold(bounds: tuple[Bound, ...], version: Version) -> Cover:
+def _all_hold(bounds: tuple[SpecifierBound, ...], version: Version) -> Cover:
     found = {bound.cover(version) for bound in bounds}
     return "none" if "none" in found else "some" if "some" in found else "all"
 

@@ -8,17 +8,51 @@ Without ``from __future__ import annotations``, as in ``envcheck.snapshot``: row
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from envcheck.compat.figures import ByPrecision, NvLink
 from envcheck.sources import Confidence
 
 Os: TypeAlias = Literal["linux", "windows", "macos", "wsl"]
 """Operating systems. WSL has the Windows driver (and its numbers) under Linux programs."""
 
 Machine: TypeAlias = Literal["x86_64", "aarch64"]
+
+
+Precision: TypeAlias = Literal["fp64", "fp64_tensor", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"]
+
+
+class ByPrecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A count of operations for each precision, a fused multiply-add being two. Dense: never with sparsity.
+
+    ``fp32`` and ``fp64`` are those of the vector units. ``fp16``, ``bf16`` and ``fp8`` go through tensor cores and
+    accumulate in FP32; without tensor cores ``fp16`` is that of the vector units, and ``int8`` that of DP4A.
+    """
+
+    fp64: float | None = None
+    fp64_tensor: float | None = None
+    fp32: float | None = None
+    tf32: float | None = None
+    fp16: float | None = None
+    bf16: float | None = None
+    fp8: float | None = None
+    int8: float | None = None
+    fp4: float | None = None
+
+    def of(self, precision: Precision) -> float | None:
+        """The count for one precision."""
+        value: float | None = getattr(self, precision)
+        return value
+
+
+class SheetNvLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """NVLink of a GPU, all links together."""
+
+    version: int
+    links: int
+    bandwidth: float
+    """Bytes per second in one direction; data sheets print the sum of both."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -29,10 +63,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     confidence: Confidence = "high"
     note: str = ""
 
+    id_of: ClassVar[str]
+    """``cuda/{0.version}``: how a row of the table makes its id."""
+
     @property
     def id(self) -> str:
-        """Names the row in reports: ``cuda/12.4``; unique in its table."""
-        raise NotImplementedError
+        """Names the row in reports; unique in its table."""
+        return self.id_of.format(self)
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,6 +83,7 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class ArchitectureRow(Row, frozen=True, kw_only=True):
     """A GPU generation and the driver branches that drive it."""
 
+    id_of = "architecture/{0.name}"
     name: str
     """``kepler`` … ``blackwell``."""
     capabilities: tuple[str, ...]
@@ -57,14 +95,11 @@ class ArchitectureRow(Row, frozen=True, kw_only=True):
     kernel_module: Literal["proprietary", "open", "both"] | None = None
     """Which flavour of the kernel module can drive it; exceptions are in ``CapabilityRow`` and ``GpuRow``."""
 
-    @property
-    def id(self) -> str:
-        return f"architecture/{self.name}"
-
 
 class CapabilityRow(Row, frozen=True, kw_only=True):
     """A compute capability."""
 
+    id_of = "capability/{0.capability}"
     capability: str
     architecture: str
     tegra: bool = False
@@ -80,10 +115,6 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
     """The first CUDA with its target ``sm_90a``; None where there is no such target."""
     family_from: str | None = None
     """The first CUDA with its target ``sm_100f``."""
-
-    @property
-    def id(self) -> str:
-        return f"capability/{self.capability}"
 
 
 class DriverBranchRow(Row, frozen=True, kw_only=True):
@@ -113,14 +144,11 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
 class DriverLibrariesRow(Row, frozen=True, kw_only=True):
     """How the driver's libraries of one release are installed beside a kernel module that is there."""
 
+    id_of = "driver-libraries/{0.family}"
     family: Literal["ubuntu", "debian", "fedora", "suse", "any"]
     """The distributions, by the name of their family; ``any``: NVIDIA's installer, for all of them."""
     command: tuple[str, ...]
     """With ``{release}``, ``{branch}`` and ``{machine}`` for the driver's and the processor's."""
-
-    @property
-    def id(self) -> str:
-        return f"driver-libraries/{self.family}"
 
 
 class CudaUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -135,6 +163,7 @@ class CudaUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class CudaRow(Row, frozen=True, kw_only=True):
     """A CUDA toolkit release (major.minor)."""
 
+    id_of = "cuda/{0.version}"
     version: str
     driver_linux: str | None = None
     """Least Linux driver for programs built with it (from CUDA 11 on: for any minor of the major)."""
@@ -156,10 +185,6 @@ class CudaRow(Row, frozen=True, kw_only=True):
     """Those for which one source says that it does, another that a later one does first."""
     toolkit: bool = True
     """False for a version that only drivers report (12.7)."""
-
-    @property
-    def id(self) -> str:
-        return f"cuda/{self.version}"
 
 
 class GpuRow(Row, frozen=True, kw_only=True):
@@ -190,7 +215,7 @@ class GpuRow(Row, frozen=True, kw_only=True):
     pcie_generation: int | None = None
     pcie_width: int | None = None
     """Lanes."""
-    nvlink: NvLink | None = None
+    nvlink: SheetNvLink | None = None
     power: float | None = None
     """Default power limit in watts (of the board, where it has several GPUs)."""
     sheet_confidence: Confidence = "high"
@@ -224,13 +249,10 @@ class GpuRow(Row, frozen=True, kw_only=True):
 class SharedNameRow(Row, frozen=True, kw_only=True):
     """A name under which GPUs of several compute capabilities have been sold, or that people write for several."""
 
+    id_of = "shared-name/{0.name}"
     name: str
     aliases: tuple[str, ...] = ()
     compute_capabilities: tuple[str, ...]
-
-    @property
-    def id(self) -> str:
-        return f"shared-name/{self.name}"
 
 
 class RateRow(Row, frozen=True, kw_only=True):
@@ -315,13 +337,10 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
 class LinkRow(Row, frozen=True, kw_only=True):
     """What a lane of PCI Express carries in one direction, after the line's own coding."""
 
+    id_of = "link/pcie-{0.generation}"
     generation: int
     lane: float
     """Bytes per second."""
-
-    @property
-    def id(self) -> str:
-        return f"link/pcie-{self.generation}"
 
 
 class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -345,6 +364,7 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class TorchRow(Row, frozen=True, kw_only=True):
     """A PyTorch release. What it pins is what its default wheel for Linux x86_64 pins."""
 
+    id_of = "torch/{0.version}"
     version: str
     default_cuda: str | None = None
     """CUDA of the wheel on PyPI for Linux x86_64. (For Windows, PyPI has CPU builds only.)"""
@@ -368,10 +388,6 @@ class TorchRow(Row, frozen=True, kw_only=True):
     nccl: str | None = None
     cusparselt: str | None = None
     triton: str | None = None
-
-    @property
-    def id(self) -> str:
-        return f"torch/{self.version}"
 
 
 class ReleaseRow(Row, frozen=True, kw_only=True):
@@ -458,16 +474,13 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
 class DistributionRow(Row, frozen=True, kw_only=True):
     """A Linux distribution."""
 
+    id_of = "distribution/{0.name}"
     name: str
     """Its ``ID`` in os-release."""
     component: str = ""
     """What it is called in rows of releases and in questions; empty: no question names it."""
     titles: tuple[str, ...]
     """How its titles begin, in lower case."""
-
-    @property
-    def id(self) -> str:
-        return f"distribution/{self.name}"
 
 
 System: TypeAlias = Literal["any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64"]
@@ -477,6 +490,7 @@ System: TypeAlias = Literal["any", "linux-x86_64", "linux-aarch64", "windows-x86
 class WheelRow(Row, frozen=True, kw_only=True):
     """The wheels on PyPI of some releases of a package, by their file names."""
 
+    id_of = "wheel/{0.name}/{0.versions}"
     name: str
     """The distribution."""
     versions: str
@@ -492,23 +506,16 @@ class WheelRow(Row, frozen=True, kw_only=True):
     archive_pythons: str = ""
     """Where that is all there is, the CPythons that it takes, as a specifier."""
 
-    @property
-    def id(self) -> str:
-        return f"wheel/{self.name}/{self.versions}"
-
 
 class PublishedRow(Row, frozen=True, kw_only=True):
     """The final releases of a package that PyPI lists, whatever their files are, the yanked ones too."""
 
+    id_of = "published/{0.name}/{0.releases[0]}"
     name: str
     """The distribution."""
     releases: tuple[str, ...]
     """Versions, ascending; several of them, parted by blanks, are one text. What PyPI no longer has is in a row of its
     own."""
-
-    @property
-    def id(self) -> str:
-        return f"published/{self.name}/{self.releases[0]}"
 
 
 class RequirementRow(Row, frozen=True, kw_only=True):
@@ -538,6 +545,7 @@ class RequirementRow(Row, frozen=True, kw_only=True):
 class MigRow(Row, frozen=True, kw_only=True):
     """The instances into which GPUs can be divided."""
 
+    id_of = "mig/{0.name}"
     name: str
     """Name of the models together: ``A100 40GB``."""
     gpus: tuple[str, ...]
@@ -548,10 +556,6 @@ class MigRow(Row, frozen=True, kw_only=True):
     """The least Linux driver that divides them."""
     drivers: dict[str, str] = {}
     """The least one by profile, for those that came later."""
-
-    @property
-    def id(self) -> str:
-        return f"mig/{self.name}"
 
 
 class FlawRow(Row, frozen=True, kw_only=True):
@@ -664,6 +668,7 @@ class VariableRow(Row, frozen=True, kw_only=True):
 class RoleRow(Row, frozen=True, kw_only=True):
     """What people install a project for; it decides whose failure is shown first where several fail."""
 
+    id_of = "role/{0.name}"
     name: str
     """The project."""
     names: tuple[str, ...]
@@ -673,10 +678,6 @@ class RoleRow(Row, frozen=True, kw_only=True):
     beside a framework. ``compiler``: it compiles kernels, mostly on behalf of the others."""
     title: str = ""
     """What it is called in text, where that is not its name: ``PyTorch``."""
-
-    @property
-    def id(self) -> str:
-        return f"role/{self.name}"
 
 
 Trait: TypeAlias = Literal[
@@ -738,33 +739,28 @@ CUDA's libraries, or cuDNN; a machine or an image must have them.
 class TraitRow(Row, frozen=True, kw_only=True):
     """How the frameworks of some names behave."""
 
+    id_of = "trait/{0.trait}/{0.project}"
     trait: Trait
     project: str
     """Whose code decides it."""
     names: tuple[str, ...]
     """Its frameworks, as patterns: ``cupy*``."""
 
-    @property
-    def id(self) -> str:
-        return f"trait/{self.trait}/{self.project}"
-
 
 class CondaRow(Row, frozen=True, kw_only=True):
     """A package that conda-forge has under another name than PyPI."""
 
+    id_of = "conda/{0.name}"
     name: str
     """On PyPI, without the CUDA major behind it: ``nvidia-cublas``."""
     package: str
     """On conda-forge: ``libcublas``."""
 
-    @property
-    def id(self) -> str:
-        return f"conda/{self.name}"
-
 
 class CondaBuildRow(Row, frozen=True, kw_only=True):
     """The GPU code of a package's builds in a channel of conda, on Linux."""
 
+    id_of = "conda-build/{0.channel}/{0.name}/{0.versions}/{0.cuda}"
     name: str
     """The package in the channel: ``pytorch``."""
     channel: str
@@ -779,40 +775,31 @@ class CondaBuildRow(Row, frozen=True, kw_only=True):
     targets: tuple[str, ...]
     """What they hold GPU code for: ``sm_80``, ``compute_37``."""
 
-    @property
-    def id(self) -> str:
-        return f"conda-build/{self.channel}/{self.name}/{self.versions}/{self.cuda}"
-
 
 class CondaCpuBuildRow(Row, frozen=True, kw_only=True):
     """Build strings of conda that mean a build for the CPU, beside those that say ``cpu``."""
 
+    id_of = "conda-cpu-build/{0.names[0]}"
     names: tuple[str, ...]
     """The packages: ``tensorflow``."""
     builds: str
     """Regular expression for their whole build strings."""
 
-    @property
-    def id(self) -> str:
-        return f"conda-cpu-build/{self.names[0]}"
-
 
 class ProductRow(Row, frozen=True, kw_only=True):
     """A framework whose documentation pages are cited; its source is the page on installing it."""
 
+    id_of = "product/{0.names[0]}"
     names: tuple[str, ...]
     """How titles of pages call it."""
     frameworks: tuple[str, ...]
     """How the names of its distributions begin."""
 
-    @property
-    def id(self) -> str:
-        return f"product/{self.names[0]}"
-
 
 class SecretRow(Row, frozen=True, kw_only=True):
     """Keys that are known by how they begin."""
 
+    id_of = "secret/{0.name}"
     name: str
     """Whose they are."""
     starts: tuple[Annotated[str, msgspec.Meta(pattern=r"^[\w.~-]{3,}$")], ...]
@@ -821,14 +808,11 @@ class SecretRow(Row, frozen=True, kw_only=True):
     least: Annotated[int, msgspec.Meta(ge=8, le=500)]
     """Characters of it, at least."""
 
-    @property
-    def id(self) -> str:
-        return f"secret/{self.name}"
-
 
 class FamilyRow(Row, frozen=True, kw_only=True):
     """A family of libraries that CUDA programs load."""
 
+    id_of = "family/{0.name}"
     name: str
     """Name of its main library: ``cublas``."""
     files: str
@@ -866,26 +850,20 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     shared: dict[str, str] = {}
     """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 
-    @property
-    def id(self) -> str:
-        return f"family/{self.name}"
-
 
 class FragmentRow(Row, frozen=True, kw_only=True):
     """A part that patterns of error lines share, or what rules look for in the lines of a text."""
 
+    id_of = "fragment/{0.name}"
     name: str
     """As patterns write it between double braces, and as code asks for it."""
     pattern: str
-
-    @property
-    def id(self) -> str:
-        return f"fragment/{self.name}"
 
 
 class ErrorRow(Row, frozen=True, kw_only=True):
     """Lines that name a problem."""
 
+    id_of = "error/{0.priority}"
     problem: str
     """Name of the rule."""
     priority: Annotated[int, msgspec.Meta(ge=1)]
@@ -905,10 +883,6 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """What no line of the same text may match: it shows that there is no problem, or another one."""
     programs: dict[str, str] = {}
     """Whose line it is, where another program's than PyTorch's: names, and what such lines match."""
-
-    @property
-    def id(self) -> str:
-        return f"error/{self.priority}"
 
 
 class FixText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -941,6 +915,7 @@ class ProblemRow(Row, frozen=True, kw_only=True):
 class FailureRow(Row, frozen=True, kw_only=True):
     """Words by which a line is known to speak of a failure, whatever it means."""
 
+    id_of = "failure/{0.where}"
     where: Literal["word", "anywhere", "as-written", "request", "harmless"]
     """``word``, at the beginning of a word, and ``anywhere``: in lower case. ``as-written``; ``request``, as written
     too: the line asks for CUDA. ``harmless``: the line speaks of no failure after all; case does not count.
@@ -948,14 +923,11 @@ class FailureRow(Row, frozen=True, kw_only=True):
     patterns: tuple[str, ...]
     """Regular expressions."""
 
-    @property
-    def id(self) -> str:
-        return f"failure/{self.where}"
-
 
 class ImageRow(Row, frozen=True, kw_only=True):
     """Tags of a container image, and what GPU software the images hold."""
 
+    id_of = "image/{0.names[0]}:{0.tags}"
     names: tuple[str, ...]
     """Repositories, without ``docker.io/``: ``nvidia/cuda``, ``nvcr.io/nvidia/pytorch``."""
     tags: str
@@ -987,14 +959,11 @@ class ImageRow(Row, frozen=True, kw_only=True):
     musl: bool = False
     """Whether its C library is musl, for which wheels for glibc are not."""
 
-    @property
-    def id(self) -> str:
-        return f"image/{self.names[0]}:{self.tags}"
-
 
 class ExtraRow(Row, frozen=True, kw_only=True):
     """What extras of a package bring that decides about GPUs: ``jax[cuda13]``."""
 
+    id_of = "extra/{0.name}[{0.extras[0]}]{0.versions}"
     name: str
     versions: str
     """The releases, as a specifier."""
@@ -1009,26 +978,20 @@ class ExtraRow(Row, frozen=True, kw_only=True):
     outside: tuple[str, ...] = ()
     """Those of the extras with which CUDA and cuDNN must be there: ``cuda12-local``."""
 
-    @property
-    def id(self) -> str:
-        return f"extra/{self.name}[{self.extras[0]}]{self.versions}"
-
 
 class SystemPackageRow(Row, frozen=True, kw_only=True):
     """Packages of a system's package manager that bring a library: ``libcudnn9-cuda-12``."""
 
+    id_of = "system-package/{0.component}"
     component: str
     packages: tuple[str, ...]
     """Regular expressions for whole names; groups ``major`` and ``minor`` are the version's first numbers."""
-
-    @property
-    def id(self) -> str:
-        return f"system-package/{self.component}"
 
 
 class InstallerRow(Row, frozen=True, kw_only=True):
     """A program that installs packages for Python, and the words with which it does."""
 
+    id_of = "installer/{0.name}"
     name: str
     commands: str
     """Regular expression for what it is called by, without a folder: ``pip3.11``."""
@@ -1037,14 +1000,11 @@ class InstallerRow(Row, frozen=True, kw_only=True):
     apart: tuple[str, ...] = ()
     """First words behind it with which the verbs mean something else, as in ``uv python install``."""
 
-    @property
-    def id(self) -> str:
-        return f"installer/{self.name}"
-
 
 class IndexRow(Row, frozen=True, kw_only=True):
     """A package index, and which builds of PyTorch it serves."""
 
+    id_of = "index/{0.address}"
     address: str
     """Regular expression for the whole address, without a trailing slash. A group ``build`` is the local tag of the
     builds that it serves (``cu118``); without it, the index serves what PyPI serves, or nothing of PyTorch."""
@@ -1055,14 +1015,11 @@ class IndexRow(Row, frozen=True, kw_only=True):
     jetsons: bool = False
     """Whether all that it has is for Jetsons; its address does not tell the build then."""
 
-    @property
-    def id(self) -> str:
-        return f"index/{self.address}"
-
 
 class StepRow(Row, frozen=True, kw_only=True):
     """What to do next about a failed trial whose error names no problem by itself."""
 
+    id_of = "step/{0.priority}"
     priority: Annotated[int, msgspec.Meta(ge=1)]
     """Where several rows match an error, the lowest priority is shown."""
     lines: tuple[str, ...]
@@ -1071,27 +1028,21 @@ class StepRow(Row, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     """``PYTHON`` and ``MODULE`` stand for the environment's interpreter and for the imported module."""
 
-    @property
-    def id(self) -> str:
-        return f"step/{self.priority}"
-
 
 class SpokenRow(Row, frozen=True, kw_only=True):
     """How the name of a component is written."""
 
+    id_of = "spoken/{0.name}"
     name: str
     """The component, by its name in other rows."""
     pattern: str
     """Regular expression for the whole name; case does not count."""
 
-    @property
-    def id(self) -> str:
-        return f"spoken/{self.name}"
-
 
 class WordRow(Row, frozen=True, kw_only=True):
     """Words of other languages in sentences about a machine."""
 
+    id_of = "word/{0.means}"
     means: Literal["driver", "version", "graphics-card", "system", "answers", "own", "another", "wanted"]
     """``answers``: between a question and its answer; ``own``: says that something is here; ``another``: the sentence
     is about another machine, a wish or a condition; ``wanted``: before a version that is asked for or gone.
@@ -1099,27 +1050,21 @@ class WordRow(Row, frozen=True, kw_only=True):
     said: dict[str, tuple[str, ...]]
     """Regular expressions, by the name of the locale; case does not count."""
 
-    @property
-    def id(self) -> str:
-        return f"word/{self.means}"
-
 
 class TranslationRow(Row, frozen=True, kw_only=True):
     """How a system program words a message in other languages."""
 
+    id_of = "translation/{0.english}"
     english: str
     """As it is printed without a locale; ``{1}``, ``{2}`` stand for words that both texts hold."""
     said: dict[str, tuple[str, ...]]
     """The same, by the name of the locale; more than one where releases differ."""
 
-    @property
-    def id(self) -> str:
-        return f"translation/{self.english}"
-
 
 class XidRow(Row, frozen=True, kw_only=True):
     """An event that NVIDIA's kernel module logs by its number."""
 
+    id_of = "xid/{0.number}"
     number: Annotated[int, msgspec.Meta(ge=1)]
     name: str
     """What the driver calls it."""
@@ -1154,14 +1099,11 @@ class XidRow(Row, frozen=True, kw_only=True):
     problem: str
     """Name of the rule about it."""
 
-    @property
-    def id(self) -> str:
-        return f"xid/{self.number}"
-
 
 class SettingRow(Row, frozen=True, kw_only=True):
     """A setting of a framework that makes its work slower, as the framework itself reports it."""
 
+    id_of = "setting/{0.framework}/{0.answer}={0.value}"
     framework: str
     """As quantities begin with it: ``torch``."""
     answer: str
@@ -1179,21 +1121,14 @@ class SettingRow(Row, frozen=True, kw_only=True):
     """Figures of these quantities with and without the setting, by the end of what they are called (``fp32 eager``):
     the setting is remarked on where both were measured and differ. Empty: it slows whatever is slow."""
 
-    @property
-    def id(self) -> str:
-        return f"setting/{self.framework}/{self.answer}={self.value}"
-
 
 class AnswerRow(Row, frozen=True, kw_only=True):
     """A status that the driver's own libraries return."""
 
+    id_of = "answer/{0.api}/{0.code}"
     api: Literal["cuda", "nvml"]
     """``CUresult``, and what the runtime adds to it, or ``nvmlReturn_t``."""
     code: Annotated[int, msgspec.Meta(ge=1)]
     problem: str
     """Name of the rule that explains it most exactly."""
     meaning: str
-
-    @property
-    def id(self) -> str:
-        return f"answer/{self.api}/{self.code}"

@@ -1,26 +1,36 @@
-"""A configuration that asks for what a report found: what ``envcheck init`` writes."""
+"""Write a configuration that asks for what a report found (``envcheck init``), as TOML."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, metadata
+from typing import Any
 
 from envcheck.checks import Report
-from envcheck.config.write import entries
+from envcheck.config.find import find
+from envcheck.config.read import ADDRESS
+from envcheck.errors import UsageError
 from envcheck.snapshot import Environment, Gpu, Snapshot, frameworks_in
 
+VARIABLE = "ENVCHECK_DOCS_URL"
 _MEBI = 1 << 20
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SERIES = re.compile(r"\d+\.\d+")
 _HEAD = "# What this project needs of a machine; envcheck check reads it, envcheck config shows what counts."
 
 
 def configuration_for(report: Report) -> str:
-    """TOML with comments. It asks for the release series that are there, and for the GPUs at least."""
     snapshot = report.snapshot or Snapshot()
     gpus = tuple(snapshot.gpus.items) if snapshot.gpus else ()
     judged = snapshot.judged_environment
-    asked = [*_software(judged), *_driver(snapshot)]
+    asked = list(_software(judged))
+    release = snapshot.driver.release if snapshot.driver else None
+    if release and (series := _SERIES.match(release)):
+        asked.append(f"driver>={series[0].partition('.')[0]}")
     lines = [_HEAD]
     lines += entries({"require": asked}) if asked else ["# require = ['torch>=2.4']"]
     lines += ["# fail-on = 'warn'  # default: fail", ""]
@@ -50,12 +60,6 @@ def _software(judged: Environment | None) -> Iterator[str]:
             yield f"{found.name}~={series[0]}.0"
 
 
-def _driver(snapshot: Snapshot) -> Iterator[str]:
-    release = snapshot.driver.release if snapshot.driver else None
-    if release and (series := _SERIES.match(release)):
-        yield f"driver>={series[0].partition('.')[0]}"
-
-
 def _gpus(gpus: tuple[Gpu, ...]) -> dict[str, object]:
     usable = [gpu for gpu in gpus if gpu.index is not None or gpu.cuda_ordinal is not None] or list(gpus)
     models = list(dict.fromkeys(gpu.name for gpu in usable if gpu.name))
@@ -78,3 +82,64 @@ def _target(snapshot: Snapshot, gpus: tuple[Gpu, ...]) -> list[str]:
     if snapshot.platform and snapshot.platform.os:
         words["os"] = snapshot.platform.os
     return entries({"target": {"this-machine": words}})
+
+
+def documentation_address(variables: Mapping[str, str], folder: str) -> str | None:
+    """The address of the documentation's index, with a slash at its end; None where nobody says.
+
+    The variable ``ENVCHECK_DOCS_URL`` outranks ``documentation`` of the configuration that is found from ``folder`` up,
+    and that the address that this release names (``Documentation`` among the project's URLs). Raises UsageError for a
+    variable that holds no address; a wrong configuration is for the verbs that judge by it.
+    """
+    given = variables.get(VARIABLE, "")
+    if given and not re.fullmatch(ADDRESS, given):
+        raise UsageError(f"{VARIABLE}: write an address, as in https://docs.example.org/envcheck/")
+    found = given
+    with suppress(UsageError):
+        configuration = None if given else find(folder)
+        found = found or (configuration.config.documentation if configuration else "") or ""
+    found = found or _of_release() or ""
+    return f"{found.rstrip('/')}/" if found else None
+
+
+def _of_release() -> str | None:
+    try:
+        entries = metadata("gpu-envcheck").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    urls = {label.strip().lower(): url.strip() for label, _, url in (entry.partition(",") for entry in entries)}
+    address = urls.get("documentation", "")
+    return address if re.fullmatch(ADDRESS, address) else None
+
+
+def entries(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[str]:
+    """The lines of ``table``: plain values first, then the tables in it under their headings."""
+    plain = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not _is_table(value)]
+    lines = [f"[{_path(above)}]", *plain] if above and plain else plain
+    for key, value in table.items():
+        if isinstance(value, dict):
+            lines += entries(value, (*above, key))
+        elif _is_table(value):
+            for each in value:
+                lines += [f"[[{_path((*above, key))}]]", *entries(each)]
+    return lines
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+
+
+def _path(parts: tuple[str, ...]) -> str:
+    return ".".join(map(_key, parts))
+
+
+def _key(text: str) -> str:
+    return text if _BARE.fullmatch(text) else _value(text)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value).replace("\x7f", "\\u007f")
+    return json.dumps(value)

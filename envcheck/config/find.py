@@ -7,15 +7,21 @@ It has a limit, it starts nothing, and the report names it.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
-from envcheck.config.file import OWN, SHARED, found_bytes
+from envcheck.bounded import TooLargeError, read_file, read_found
 from envcheck.errors import UsageError
 
 if TYPE_CHECKING:
     from envcheck.config.read import Configuration
 
+
+OWN, SHARED = "envcheck.toml", "pyproject.toml"
+_MOST = 1 << 20
 _WITHOUT = "--no-config does without it"
+
+T = TypeVar("T")
 
 
 def find(folder: str) -> Configuration | None:
@@ -57,3 +63,27 @@ def _configuration(path: str, name: str) -> Configuration | None:
             f"{path} counts only if you name it, because {doubt}: --config {shlex.quote(path)} uses it; {_WITHOUT}"
         )
     return configuration
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a configuration or target that was named; raise UsageError."""
+    return _read(lambda: read_file(path, _MOST), path, "")
+
+
+def found_bytes(path: str, remark: str) -> tuple[bytes, str]:
+    """The content of a configuration that was found, and why others may have written it; raise UsageError, which ends
+    in ``remark``.
+    """
+    return _read(lambda: read_found(path, _MOST), path, remark)
+
+
+def _read(read: Callable[[], T], path: str, remark: str) -> T:
+    try:
+        return read()
+    except TooLargeError as error:
+        problem = str(error)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except ValueError:  # a NUL in the name
+        problem = "it is not a path"
+    raise UsageError(f"cannot read the configuration {path}: {problem}{remark}")

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver_cuda import branch_of
-from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.relations.driver import architecture_of, branch_of
 from envcheck.compat.tables import Os
 from envcheck.enrich.stated import (
     add_frameworks,
@@ -33,7 +32,7 @@ from envcheck.enrich.stated_cuda import (
     programs_older_than_gpus,
 )
 from envcheck.enrich.torch import Inference, infer_pypi_build, infer_torch, without_foreign_build
-from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot, inferred
+from envcheck.snapshot import PASTED, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot, inferred
 from envcheck.versions import ComputeCapability, DriverRelease
 
 R = TypeVar("R", bound=Record)
@@ -49,19 +48,29 @@ _LEAST = 100
 def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     """The Snapshot with known facts about its GPUs, driver and frameworks filled in."""
     platform = snapshot.platform or Platform()
-    driver, gpus, environments = _numbered_as_drivers_are(snapshot.driver), snapshot.gpus, snapshot.environments
+    driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
+    release = DriverRelease.parse(driver.release) if driver and driver.source == PASTED else None
+    if driver and release and release.branch < _LEAST:  # a number of CUDA's or Windows': 12.2.79
+        driver = msgspec.structs.replace(driver, release=None)
+    release = DriverRelease.stated(driver.release) if driver else None
+    row = branch_of(matrix, release, driver_os(platform)) if release else None
+    if driver and row:
+        driver = _add(driver, {"cuda": row.cuda}, row.id)
     machine = msgspec.structs.replace(
         snapshot,
         platform=_of_superchip(snapshot, matrix) or _of_driver(snapshot) or snapshot.platform,
-        driver=_driver(driver, matrix, driver_os(platform)) if driver else None,
+        driver=driver,
         gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
     )
     if environments is None:
         return _with_programs(machine, matrix)
-    items = [
-        _environment(add_frameworks(add_pinned_torch(item, matrix), matrix, machine.observed_errors), matrix, machine)
-        for item in environments.items
-    ]
+    items: list[Environment] = []
+    for item in environments.items:
+        found = add_frameworks(add_pinned_torch(item, matrix), matrix, machine.observed_errors)
+        if found.frameworks is not None:
+            frameworks = [_framework(each, found, matrix, machine) for each in found.frameworks.items]
+            found = msgspec.structs.replace(found, frameworks=_listing(found.frameworks, frameworks))
+        items.append(found)
     whole = msgspec.structs.replace(machine, environments=_listing(environments, items))
     return _with_programs(msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole)), matrix)
 
@@ -114,18 +123,6 @@ def driver_os(platform: Platform | None) -> Os:
     return platform.os or "linux"
 
 
-def _numbered_as_drivers_are(driver: Driver | None) -> Driver | None:
-    """The driver without what a text calls its release, where that is CUDA's or Windows' number: ``12.2.79``."""
-    release = DriverRelease.parse(driver.release) if driver and driver.source == PASTED else None
-    return msgspec.structs.replace(driver, release=None) if driver and release and release.branch < _LEAST else driver
-
-
-def _driver(driver: Driver, matrix: Matrix, os: Os) -> Driver:
-    release = DriverRelease.stated(driver.release)
-    row = branch_of(matrix, release, os) if release else None
-    return _add(driver, {"cuda": row.cuda}, row.id) if row else driver
-
-
 def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:
     model = matrix.model_of(gpu)
     if model is not None:
@@ -133,13 +130,6 @@ def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:
     capability = ComputeCapability.parse(gpu.compute_capability)
     architecture = architecture_of(matrix, capability) if capability else None
     return _add(gpu, {"architecture": architecture.name}, architecture.id) if architecture else gpu
-
-
-def _environment(environment: Environment, matrix: Matrix, machine: Snapshot) -> Environment:
-    if environment.frameworks is None:
-        return environment
-    items = [_framework(item, environment, matrix, machine) for item in environment.frameworks.items]
-    return msgspec.structs.replace(environment, frameworks=_listing(environment.frameworks, items))
 
 
 def _framework(framework: Framework, environment: Environment, matrix: Matrix, machine: Snapshot) -> Framework:

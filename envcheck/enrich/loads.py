@@ -1,4 +1,9 @@
-"""Complete the libraries that frameworks load, from a trial's memory map and from the copies on disk."""
+"""Complete the libraries that frameworks load, from a trial's memory map and from the copies on disk.
+
+A framework may look where no file says that it does: a variable, another package or its own code may say so. What its
+process really held outranks what was inferred, for that framework and that library. The loader's search and the
+inventory of copies are read apart and meet here, by the real path of the file.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,6 @@ from collections.abc import Iterable
 import msgspec
 
 from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Loaded, Snapshot, frameworks_in
-
-# Take from a trial's memory map the files of libraries for which the search over files found none.
-#
-# A framework may look where no file says that it does: a variable, another package or its own code may say so.
-# What its process really held outranks what was inferred, for that framework and that library.
 
 SOURCE = "memory map"
 """The source of a path that comes from a process's memory map and was not predicted."""
@@ -35,42 +35,26 @@ def _observed_environment(environment: Environment) -> Environment:
     maps = {item.name: item.trial.libraries for item in found if item.trial and item.trial.libraries}
     if not maps or environment.frameworks is None:
         return environment
-    items = tuple(_observed_framework(item, _map_of(item, maps)) for item in found)
-    listing: Listing[Framework] = msgspec.structs.replace(environment.frameworks, items=items)
+    items: list[Framework] = []
+    for item in found:
+        # A plug-in is in the process of its framework.
+        base = item.extends if item.name.startswith(f"{item.extends}-cuda") else None
+        libraries = maps.get(item.name) or maps.get(base or "", ())
+        loads = tuple(_observed_load(load, libraries) for load in item.loads or ())
+        items.append(msgspec.structs.replace(item, loads=loads) if item.loads and loads != item.loads else item)
+    listing: Listing[Framework] = msgspec.structs.replace(environment.frameworks, items=tuple(items))
     return msgspec.structs.replace(environment, frameworks=listing)
 
 
-def _map_of(framework: Framework, maps: dict[str, tuple[Loaded, ...]]) -> tuple[Loaded, ...]:
-    """The memory map of its own process, or of the framework's process for a plug-in."""
-    base = framework.extends if framework.name.startswith(f"{framework.extends}-cuda") else None
-    return maps.get(framework.name) or maps.get(base or "", ())
-
-
-def _observed_framework(framework: Framework, libraries: tuple[Loaded, ...]) -> Framework:
-    if not libraries or not any(load.path is None for load in framework.loads or ()):
-        return framework
-    loads = tuple(_observed_load(load, libraries) for load in framework.loads or ())
-    return msgspec.structs.replace(framework, loads=loads)
-
-
 def _observed_load(load: Load, libraries: tuple[Loaded, ...]) -> Load:
-    held = next((library for library in libraries if _matches_name(library.path, load.name)), None)
-    if load.path is not None or held is None:
+    if load.path is not None:
         return load
-    return msgspec.structs.replace(
-        load, path=held.path, version=held.version, unfound=(), read={**load.read, "path": SOURCE, "version": SOURCE}
-    )
-
-
-def _matches_name(path: str, name: str) -> bool:
-    """Whether a file's name is the requested one, or extends it: ``libcudnn.so.9.1.0`` for ``libcudnn.so.9``."""
-    base = path.rpartition("/")[2]
-    return base == name or base.startswith(f"{name}.")
-
-
-# Tell of each library that a framework would load whose it is and of what version, by the copies found on disk.
-#
-# The loader's search and the inventory of copies are read apart and meet here, by the real path of the file.
+    for library in libraries:
+        # libcudnn.so.9.1.0 stands for the requested libcudnn.so.9.
+        if f"{library.path.rpartition('/')[2]}.".startswith(f"{load.name}."):
+            read = {**load.read, "path": SOURCE, "version": SOURCE}
+            return msgspec.structs.replace(load, path=library.path, version=library.version, unfound=(), read=read)
+    return load
 
 
 def join_loads(snapshot: Snapshot) -> Snapshot:
@@ -78,8 +62,18 @@ def join_loads(snapshot: Snapshot) -> Snapshot:
     if not snapshot.libraries or not snapshot.libraries.items or not snapshot.environments:
         return snapshot
     copies = _Copies(snapshot.libraries.items)
-    items = tuple(_environment(item, copies) for item in snapshot.environments.items)
-    return msgspec.structs.replace(snapshot, environments=msgspec.structs.replace(snapshot.environments, items=items))
+    environments: list[Environment] = []
+    for item in snapshot.environments.items:
+        frameworks = tuple(
+            msgspec.structs.replace(each, loads=tuple(_load(load, copies, item.key) for load in each.loads))
+            if each.loads
+            else each
+            for each in frameworks_in(item)
+        )
+        listing = msgspec.structs.replace(item.frameworks, items=frameworks) if item.frameworks else None
+        environments.append(msgspec.structs.replace(item, frameworks=listing))
+    listed = msgspec.structs.replace(snapshot.environments, items=tuple(environments))
+    return msgspec.structs.replace(snapshot, environments=listed)
 
 
 def version_of(library: Library) -> str | None:
@@ -101,7 +95,8 @@ class _Copies:
         self.by_name: dict[str, dict[str, None]] = {}
         for library in libraries:
             self.by_path[library.path] = library
-            for name in () if library.stub else {library.soname or "", *map(_name, (library.path, *library.names))}:
+            paths = () if library.stub else (library.soname or "", library.path, *library.names)
+            for name in {path.rpartition("/")[2] for path in paths}:
                 self.by_name.setdefault(name, {})[library.path] = None
 
     def named(self, name: str, key: str) -> tuple[str, ...]:
@@ -110,46 +105,19 @@ class _Copies:
         return tuple(copy.path for copy in sorted(found, key=lambda copy: (copy.environment != key, copy.path)))[:_MOST]
 
 
-def _environment(environment: Environment, copies: _Copies) -> Environment:
-    if environment.frameworks is None:
-        return environment
-    frameworks = tuple(_framework(item, copies, environment.key) for item in environment.frameworks.items)
-    listing: Listing[Framework] = msgspec.structs.replace(environment.frameworks, items=frameworks)
-    return msgspec.structs.replace(environment, frameworks=listing)
-
-
-def _framework(framework: Framework, copies: _Copies, key: str) -> Framework:
-    if not framework.loads:
-        return framework
-    return msgspec.structs.replace(framework, loads=tuple(_load(load, copies, key) for load in framework.loads))
-
-
 def _load(load: Load, copies: _Copies, key: str) -> Load:
     if load.path is None:
         return msgspec.structs.replace(load, unfound=load.unfound or copies.named(load.name, key))
     library = copies.by_path.get(load.path)
     if library is None:
         return load
-    told = {"owner": library.owner, "version": version_of(library)}
-    new = {name: value for name, value in told.items() if value is not None and getattr(load, name) is None}
-    longer = _longer(load.version, told["version"])
-    if longer:
-        new["version"] = longer
-    if not new:
-        return load
-    sources = {"owner": library.source_of("owner"), "version": _source(library, told["version"])}
-    return msgspec.structs.replace(load, **new, read={**load.read, **{name: sources[name] for name in new}})
-
-
-def _source(library: Library, version: str | None) -> str:
-    fields = ("loaded", "on_disk", "declared")
-    return next((library.source_of(name) for name in fields if getattr(library, name) == version), library.source)
-
-
-def _longer(own: str | None, told: str | None) -> str | None:
-    """The inventory's version where it extends the load's version."""
-    return told if own and told and told.startswith(f"{own}.") else None
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+    new: dict[str, str] = {}
+    read = dict(load.read)
+    if library.owner is not None and load.owner is None:
+        new["owner"], read["owner"] = library.owner, library.source_of("owner")
+    version = version_of(library)
+    if version and (load.version is None or version.startswith(f"{load.version}.")):  # the load's may be shorter
+        fields = (name for name in ("loaded", "on_disk", "declared") if getattr(library, name) == version)
+        field = next(fields, None)
+        new["version"], read["version"] = version, library.source_of(field) if field else library.source
+    return msgspec.structs.replace(load, **new, read=read) if new else load

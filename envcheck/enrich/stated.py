@@ -14,7 +14,7 @@ import msgspec
 from envcheck.compat.error_lines import lines_with
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.driver import driver_runs_cuda
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.tables import Machine, Os, ReleaseRow, TorchBuild
@@ -59,10 +59,14 @@ def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[Ob
         for framework in frameworks_in(environment)
     )
     names = {framework.name for framework in known}
+    # What computes on the GPU by itself. PyTorch has a reader of its own, which its extensions share.
     found = tuple(
         Framework(source=listed.source, name=listed.name, version=listed.version, read=listed.read)
         for listed in environment.distributions or ()
-        if listed.name not in names and _is_framework(listed, matrix)
+        if listed.name not in names
+        and (row := matrix.role_of(listed.name)) is not None
+        and row.role != "compiler"
+        and row.name != "torch"
     )
     if not found and not known:
         return environment
@@ -151,12 +155,6 @@ def _pin_of_torch(listed: Distribution, matrix: Matrix) -> tuple[str, str] | Non
     return f"{pinned}{tag[0] if tag else ''}", row_id
 
 
-def _is_framework(listed: Distribution, matrix: Matrix) -> bool:
-    """Whether it computes on the GPU by itself. PyTorch has a reader of its own, which its extensions share."""
-    row = matrix.role_of(listed.name)
-    return row is not None and row.role != "compiler" and row.name != "torch"
-
-
 def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> list[Inference]:
     """What every build of this release was built with, by its rows; for Jetsons NVIDIA builds wheels of its own."""
     if platform.tegra and "+" not in (framework.version or ""):
@@ -180,8 +178,8 @@ def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow])
     """What rows that agree on the CUDA of a build say of it; nothing where the build told another CUDA itself."""
     if cuda == "":
         return {"cpu_only": True} if framework.gpu_available is False and not framework.cuda else {}
-    told = None if framework.is_inferred("cuda") else framework.cuda
-    if not cuda or told not in (None, cuda):
+    own_cuda = None if framework.is_inferred("cuda") else framework.cuda
+    if not cuda or own_cuda not in (None, cuda):
         return {}
     codes = {row.targets for row in rows if row.targets}
     return {"cuda": cuda, "gpu_code": codes.pop() if len(codes) == 1 else None}
@@ -251,15 +249,15 @@ def _lack_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matr
     """Whether no build has code for a GPU, on any driver; for Jetsons NVIDIA builds wheels of its own."""
     known = [found for gpu in gpus if (found := ComputeCapability.parse(gpu.compute_capability))]
     capabilities = [found for found in known if (row := matrix.capability_rows.get(found)) and not row.tegra]
-    return any(
-        all(_lacks(build, capability, matrix) for build in possible if build.targets) for capability in capabilities
-    ) and any(build.targets for build in possible)
-
-
-def _lacks(build: TorchBuild, capability: ComputeCapability, matrix: Matrix) -> bool:
-    code = [target for text in build.targets if (target := CodeTarget.parse(text))]
-    cuda = CudaVersion.parse(build.cuda)
-    return code_runs_on(matrix, code, capability, driver_cuda=cuda, built_with=cuda).bad
+    codes = [
+        (CudaVersion.parse(build.cuda), [target for text in build.targets if (target := CodeTarget.parse(text))])
+        for build in possible
+        if build.targets
+    ]
+    return bool(codes) and any(
+        all(code_runs_on(matrix, code, capability, driver_cuda=cuda, built_with=cuda).bad for cuda, code in codes)
+        for capability in capabilities
+    )
 
 
 def infer_driver(snapshot: Snapshot) -> Driver | None:

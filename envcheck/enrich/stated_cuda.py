@@ -6,15 +6,15 @@ What is built with that CUDA does not start. A record named ``PROGRAMS`` stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
-from envcheck.compat.families import TOOLKIT
-from envcheck.compat.gpu_models import find_model
+from envcheck.compat.gpu_names import find_model
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda
-from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
+from envcheck.compat.relations.driver import driver_runs_cuda
+from envcheck.compat.relations.gpu_code import cuda_serves, cuda_targets, targets_of
+from envcheck.compat.relations.libraries import TOOLKIT
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Os
@@ -26,7 +26,6 @@ from envcheck.snapshot import (
     PASTED,
     Environment,
     Framework,
-    Gpu,
     Platform,
     Snapshot,
     frameworks_in,
@@ -80,8 +79,8 @@ def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot
     if not _serves_no_gpu(cuda, snapshot, matrix):
         return None
     code = tuple(str(target) for target in targets_of(matrix, cuda))
-    told = {"gpu_code": inferred(_OF_CONDA)}
-    return Framework(source=PASTED, name=PROGRAMS, version=str(cuda), cuda=str(cuda), gpu_code=code, read=told)
+    read = {"gpu_code": inferred(_OF_CONDA)}
+    return Framework(source=PASTED, name=PROGRAMS, version=str(cuda), cuda=str(cuda), gpu_code=code, read=read)
 
 
 def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
@@ -96,8 +95,8 @@ def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix
         return []
     stated = set(_stated(snapshot, matrix))
     offered = {build.cuda for build in builds(row, os)}
-    said = {cuda.major for cuda in stated} == {default.major} and any(str(cuda) in offered for cuda in stated)
-    if not said or not _is_refused(default, snapshot, os, matrix):
+    matches = {cuda.major for cuda in stated} == {default.major} and any(str(cuda) in offered for cuda in stated)
+    if not matches or not _is_refused(default, snapshot, os, matrix):
         return []
     return [Inference({"cuda": str(default)}, f"{row.id} as stated")]
 
@@ -110,14 +109,14 @@ def infer_older_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: 
     other = platform.tegra or "+" in (framework.version or "") or framework.cpu_only or framework.hip
     if row is None or framework.gpu_code or other or framework.source != PASTED or not snapshot.observed_errors:
         return []
-    told = {each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit"}
-    said = framework.cuda or (told.pop() if len(told) == 1 else None)
-    cuda = CudaVersion.parse(said)
-    build = next((each for each in builds(row, os) if each.cuda == said), None)
+    stated = {each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit"}
+    cuda_text = framework.cuda or (stated.pop() if len(stated) == 1 else None)
+    cuda = CudaVersion.parse(cuda_text)
+    build = next((each for each in builds(row, os) if each.cuda == cuda_text), None)
     if cuda is None or build is None or not _serves_no_gpu(cuda, snapshot, matrix):
         return []
     code = build.targets or tuple(str(target) for target in targets_of(matrix, cuda))
-    return [Inference({"cuda": said, "gpu_code": code}, f"{row.id} as stated")]
+    return [Inference({"cuda": cuda_text, "gpu_code": code}, f"{row.id} as stated")]
 
 
 def infer_code_of_older(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
@@ -168,37 +167,31 @@ def _stated(snapshot: Snapshot, matrix: Matrix) -> Iterator[CudaVersion]:
         if cuda is not None:
             yield cuda
     for toolkit in toolkits:
-        if toolkit.version is None and toolkit.targets:
-            yield from _first_with(toolkit.targets, matrix)
-
-
-def _first_with(targets: Sequence[str], matrix: Matrix) -> tuple[CudaVersion, ...]:
-    """The oldest toolkit that compiles for all of a compiler's targets."""
-    known = [target.capability for text in targets if (target := CodeTarget.parse(text))]
-    fits = (cuda for cuda in matrix.toolkits if all(cuda_targets(matrix, each, cuda).ok for each in known))
-    return tuple(islice(fits, 1)) if known else ()
+        targets = [found.capability for text in toolkit.targets or () if (found := CodeTarget.parse(text))]
+        if toolkit.version is None and targets:  # the oldest that compiles for all of them
+            fits = (cuda for cuda in matrix.toolkits if all(cuda_targets(matrix, each, cuda).ok for each in targets))
+            yield from islice(fits, 1)
 
 
 def _brings_its_own(environment: Environment, matrix: Matrix) -> bool:
     """Whether something there may have another CUDA than the stated one: its own, or one that is known."""
-    return any(
-        each.cuda or each.cpu_only or each.hip or each.gpu_available or not _takes_the_systems(each.name, matrix)
-        for each in frameworks_in(environment)
-    ) or any(each.name.startswith("nvidia-") for each in environment.distributions or ())
-
-
-def _takes_the_systems(name: str, matrix: Matrix) -> bool:
-    row = matrix.role_of(name)
-    return row is None or row.role in ("library", "compiler") or matrix.has_trait(name, "builds-listed")
+    for each in frameworks_in(environment):
+        row = matrix.role_of(each.name)
+        own = row is not None and row.role not in ("library", "compiler")
+        if each.cuda or each.cpu_only or each.hip or each.gpu_available:
+            return True
+        if own and not matrix.has_trait(each.name, "builds-listed"):
+            return True
+    return any(each.name.startswith("nvidia-") for each in environment.distributions or ())
 
 
 def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -> bool:
     driver = snapshot.driver
     release = DriverRelease.stated(driver.release if driver else None)
-    said = CudaVersion.parse(driver.cuda if driver else None)
+    supported = CudaVersion.parse(driver.cuda if driver else None)
     if release is not None:
-        return driver_runs_cuda(matrix, release, cuda, os, reported=said).bad
-    return said is not None and said.major < cuda.major
+        return driver_runs_cuda(matrix, release, cuda, os, reported=supported).bad
+    return supported is not None and supported.major < cuda.major
 
 
 def _forward_serves(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
@@ -207,18 +200,8 @@ def _forward_serves(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bo
     told_by = {each.read.get("declared") for each in items_in(snapshot.libraries)}
     rows = matrix.rows_for(_FORWARD, Version((cuda.major, cuda.minor)))
     specs = [spec for row in rows if (spec := row.needs.get("driver-linux"))]
-    gpus = items_in(snapshot.gpus)
-    if (
-        told_by.isdisjoint({OF_IMAGE, OF_FRAMEWORK_IMAGE})
-        or release is None
-        or not specs
-        or not gpus
-        or not all(map(_is_of_data_centers, gpus))
-    ):
+    models = [find_model(gpu.name or "") for gpu in items_in(snapshot.gpus)]
+    of_data_centers = bool(models) and all(model and model.kind == "data-center" for model in models)
+    if told_by.isdisjoint({OF_IMAGE, OF_FRAMEWORK_IMAGE}) or release is None or not of_data_centers:
         return False
     return any(parse_specifier(spec).cover(Version(tuple(release))) != "none" for spec in specs)
-
-
-def _is_of_data_centers(gpu: Gpu) -> bool:
-    model = find_model(gpu.name or "")
-    return model is not None and model.kind == "data-center"

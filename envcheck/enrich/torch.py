@@ -11,7 +11,7 @@ from packaging.version import Version
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.torch import build_of, torch_row
 from envcheck.compat.tables import Machine, Os, TorchRow
-from envcheck.snapshot import PASTED, Distribution, Environment, Framework, Platform, Snapshot, items_in
+from envcheck.snapshot import PASTED, Environment, Framework, Platform, Snapshot, items_in
 from envcheck.versions import CudaVersion
 
 FROM_PYPI = "a command installs PyTorch from PyPI and names no release"
@@ -35,12 +35,17 @@ def infer_torch(framework: Framework, environment: Environment, platform: Platfo
     """Everything that can be inferred about this PyTorch, in the order in which it is filled in."""
     local = _from_local_version(framework.version or "")
     row = torch_row(matrix, framework.version or "")
-    from_conda = _is_conda(environment)
-    if row is None or from_conda:
-        return [local] if local else []
+    listed = next((item for item in environment.distributions or () if item.name == "torch"), None)
+    channel = listed.channel if listed else None
+    # Builds of conda have GPU code that no row describes.
+    from_conda = environment.manager == "conda" if channel is None else channel == "conda"
     found = [local] if local else []
-    if local is None and not _platform_is_known(framework) and _installed_by_pip(environment):
-        likely = _likely(platform) if framework.source == PASTED else platform
+    if row is None or from_conda:
+        return found
+    if local is None and not _platform_is_known(framework) and listed is not None and not listed.editable:
+        likely = platform
+        if framework.source == PASTED and not (platform.machine or platform.tegra or platform.tegra_release):
+            likely = msgspec.structs.replace(platform, machine="x86_64")  # as a text that names none means
         default = _default_wheel(row, likely, planned=environment.planned is not None)
         found += [default] if default else []
     cuda = framework.cuda or next((item.values["cuda"] for item in found if "cuda" in item.values), None)
@@ -68,23 +73,6 @@ def _platform_is_known(framework: Framework) -> bool:
     return framework.cuda is not None or framework.hip is not None or framework.cpu_only is not None
 
 
-def _distribution(environment: Environment) -> Distribution | None:
-    return next((item for item in environment.distributions or () if item.name == "torch"), None)
-
-
-def _is_conda(environment: Environment) -> bool:
-    """Whether it is a conda build; those have GPU code that no row describes."""
-    distribution = _distribution(environment)
-    if distribution is None or distribution.channel is None:
-        return environment.manager == "conda"
-    return distribution.channel == "conda"
-
-
-def _installed_by_pip(environment: Environment) -> bool:
-    distribution = _distribution(environment)
-    return distribution is not None and not distribution.editable and not _is_conda(environment)
-
-
 def _default_wheel(row: TorchRow, platform: Platform, *, planned: bool) -> Inference | None:
     """The contents of the PyPI wheel for this system; nothing where the system is unknown."""
     if platform.os == "windows":
@@ -99,12 +87,6 @@ def _default_wheel(row: TorchRow, platform: Platform, *, planned: bool) -> Infer
         cuda = row.default_cuda_aarch64
         return Inference({"cuda": cuda, "cpu_only": False} if cuda else {"cpu_only": True}, row.id)
     return None
-
-
-def _likely(platform: Platform) -> Platform:
-    """The system of a text that names Linux and no processor: x86_64, unless it is a Jetson."""
-    named = platform.machine is not None or platform.tegra or platform.tegra_release
-    return platform if named else msgspec.structs.replace(platform, machine="x86_64")
 
 
 def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Platform) -> Inference | None:
@@ -149,13 +131,10 @@ def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -
             return [Inference({"cpu_only": True}, FROM_PYPI if told else FOR_ARM)]
         return [Inference({"cpu_only": True}, FROM_PYPI)] if told and on_windows else []
     row = torch_row(matrix, framework.version)
-    if row is None or not _PLAIN.fullmatch(framework.version) or _came_by_conda(framework, snapshot):
+    listed = [each for found in items_in(snapshot.environments) for each in found.distributions or ()]
+    of_conda = any(each.channel == "conda" and each.version == framework.version for each in listed)
+    if row is None or not _PLAIN.fullmatch(framework.version) or of_conda:
         return []
     on_arm = platform.tegra or platform.on_arm
     without = on_windows or (on_arm and row.default_cuda_aarch64 == "")
     return [Inference({"cpu_only": True}, row.id)] if without else []
-
-
-def _came_by_conda(framework: Framework, snapshot: Snapshot) -> bool:
-    listed = [each for found in items_in(snapshot.environments) for each in found.distributions or ()]
-    return any(each.channel == "conda" and each.version == framework.version for each in listed)

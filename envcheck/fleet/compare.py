@@ -1,27 +1,29 @@
-"""Compare the nodes of a fleet: which differ from the majority, which figures are slow, and what changed."""
+"""Compare the nodes of a fleet: which differ from the majority, which figures are slow, what changed; the verdict."""
 
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, get_args
 
 import msgspec
 
-from envcheck.checks import STATUSES
+from envcheck.checks import STATUSES, Report, Verdict
 from envcheck.compat.performance.spread import speed_ratio
-from envcheck.fleet.examine import Examined, Facts, Finding
+from envcheck.errors import UsageError
+from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
-from envcheck.fleet.figures import Quantity
-from envcheck.fleet.groups import grouped
-from envcheck.fleet.kinds import ALL, Kinds
+from envcheck.fleet.figures import BINS, MOVED, Limits, Quantity, limits
+from envcheck.fleet.groups import ALL, Kinds, grouped
 from envcheck.fleet.record import (
     CameOrWent,
+    Circumstances,
     Difference,
     Drift,
     Fleet,
     Group,
+    Head,
     Node,
     NodeGpu,
     Place,
@@ -30,9 +32,10 @@ from envcheck.fleet.record import (
     Slowed,
     Split,
     Spread,
+    counted,
 )
-from envcheck.fleet.slow import BINS, MOVED, Limits, limits
 from envcheck.fleet.tables import Tables
+from envcheck.pipeline.request import Request
 from envcheck.text.clean import clean
 
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
@@ -47,7 +50,7 @@ class Numbers(dict[T, int]):
         return self[value]
 
 
-class Compared(msgspec.Struct, frozen=True):
+class FleetComparison(msgspec.Struct, frozen=True):
     """The parts of a Fleet that comparison finds."""
 
     problems: tuple[Problem, ...]
@@ -65,7 +68,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 def compare(
     nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None = None, *, serials: bool = False
-) -> Compared:
+) -> FleetComparison:
     """Compare ``nodes``, whose names differ; with ``earlier``, also tell what changed since."""
     return _Comparison(nodes, facts, earlier, serials=serials).result()
 
@@ -82,9 +85,16 @@ class _Comparison:
         self._quantities: Numbers[Quantity] = Numbers()
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
-    def result(self) -> Compared:
+    def result(self) -> FleetComparison:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, Tables(folder) as tables:
-            self._fill(tables)
+            tables.fill("held", self._held())
+            tables.fill("figure", self._figures())
+            if self._earlier is not None:
+                tables.fill("held_before", self._held_before(self._earlier))
+                tables.fill("figure_before", self._figures_before(self._earlier))
+            named = ((number, self._facts[digest]) for digest, number in self._digests.items())
+            rows = ((number, clean(what), clean(value)) for number, facts in named for what, value in facts.items())
+            tables.fill("fact", rows)
             tables.compare()
             differences = tuple(self._differences(tables))
             splits = tuple(self._splits(tables))
@@ -93,7 +103,7 @@ class _Comparison:
             drifts = tuple(self._drifts(tables)) if self._earlier else ()
             slowed = tuple(self._slowed(tables)) if self._earlier else ()
         groups, group_of = grouped(self._nodes, self._facts)
-        return Compared(
+        return FleetComparison(
             problems=tuple(_problems(self._nodes)),
             differences=differences,
             splits=splits,
@@ -106,16 +116,6 @@ class _Comparison:
             nodes=tuple(self._records(differences, slow, group_of)),
             facts={digest.hex(): self._facts[digest] for digest in self._digests if digest in self._facts},
         )
-
-    # Tables.
-
-    def _fill(self, tables: Tables) -> None:
-        tables.fill("held", self._held())
-        tables.fill("figure", self._figures())
-        if self._earlier is not None:
-            tables.fill("held_before", self._held_before(self._earlier))
-            tables.fill("figure_before", self._figures_before(self._earlier))
-        tables.fill("fact", self._fact_rows())
 
     def _held(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
         bases = [self._kinds.basis(node) for node in self._nodes]
@@ -154,13 +154,6 @@ class _Comparison:
         now = {node.node: number for number, node in enumerate(self._nodes) if not node.problem}
         return ((now[node.name], node) for node in earlier.nodes if node.name in now and not node.problem)
 
-    def _fact_rows(self) -> Iterator[tuple[int, str, str]]:
-        for digest, number in self._digests.items():
-            for what, value in self._facts[digest].items():
-                yield number, clean(what), clean(value)
-
-    # What the tables answer.
-
     def _differences(self, tables: Tables) -> Iterator[Difference]:
         for basis, aspect, what, value, common, share, known, nodes, subjects in tables.departures():
             pairs = zip(nodes, subjects, strict=True)
@@ -198,11 +191,11 @@ class _Comparison:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
         for quantity, place, count in tables.histogram(BINS):
             bins[quantity][place] = count
-        told = {row[0]: row[1:] for row in tables.spread()}
+        by_quantity = {row[0]: row[1:] for row in tables.spread()}
         spreads, found = [], {}
         for measured, number in self._quantities.items():
             # A quantity of the earlier report alone has no figure.
-            count, median, mad, low, high = told.get(number, (0, 0.0, 0.0, 0.0, 0.0))
+            count, median, mad, low, high = by_quantity.get(number, (0, 0.0, 0.0, 0.0, 0.0))
             found[number] = limits(measured.unit, count, median, mad)
             spreads.append(
                 Spread(
@@ -223,21 +216,18 @@ class _Comparison:
         for number, limit in found.items():
             for node, subject, value in tables.outside(number, limit.low, limit.high):
                 name, examined = names[subject], self._nodes[node]
+                first = name.partition(" to ")[0]
                 yield Slow(
                     status=limit.status(value),
                     node=examined.node,
                     subject=name,
-                    serial=self._serial(examined, name),
+                    serial=next((gpu.serial for gpu in examined.gpus if self._serials and gpu.name == first), None),
                     quantity=quantities[number],
                     value=value,
                     median=limit.median,
                     ratio=speed_ratio(value, limit.median, quantities[number].unit),
                     score=limit.score(value),
                 )
-
-    def _serial(self, node: Examined, subject: str) -> str | None:
-        first = subject.partition(" to ")[0]
-        return next((gpu.serial for gpu in node.gpus if gpu.name == first), None) if self._serials else None
 
     def _drifts(self, tables: Tables) -> Iterator[Drift]:
         for aspect, what, before, after, nodes, subjects in tables.drift():
@@ -264,8 +254,6 @@ class _Comparison:
         now = {node.node for node in self._nodes if not node.problem}
         before = {node.name for node in self._earlier.nodes if not node.problem}
         return CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
-
-    # Nodes.
 
     def _records(
         self, differences: Iterable[Difference], slow: Iterable[Slow], group_of: Mapping[str, int]
@@ -311,7 +299,7 @@ class _Comparison:
 
 def _problems(nodes: Iterable[Examined]) -> list[Problem]:
     """The findings of the nodes' own reports: failures first, then what most nodes have."""
-    places: dict[Finding, list[str]] = defaultdict(list)
+    places: dict[NodeFinding, list[str]] = defaultdict(list)
     for node in nodes:
         for finding in node.findings:
             places[finding].append(node.node)
@@ -327,3 +315,72 @@ def _from_hex(digest: str) -> bytes:
         return bytes.fromhex(digest)
     except ValueError:
         return digest.encode()  # not written by envcheck; any unique name will do
+
+
+UNANSWERED = "unanswered"
+
+
+def judged(request: Request, report: Report) -> Report:
+    """``report``, whose facts were not judged, with a verdict; secrets are masked as in every saved report."""
+    from envcheck.pipeline import session  # noqa: PLC0415  most reports come judged
+    from envcheck.redact import mask_secrets  # noqa: PLC0415
+
+    if report.snapshot is None:
+        raise UsageError("it contains no snapshot")
+    facts = msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)
+    found = session.judge(facts, request)
+    return mask_secrets(msgspec.structs.replace(found, created=report.created, host=found.host or report.host))
+
+
+def conclude(
+    compared: FleetComparison,
+    nodes: Sequence[Examined],
+    how: Circumstances,
+    *,
+    superseded: int = 0,
+    since: str | None = None,
+) -> Fleet:
+    """The whole fleet report; ``since`` is when the earlier one was made."""
+    counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
+    verdict = _verdict(compared, counts)
+    head = Head(
+        tool=how.tool,
+        created=how.created,
+        duration_s=how.duration_s,
+        engine=how.engine,
+        headline=_headline(compared, counts, len(nodes)),
+        verdict=verdict,
+        exit_code=how.exit_code(verdict, lacking=bool(counts["unknown"] or counts[UNANSWERED])),
+        nodes=len(nodes),
+        gpus=sum(len(node.gpus) for node in nodes),
+        verdicts={word: counts[word] for word in ("fail", "warn", "unknown", "pass", UNANSWERED)},
+        superseded=superseded,
+        since=since,
+    )
+    parts = {name: getattr(compared, name) for name in compared.__struct_fields__}
+    return Fleet(head=head, **parts)
+
+
+def _verdict(compared: FleetComparison, counts: Counter[str]) -> Verdict:
+    if counts["fail"] or any(figure.status == "fail" for figure in compared.slow):
+        return "fail"
+    moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
+    if counts["warn"] or compared.differences or compared.splits or compared.slow or moved:
+        return "warn"
+    return "pass" if counts["pass"] and not counts["unknown"] and not counts[UNANSWERED] else "unknown"
+
+
+def _headline(compared: FleetComparison, counts: Counter[str], nodes: int) -> str:
+    """What stands out, worst first."""
+    different = {place.node for difference in compared.differences for place in difference.places}
+    slow = {(figure.node, figure.subject) for figure in compared.slow}
+    parts = [
+        counted(counts["fail"], "node fails", "nodes fail"),
+        counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
+        counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
+        counted(len(different), "node differs from the majority", "nodes differ from the majority"),
+        counted(len(slow), "slow GPU or link", "slow GPUs or links"),
+        counted(counts["warn"], "node warns", "nodes warn"),
+        counted(len(compared.splits), "fact without a majority", "facts without a majority"),
+    ]
+    return ", ".join(filter(None, parts)) or (f"{nodes:,} nodes agree, and all pass" if nodes else "no node")

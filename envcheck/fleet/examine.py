@@ -1,22 +1,29 @@
-"""Read what nodes answered: in separate processes where there is much of it. Answers are untrusted."""
+"""Answers of nodes: kept (``--save``), read in separate processes where there are many, the newest of each node.
+
+Answers are untrusted.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import msgspec
 
 from envcheck.bounded import TooLargeError, read_file
 from envcheck.checks import Report, Status, Verdict
-from envcheck.errors import EnvcheckError
+from envcheck.errors import EnvcheckError, UsageError
 from envcheck.fleet.facts import aspects, gpus_of, models
-from envcheck.fleet.figures import Measured, figures
+from envcheck.fleet.figures import NodeFigure, figures
 from envcheck.report.page.findings import folded
 from envcheck.report.saved.read import MOST_BYTES, read_report
-from envcheck.snapshot import Gpu
 from envcheck.text.clean import brief
+from envcheck.text.output import write_whole
 
 _BATCH = 64
 _ALONE = 200
@@ -28,7 +35,7 @@ _MOST_FINDINGS = 200
 _LONGEST_NAME = 200
 
 
-class Answer(msgspec.Struct, frozen=True):
+class NodeAnswer(msgspec.Struct, frozen=True):
     """What came from a node: a report, or the file in which it lies, or the reason why there is none."""
 
     node: str
@@ -51,7 +58,7 @@ class GpuFacts(msgspec.Struct, frozen=True):
     serial: str | None
 
 
-class Finding(msgspec.Struct, frozen=True):
+class NodeFinding(msgspec.Struct, frozen=True):
     """A failed rule, a warning or an open question of a node's own report."""
 
     status: Status
@@ -75,8 +82,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuFacts, ...] = ()
     aspects: tuple[tuple[str, str, bytes, bool], ...] = ()
     """Aspect, subject, digest of its facts, whether they are complete."""
-    figures: tuple[Measured, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    figures: tuple[NodeFigure, ...] = ()
+    findings: tuple[NodeFinding, ...] = ()
 
 
 Facts = dict[bytes, dict[str, str]]
@@ -85,7 +92,7 @@ Judge = Callable[[Report], Report]
 
 
 def examine(
-    answers: Iterable[Answer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
+    answers: Iterable[NodeAnswer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
 ) -> tuple[list[Examined], Facts]:
     """Read every answer; ``judge`` judges reports that were not judged, and must be a function that can be pickled."""
     nodes: list[Examined] = []
@@ -112,16 +119,16 @@ def examine(
     return nodes, facts
 
 
-def _batches(first: Sequence[Answer], coming: Iterator[Answer]) -> Iterator[list[Answer]]:
+def _batches(first: Sequence[NodeAnswer], coming: Iterator[NodeAnswer]) -> Iterator[list[NodeAnswer]]:
     for begin in range(0, len(first), _BATCH):
         yield list(first[begin : begin + _BATCH])
     while batch := _batch(coming, _BATCH):
         yield batch
 
 
-def _batch(coming: Iterator[Answer], most: int) -> list[Answer]:
+def _batch(coming: Iterator[NodeAnswer], most: int) -> list[NodeAnswer]:
     """The next ``most`` answers; fewer where they are large, or no more come."""
-    found: list[Answer] = []
+    found: list[NodeAnswer] = []
     for answer in coming:
         found.append(answer)
         if _is_full(found, most):
@@ -129,11 +136,13 @@ def _batch(coming: Iterator[Answer], most: int) -> list[Answer]:
     return found
 
 
-def _is_full(answers: Sequence[Answer], most: int) -> bool:
+def _is_full(answers: Sequence[NodeAnswer], most: int) -> bool:
     return len(answers) >= most or sum(len(answer.content) for answer in answers) >= _HELD
 
 
-def _in_processes(batches: Iterator[list[Answer]], judge: Judge, cores: int) -> Iterator[tuple[list[Examined], Facts]]:
+def _in_processes(
+    batches: Iterator[list[NodeAnswer]], judge: Judge, cores: int
+) -> Iterator[tuple[list[Examined], Facts]]:
     from collections import deque  # noqa: PLC0415  a few reports need no other process
     from concurrent.futures import Future, ProcessPoolExecutor  # noqa: PLC0415
     from multiprocessing import get_context  # noqa: PLC0415
@@ -167,16 +176,16 @@ _KNOWN_HERE: set[bytes] = set()
 """Digests whose facts this process has sent before."""
 
 
-def _examined_there(batch: Sequence[Answer], judge: Judge) -> tuple[list[Examined], Facts]:
+def _examined_there(batch: Sequence[NodeAnswer], judge: Judge) -> tuple[list[Examined], Facts]:
     return _examined(batch, judge, _KNOWN_HERE)
 
 
-def _examined(batch: Sequence[Answer], judge: Judge, known: set[bytes]) -> tuple[list[Examined], Facts]:
+def _examined(batch: Sequence[NodeAnswer], judge: Judge, known: set[bytes]) -> tuple[list[Examined], Facts]:
     facts: Facts = {}
     return [_node(answer, judge, known, facts) for answer in batch], facts
 
 
-def _node(answer: Answer, judge: Judge, known: set[bytes], facts: Facts) -> Examined:
+def _node(answer: NodeAnswer, judge: Judge, known: set[bytes], facts: Facts) -> Examined:
     name = answer.node or _stem(answer.path)
     if answer.problem:
         return Examined(node=name, path=answer.path, problem=answer.problem)
@@ -191,16 +200,20 @@ def _node(answer: Answer, judge: Judge, known: set[bytes], facts: Facts) -> Exam
     return _compared(report, answer, known, facts)
 
 
-def _compared(report: Report, answer: Answer, known: set[bytes], facts: Facts) -> Examined:
-    held = []
+def _compared(report: Report, answer: NodeAnswer, known: set[bytes], facts: Facts) -> Examined:
+    compared = []
     for each in aspects(report):
         digest = each.digest()
-        held.append((each.aspect, each.subject, digest, each.complete))
+        compared.append((each.aspect, each.subject, digest, each.complete))
         if digest not in known:
             known.add(digest)
             facts[digest] = each.facts
+    from envcheck.redact import HOST  # noqa: PLC0415
+
+    # As the engine calls the node, else its host; a redacted report is named by its file.
+    own = (report.host or "").strip() if report.host != HOST else ""
     return Examined(
-        node=_name(report, answer),
+        node=(answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME],
         host=report.host,
         path=answer.path,
         created=report.created[:40],
@@ -208,33 +221,21 @@ def _compared(report: Report, answer: Answer, known: set[bytes], facts: Facts) -
         headline=report.headline,
         primary=report.primary,
         models=models(report),
-        gpus=tuple(_gpu(name, gpu) for name, gpu in gpus_of(report)),
-        aspects=tuple(held),
+        gpus=tuple(GpuFacts(name, gpu.name, gpu.uuid, gpu.serial) for name, gpu in gpus_of(report)),
+        aspects=tuple(compared),
         figures=tuple(figures(report)),
         findings=_findings(report),
     )
 
 
-def _gpu(name: str, gpu: Gpu) -> GpuFacts:
-    return GpuFacts(name, gpu.name, gpu.uuid, gpu.serial)
-
-
-def _findings(report: Report) -> tuple[Finding, ...]:
+def _findings(report: Report) -> tuple[NodeFinding, ...]:
     """Causes, worst first; consequences are shown with them."""
     found = folded(
         check
         for check in report.checks
         if check.status in ("fail", "warn") and not check.explained_by and not check.ignored
     )
-    return tuple(dict.fromkeys(Finding(each.status, each.rule, each.title) for each in found))[:_MOST_FINDINGS]
-
-
-def _name(report: Report, answer: Answer) -> str:
-    """As the engine calls the node, else its host; a redacted report is named by its file."""
-    from envcheck.redact import HOST  # noqa: PLC0415
-
-    own = (report.host or "").strip() if report.host != HOST else ""
-    return (answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME]
+    return tuple(dict.fromkeys(NodeFinding(each.status, each.rule, each.title) for each in found))[:_MOST_FINDINGS]
 
 
 def _stem(path: str) -> str:
@@ -246,3 +247,91 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
+
+
+_PLAIN = re.compile(r"[^\w.@-]+", re.ASCII)
+_LONGEST_FILE_NAME = 120
+
+
+def keeping(answers: Iterable[NodeAnswer], folder: str) -> Iterator[NodeAnswer]:
+    """``answers``, each report of which is written to ``folder``; raise UsageError where that fails."""
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for answer in answers:
+            if not answer.content or answer.problem:
+                yield answer
+                continue
+            file = place / f"{file_name(answer.node)}.json"
+            write_whole(file, answer.content)
+            yield msgspec.structs.replace(answer, path=str(file))
+    except OSError as error:
+        raise UsageError(f"--save {folder}: {error.strerror or error}") from None
+
+
+def file_name(node: str) -> str:
+    """The name of a node as the name of a file, which leads to no other folder."""
+    return _PLAIN.sub("_", node).lstrip(".")[:_LONGEST_FILE_NAME] or "_"
+
+
+_AHEAD = timedelta(days=1)
+"""By how much the clock of a node may be ahead; a report from a later time is older than any other."""
+_NEVER = datetime.min.replace(tzinfo=timezone.utc)
+
+
+def newest(nodes: Iterable[Examined]) -> tuple[list[Examined], int]:
+    """One report for each node, in the order of the names; and how many were left out.
+
+    Reports of one name that share no GPU are of different machines, as where many are called ``localhost``: each of
+    these is named with its file.
+    """
+    named: dict[str, list[Examined]] = defaultdict(list)
+    for node in nodes:
+        named[node.node].append(node)
+    kept = [node for name in sorted(named) for node in _latest(named[name])]
+    return kept, sum(map(len, named.values())) - len(kept)
+
+
+def _latest(nodes: list[Examined]) -> Iterator[Examined]:
+    """The newest report of each machine among ``nodes``, which share a name."""
+    if len(nodes) == 1:
+        yield nodes[0]
+        return
+    until = datetime.now(timezone.utc) + _AHEAD
+    machines = _machines(nodes)
+    for reports in machines:
+        # Of reports of the same time, the last.
+        node = max(reversed(reports), key=lambda each: (not each.problem, _created(each, until)))
+        yield node if len(machines) == 1 else msgspec.structs.replace(node, node=f"{node.node} ({node.path})")
+
+
+def _machines(nodes: Iterable[Examined]) -> list[list[Examined]]:
+    machines: list[list[Examined]] = []
+    nameless: list[Examined] = []
+    owners: dict[str, list[Examined]] = {}
+    for node in nodes:
+        gpus = [gpu.uuid for gpu in node.gpus if gpu.uuid]
+        if not gpus:
+            nameless.append(node)
+            continue
+        machine = next((owners[gpu] for gpu in gpus if gpu in owners), None)
+        if machine is None:
+            machine = []
+            machines.append(machine)
+        machine.append(node)
+        owners.update(dict.fromkeys(gpus, machine))
+    if not machines:
+        return [nameless]
+    machines[0] += nameless  # nothing says that it is another machine
+    return machines
+
+
+def _created(node: Examined, until: datetime) -> datetime:
+    """When its report was made; long ago where it does not say, or says a time to come."""
+    try:
+        found = msgspec.convert(node.created, datetime)
+    except msgspec.ValidationError:
+        return _NEVER
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=timezone.utc)
+    return found if found <= until else _NEVER

@@ -61,7 +61,7 @@ _ANY_HOST = "localhost"
 _THIS_HOST = "this host"
 
 
-class Held(msgspec.Struct, frozen=True):
+class AspectFacts(msgspec.Struct, frozen=True):
     """An aspect of a node, or of one of its GPUs."""
 
     aspect: Aspect
@@ -73,8 +73,8 @@ class Held(msgspec.Struct, frozen=True):
 
     def digest(self) -> bytes:
         """Equal for equal facts."""
-        told = msgspec.json.encode((self.aspect, self.complete, sorted(self.facts.items())))
-        return hashlib.blake2b(told, digest_size=16).digest()
+        encoded = msgspec.json.encode((self.aspect, self.complete, sorted(self.facts.items())))
+        return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
 def gpu_name(gpu: Gpu, place: int) -> str:
@@ -98,24 +98,24 @@ def models(report: Report) -> str:
     return "" if "" in names else " + ".join(names)
 
 
-def aspects(report: Report) -> Iterator[Held]:
+def aspects(report: Report) -> Iterator[AspectFacts]:
     """Everything of ``report`` that is compared."""
     snapshot = report.snapshot
     if snapshot is None:
         return
     rename = _Names(report)
-    for held in _told(report, snapshot):
-        facts = held.facts
+    for aspect in _told(report, snapshot):
+        facts = aspect.facts
         if len(facts) > _MOST:
             facts = dict(list(facts.items())[:_MOST])
         if rename.concerns(facts):
             # A host may be called as a package; of names of facts, only paths name hosts.
             facts = {rename.neutral(what, hosts="/" in what): rename.neutral(value) for what, value in facts.items()}
-        if facts or held.complete:
-            yield held if facts is held.facts else msgspec.structs.replace(held, facts=facts)
+        if facts or aspect.complete:
+            yield aspect if facts is aspect.facts else msgspec.structs.replace(aspect, facts=facts)
 
 
-def _told(report: Report, snapshot: Snapshot) -> Iterator[Held]:
+def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
     yield from _hardware(report, snapshot)
     system = system_facts(snapshot.platform) if snapshot.platform else {}
     yield _held("system", {what: value for what, value in system.items() if what != _KERNEL})
@@ -127,13 +127,17 @@ def _told(report: Report, snapshot: Snapshot) -> Iterator[Held]:
         yield _held("toolkits", toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)
     if snapshot.libraries:
         yield _held("libraries", library_facts(snapshot.libraries.items))
-    yield from _packages(snapshot)
+    listed = items_in(snapshot.environments)
+    judged = next((found for found in listed if found.judged), None)
+    if judged is not None:
+        facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
+        yield _held("packages", facts, complete=judged.distributions_complete)
     if snapshot.variables:
         values = {name: value for name, value in snapshot.variables.values.items() if name not in OF_ONE_PROCESS}
         yield _held("variables", values, complete=snapshot.variables.complete)
 
 
-def _hardware(report: Report, snapshot: Snapshot) -> Iterator[Held]:
+def _hardware(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
     named = gpus_of(report)
     kinds = models(report)
     if not kinds or snapshot.gpus is None:
@@ -171,16 +175,8 @@ def _pair(names: Mapping[str | None, str], first: str, second: str) -> str:
     return f"{names.get(first, first)} - {names.get(second, second)}"
 
 
-def _packages(snapshot: Snapshot) -> Iterator[Held]:
-    listed = items_in(snapshot.environments)
-    judged = next((found for found in listed if found.judged), None)
-    if judged is not None:
-        facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
-        yield _held("packages", facts, complete=judged.distributions_complete)
-
-
-def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> Held:
-    return Held(aspect, subject, {what: value for what, value in facts.items() if value is not None}, complete)
+def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> AspectFacts:
+    return AspectFacts(aspect, subject, {what: value for what, value in facts.items() if value is not None}, complete)
 
 
 def means(value: str | None, host: str | None, other: str | None) -> bool:

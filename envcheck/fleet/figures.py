@@ -1,15 +1,24 @@
-"""The measured figures of a report that can be held against those of the same GPU model elsewhere."""
+"""The measured figures of a report that are compared with the same GPU model elsewhere, and when one is slow.
+
+The center is the median and the width 1.4826 times the median absolute deviation, which estimates the standard
+deviation without being moved by the outliers that are looked for (Iglewicz and Hoaglin, How to Detect and Handle
+Outliers, 1993, whose 3.5 is the least distance here). Among many figures some are far off by chance: the distance grows
+until a normal distribution would put one figure in a hundred such quantities beyond it. A figure must also be slower by
+5 %, since healthy GPUs of one model can lie very close together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
 from math import isfinite
+from statistics import NormalDist
 
 import msgspec
 
-from envcheck.checks import Report
-from envcheck.compat.performance.at_work import at_work
+from envcheck.checks import Report, Status
+from envcheck.compat.performance.expected import at_work
+from envcheck.compat.performance.spread import DEVIATION
 from envcheck.fleet.facts import gpus_of
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.snapshot import Gpu, Measurement
@@ -30,7 +39,7 @@ class Quantity(msgspec.Struct, frozen=True, order=True):
     """``B/s``, ``FLOP/s``, ``OP/s`` or ``s``; in seconds less is better."""
 
 
-class Measured(msgspec.Struct, frozen=True):
+class NodeFigure(msgspec.Struct, frozen=True):
     """A figure of one node."""
 
     quantity: Quantity
@@ -39,7 +48,7 @@ class Measured(msgspec.Struct, frozen=True):
     value: float
 
 
-def figures(report: Report) -> Iterator[Measured]:
+def figures(report: Report) -> Iterator[NodeFigure]:
     """The usable figures: not those of a GPU that others used, nor of one that computed wrongly."""
     named: dict[str | None, tuple[str, Gpu | None]] = {
         gpu.uuid: (name, gpu) for name, gpu in gpus_of(report) if gpu.uuid
@@ -47,7 +56,8 @@ def figures(report: Report) -> Iterator[Measured]:
     platform = report.snapshot.platform if report.snapshot else None
     processor = (platform.cpu_model if platform else None) or "processor"
     for measured in report.measurements[:_MOST]:
-        if not _usable(measured):
+        wrong = measured.verification is not None and not measured.verification.right
+        if wrong or not (measured.value and isfinite(measured.value) and measured.value > 0):
             continue
         name, gpu = named.get(measured.gpu, _NOBODY)
         if measured.gpu is None:
@@ -57,9 +67,9 @@ def figures(report: Report) -> Iterator[Measured]:
             yield _figure(measured, gpu.name, f"{name} to {peer}" if peer else name)
 
 
-def _figure(measured: Measurement, model: str, subject: str) -> Measured:
-    told = (measured.name, measured.precision, measured.shape, measured.burst, measured.variant)
-    return Measured(_quantity(model, measured.unit, *told), subject, measured.value or 0.0)
+def _figure(measured: Measurement, model: str, subject: str) -> NodeFigure:
+    key = (measured.name, measured.precision, measured.shape, measured.burst, measured.variant)
+    return NodeFigure(_quantity(model, measured.unit, *key), subject, measured.value or 0.0)
 
 
 @lru_cache(maxsize=4096)
@@ -77,11 +87,6 @@ def _quantity(
     return Quantity(model, measurement_name(alike), unit)
 
 
-def _usable(measured: Measurement) -> bool:
-    wrong = measured.verification is not None and not measured.verification.right
-    return bool(measured.value and isfinite(measured.value) and measured.value > 0) and not wrong
-
-
 def _busy(measured: Measurement, gpu: Gpu) -> bool:
     seen = measured.conditions
     if seen is None:
@@ -89,3 +94,50 @@ def _busy(measured: Measurement, gpu: Gpu) -> bool:
     before = seen.utilisation_before
     total = gpu.memory.total if gpu.memory else None
     return bool(at_work(before / 100 if before is not None else None, seen.memory_before, total))
+
+
+BINS = 24
+MOVED = 0.05
+"""Share by which a figure may be worse than an earlier one."""
+_LEAST_SCORE = 3.5
+_BY_CHANCE = 0.01
+"""Figures of a quantity that a normal distribution may put beyond the limit."""
+_SLOWER = 0.05
+_FAILS = 0.15
+"""Shares by which a figure must be slower than the median to warn and to fail."""
+_FEWEST = 4
+"""With fewer figures none is called slow."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Limits outside which a figure is slow."""
+
+    median: float
+    low: float = float("-inf")
+    high: float = float("inf")
+    sigma: float = 0.0
+
+    @property
+    def limit(self) -> float | None:
+        """The limit that exists."""
+        return next((edge for edge in (self.low, self.high) if abs(edge) != float("inf")), None)
+
+    def status(self, value: float) -> Status:
+        """How bad a figure outside the limits is."""
+        ratio = self.median / value if self.high != float("inf") else value / self.median
+        return "fail" if ratio < 1 - _FAILS else "warn"
+
+    def score(self, value: float) -> float | None:
+        """Distance from the median in robust standard deviations; None where there is none."""
+        return (value - self.median) / self.sigma if self.sigma > 0 else None
+
+
+def limits(unit: str, count: int, median: float, mad: float) -> Limits:
+    """The limits of a quantity with ``count`` figures."""
+    if count < _FEWEST:
+        return Limits(median)
+    sigma = DEVIATION * mad
+    distance = max(_LEAST_SCORE, NormalDist().inv_cdf(1 - min(_BY_CHANCE / count, 0.5))) * sigma
+    if unit == "s":
+        return Limits(median, high=max(median + distance, median / (1 - _SLOWER)), sigma=sigma)
+    return Limits(median, low=min(median - distance, median * (1 - _SLOWER)), sigma=sigma)

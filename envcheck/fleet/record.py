@@ -1,20 +1,90 @@
-"""What a fleet looks like: the records of ``envcheck fleet --format jsonl``, one a line, distinct by ``record``."""
+"""The records of reports about many nodes: what both reports say first, and those of ``envcheck fleet --format jsonl``.
+
+A record is a line, distinct by ``record``.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Literal
 
 import msgspec
 
-from envcheck.checks import Status, Verdict
+from envcheck import __version__
+from envcheck.checks import Status, Tool, Verdict
+from envcheck.compat.load import matrix_date
+from envcheck.errors import ExitCode
 from envcheck.fleet.figures import Quantity
-from envcheck.fleet.overall import Overall, Part
+
+
+class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a report about many nodes."""
+
+
+class Overall(FleetPart, frozen=True, kw_only=True):
+    """The whole in a few fields."""
+
+    schema_version: str
+    """Version of this contract: readers accept any minor of their major."""
+    tool: Tool
+    """The program that made the report."""
+    created: str
+    """UTC, RFC 3339."""
+    duration_s: float
+    """How long it took, in seconds."""
+    engine: str
+    """What reached the nodes: ``reports``, ``hosts``, ``slurm``, ``kubernetes``, ``ray``."""
+    headline: str
+    """The result in a line."""
+    verdict: Verdict
+    """The whole in a word; ``unknown``: nodes lack a verdict or are too few to compare, and nothing is worse."""
+    exit_code: int
+    """0 nothing at or above ``--fail-on``, 1 something, 3 no verdict or a node without one, 130 interrupted."""
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """How a report about many nodes came about."""
+
+    tool: Tool
+    engine: str
+    created: str
+    duration_s: float
+    fail_on: Literal["fail", "warn"] = "fail"
+    interrupted: bool = False
+
+    def exit_code(self, verdict: Verdict, *, lacking: bool) -> ExitCode:
+        """The exit code; ``lacking``: a node is without a verdict."""
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        if verdict == "fail" or (verdict == "warn" and self.fail_on == "warn"):
+            return ExitCode.FOUND
+        return ExitCode.UNKNOWN if verdict == "unknown" or lacking else ExitCode.OK
+
+
+def circumstances(engine: str, began: float, fail_on: Literal["fail", "warn"], *, interrupted: bool) -> Circumstances:
+    """How a report came about that ``began`` by ``time.monotonic()``, and is finished now."""
+    return Circumstances(
+        tool=Tool(version=__version__, matrix=matrix_date()),
+        engine=engine,
+        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        duration_s=round(time.monotonic() - began, 3),
+        fail_on=fail_on,
+        interrupted=interrupted,
+    )
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """A part of a headline: ``1 node fails``, ``3 nodes fail``; empty for none."""
+    return f"{count:,} {one if count == 1 else many}" if count else ""
+
 
 FLEET_SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
 
 
-class Line(Part, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
+class Line(FleetPart, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
     """A record on a line of its own."""
 
 
@@ -34,7 +104,7 @@ class Head(Line, Overall, frozen=True, kw_only=True, tag="fleet"):
     """When the earlier fleet report was made, in UTC; null where it was compared with none."""
 
 
-class Place(Part, frozen=True, kw_only=True):
+class Place(FleetPart, frozen=True, kw_only=True):
     """A node, and what in it."""
 
     node: str
@@ -195,7 +265,7 @@ class CameOrWent(Line, frozen=True, kw_only=True, tag="came_or_went"):
     """Nodes with an earlier report alone."""
 
 
-class NodeGpu(Part, frozen=True, kw_only=True):
+class NodeGpu(FleetPart, frozen=True, kw_only=True):
     """A GPU of a node."""
 
     name: str

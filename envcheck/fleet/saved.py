@@ -58,7 +58,9 @@ def read(content: bytes) -> Fleet:
     if not is_fleet(content):
         raise UsageError("this is not a fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
     try:
-        found = _by_kind(msgspec.json.Decoder(Record).decode_lines(content))
+        found: dict[type, list[Any]] = defaultdict(list)
+        for record in msgspec.json.Decoder(Record).decode_lines(content):
+            found[type(record)].append(record)
     except msgspec.ValidationError as error:
         raise UsageError(f"this is not a fleet report of this version: {clip(clean(str(error)), 160)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -85,27 +87,17 @@ def read(content: bytes) -> Fleet:
 def placed(fleet: Fleet, file: str) -> Fleet:
     """``fleet``, read from ``file``: the reports of its nodes may have moved together with it."""
     folder = Path(file).expanduser().parent
-    nodes = tuple(msgspec.structs.replace(node, path=_found(node.path, folder)) for node in fleet.nodes)
-    return msgspec.structs.replace(fleet, nodes=nodes)
-
-
-def _found(path: str, folder: Path) -> str:
-    """A path as it was given, from here; else from ``folder``."""
-    if not path or os.path.isabs(path) or os.path.exists(path):  # noqa: PTH110, PTH117  10,000 of them
-        return path
-    return str(folder / path)
+    nodes = []
+    for node in fleet.nodes:
+        # As it was given, from here; else from the folder of the file.
+        is_here = not node.path or os.path.isabs(node.path) or os.path.exists(node.path)  # noqa: PTH110, PTH117  10,000
+        nodes.append(node if is_here else msgspec.structs.replace(node, path=str(folder / node.path)))
+    return msgspec.structs.replace(fleet, nodes=tuple(nodes))
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a line of a fleet report."""
     return described(Record, "fleet", FLEET_SCHEMA_VERSION, ": a line")
-
-
-def _by_kind(records: list[Any]) -> dict[type, list[Any]]:
-    found: dict[type, list[Any]] = defaultdict(list)
-    for record in records:
-        found[type(record)].append(record)
-    return found
 
 
 def _of(found: dict[type, list[Any]], kind: type[T]) -> tuple[T, ...]:

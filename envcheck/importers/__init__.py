@@ -1,11 +1,7 @@
-"""Read pasted text into a partial Snapshot. Each importer is one file, found by listing; ``kit/`` holds helpers.
+"""Read pasted text into a partial Snapshot, by the importers in the modules of ``formats/`` and ``prose/``.
 
-An importer has a ``NAME``, a ``RANK`` and one or two functions of a ``Paste``:
-
-    NAME = "torch collect_env"
-    RANK = Rank.OUTPUT
-    def read(paste: Paste) -> Snapshot: ...        # what the text says; raises Unreadable when nothing can be got
-    def recognise(paste: Paste) -> bool: ...       # whether it is read at all, where an empty Snapshot does not tell
+    @importer("torch collect_env", Rank.OUTPUT, recognise=_is_report)
+    def read(paste: Paste) -> Snapshot: ...        # what the text says; raises UnreadablePiece where it breaks off
 
 Importers gather and never judge, like probes: they compare no versions, and what a tool could not find out ("Could not
 collect", "N/A") stays unknown. A paste may contain several pieces; each importer extracts its own.
@@ -15,17 +11,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.importers.kit.assemble import assemble, with_packages
-from envcheck.importers.kit.paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
-from envcheck.importers.kit.protocol import Rank, Unreadable
-from envcheck.importers.kit.spoken import speaks_of_field
+from envcheck.importers.assemble import assemble, with_packages
+from envcheck.importers.importer import IMPORTERS, Importer, Rank, UnreadablePiece
+from envcheck.importers.paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
+from envcheck.importers.prose.mentions import speaks_of_field
 from envcheck.snapshot import PASTED_TITLE, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 
@@ -37,33 +31,12 @@ _PASTE_WHAT = (
 )
 
 
-@dataclass(frozen=True)
-class Importer:
-    """A reader of one format."""
-
-    name: str
-    rank: Rank
-    recognise: Callable[[Paste], bool] | None
-    read: Callable[[Paste], Snapshot]
-
-
 @cache
 def importers() -> tuple[Importer, ...]:
     """All importers, the most trusted first."""
-    modules = [importlib.import_module(name) for name in _modules()]
-    found = [Importer(module.NAME, module.RANK, getattr(module, "recognise", None), module.read) for module in modules]
-    return tuple(sorted(found, key=lambda importer: (importer.rank, importer.name)))
-
-
-def _modules() -> Iterator[str]:
-    """The importers' modules, here and in the folders of a subject or a program with several."""
-    for entry in pkgutil.iter_modules(__path__):
-        name = f"{__name__}.{entry.name}"
-        if not entry.ispkg:
-            yield name
-        elif entry.name != "kit":
-            package = importlib.import_module(name)
-            yield from (f"{name}.{form.name}" for form in pkgutil.iter_modules(package.__path__))
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
+    return tuple(sorted(IMPORTERS, key=lambda importer: (importer.rank, importer.name)))
 
 
 def list_names() -> tuple[str, ...]:
@@ -86,18 +59,21 @@ def read_text(text: str) -> Snapshot:
         part, run, left_out = _read(importer, paste)
         if importer.recognise is None and part == Snapshot() and run.status == "ok":
             continue
-        told = with_packages(merge([merged, part]), part)
+        both = with_packages(merge([merged, part]), part)
         if importer.rank is Rank.MENTION:
             # A mention may be about anything: that it differs is no disagreement.
-            told = msgspec.structs.replace(told, disagreements=merged.disagreements)
-            if assemble(told) == assemble(merged):
+            both = msgspec.structs.replace(both, disagreements=merged.disagreements)
+            if assemble(both) == assemble(merged):
                 continue
-        merged = told
+        merged = both
         runs += [run, *left_out]
     snapshot = assemble(merged)
     without_facts = msgspec.structs.replace(snapshot, told=None) == Snapshot()
     if without_facts and not speaks_of_field("\n".join(paste.statements)):
-        raise UsageError(_not_recognised(paste, runs))
+        problems = "; ".join(f"{run.name}: {run.detail}" for run in runs if run.detail)
+        understood = f" ({problems})" if problems else ""
+        what = f"nothing in the text was recognised{understood}" if paste.text.strip() else "the text is empty"
+        raise UsageError(f"{what}: {_PASTE_WHAT}")
     if without_facts:
         runs.append(ProbeRun(name="words", title=f"{PASTED_TITLE}words of this field", status="ok"))
     if paste.unread:
@@ -110,18 +86,10 @@ def _read(importer: Importer, paste: Paste) -> tuple[Snapshot, ProbeRun, tuple[P
     title = f"{PASTED_TITLE}{importer.name}"
     try:
         part = importer.read(paste)
-    except Unreadable as problem:
+    except UnreadablePiece as problem:
         run = ProbeRun(name=importer.name, title=title, status="failed", detail=str(problem))
         return problem.partial, run, ()
     left_out = tuple(run for run in part.runs if run.name == SOURCE)
-    told = "; ".join(run.detail for run in part.runs if run.name != SOURCE)
-    run = ProbeRun(name=importer.name, title=title, status="ok", detail=told)
+    detail = "; ".join(run.detail for run in part.runs if run.name != SOURCE)
+    run = ProbeRun(name=importer.name, title=title, status="ok", detail=detail)
     return msgspec.structs.replace(part, runs=()), run, left_out
-
-
-def _not_recognised(paste: Paste, runs: list[ProbeRun]) -> str:
-    if not paste.text.strip():
-        return f"the text is empty: {_PASTE_WHAT}"
-    problems = "; ".join(f"{run.name}: {run.detail}" for run in runs if run.detail)
-    understood = f" ({problems})" if problems else ""
-    return f"nothing in the text was recognised{understood}: {_PASTE_WHAT}"

@@ -63,16 +63,6 @@ def together(general: Sequence[Component], special: Sequence[Component]) -> tupl
     return tuple({component.name: component for component in (*general, *special)}.values())
 
 
-def _refuse_misspelt(names: Collection[str]) -> None:
-    """Raise UsageError for the name of a package that is nearly a word for the machine: ``gppu``."""
-    from difflib import get_close_matches  # noqa: PLC0415 - few assume packages
-
-    for name in names:
-        near = get_close_matches(name, sorted(_MACHINE | _PLATFORM), 1, _NEARLY)
-        if near and name not in _FRAMEWORKS:
-            raise UsageError(f"--assume {name}: no part of a machine is called so; did you mean {near[0]!r}?")
-
-
 def assume(observed: Snapshot, components: Sequence[Component], of_software: Collection[str] = ()) -> Snapshot:
     """``observed`` with the ``components`` in place; raise UsageError for one that cannot be assumed.
 
@@ -81,6 +71,8 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
     stated = {component.name: _value(component) for component in components}
     snapshot = observed
     if assumes_machine(components):
+        # Whoever runs the image or job decides about container engines and shared memory.
+        elsewhere = {"container_host": None, "shared_memory": None, "shared_memory_free": None}
         snapshot = msgspec.structs.replace(
             snapshot,
             kernel=_kernel(stated),
@@ -88,19 +80,25 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
             gpus=_gpus(stated),
             fabric=None,
             variables=_kept(observed.variables, of_software),
-            platform=_of_software(observed.platform),
+            platform=msgspec.structs.replace(observed.platform, **elsewhere) if observed.platform else None,
         )
     if _PLATFORM & stated.keys():
         snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
-    _refuse_misspelt(software)
-    return _with_software(snapshot, software) if software else snapshot
+    if not software:
+        return snapshot
+    from difflib import get_close_matches  # noqa: PLC0415 - few assume packages
 
-
-def _of_software(platform: Platform | None) -> Platform | None:
-    """The platform without what whoever runs the image or job decides: container engines, shared memory."""
-    elsewhere = {"container_host": None, "shared_memory": None, "shared_memory_free": None}
-    return msgspec.structs.replace(platform, **elsewhere) if platform else None
+    for name in software:
+        near = get_close_matches(name, sorted(_MACHINE | _PLATFORM), 1, _NEARLY)
+        if near and name not in _FRAMEWORKS:
+            raise UsageError(f"--assume {name}: no part of a machine is called so; did you mean {near[0]!r}?")
+    listing = snapshot.environments or Listing(items=(), complete=False)
+    judged = next((env for env in listing.items if env.judged), None)
+    base = judged or Environment(source=SOURCE, key=SOURCE, why="--assume", judged=True)
+    others = tuple(env for env in listing.items if env is not judged)
+    items = (_environment(base, software), *others)
+    return msgspec.structs.replace(snapshot, environments=Listing(items=items, complete=listing.complete))
 
 
 def _kept(variables: Variables | None, of_software: Collection[str]) -> Variables | None:
@@ -155,16 +153,15 @@ def _gpus(stated: dict[str, str]) -> Listing[Gpu] | None:
     count = stated.get("gpus", "1")
     if not re.fullmatch("[0-9]{1,4}", count) or int(count) > _MOST_GPUS:
         raise UsageError(f"--assume gpus=={count}: write a number of GPUs from 0 to {_MOST_GPUS}")
-    items = tuple(_gpu(number, name) for number in range(int(count)))
-    return Listing(items=items, complete=True)
-
-
-def _gpu(number: int, name: str | None) -> Gpu:
-    label = f"{SOURCE}-{number}"
+    capability = None
     if name and name.lower().startswith("sm_"):
-        digits = name[3:].rstrip("af")
-        return Gpu(source=SOURCE, label=label, name=name.lower(), compute_capability=f"{digits[:-1]}.{digits[-1:]}")
-    return Gpu(source=SOURCE, label=label, name=name)
+        name, digits = name.lower(), name[3:].rstrip("af")
+        capability = f"{digits[:-1]}.{digits[-1:]}"
+    items = tuple(
+        Gpu(source=SOURCE, label=f"{SOURCE}-{number}", name=name, compute_capability=capability)
+        for number in range(int(count))
+    )
+    return Listing(items=items, complete=True)
 
 
 def _platform(observed: Platform | None, stated: dict[str, str]) -> Platform:
@@ -177,15 +174,6 @@ def _platform(observed: Platform | None, stated: dict[str, str]) -> Platform:
         changed["machine"] = stated["machine"]
     base = observed or Platform(source=SOURCE)
     return msgspec.structs.replace(base, **changed, read={**base.read, **dict.fromkeys(changed, SOURCE)})
-
-
-def _with_software(snapshot: Snapshot, software: dict[str, str]) -> Snapshot:
-    listing = snapshot.environments or Listing(items=(), complete=False)
-    judged = next((env for env in listing.items if env.judged), None)
-    base = judged or Environment(source=SOURCE, key=SOURCE, why="--assume", judged=True)
-    others = tuple(env for env in listing.items if env is not judged)
-    items = (_environment(base, software), *others)
-    return msgspec.structs.replace(snapshot, environments=Listing(items=items, complete=listing.complete))
 
 
 def _environment(base: Environment, software: dict[str, str]) -> Environment:
@@ -223,9 +211,6 @@ def as_planned(components: Sequence[Component]) -> tuple[Planned, ...]:
         for component in components
         if component.name not in _MACHINE | _PLATFORM | {"python"}
     )
-
-
-# Whether the GPU and the driver that ``--assume`` states fit together, asked as ``envcheck matrix check`` does.
 
 
 def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:

@@ -15,9 +15,8 @@ from envcheck.compat.matrix import Matrix
 from envcheck.components import Component
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
-from envcheck.errors import UsageError
+from envcheck.errors import ExitCode, UsageError
 from envcheck.events import Judged, OnEvent
-from envcheck.exitcode import ExitCode
 from envcheck.pipeline.assume import as_planned, assume, assumed_fit, assumes_machine, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
@@ -67,15 +66,14 @@ def _for_targets(snapshot: Snapshot, request: Request, started: float) -> Report
     for machine in request.targets:
         assumed = together(request.assume, machine.assume)
         reports.append(_report(snapshot, msgspec.structs.replace(request, assume=assumed, targets=()), started))
-    targets = tuple(_target(machine.name, report) for machine, report in zip(request.targets, reports, strict=True))
+    fields = [field for field in Target.__struct_fields__ if field != "name"]
+    targets = tuple(
+        Target(name=machine.name, **{field: getattr(report, field) for field in fields})
+        for machine, report in zip(request.targets, reports, strict=True)
+    )
     worst = msgspec.structs.replace(reports[0], targets=targets).worst
     report = next(report for target, report in zip(targets, reports, strict=True) if target is worst)
     return msgspec.structs.replace(report, targets=targets, duration_s=reports[-1].duration_s)
-
-
-def _target(name: str, report: Report) -> Target:
-    fields = {field: getattr(report, field) for field in Target.__struct_fields__ if field != "name"}
-    return Target(name=name, **fields)
 
 
 def _report(snapshot: Snapshot, request: Request, started: float) -> Report:

@@ -115,7 +115,8 @@ def _on_the_node(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, 
 def _holds(bound: Bound, value: str, facts: Facts) -> bool:
     size = parse_size(bound.value)
     if size is not None:
-        return _compared(bound.operator, int(value), size)
+        compare = {">=": ge, "<=": le, ">": gt, "<": lt, "==": eq, "!=": ne}[bound.operator]
+        return bool(compare(int(value), size))
     if names_capability(bound):
         return capability_holds(bound, _capability(value, facts))
     found, wanted = parse_version(value), parse_version(bound.value)
@@ -123,11 +124,6 @@ def _holds(bound: Bound, value: str, facts: Facts) -> bool:
         models = bound.value.split(_MODELS)
         return any(_same_gpu(model.strip(), value, facts) for model in models) is (bound.operator == "==")
     return version_holds(bound.operator, found, wanted)
-
-
-def _compared(operator: str, found: int, wanted: int) -> bool:
-    compare = {">=": ge, "<=": le, ">": gt, "<": lt, "==": eq, "!=": ne}[operator]
-    return bool(compare(found, wanted))
 
 
 def _as_size(count: str) -> str:
@@ -141,9 +137,5 @@ def _capability(name: str, facts: Facts) -> str | None:
 
 
 def _same_gpu(wanted: str, name: str, facts: Facts) -> bool:
-    """Whether a GPU of this name is the wanted model."""
-    model = facts.matrix.find_gpu(wanted)
-    actual = facts.matrix.find_gpu(name)
-    if model is not None and actual is not None and model.name == actual.name:
-        return True
-    return same_words(wanted, name)
+    model, actual = facts.matrix.find_gpu(wanted), facts.matrix.find_gpu(name)
+    return bool(model and actual and model.name == actual.name) or same_words(wanted, name)

@@ -17,7 +17,7 @@ from envcheck.pipeline.assume import assumes_machine, together
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
 from envcheck.pipeline.warm_up import WarmUp, Work
-from envcheck.snapshot import Environment, Listing, ProbeRun, Snapshot
+from envcheck.snapshot import Listing, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ def gather_here(
     request: Request, on_event: OnEvent = ignore, should_stop: Callable[[], bool] = lambda: False
 ) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
-    _validate(request)
+    if request.require or request.only or request.skip or request.targets or request.policy:
+        from envcheck.pipeline import judging  # noqa: PLC0415  as above
+
+        judging.check_request(request)
     specs, left_out = _plan(request)
     if request.planned is not None:
         specs = [spec for spec in specs if spec.kind in ("file", "driver") and not _ABOUT_ENVIRONMENTS & {*spec.fills}]
@@ -92,11 +95,9 @@ def gather_here(
         bench=request.bench,
     )
     found = merge([*parts, Snapshot(runs=left_out)])
-    return found if request.planned is None else _with_plan(found, request.planned)
-
-
-def _with_plan(found: Snapshot, planned: Environment) -> Snapshot:
-    return msgspec.structs.replace(found, environments=Listing(items=(planned,)), toolkits=None, libraries=None)
+    if request.planned is None:
+        return found
+    return msgspec.structs.replace(found, environments=Listing(items=(request.planned,)), toolkits=None, libraries=None)
 
 
 def _deep(request: Request) -> Deep | None:
@@ -128,20 +129,16 @@ def _get_ready(request: Request) -> None:
     judging.get_ready(request)
 
 
-def _validate(request: Request) -> None:
-    if request.require or request.only or request.skip or request.targets or request.policy:
-        from envcheck.pipeline import judging  # noqa: PLC0415  as above
-
-        judging.check_request(request)
-
-
 def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     """The probes that may look, and a row for each that may not because something else is assumed."""
     # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
     asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
     order = sorted(asked, key=lambda spec: spec.kind not in _BY_READING)
     stated = _stated(request)
-    reasons = {spec: _not_needed(spec, request, stated) for spec in order}
+    reasons: dict[ProbeSpec, str] = {}
+    for spec in order:
+        away = [_assumed_away(spec, request, assumed) for assumed in stated]
+        reasons[spec] = away[0] if all(away) else ""
     kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(
         ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
@@ -153,12 +150,6 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
 def _stated(request: Request) -> Sequence[tuple[Component, ...]]:
     """What is assumed of each machine that the request is about."""
     return [together(request.assume, target.assume) for target in request.targets] or [request.assume]
-
-
-def _not_needed(spec: ProbeSpec, request: Request, stated: Sequence[tuple[Component, ...]]) -> str:
-    """Why what ``spec`` would find is asked about for none of the machines; empty if it is for one."""
-    reasons = [_assumed_away(spec, request, assumed) for assumed in stated]
-    return reasons[0] if all(reasons) else ""
 
 
 def _assumed_away(spec: ProbeSpec, request: Request, assumed: tuple[Component, ...]) -> str:

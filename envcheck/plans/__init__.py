@@ -1,4 +1,4 @@
-"""Read plans: files that say what would be installed. Each format is one file, found by listing; ``kit/`` is shared.
+"""Read plans: files that say what would be installed. Each format is one file in ``readers/``, found by listing.
 
 A format has a ``NAME`` and two functions:
 
@@ -20,19 +20,19 @@ from functools import cache
 
 from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
-from envcheck.plans.kit.requirement import open_part
-from envcheck.plans.kit.resolve import narrowed
-from envcheck.plans.kit.settle import as_environment, settled
-from envcheck.plans.kit.sheet import Reader, Sheet, UnreadError
+from envcheck.plans import readers
+from envcheck.plans.requirement import open_part
+from envcheck.plans.settle import as_environment, narrowed, settled
+from envcheck.plans.sheet import Reader, Sheet, UnreadError
 from envcheck.snapshot import Environment, Planned
 
-__all__ = ["Format", "formats", "read_plans"]
+__all__ = ["PlanFormat", "formats", "read_plans"]
 
 _MOST_FILES = 32
 
 
 @dataclass(frozen=True)
-class Format:
+class PlanFormat:
     """A reader of one kind of file."""
 
     name: str
@@ -40,12 +40,12 @@ class Format:
 
 
 @cache
-def formats() -> tuple[Format, ...]:
+def formats() -> tuple[PlanFormat, ...]:
     """All formats; the one that takes any text file comes last."""
     modules = [
-        importlib.import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__) if not each.ispkg
+        importlib.import_module(f"{readers.__name__}.{each.name}") for each in pkgutil.iter_modules(readers.__path__)
     ]
-    found = [Format(module.NAME, module) for module in modules]
+    found = [PlanFormat(module.NAME, module) for module in modules]
     return tuple(sorted(found, key=lambda each: (each.name == "requirements", each.name)))
 
 

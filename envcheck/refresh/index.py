@@ -1,19 +1,24 @@
-"""A package index: the files of a project. Only this module opens connections.
+"""A package index: the files of a project, and single members of a wheel by range requests, never the whole file.
 
-Speaks the simple repository API, in JSON (PEP 691) and in HTML (PEP 503), for indexes of both kinds are in use.
+Only this module opens connections. It speaks the simple repository API, in JSON (PEP 691) and in HTML (PEP 503), for
+indexes of both kinds are in use.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 import requests
+import urllib3
 from packaging.utils import canonicalize_name
+from remotezip import RemoteFetcher, RemoteZip, RemoteZipError
 
 from envcheck import __version__
 from envcheck.errors import UsageError
@@ -30,7 +35,7 @@ _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
 
-class File(NamedTuple):
+class IndexFile(NamedTuple):
     """A file of a project."""
 
     name: str
@@ -50,7 +55,7 @@ class _JsonPage(msgspec.Struct, frozen=True):
     files: list[_JsonFile]
 
 
-class Index:
+class PackageIndex:
     """An index at a base address, as in pip's ``--index-url``."""
 
     def __init__(self, address: str) -> None:
@@ -76,7 +81,7 @@ class Index:
         own: requests.Session = self._of_thread.session
         return own
 
-    def files(self, project: str) -> list[File]:
+    def files(self, project: str) -> list[IndexFile]:
         """All files of ``project``. Raises UsageError if they cannot be listed."""
         address = f"{self._base}{canonicalize_name(project)}/"
         try:
@@ -127,15 +132,15 @@ def _bounded(response: requests.Response, project: str) -> bytes:
     return bytes(body)
 
 
-def _from_json(body: bytes, base: str) -> list[File]:
+def _from_json(body: bytes, base: str) -> list[IndexFile]:
     page = msgspec.json.decode(body, type=_JsonPage)
     return [
-        File(found.filename, urljoin(base, found.url), found.requires_python or "", found.yanked is not False)
+        IndexFile(found.filename, urljoin(base, found.url), found.requires_python or "", found.yanked is not False)
         for found in page.files
     ]
 
 
-def _from_html(body: bytes, base: str) -> list[File]:
+def _from_html(body: bytes, base: str) -> list[IndexFile]:
     reader = _Links(base)
     reader.feed(body.decode("utf-8"))
     return reader.files
@@ -146,7 +151,7 @@ class _Links(HTMLParser):
 
     def __init__(self, base: str) -> None:
         super().__init__()
-        self.files: list[File] = []
+        self.files: list[IndexFile] = []
         self._base = base
         self._open: dict[str, str | None] | None = None
 
@@ -159,5 +164,81 @@ class _Links(HTMLParser):
         if self._open and name and self._open.get("href"):
             url = urljoin(self._base, self._open["href"] or "")
             python = self._open.get("data-requires-python") or ""
-            self.files.append(File(name, url, python, "data-yanked" in self._open))
+            self.files.append(IndexFile(name, url, python, "data-yanked" in self._open))
         self._open = None
+
+
+_BROKEN = (RemoteZipError, zipfile.BadZipFile, zlib.error, EOFError, urllib3.exceptions.HTTPError, NotImplementedError)
+_TAIL = 1 << 17
+"""Bytes at the end of a wheel that are requested first; most lists of members fit."""
+_MOST_LIST = 1 << 26
+"""Largest list of members, in bytes."""
+
+
+class WheelMembers(Protocol):
+    """A wheel whose members can be read."""
+
+    def close(self) -> None:
+        """Release its connection."""
+
+    def read(self, wanted: Callable[[str], bool], most: int) -> bytes | None:
+        """The first member with the name ``wanted``, or None."""
+
+
+class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no types
+    """Limits what is read into memory at once, so that neither the wheel nor the server can choose the amount."""
+
+    def fetch(self, data_range: tuple[int, int | None], stream: bool = False) -> Any:  # noqa: FBT001, FBT002
+        first, last = data_range
+        most = -first if last is None else last - first + 1
+        if not stream and most > _MOST_LIST:
+            raise RemoteZipError("the list of members is too long")
+        part = super().fetch((first, last), stream=stream)
+        if len(part) > most:
+            part.close()
+            raise RemoteZipError("more than what was asked for")
+        return part
+
+
+class RemoteWheel:
+    """A wheel on an index that is not downloaded."""
+
+    def __init__(self, file: IndexFile, session: requests.Session) -> None:
+        self._file = file
+        self._session = session
+        self._zip: RemoteZip | None = None
+
+    def close(self) -> None:
+        """Release its connection."""
+        if self._zip is not None:
+            self._zip.close()
+
+    def read(self, wanted: Callable[[str], bool], most: int) -> bytes | None:
+        """The first member with the name ``wanted``, or None; raises UsageError if it cannot be read.
+
+        ``most`` is the largest accepted size, unpacked, in bytes.
+        """
+        try:
+            if self._zip is None:
+                self._zip = RemoteZip(
+                    self._file.url,
+                    initial_buffer_size=_TAIL,
+                    session=self._session,
+                    fetcher=_BoundedFetcher,
+                    timeout=TIMEOUT,
+                )
+            archive = self._zip
+            found = next((info for info in archive.infolist() if wanted(info.filename)), None)
+            if found is None:
+                return None
+            with archive.open(found) as member:
+                content: bytes = member.read(most + 1)
+        except requests.RequestException as error:
+            raise UsageError(f"{self._file.name} cannot be read: {cause(error)}") from None
+        except _BROKEN as error:
+            refuses = "range requests" in str(error)
+            why = "the server does not offer it" if refuses else type(error).__name__  # no address
+            raise UsageError(f"{self._file.name} cannot be read by ranges: {why}") from None
+        if len(content) > most:
+            raise UsageError(f"{self._file.name}: {found.filename} is longer than {most} bytes")
+        return content

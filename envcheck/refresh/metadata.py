@@ -1,12 +1,20 @@
-"""METADATA of a wheel: its requirements as specifiers of the matrix."""
+"""METADATA of a wheel or a source archive: its requirements as specifiers of the matrix.
+
+An archive is read as a stream: nothing is unpacked to disk, and nothing is built.
+"""
 
 from __future__ import annotations
 
 import re
+import tarfile
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from email.parser import HeaderParser
 from typing import NamedTuple
 
+import requests
+import urllib3
 from packaging.markers import UndefinedEnvironmentName
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -14,8 +22,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import parse
 
 from envcheck.compat.question.package_needs import read_requirement
-from envcheck.compat.specifier import Bound, Version, parse_specifier
-from envcheck.refresh.remote_wheel import Wheel
+from envcheck.compat.specifier import SpecifierBound, Version, parse_specifier
+from envcheck.errors import UsageError
+from envcheck.refresh.index import TIMEOUT, IndexFile, RemoteWheel, WheelMembers, cause
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 
 PYTHON = "Requires-Python"
@@ -46,9 +55,10 @@ class Metadata(NamedTuple):
     requirements: tuple[Requirement, ...]
 
 
-def read_metadata(wheel: Wheel) -> Metadata:
+def read_metadata(wheel: WheelMembers) -> Metadata:
     """Read METADATA of a wheel. Raises UsageError when it cannot be read."""
-    return parse_metadata(wheel.read(_is_metadata, _MOST_BYTES) or b"")
+    content = wheel.read(lambda name: name.endswith(".dist-info/METADATA") and name.count("/") == 1, _MOST_BYTES)
+    return parse_metadata(content or b"")
 
 
 def parse_metadata(content: bytes) -> Metadata:
@@ -67,7 +77,10 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
     """
     named = of_name(metadata, distribution)
     pythons = _pythons_around_markers(named, metadata.requires_python)
-    found = {_common_specifier(named, machine, pythons) for machine in machines or _MACHINES}
+    found: set[str | None] = set()
+    for machine in machines or _MACHINES:
+        by_python = {_first_active(named, _environment(("linux", machine), python)) for python in pythons} - {None}
+        found.add(by_python.pop() if len(by_python) == 1 else None)
     return found.pop() if len(found) == 1 else None
 
 
@@ -85,10 +98,10 @@ def bounds_by_wheel(
     wheels: Sequence[tuple[tuple[int, int], Metadata]], distribution: str, platform: Platform
 ) -> list[tuple[str, str]]:
     """The same, where the wheels for several Pythons, ascending, say different things."""
-    said = [
+    bounds = [
         (python, _plain(of_name(metadata, distribution), _environment(platform, python))) for python, metadata in wheels
     ]
-    return _by_python(said)
+    return _by_python(bounds)
 
 
 def of_name(metadata: Metadata, distribution: str) -> list[Requirement]:
@@ -123,7 +136,10 @@ def python_range(release: Release, requires_python: str) -> str | None:
         bounds = [part for part in requires_python.split(",") if "!=" not in part]
         return as_specifier(",".join(bounds))
     majors: dict[int, list[int]] = {}
-    for major, minor in _named_pythons(release):
+    # The Python versions of the Linux wheels, or of other systems' wheels if there are none.
+    machine = (release.machines or ("x86_64",))[0]
+    every = sorted({python for wheel in release.wheels for python in wheel.pythons})
+    for major, minor in pythons_of(release, "linux", machine) or every:
         majors.setdefault(major, []).append(minor)
     return "|".join(_minors(major, minors) for major, minors in majors.items()) or None
 
@@ -170,16 +186,12 @@ def narrower(one: str, other: str) -> bool:
     return all(outer.cover(start) == "all" for start in starts if inner.cover(start) == "all")
 
 
-def _starts(bound: Bound) -> Iterator[Version]:
+def _starts(bound: SpecifierBound) -> Iterator[Version]:
     """The versions at which the set that a bound admits can start: its own, and the next."""
     for numbers in (bound.numbers, (*bound.numbers[:-1], bound.numbers[-1] + 1)):
         yield Version(numbers + (0,) * (_NUMBERS - len(numbers)))
     if bound.post is not None:
         yield from (Version(bound.numbers, post=post) for post in (bound.post, bound.post + 1))
-
-
-def _is_metadata(member: str) -> bool:
-    return member.endswith(".dist-info/METADATA") and member.count("/") == 1
 
 
 def _pythons_around_markers(named: Sequence[Requirement], requires_python: str) -> list[tuple[int, int]]:
@@ -199,12 +211,6 @@ def _admits(requires_python: str, python: tuple[int, int]) -> bool:
     except InvalidSpecifier:
         return True
     return any(spec.contains(f"{python[0]}.{python[1]}.{patch}") for patch in (0, 99))
-
-
-def _common_specifier(named: Sequence[Requirement], machine: str, pythons: Sequence[tuple[int, int]]) -> str | None:
-    """The specifier on a machine, if all Python versions with one agree."""
-    found = {_first_active(named, _environment(("linux", machine), python)) for python in pythons} - {None}
-    return found.pop() if len(found) == 1 else None
 
 
 def _first_active(named: Sequence[Requirement], environment: dict[str, str]) -> str | None:
@@ -248,12 +254,6 @@ def _environment(platform: Platform, python: tuple[int, int]) -> dict[str, str]:
     }
 
 
-def _named_pythons(release: Release) -> list[tuple[int, int]]:
-    """The Python versions of the Linux wheels, or of other systems' wheels if there are none."""
-    machine = (release.machines or ("x86_64",))[0]
-    return pythons_of(release, "linux", machine) or sorted({each for wheel in release.wheels for each in wheel.pythons})
-
-
 def _whole(operator: str, version: str) -> str:
     """A version in the matrix's form: without pre-release and local parts, and exact where pip treats it as exact.
 
@@ -282,3 +282,68 @@ def _significant(operator: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
     while len(numbers) > kept and numbers[-1] == 0:
         numbers = numbers[:-1]
     return numbers
+
+
+_DECLARED = re.compile(r"[^/]+/(?:[^/]+/){0,2}[^/]+\.egg-info/requires\.txt")
+"""What setuptools puts into an archive: the requirements, in sections."""
+_INFO = re.compile(r"[^/]+/PKG-INFO")
+_SECTION = re.compile(r"\[([^\]:]{0,100})(?::([^\]]{0,500}))?\]")
+_MOST_MEMBER_BYTES = 1 << 20
+_MOST_UNPACKED = 1 << 28
+"""Bytes of an archive after which the search ends."""
+_MOST_MEMBERS = 50_000
+_BROKEN = (tarfile.TarError, zlib.error, EOFError, OSError, urllib3.exceptions.HTTPError)
+
+
+def read_archive(file: IndexFile, session: requests.Session) -> Metadata:
+    """What the archive requires; nothing, where it does not say. Raises UsageError when it cannot be read."""
+    members = _of_zip(file, session) if file.name.endswith(".zip") else _of_tar(file, session)
+    found = parse_metadata(members.get("info", b"")).requirements
+    if not found:
+        lines = _lines(members.get("declared", b"").decode("utf-8", "replace"))
+        found = tuple(asked for line in lines if (asked := read_requirement(line)))
+    return Metadata(file.requires_python, found)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The requirements in ``requires.txt`` that hold without an extra, with the marker of their section."""
+    extra = marker = ""
+    for line in map(str.strip, text.splitlines()):
+        section = _SECTION.fullmatch(line)
+        if section:
+            extra, marker = section[1], section[2] or ""
+        elif line and not extra:
+            yield f"{line} ; {marker}" if marker else line
+
+
+def _kind(name: str) -> str:
+    return "declared" if _DECLARED.fullmatch(name) else "info" if _INFO.fullmatch(name) else ""
+
+
+def _of_zip(file: IndexFile, session: requests.Session) -> dict[str, bytes]:
+    with closing(RemoteWheel(file, session)) as archive:
+        info = archive.read(lambda name: _kind(name) == "info", _MOST_MEMBER_BYTES)
+        declared = archive.read(lambda name: _kind(name) == "declared", _MOST_MEMBER_BYTES)
+    return {"info": info or b"", "declared": declared or b""}
+
+
+def _of_tar(file: IndexFile, session: requests.Session) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    try:
+        with session.get(file.url, timeout=TIMEOUT, stream=True) as response:
+            response.raise_for_status()
+            with tarfile.open(fileobj=response.raw, mode="r|*") as archive:
+                left = _MOST_UNPACKED
+                for count, member in enumerate(archive):
+                    left -= member.size
+                    if len(found) > 1 or left < 0 or count > _MOST_MEMBERS:
+                        break
+                    kind = _kind(member.name) if member.isfile() and member.size <= _MOST_MEMBER_BYTES else ""
+                    content = archive.extractfile(member) if kind else None
+                    if content:
+                        found.setdefault(kind, content.read(_MOST_MEMBER_BYTES))
+    except requests.RequestException as error:
+        raise UsageError(f"{file.name} cannot be read: {cause(error)}") from None
+    except _BROKEN as error:
+        raise UsageError(f"{file.name} cannot be read as an archive: {type(error).__name__}") from None
+    return found

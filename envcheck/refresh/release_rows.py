@@ -10,8 +10,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.refresh.document import Document, inline
-from envcheck.refresh.generated import Change, Generated, Work, sources_of
+from envcheck.refresh.document import Generated, RowChange, Work, inline, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 
@@ -46,14 +45,14 @@ class _Facts:
         return "|".join(pins) or None
 
 
-class _Run(NamedTuple):
+class _ReleaseRun(NamedTuple):
     """Consecutive releases with the same needs."""
 
     releases: tuple[Release, ...]
     needs: dict[str, str | None]
 
 
-def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> Iterator[Change]:
+def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> Iterator[RowChange]:
     """Change the rows of ``work`` in place; yields the differences."""
     facts = _Facts(read, work.generated.needs)
     rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
@@ -83,22 +82,22 @@ def _covers(row: Mapping[str, Any], release: Release) -> bool:
     return version is not None and parse_specifier(row["versions"]).cover(version) == "all"
 
 
-def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
     rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
     spoken_of = covered(row, rows, releases)
     if not spoken_of:
         return
-    told = {
+    elsewhere = {
         key for other in rows if other is not row and covered(other, rows, spoken_of) for key in other.get("needs", {})
     }
-    keys = [key for key in work.generated.needs if key in row.get("needs", {}) or key not in told]
+    keys = [key for key in work.generated.needs if key in row.get("needs", {}) or key not in elsewhere]
     machines = [str(machine) for machine in row.get("machine", ())]
     runs = _runs(spoken_of, releases, lambda release: {key: facts.of(release, key, machines) for key in keys})
     first, *further = runs
     place = work.document.rows(TABLE).index(row)
     template = row.unwrap()
     if further:
-        yield Change(f"{work.name} {row['versions']}", f"needs differ: split into {len(runs)} rows")
+        yield RowChange(f"{work.name} {row['versions']}", f"needs differ: split into {len(runs)} rows")
         row["versions"] = _text(first.releases, releases)
     yield from _set_needs(f"{work.name} {row['versions']}", row.setdefault("needs", inline({})), first.needs)
     for offset, run in enumerate(further, start=1):
@@ -107,36 +106,36 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
         work.document.insert(TABLE, place + offset, content)
 
 
-def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
     """Report where METADATA contradicts a row that was completed by hand. Such a row may be narrower."""
     rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
     machines = [str(machine) for machine in row.get("machine", ())]
     wanted = work.generated.needs
     for key in (key for key in row.get("needs", {}) if wanted.get(key, PYTHON) != PYTHON):
-        said = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
-        told = " or ".join(sorted(spec for spec in said if spec and not narrower(str(row["needs"][key]), spec)))
-        if told:
-            how = f"{key}: the row says {row['needs'][key]}, METADATA {told}; left alone: it cites other sources too"
-            yield Change(f"{work.name} {row['versions']}", how, made=False)
+        specifiers = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
+        wider = " or ".join(sorted(spec for spec in specifiers if spec and not narrower(str(row["needs"][key]), spec)))
+        if wider:
+            how = f"{key}: the row says {row['needs'][key]}, METADATA {wider}; left alone: it cites other sources too"
+            yield RowChange(f"{work.name} {row['versions']}", how, made=False)
 
 
-def _set_needs(what: str, needs: Any, wanted: Mapping[str, str | None]) -> Iterator[Change]:
+def _set_needs(what: str, needs: Any, wanted: Mapping[str, str | None]) -> Iterator[RowChange]:
     for key, spec in wanted.items():
         old = str(needs.get(key, ""))
         if not old and spec is None:
             continue
         if spec is None:
             del needs[key]
-            yield Change(what, f"{key}: {old} -> no longer required")
+            yield RowChange(what, f"{key}: {old} -> no longer required")
         elif not old:
             needs[key] = spec
-            yield Change(what, f"{key}: {spec}, which the row did not say")
+            yield RowChange(what, f"{key}: {spec}, which the row did not say")
         elif not same(old, spec):
             needs[key] = spec
-            yield Change(what, f"{key}: {old} -> {spec}")
+            yield RowChange(what, f"{key}: {old} -> {spec}")
 
 
-def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
     """Add rows for releases without one that are newer than the oldest known release."""
     rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
     known = [release for release in releases if any(_covers(row, release) for row in rows)]
@@ -145,14 +144,17 @@ def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iter
     new = [release for release in releases if release not in known and release.version > known[0].version]
     wanted = work.generated.needs
     for run in _runs(new, releases, lambda release: {key: facts.of(release, key, release.machines) for key in wanted}):
-        row = _new_row(work.name, run, releases, work.generated, _newest(rows, known))
+        newest_known = next((row for row in reversed(rows) if _covers(row, known[-1])), rows[-1])
+        row = _new_row(work.name, run, releases, work.generated, newest_known)
         if row["needs"]:
-            work.document.insert(TABLE, _end(work.document, work.name), row)
-            yield Change(f"{work.name} {row['versions']}", f"new row: {_listed(row['needs'])}")
+            own = [place for place, row in enumerate(work.document.rows(TABLE)) if row["name"] == work.name]
+            work.document.insert(TABLE, own[-1] + 1, row)
+            listed = ", ".join(f"{key} {spec}" for key, spec in itertools.islice(row["needs"].items(), 4))
+            yield RowChange(f"{work.name} {row['versions']}", f"new row: {listed}")
 
 
 def _new_row(
-    name: str, run: _Run, releases: Sequence[Release], generated: Generated, before: Mapping[str, Any]
+    name: str, run: _ReleaseRun, releases: Sequence[Release], generated: Generated, before: Mapping[str, Any]
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "versions": _text(run.releases, releases), "needs": _present(run.needs)}
     row |= {key: list(before[key]) for key in _KEPT if key in before}
@@ -160,34 +162,22 @@ def _new_row(
     return row | ({"machine": list(machines)} if machines else {}) | {"source": [generated.source]}
 
 
-def _newest(rows: Sequence[Mapping[str, Any]], known: Sequence[Release]) -> Mapping[str, Any]:
-    """A row of the newest known release."""
-    return next((row for row in reversed(rows) if _covers(row, known[-1])), rows[-1])
-
-
-def _end(document: Document, name: str) -> int:
-    """The position after the last row of a name."""
-    return max(place for place, row in enumerate(document.rows(TABLE)) if row["name"] == name) + 1
-
-
 def _runs(
     chosen: Sequence[Release], releases: Sequence[Release], needs: Callable[[Release], dict[str, str | None]]
-) -> list[_Run]:
+) -> list[_ReleaseRun]:
     """Runs of ``chosen`` that are consecutive among all releases and have the same needs."""
     places = {release.version: place for place, release in enumerate(releases)}
-    runs: list[_Run] = []
+    runs: list[_ReleaseRun] = []
     for release in chosen:
         wanted = needs(release)
         last = runs[-1] if runs else None
-        if last and _alike(last.needs, wanted) and places[last.releases[-1].version] + 1 == places[release.version]:
-            runs[-1] = _Run((*last.releases, release), wanted)
+        follows = last and places[last.releases[-1].version] + 1 == places[release.version]
+        pairs = [(old, wanted[key]) for key, old in last.needs.items()] if last else []
+        if last and follows and all(old == new or same(old or "", new or "") for old, new in pairs):
+            runs[-1] = _ReleaseRun((*last.releases, release), wanted)
         else:
-            runs.append(_Run((release,), wanted))
+            runs.append(_ReleaseRun((release,), wanted))
     return runs
-
-
-def _alike(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bool:
-    return all(one[key] == other[key] or same(one[key] or "", other[key] or "") for key in one)
 
 
 def _text(run: Sequence[Release], releases: Sequence[Release]) -> str:
@@ -217,8 +207,3 @@ def _written(version: Version, numbers: int) -> str:
 
 def _present(needs: Mapping[str, str | None]) -> dict[str, str]:
     return {key: spec for key, spec in needs.items() if spec is not None}
-
-
-def _listed(needs: Mapping[str, str]) -> str:
-    pairs = itertools.islice(needs.items(), 4)
-    return ", ".join(f"{key} {spec}" for key, spec in pairs)

@@ -16,13 +16,10 @@ from envcheck.bundle import folder
 from envcheck.compat.compiling import COMPILED, PROJECTS, compile_folder, row_files
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
-from envcheck.refresh import release_rows, requirement_rows, torch_rows, wheel_rows
-from envcheck.refresh.document import Document, Projects, read_whole
-from envcheck.refresh.generated import TORCH, Change, Project, Work, find_work
-from envcheck.refresh.index import Index
-from envcheck.refresh.metadata import Metadata, read_metadata
-from envcheck.refresh.remote_wheel import RemoteWheel
-from envcheck.refresh.source_archive import read_archive
+from envcheck.refresh import project_rows, release_rows, torch_rows
+from envcheck.refresh.document import TORCH, Document, Project, Projects, RowChange, Work, find_work, read_whole
+from envcheck.refresh.index import PackageIndex, RemoteWheel
+from envcheck.refresh.metadata import Metadata, read_archive, read_metadata
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
 
@@ -30,14 +27,14 @@ from envcheck.text.output import write_whole
 class Refreshed(msgspec.Struct, frozen=True):
     """The result of a refresh."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[RowChange, ...]
     files: tuple[Path, ...]
     """The files that differ; written unless it was a dry run."""
     written: bool
 
 
 def refresh(
-    index: Index,
+    index: PackageIndex,
     matrix: str | None,
     only: Sequence[str] = (),
     *,
@@ -53,7 +50,7 @@ def refresh(
     compile_folder(place)  # it enforces limits that tomlkit does not have
     documents = [Document(path) if path.suffix == ".toml" else Projects(path) for path in row_files(place)]
     day = today or datetime.now(timezone.utc).date().isoformat()
-    changes: list[Change] = []
+    changes: list[RowChange] = []
     changed: dict[Document | Projects, None] = {}
     known = {work.name for work in find_work(documents, ())}
     by_hand = [row for one in documents if isinstance(one, Document) for row in one.rows(release_rows.TABLE)]
@@ -68,7 +65,12 @@ def refresh(
     if changed:
         _check(place, changed)
     if not dry_run:
-        _write(changed)
+        for document in changed:
+            if read_whole(document.path) != document.before:
+                changed_since = f"{document.path} was changed while the index was read"
+                raise UsageError(f"{changed_since}; nothing was written, refresh again")
+        for document in changed:
+            write_whole(document.path, document.text)
     return Refreshed(tuple(changes), tuple(document.path for document in changed), bool(changed) and not dry_run)
 
 
@@ -82,7 +84,7 @@ def report(outcome: Refreshed) -> str:
     return "\n".join((*lines, *files)) + "\n"
 
 
-def _regenerate(work: Work | Project, index: Index, known: Collection[str]) -> Iterator[Change]:
+def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str]) -> Iterator[RowChange]:
     files = index.files(work.name)
     found = releases(files, work.name)
 
@@ -101,21 +103,12 @@ def _regenerate(work: Work | Project, index: Index, known: Collection[str]) -> I
         return [read(file) for file in dict.fromkeys((newest, oldest_wheel(release) or newest))]
 
     if isinstance(work, Project):
-        yield from wheel_rows.regenerate(work, files)
-        yield from requirement_rows.regenerate(work, with_archives(files, work.name), read, known)
+        yield from project_rows.regenerate(work, files)
+        yield from project_rows.regenerate_requirements(work, with_archives(files, work.name), read, known)
     elif work.name == TORCH and not work.generated.needs:
         yield from torch_rows.regenerate(work, found, open_wheel)
     else:
         yield from release_rows.regenerate(work, found, metadata_of)
-
-
-def _write(changed: Collection[Document | Projects]) -> None:
-    for document in changed:
-        if read_whole(document.path) != document.before:
-            changed_since = f"{document.path} was changed while the index was read"
-            raise UsageError(f"{changed_since}; nothing was written, refresh again")
-    for document in changed:
-        write_whole(document.path, document.text)
 
 
 def _check(place: Path, changed: Collection[Document | Projects]) -> None:
@@ -136,10 +129,15 @@ def _check(place: Path, changed: Collection[Document | Projects]) -> None:
 
 def folder_to_write(named: str | None) -> Path:
     """The folder whose rows are regenerated. Raises UsageError if none may be changed."""
-    place = Path(named) if named else _own()
+    try:
+        place = Path(named) if named else folder("matrix")
+    except FileNotFoundError as error:
+        raise UsageError(str(error)) from None
     if not place.is_dir():
         raise UsageError(f"--matrix {named}: there is no such folder")
-    if _is_installed(place):
+    # Inside a Python package, or with files that only a wheel has.
+    real = place.resolve()
+    if (real / COMPILED).exists() or (real.parent / "__init__.py").exists() or "site-packages" in real.parts:
         raise UsageError(
             f"{place} belongs to an installed package, which is never changed; name a folder with --matrix"
         )
@@ -147,16 +145,3 @@ def folder_to_write(named: str | None) -> Path:
         if not os.access(path, os.W_OK):
             raise UsageError(f"no permission to write {path}")
     return place
-
-
-def _own() -> Path:
-    try:
-        return folder("matrix")
-    except FileNotFoundError as error:
-        raise UsageError(str(error)) from None
-
-
-def _is_installed(place: Path) -> bool:
-    """Whether a folder is inside a Python package, or contains files that only a wheel has."""
-    real = place.resolve()
-    return (real / COMPILED).exists() or (real.parent / "__init__.py").exists() or "site-packages" in real.parts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
@@ -10,12 +11,58 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 from tomlkit.items import Table
 
-from envcheck.refresh.document import array, inline
-from envcheck.refresh.generated import Change, Work, sources_of
+from envcheck.refresh.document import RowChange, Work, array, inline, sources_of
+from envcheck.refresh.index import WheelMembers
 from envcheck.refresh.metadata import Metadata, pin, read_metadata
-from envcheck.refresh.remote_wheel import Wheel
-from envcheck.refresh.torch_wheel import TorchBuildFacts, read_build
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
+from envcheck.versions import CudaVersion
+
+_CUDA = re.compile(r"^cuda\s*(?::[^=\n]*)?=\s*(?:None|'([^'\n]*)'|\"([^\"\n]*)\")\s*$", re.MULTILINE)
+_TARGETS = re.compile(rb"sm_[0-9]{2,3}[af]?(?:[ ;](?:sm|compute)_[0-9]{2,3}[af]?){1,40}(?=\x00)")
+
+_VERSION_FILE = "torch/version.py"
+_LIBRARY = "torch/lib/libtorch_python.so"
+_MOST_TEXT = 1 << 16
+_MOST_LIBRARY = 1 << 28
+
+
+class TorchBuildFacts(NamedTuple):
+    """The build in a wheel."""
+
+    cuda: str | None
+    """As ``12.4``; an empty string for a CPU build, None if the wheel does not tell."""
+    targets: tuple[str, ...] = ()
+    """The output of ``torch.cuda.get_arch_list()``; empty if the wheel does not tell (before 1.6)."""
+
+
+def read_build(wheel: WheelMembers) -> TorchBuildFacts:
+    """Read the two files with the build's facts. Raises UsageError if they cannot be read."""
+    text = wheel.read(lambda name: name == _VERSION_FILE, _MOST_TEXT)
+    cuda = cuda_of(text.decode("utf-8", "replace")) if text else None
+    if not cuda:
+        return TorchBuildFacts(cuda)
+    library = wheel.read(lambda name: name == _LIBRARY, _MOST_LIBRARY)
+    return TorchBuildFacts(cuda, targets_of(library or b""))
+
+
+def cuda_of(text: str) -> str | None:
+    """The CUDA version in ``torch/version.py``."""
+    match = _CUDA.search(text)
+    if match is None:
+        return None
+    stated = match[1] or match[2]
+    if not stated:
+        return ""
+    version = CudaVersion.parse(stated)
+    return str(version) if version else None
+
+
+def targets_of(library: bytes) -> tuple[str, ...]:
+    """The architectures in the library's build flags, oldest first, native code before PTX."""
+    found = max(_TARGETS.findall(library), key=len, default=b"")
+    named = set(re.split("[ ;]", found.decode("ascii"))) - {""}
+    return tuple(sorted(named, key=lambda name: (name.startswith("compute"), int(re.sub(r"\D", "", name)), name)))
+
 
 TABLE = "torch"
 
@@ -38,7 +85,7 @@ _FIELDS = (
 _OPTIONAL = frozenset({*_PINS, "python_max_windows", "python_max_aarch64", "python_also"})
 """Fields that a row lacks if the wheels do not provide them."""
 
-Open = Callable[[WheelFile], Wheel]
+Open = Callable[[WheelFile], WheelMembers]
 """Opens a wheel for reading."""
 
 
@@ -52,19 +99,22 @@ class TorchFacts(NamedTuple):
     """By machine, the CUDA build in the Linux wheel on the index."""
 
 
-def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Iterator[Change]:
+def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Iterator[RowChange]:
     """Change the rows of ``[[torch]]`` in place; yields the differences."""
     known = {Version(str(row["version"])): row for row in work.document.rows(TABLE)}
     if not known:
         return
-    wanted = [release for release in _by_number(releases) if _base(release) >= min(known) and newest_wheel(release)]
+    # A post-release replaces its release: it has the same sources and better wheels.
+    newest = {release.version.base_version: release for release in releases}
+    wanted = [release for release in newest.values() if _base(release) >= min(known) and newest_wheel(release)]
     for facts in _look_at_all(wanted, open_wheel):
         version = Version(facts.version)
         if version in known:
             yield from _update(known[version], facts, work.generated.source)
         else:
-            work.document.insert(TABLE, _place(work.document.rows(TABLE), version), _new_row(facts, work))
-            yield Change(f"torch {facts.version}", f"new row: CUDA {facts.fields.get('default_cuda') or 'none'}")
+            older = sum(Version(str(row["version"])) < version for row in work.document.rows(TABLE))
+            work.document.insert(TABLE, older, _new_row(facts, work))
+            yield RowChange(f"torch {facts.version}", f"new row: CUDA {facts.fields.get('default_cuda') or 'none'}")
 
 
 def _look_at_all(releases: Sequence[Release], open_wheel: Open) -> list[TorchFacts]:
@@ -96,12 +146,6 @@ def _base(release: Release) -> Version:
     return Version(release.version.base_version)
 
 
-def _by_number(releases: Sequence[Release]) -> list[Release]:
-    """The releases by number; a post-release replaces its release: it has the same sources and better wheels."""
-    newest = {release.version.base_version: release for release in releases}
-    return list(newest.values())
-
-
 def _pythons(release: Release) -> dict[str, Any]:
     named = pythons_of(release)
     newer = [python for python in named if python[0] > 2]
@@ -126,7 +170,7 @@ def _pinned(metadata: Metadata, name: str) -> str | None:
     return spec.removeprefix("==") if spec else None
 
 
-def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[Change]:
+def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:
     what = f"torch {facts.version}"
     cited = sources_of(row)
     if source not in cited:
@@ -136,34 +180,31 @@ def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[Change]:
         new, old = facts.fields.get(field), known.get(field)
         if new is not None and old != new:
             row[field] = array(new) if isinstance(new, list) else new
-            yield Change(what, f"{field}: {_shown(old)} -> {_shown(new)}")
+            yield RowChange(what, f"{field}: {_shown(old)} -> {_shown(new)}")
         elif new is None and old is not None and field in _OPTIONAL and cited == [source]:
             del row[field]
-            yield Change(what, f"{field}: {_shown(old)} -> no longer stated")
+            yield RowChange(what, f"{field}: {_shown(old)} -> no longer stated")
     for machine, build in facts.builds.items():
         yield from _update_build(row, what, machine, build)
 
 
-def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -> Iterator[Change]:
+def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -> Iterator[RowChange]:
     if not build.cuda:
         return
     entries = list(row.get("builds", []))
-    place = next((place for place, entry in enumerate(entries) if _is_build(entry, machine, build.cuda)), None)
+    systems = [(each.get("os", "linux"), each.get("machine", "x86_64"), each["cuda"]) for each in entries]
+    own = ("linux", machine, build.cuda)
+    place = systems.index(own) if own in systems else None
     if place is None:
         if "builds" not in row:
             row["builds"] = array([])
         row["builds"].append(inline(_build(machine, build)))
-        yield Change(what, f"new build: CUDA {build.cuda} for {machine}")
+        yield RowChange(what, f"new build: CUDA {build.cuda} for {machine}")
     elif build.targets and list(entries[place].get("targets", [])) != list(build.targets):
         old = " ".join(entries[place].get("targets", [])) or "none"
         known = entries[place].unwrap()
         row["builds"][place] = inline(_build(machine, build) | known | {"targets": list(build.targets)})
-        yield Change(what, f"targets of CUDA {build.cuda} for {machine}: {old} -> {' '.join(build.targets)}")
-
-
-def _is_build(entry: Mapping[str, Any], machine: str, cuda: str) -> bool:
-    system = (entry.get("os", "linux"), entry.get("machine", "x86_64"))
-    return system == ("linux", machine) and entry["cuda"] == cuda
+        yield RowChange(what, f"targets of CUDA {build.cuda} for {machine}: {old} -> {' '.join(build.targets)}")
 
 
 def _build(machine: str, build: TorchBuildFacts) -> dict[str, Any]:
@@ -183,11 +224,6 @@ def _new_row(facts: TorchFacts, work: Work) -> dict[str, Any]:
         **({"builds": builds} if builds else {}),
         "source": [work.generated.source],
     }
-
-
-def _place(rows: Sequence[Table], version: Version) -> int:
-    """The position for the row of a version, in ascending order."""
-    return sum(Version(str(row["version"])) < version for row in rows)
 
 
 def _dotted(python: tuple[int, int]) -> str:

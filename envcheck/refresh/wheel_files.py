@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from packaging.tags import Tag
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -17,7 +16,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from envcheck.refresh.index import File
+from envcheck.refresh.index import IndexFile
 
 _INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]{0,4})")
 MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64", "intel": "x86_64"}
@@ -40,7 +39,7 @@ PLATFORMS: tuple[Platform, ...] = (
 class WheelFile(NamedTuple):
     """A wheel of a release."""
 
-    file: File
+    file: IndexFile
     build: tuple[int, str] | tuple[()]
     pythons: frozenset[tuple[int, int]]
     """Versions of CPython in its tags."""
@@ -76,7 +75,7 @@ class Release(NamedTuple):
         return tuple(platform for platform in PLATFORMS if everywhere or platform in named)
 
 
-def releases(files: Iterable[File], project: str, *, withdrawn: bool = False) -> list[Release]:
+def releases(files: Iterable[IndexFile], project: str, *, withdrawn: bool = False) -> list[Release]:
     """The releases of ``project``, ascending. Other files than its wheels are left out; so are yanked ones, unless
     those that are ``withdrawn`` are wanted too.
     """
@@ -89,11 +88,15 @@ def releases(files: Iterable[File], project: str, *, withdrawn: bool = False) ->
         except (InvalidWheelFilename, InvalidVersion):
             continue
         if name == canonicalize_name(project) and not version.is_prerelease and not version.local:
-            found[version].append(_wheel(file, build, tags))
+            matches = (_INTERPRETER.fullmatch(tag.interpreter) for tag in tags)
+            pythons = {(int(match[1]), int(match[2])) for match in matches if match and match[2]}
+            later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
+            platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
+            found[version].append(WheelFile(file, build, frozenset(pythons), later, frozenset(platforms)))
     return [Release(version, tuple(found[version])) for version in sorted(found)]
 
 
-def with_archives(files: Iterable[File], project: str) -> list[Release]:
+def with_archives(files: Iterable[IndexFile], project: str) -> list[Release]:
     """The releases as pip takes them, ascending, yanked ones too: where one has no wheel, its source archive stands for
     a wheel for every system.
     """
@@ -107,7 +110,7 @@ def with_archives(files: Iterable[File], project: str) -> list[Release]:
     return [wheels[version] for version in sorted(wheels)]
 
 
-def installable(files: Iterable[File]) -> list[File]:
+def installable(files: Iterable[IndexFile]) -> list[IndexFile]:
     """The files that pip takes for a version that is named exactly: yanked ones where a release has no other."""
     given = [(file, _version(file.name)) for file in files]
     offered = {version for file, version in given if not file.yanked}
@@ -142,18 +145,6 @@ def oldest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -
         key=lambda wheel: ([-number for number in min(wheel.pythons, default=(0, 0))], wheel.build, wheel.file.name),
         default=None,
     )
-
-
-def _wheel(file: File, build: tuple[int, str] | tuple[()], tags: frozenset[Tag]) -> WheelFile:
-    pythons = {python for tag in tags if (python := _python(tag))}
-    later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
-    platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
-    return WheelFile(file, build, frozenset(pythons), later, frozenset(platforms))
-
-
-def _python(tag: Tag) -> tuple[int, int] | None:
-    match = _INTERPRETER.fullmatch(tag.interpreter)
-    return (int(match[1]), int(match[2])) if match and match[2] else None
 
 
 def _platform(text: str) -> Platform | None:

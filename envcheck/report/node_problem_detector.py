@@ -7,7 +7,7 @@ interrupted; wrong usage has the same number).
 from __future__ import annotations
 
 from envcheck.checks import Report
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.report import Format, Options
 from envcheck.text.clean import clean
 

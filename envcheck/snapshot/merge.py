@@ -41,8 +41,11 @@ class _Clashes(msgspec.Struct):
     found: list[Disagreement] = []
 
     def note(self, path: str, kept: tuple[Any, str], other: tuple[Any, str]) -> None:
-        readings = tuple(Reading(value=_shown(value), source=source) for value, source in (kept, other))
-        self.found.append(Disagreement(path=path, readings=readings))
+        readings = [
+            Reading(value=value if isinstance(value, str) else msgspec.json.encode(value).decode(), source=source)
+            for value, source in (kept, other)
+        ]
+        self.found.append(Disagreement(path=path, readings=tuple(readings)))
 
 
 def merge(parts: Iterable[Snapshot]) -> Snapshot:
@@ -50,16 +53,12 @@ def merge(parts: Iterable[Snapshot]) -> Snapshot:
     clashes = _Clashes()
     merged = Snapshot()
     for part in parts:
-        merged = _merge_snapshots(merged, part, clashes)
+        sections: dict[str, Any] = {}
+        for name in Snapshot.__struct_fields__:
+            ours, theirs = getattr(merged, name), getattr(part, name)
+            sections[name] = ours + theirs if name in _JOINED else _merge_values(name, ours, theirs, clashes)
+        merged = Snapshot(**sections)
     return msgspec.structs.replace(merged, disagreements=merged.disagreements + tuple(clashes.found))
-
-
-def _merge_snapshots(first: Snapshot, second: Snapshot, clashes: _Clashes) -> Snapshot:
-    sections: dict[str, Any] = {}
-    for name in Snapshot.__struct_fields__:
-        ours, theirs = getattr(first, name), getattr(second, name)
-        sections[name] = ours + theirs if name in _JOINED else _merge_values(name, ours, theirs, clashes)
-    return Snapshot(**sections)
 
 
 def _merge_values(path: str, ours: Any, theirs: Any, clashes: _Clashes) -> Any:
@@ -89,7 +88,9 @@ def _merge_records(path: str, ours: R, theirs: R, clashes: _Clashes) -> R:
             continue
         if mine is None or _is_empty(mine):
             changed[name] = other
-            _credit(read, ours, theirs, name)
+            source = theirs.source_of(name)
+            if source and source != ours.source:
+                read[name] = source
         elif isinstance(mine, Record | Listing | dict):
             changed[name] = _merge_values(f"{path}.{name}", mine, other, clashes)
         elif not isinstance(mine, tuple) and name not in VOLATILE:
@@ -97,12 +98,6 @@ def _merge_records(path: str, ours: R, theirs: R, clashes: _Clashes) -> R:
     if not changed:
         return ours
     return msgspec.structs.replace(ours, **changed, read=read)
-
-
-def _credit(read: dict[str, str], ours: Record, theirs: Record, name: str) -> None:
-    source = theirs.source_of(name)
-    if source and source != ours.source:
-        read[name] = source
 
 
 def _merge_listings(path: str, ours: Listing[Any], theirs: Listing[Any], clashes: _Clashes) -> Listing[Any]:
@@ -126,7 +121,3 @@ def _merge_listings(path: str, ours: Listing[Any], theirs: Listing[Any], clashes
 
 def _is_empty(value: Any) -> bool:
     return isinstance(value, tuple | dict | str) and not value
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

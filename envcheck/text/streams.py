@@ -11,8 +11,7 @@ import os
 import sys
 from contextlib import suppress
 
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..elf.exported import Exports
+from ..elf.exported import Exports, constants, stored_through_argument
 from ..elf.library import Elf, ElfError, open_elf
-from ..elf.machine_code import constants, stored_through_argument
-
-# Decode versions that libraries encode as one number.
 
 WIDE = 10_000
 NARROW = 1_000
@@ -69,7 +66,7 @@ _MOST_OF_CUDA = 60_000
 """The largest number that can be a CUDA version."""
 
 
-class Answer(NamedTuple):
+class LibraryVersion(NamedTuple):
     """The version in the file; None if there is none, or it is ambiguous."""
 
     version: str | None = None
@@ -122,61 +119,61 @@ def _built_with(library: _Library, function: str, version: str | None) -> str | 
     return _one({text for number in numbers if number < _MOST_OF_CUDA and (text := cuda(number))})
 
 
-def _returned(version: str, cudart: str = "") -> Callable[[_Library], Answer]:
-    def read(library: _Library) -> Answer:
+def _returned(version: str, cudart: str = "") -> Callable[[_Library], LibraryVersion]:
+    def read(library: _Library) -> LibraryVersion:
         own = _release(library, version)
-        return Answer(own, _built_with(library, cudart, own) if cudart else None)
+        return LibraryVersion(own, _built_with(library, cudart, own) if cudart else None)
 
     return read
 
 
-def _exported(data: str, function: str, cudart: str = "") -> Callable[[_Library], Answer]:
-    def read(library: _Library) -> Answer:
+def _exported(data: str, function: str, cudart: str = "") -> Callable[[_Library], LibraryVersion]:
+    def read(library: _Library) -> LibraryVersion:
         number = library.number(data) if data else None
         version = packed(number) if number is not None and number >> 16 == library.major else None
         version = version or _release(library, function)
-        return Answer(version, _built_with(library, cudart, version) if cudart else None)
+        return LibraryVersion(version, _built_with(library, cudart, version) if cudart else None)
 
     return read
 
 
-def _stored(function: str, count: int) -> Callable[[_Library], Answer]:
+def _stored(function: str, count: int) -> Callable[[_Library], LibraryVersion]:
     """The version from the first numbers that a function stores."""
 
-    def read(library: _Library) -> Answer:
+    def read(library: _Library) -> LibraryVersion:
         parts = library.constants(function)[:count]
         fits = len(parts) == count and parts[0] == library.major and max(parts) < 1000
-        return Answer(".".join(map(str, parts)) if fits else None)
+        return LibraryVersion(".".join(map(str, parts)) if fits else None)
 
     return read
 
 
-def _cudart(library: _Library) -> Answer:
+def _cudart(library: _Library) -> LibraryVersion:
     numbers = stored_through_argument(library.section(".text"), library.elf.machine)
     texts = {text for number in numbers if (text := cuda(number)) and text.split(".")[0] == str(library.major)}
-    return Answer(_one(texts))
+    return LibraryVersion(_one(texts))
 
 
-def _cupti(library: _Library) -> Answer:
+def _cupti(library: _Library) -> LibraryVersion:
     """CUPTI's version: the first two of three parts are CUDA's; the third is not in the package's version."""
     version = _release(library, "cuptiGetVersion")
-    return Answer(version.rpartition(".")[0] if version else None)
+    return LibraryVersion(version.rpartition(".")[0] if version else None)
 
 
 _NCCL_TEXT = re.compile(rb"NCCL version (\d+\.\d+\.\d+)[^+\0]{0,20}\+cuda(\d+\.\d+)")
 
 
-def _nccl(library: _Library) -> Answer:
+def _nccl(library: _Library) -> LibraryVersion:
     match = _NCCL_TEXT.search(library.section(".rodata"))
     version = match[1].decode() if match else _release(library, "ncclGetVersion")
-    return Answer(version, match[2].decode() if match else None)
+    return LibraryVersion(version, match[2].decode() if match else None)
 
 
 _THREE_OF_FOUR = re.compile(rb"\.\d{1,4}\.\d{1,4}\.\d{1,4}\0")
 _FIRST_OF_FOUR = re.compile(rb"(?:^|[^\d.])(\d{1,4})$")
 
 
-def _cufile(library: _Library) -> Answer:
+def _cufile(library: _Library) -> LibraryVersion:
     """The version of cuFile: the only string of four numbers, searched by its dots, which are rarer than digits."""
     data = library.section(".rodata")
     found: set[str] = set()
@@ -184,27 +181,27 @@ def _cufile(library: _Library) -> Answer:
         first = _FIRST_OF_FOUR.search(data[max(match.start() - 8, 0) : match.start()])
         if first:
             found.add((first[1] + match[0][:-1]).decode())
-    return Answer(_one(found))
+    return LibraryVersion(_one(found))
 
 
-def _tensorrt(library: _Library) -> Answer:
+def _tensorrt(library: _Library) -> LibraryVersion:
     version = _release(library, "getInferLibVersion")
     build = library.constants("getInferLibBuildVersion")
-    return Answer(f"{version}.{build[0]}" if version and len(build) == 1 and build[0] < 10_000 else version)
+    return LibraryVersion(f"{version}.{build[0]}" if version and len(build) == 1 and build[0] < 10_000 else version)
 
 
-def _nvjitlink(library: _Library) -> Answer:
+def _nvjitlink(library: _Library) -> LibraryVersion:
     """The version of nvJitLink. Before 12.3 it has no version call, but exports its functions under the numbers of all
     releases so far.
     """
-    told = _stored("nvJitLinkVersion", 2)(library)
-    if told.version is not None:
-        return told
+    stored = _stored("nvJitLinkVersion", 2)(library)
+    if stored.version is not None:
+        return stored
     minors = [minor for minor in range(_MINORS) if library.exports(f"__nvJitLinkCreate_{library.major}_{minor}")]
-    return Answer(f"{library.major}.{minors[-1]}" if minors else None)
+    return LibraryVersion(f"{library.major}.{minors[-1]}" if minors else None)
 
 
-_READERS: dict[str, Callable[[_Library], Answer]] = {
+_READERS: dict[str, Callable[[_Library], LibraryVersion]] = {
     "cudart": _cudart,
     "cublasLt": _returned("cublasLtGetVersion"),
     "cufft": _returned("cufftGetVersion"),
@@ -244,14 +241,14 @@ def can_answer(family: str) -> bool:
     return family in _READERS
 
 
-def answer(place: str, family: str, soname: str | None) -> Answer:
+def answer(place: str, family: str, soname: str | None) -> LibraryVersion:
     """The version in the file at ``place`` (on the running system); never raises for its contents."""
     major = re.search(r"\.so\.(\d{1,4})", soname or "")
     reader = _READERS.get(family)
     if reader is None or major is None:
-        return Answer()
+        return LibraryVersion()
     try:
         with open_elf(place) as elf:
             return reader(_Library(elf, int(major[1])))
     except (ElfError, ValueError):
-        return Answer()
+        return LibraryVersion()

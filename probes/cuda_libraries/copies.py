@@ -1,22 +1,27 @@
-"""The copies of CUDA libraries by real path, with all links to each and the packages that claim it."""
+"""The copies of CUDA libraries by real path, in environments and in the folders of the machine.
+
+Names of folders: NVIDIA's installation guides (CUDA toolkit, cuDNN, TensorRT, HPC SDK, DeepStream, WSL, Jetson) and the
+search of NVIDIA's cuda-pathfinder. Nsight's tools bundle libraries for their own use and are left out.
+"""
 
 from __future__ import annotations
 
 import os
 import posixpath
+import re
 import stat
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.library_names import LibraryName, family_of
 from ..kit.tree import Tree, refused
+from ..loader.cache import library_path
 from ..owners.claims import Claim
 from ..owners.conda import owners as owners_by_conda
 from ..owners.wheels import recorded_by
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-# The copies found, by real path, with all links to each.
 
 LIMIT = 5000
 
@@ -105,9 +110,6 @@ class Copies:
         return real, status.st_size, linked
 
 
-# The copies in one Python environment, listed by its wheels and conda packages or not.
-
-
 _BUNDLES = (
     "torch/lib",
     "tensorrt_libs",
@@ -137,7 +139,14 @@ def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
         if distribution["channel"] == "pip":
             _add_wheel(tree, copies, key, distribution)
     for site in environment.get("site_packages") or ():
-        _add_site(tree, copies, key, site)
+        names = set(tree.folder_names(site)[0])
+        origin = {"site-packages": "wheel", "dist-packages": "system"}.get(site.rpartition("/")[2], "other")
+        folders = [f"{site}/{bundle}" for bundle in _BUNDLES if bundle.partition("/")[0] in names]
+        folders += [f"{site}/{name}" for name in sorted(names) if name.endswith(".libs")]
+        if "nvidia" in names:
+            folders += tree.expand(f"{site}/nvidia/*/lib")
+        for folder in folders:
+            copies.add_folder(folder, origin, key)
     conda = [item for item in distributions if item["channel"] == "conda"]
     if conda:
         _add_prefix(tree, copies, key, conda)
@@ -154,17 +163,6 @@ def _add_wheel(tree: Tree, copies: Copies, key: str, distribution: Record) -> No
         copies.add(recorded.path, "conda" if by_conda else "wheel", key, claim=None if by_conda else claim)
 
 
-def _add_site(tree: Tree, copies: Copies, key: str, site: str) -> None:
-    names = set(tree.folder_names(site)[0])
-    origin = {"site-packages": "wheel", "dist-packages": "system"}.get(site.rpartition("/")[2], "other")
-    folders = [f"{site}/{bundle}" for bundle in _BUNDLES if bundle.partition("/")[0] in names]
-    folders += [f"{site}/{name}" for name in sorted(names) if name.endswith(".libs")]
-    if "nvidia" in names:
-        folders += tree.expand(f"{site}/nvidia/*/lib")
-    for folder in folders:
-        copies.add_folder(folder, origin, key)
-
-
 def _add_prefix(tree: Tree, copies: Copies, key: str, packages: list[Record]) -> None:
     claims = owners_by_conda(tree, key, packages)
     for path, owners in claims.items():
@@ -173,3 +171,110 @@ def _add_prefix(tree: Tree, copies: Copies, key: str, packages: list[Record]) ->
     for pattern in _CONDA:
         for folder in tree.expand(f"{key}/{pattern}"):
             copies.add_folder(folder, "conda", key)
+
+
+_CACHE = "/etc/ld.so.cache"
+_CACHE_LIMIT = 16 << 20
+_CACHED = re.compile(rb"(?<=\0)/[^\0]{0,4000}/lib(?:cu|nv|nccl|npp|magma)[^\0/]{0,200}\.so[^\0/]{0,60}(?=\0)")
+
+_TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/opt/nvidia/hpc_sdk/*/*/cuda/*", "/usr/lib/cuda")
+_TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib", "lib64/stubs", "lib/stubs", "targets/*/lib/stubs")
+_TOOLKIT_EXTRAS = ("extras/CUPTI/lib64", "nvvm/lib64", "compat", "compat/*")
+_NO_TOOLKITS = frozenset({"/", "/usr", "/usr/local"})
+"""Values of CUDA_HOME where a distribution spreads the toolkit over system folders, which are searched anyway."""
+
+_VENDOR = (
+    "/usr/local/tensorrt*/lib",
+    "/usr/local/TensorRT*/lib",
+    "/opt/tensorrt*/lib",
+    "/opt/TensorRT*/lib",
+    "/usr/local/cudnn*/lib",
+    "/usr/local/cudnn*/lib64",
+    "/opt/cudnn*/lib",
+    "/usr/local/nccl*/lib",
+    "/opt/nvidia/nccl*/lib",
+    "/opt/nvidia/nvshmem*/lib",
+    "/opt/nvidia/deepstream/*/lib",
+    "/opt/nvidia/hpc_sdk/*/*/math_libs/*/lib64",
+    "/opt/nvidia/hpc_sdk/*/*/math_libs/*/targets/*/lib",
+    "/opt/nvidia/hpc_sdk/*/*/comm_libs/*/*/lib",
+    "/opt/nvidia/hpc_sdk/*/*/comm_libs/nccl/lib",
+    "/opt/nvidia/hpc_sdk/*/*/comm_libs/nvshmem/lib",
+    "/opt/magma*/lib",
+    "/usr/local/magma/lib",
+)
+_VENDOR_VARIABLES = ("CUDNN_PATH", "NCCL_HOME", "TENSORRT_HOME", "NVSHMEM_HOME", "CUTENSOR_HOME", "MAGMA_HOME")
+
+_DRIVER = (
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/lib/*-linux-gnu/nvidia",
+    "/usr/lib/*-linux-gnu/nvidia/*",
+    "/usr/lib/*-linux-gnu/tegra",
+    "/run/opengl-driver/lib",
+)
+_SYSTEM = (
+    "/lib/*-linux-gnu",
+    "/usr/lib/*-linux-gnu",
+    "/usr/lib/*-linux-gnu/stubs",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/lib/nvidia-cuda-toolkit/lib64",
+)
+
+
+class LibraryFolder(NamedTuple):
+    """A folder to look into."""
+
+    folder: str
+    """The path as found; it may be a link."""
+    origin: str
+    """``toolkit``, ``conda``, ``vendor``, ``driver``, ``system`` or ``other``."""
+    top: str | None = None
+    """Real path of the toolkit to which it belongs."""
+
+
+def places(tree: Tree) -> Iterator[LibraryFolder]:
+    """All existing folders, those with the most specific kind first."""
+    usual = [path for pattern in _TOOLKITS for path in tree.expand(pattern)]
+    for top in dict.fromkeys(tree.resolve(path) for path in (*usual, *_named(tree, _TOOLKIT_VARIABLES))):
+        if top is not None and top not in _NO_TOOLKITS:
+            yield from _toolkit_places(tree, top)
+    for pattern in _VENDOR:
+        yield from (LibraryFolder(folder, "vendor") for folder in tree.expand(pattern))
+    for top in _named(tree, _VENDOR_VARIABLES):
+        yield from (LibraryFolder(f"{top}/{name}", "vendor") for name in ("lib", "lib64", "build/lib"))
+    for pattern in _DRIVER:
+        yield from (LibraryFolder(folder, "driver") for folder in tree.expand(pattern))
+    for pattern in _SYSTEM:
+        yield from (LibraryFolder(folder, "system") for folder in tree.expand(pattern))
+    yield from (LibraryFolder(folder, "other") for folder in library_path(tree))
+
+
+def cached(tree: Tree) -> tuple[list[str], bool]:
+    """The paths of CUDA libraries in the loader's cache, and whether it was read or does not exist."""
+    data = tree.read_bytes(_CACHE, _CACHE_LIMIT)
+    if data is None:
+        return [], not tree.lexists(_CACHE)
+    return [match.decode("utf-8", "replace") for match in _CACHED.findall(data)], len(data) < _CACHE_LIMIT
+
+
+def _toolkit_places(tree: Tree, top: str) -> Iterator[LibraryFolder]:
+    conda = tree.resolve(f"{top}/conda-meta") is not None
+    for pattern in (*_TOOLKIT_FOLDERS, *_TOOLKIT_EXTRAS):
+        for folder in tree.expand(f"{top}/{pattern}"):
+            yield LibraryFolder(folder, "conda") if conda else LibraryFolder(folder, "toolkit", top)
+
+
+def _named(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
+    variables = tree.variables
+    for name in names:
+        value = str(variables.get(name, ""))
+        if value.startswith("/"):
+            yield value.rstrip("/") or "/"

@@ -1,22 +1,25 @@
-"""The few calls of the CUDA driver API that need no context, through cuda.bindings or ctypes."""
+"""The few calls of the CUDA driver API that need no context, and the facts that they give about a device.
+
+They go through whatever interface works with this libcuda, and return the status number and the value (None unless the
+status is 0). ``cuda.bindings`` goes first. Its newer releases reject a libcuda without one of their entry points. The
+calls needed here are as old as the driver API, so they are then made directly.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import re
 import uuid
+from collections.abc import Callable
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from ..kit.bus_id import canonical_bus_id
 from ..kit.harmless import find_no_library
+from . import mapped
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-# The few calls of the CUDA driver API that need no context, through whatever interface works with this libcuda.
-#
-# Each returns the status number and the value (None unless the status is 0). ``cuda.bindings`` goes first. Its newer
-# releases reject a libcuda without one of their entry points. The calls needed here are as old as the driver API, so
-# they are then made directly.
 
 SONAME = "libcuda.so.1"
 
@@ -90,9 +93,6 @@ def open_api() -> DriverApi:
     return bound
 
 
-# The CUDA driver API through cuda.bindings.
-
-
 class BoundDriver:
     """``DriverApi`` through cuda.bindings; raises UnusableError if the binding cannot make a call."""
 
@@ -108,7 +108,10 @@ class BoundDriver:
         try:
             status, *values = getattr(self._driver, name)(*arguments)
         except (ValueError, KeyError) as error:
-            return _unknown_status(error), None
+            number = re.search(r"\d+", str(error))
+            if number is None:
+                raise UnusableError(str(error)) from error
+            return int(number[0]), None
         except (AttributeError, RuntimeError) as error:
             raise UnusableError(str(error)) from error
         return int(status), values[0] if values and int(status) == 0 else None
@@ -159,17 +162,6 @@ class BoundDriver:
 def _decoded(answer: Answer[Any]) -> Answer[str]:
     code, value = answer
     return code, None if value is None else bytes(value).split(b"\0")[0].decode("utf-8", "replace")
-
-
-def _unknown_status(error: Exception) -> int:
-    """The number in the binding's error about an unknown status."""
-    number = re.search(r"\d+", str(error))
-    if number is None:
-        raise UnusableError(str(error)) from error
-    return int(number[0])
-
-
-# The CUDA driver API called directly, without cuda.bindings or for drivers that it rejects.
 
 
 FUNCTION_NOT_FOUND = 500
@@ -238,3 +230,96 @@ class DirectDriver:
         text = ctypes.c_char_p()
         known = self._call(name, code, ctypes.byref(text)) == 0 and text.value
         return known.decode("utf-8", "replace") if known else ""
+
+
+MIG_MARK = " MIG "
+"""Part of the name of a device that is a MIG instance."""
+
+
+def api_result(api: DriverApi, call: str, code: int, **more: Any) -> dict[str, Any]:
+    """An ``ApiResult`` of CUDA, with the name and text of the code and the path of libcuda."""
+    name, text = api.error(code)
+    library = mapped("libcuda.so")
+    place = {"library": library} if library else {}
+    shown = "" if code == 0 else text
+    return {"source": "cuda", "call": call, "code": code, "name": name, "text": shown, **place, **more}
+
+
+class CudaDevice:
+    """A device by its ordinal, and the calls about it that failed."""
+
+    def __init__(self, api: DriverApi, ordinal: int) -> None:
+        self._api = api
+        self.ordinal = ordinal
+        self.failures: list[dict[str, Any]] = []
+        self._handle = self._keep("cuDeviceGet", lambda: api.device(ordinal))
+
+    def _keep(self, call: str, make: Callable[[], Answer[Value]]) -> Value | None:
+        try:
+            code, value = make()
+        except UnusableError:
+            return None
+        if code != 0:
+            self.failures.append(api_result(self._api, call, code))
+        return value
+
+    def ask(self, call: str, method: Callable[..., Answer[Value]], *arguments: Any) -> Value | None:
+        """The result of ``method`` of the API for the device; a failure is recorded under the name ``call``."""
+        if self._handle is None:
+            return None
+        return self._keep(call, lambda: method(self._handle, *arguments))
+
+    def attribute(self, number: int) -> int | None:
+        return self.ask(f"cuDeviceGetAttribute({number})", self._api.attribute, number)
+
+    def reaches(self, other: CudaDevice) -> bool | None:
+        """Whether this device can access the memory of the other; None if CUDA does not say."""
+        if self._handle is None or other._handle is None:
+            return None
+        try:
+            code, allowed = self._api.can_access_peer(self._handle, other._handle)
+        except UnusableError:
+            return None
+        return bool(allowed) if code == 0 else None
+
+    def record(self, *, with_memory: bool) -> dict[str, Any]:
+        """A partial ``Gpu``.
+
+        Of a MIG instance it has only what the instance shares with its GPU. ``with_memory`` adds the total of device
+        memory, which leaves out what the driver reserves.
+        """
+        address = self.ask("cuDeviceGetPCIBusId", self._api.pci_bus_id)
+        name = self.ask("cuDeviceGetName", self._api.name)
+        major, minor = self.attribute(CAPABILITY_MAJOR), self.attribute(CAPABILITY_MINOR)
+        facts: dict[str, Any] = {
+            "pci_bus_id": canonical_bus_id(address) if address else None,
+            "compute_capability": None if major is None or minor is None else f"{major}.{minor}",
+        }
+        if MIG_MARK not in (name or ""):
+            raw = self.ask("cuDeviceGetUuid", self._api.uuid)
+            uuid = None if raw is None else uuid_text(raw)
+            facts.update(name=name or None, uuid=uuid, sm_count=self.attribute(SM_COUNT))
+            facts["memory"] = self._memory() if with_memory else None
+        if not (facts["pci_bus_id"] or facts.get("uuid")):
+            facts["label"] = f"cuda-{self.ordinal}"
+        facts["errors"] = self.failures or None
+        known = {field: value for field, value in facts.items() if value is not None}
+        return {"source": "cuda", "cuda_ordinal": self.ordinal, **known}
+
+    def _memory(self) -> dict[str, Any] | None:
+        values = {
+            "total": self.ask("cuDeviceTotalMem", self._api.total_memory),
+            "bus_width": self.attribute(BUS_WIDTH),
+        }
+        known = {field: value for field, value in values.items() if value}
+        return {"source": "cuda", **known} if known else None
+
+
+def peer_access(devices: dict[str, CudaDevice]) -> list[dict[str, Any]]:
+    """A ``PeerAccess`` for every two of the devices, which are given by PCI bus id; both ways must be allowed."""
+    found = []
+    for (first, one), (second, other) in combinations(devices.items(), 2):
+        ways = (one.reaches(other), other.reaches(one))
+        if None not in ways:
+            found.append({"source": "cuda", "first": first, "second": second, "allowed": all(ways)})
+    return found

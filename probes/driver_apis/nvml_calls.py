@@ -12,8 +12,6 @@ from ..kit.bus_id import canonical_bus_id
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-# Query NVML about one device, and separate results, unsupported facts and failures.
-
 Call: TypeAlias = "tuple[Any, ...]"
 """Name of a function of the binding and its arguments after the handle; a text among them names a constant."""
 
@@ -86,7 +84,7 @@ def attempt(nvml: ModuleType, call: Call) -> tuple[int, Any]:
         return FUNCTION_NOT_FOUND, None
 
 
-class Device:
+class NvmlDevice:
     """A handle and the results of its calls.
 
     A lost device is not queried again: every call would wait for missing hardware.
@@ -169,9 +167,6 @@ def _holds(record: dict[str, Any], field: str) -> bool:
     for name in field.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value is not None
-
-
-# Convert NVML's values for the Snapshot: base units, names for numbers, None for unknown values.
 
 
 Convert: TypeAlias = "Callable[[ModuleType, Any], Any]"

@@ -9,7 +9,7 @@ from .nvml_calls import (
     UNSIGNED_LONG_LONG,
     Call,
     Convert,
-    Device,
+    NvmlDevice,
     bus_id,
     capability,
     choice,
@@ -54,7 +54,7 @@ RECOVERY_ACTIONS = {
 }
 
 
-class Row(NamedTuple):
+class NvmlReading(NamedTuple):
     """One reading."""
 
     fields: str
@@ -69,91 +69,83 @@ class Row(NamedTuple):
         return [tuple(call.split()) for call in self.calls.split("|")]
 
 
+_ECC_ERRORS = "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_"
 ROWS = (
     # The identity comes first, so that a GPU that is lost meanwhile still has a name.
-    Row(
+    NvmlReading(
         "pci_bus_id pci_device_id pci_subsystem_id",
         "nvmlDeviceGetPciInfo",
         (bus_id, pci_id, pci_id),
         ("busId", "pciDeviceId", "pciSubSystemId"),
     ),
-    Row("uuid", "nvmlDeviceGetUUID", text),
-    Row("name", "nvmlDeviceGetName", text),
-    Row("minor", "nvmlDeviceGetMinorNumber", count),
-    Row("brand", "nvmlDeviceGetBrand", constant("NVML_BRAND_")),
-    Row("architecture", "nvmlDeviceGetArchitecture", constant("NVML_DEVICE_ARCH_")),
-    Row("compute_capability", "nvmlDeviceGetCudaComputeCapability", capability),
-    Row("cores", "nvmlDeviceGetNumGpuCores", count),
-    Row("serial", "nvmlDeviceGetSerial", text),
-    Row("vbios", "nvmlDeviceGetVbiosVersion", text),
-    Row("part_number", "nvmlDeviceGetBoardPartNumber", text),
-    Row("performance_state", "nvmlDeviceGetPerformanceState", performance_state),
-    Row("compute_mode", "nvmlDeviceGetComputeMode", choice(COMPUTE_MODES, closed=True)),
-    Row("persistence_mode", "nvmlDeviceGetPersistenceMode", flag),
-    Row("virtualization", "nvmlDeviceGetVirtualizationMode", choice(VIRTUALIZATION_MODES)),
-    Row("addressing_mode", "nvmlDeviceGetAddressingMode", choice(ADDRESSING_MODES)),
-    Row(
+    NvmlReading("uuid", "nvmlDeviceGetUUID", text),
+    NvmlReading("name", "nvmlDeviceGetName", text),
+    NvmlReading("minor", "nvmlDeviceGetMinorNumber", count),
+    NvmlReading("brand", "nvmlDeviceGetBrand", constant("NVML_BRAND_")),
+    NvmlReading("architecture", "nvmlDeviceGetArchitecture", constant("NVML_DEVICE_ARCH_")),
+    NvmlReading("compute_capability", "nvmlDeviceGetCudaComputeCapability", capability),
+    NvmlReading("cores", "nvmlDeviceGetNumGpuCores", count),
+    NvmlReading("serial", "nvmlDeviceGetSerial", text),
+    NvmlReading("vbios", "nvmlDeviceGetVbiosVersion", text),
+    NvmlReading("part_number", "nvmlDeviceGetBoardPartNumber", text),
+    NvmlReading("performance_state", "nvmlDeviceGetPerformanceState", performance_state),
+    NvmlReading("compute_mode", "nvmlDeviceGetComputeMode", choice(COMPUTE_MODES, closed=True)),
+    NvmlReading("persistence_mode", "nvmlDeviceGetPersistenceMode", flag),
+    NvmlReading("virtualization", "nvmlDeviceGetVirtualizationMode", choice(VIRTUALIZATION_MODES)),
+    NvmlReading("addressing_mode", "nvmlDeviceGetAddressingMode", choice(ADDRESSING_MODES)),
+    NvmlReading(
         "memory.total memory.reserved memory.used memory.free",
         "nvmlDeviceGetMemoryInfo nvmlMemory_v2 | nvmlDeviceGetMemoryInfo",
         count,
         ("total", "reserved", "used", "free"),
     ),
-    Row("memory.bus_width", "nvmlDeviceGetMemoryBusWidth", count),
-    Row("bar1.total bar1.used bar1.free", "nvmlDeviceGetBAR1MemoryInfo", count, ("bar1Total", "bar1Used", "bar1Free")),
-    Row("ecc.enabled ecc.pending", "nvmlDeviceGetEccMode", flag),
-    Row(
-        "ecc.volatile_corrected",
-        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_CORRECTED NVML_VOLATILE_ECC",
-        count,
+    NvmlReading("memory.bus_width", "nvmlDeviceGetMemoryBusWidth", count),
+    NvmlReading(
+        "bar1.total bar1.used bar1.free", "nvmlDeviceGetBAR1MemoryInfo", count, ("bar1Total", "bar1Used", "bar1Free")
     ),
-    Row(
-        "ecc.volatile_uncorrected",
-        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_UNCORRECTED NVML_VOLATILE_ECC",
-        count,
+    NvmlReading("ecc.enabled ecc.pending", "nvmlDeviceGetEccMode", flag),
+    *(
+        NvmlReading(f"ecc.{since}_{kind}", f"{_ECC_ERRORS}{kind.upper()} NVML_{since.upper()}_ECC", count)
+        for since in ("volatile", "aggregate")
+        for kind in ("corrected", "uncorrected")
     ),
-    Row(
-        "ecc.aggregate_corrected",
-        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_CORRECTED NVML_AGGREGATE_ECC",
-        count,
-    ),
-    Row(
-        "ecc.aggregate_uncorrected",
-        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_UNCORRECTED NVML_AGGREGATE_ECC",
-        count,
-    ),
-    Row("ecc.retirement_pending", "nvmlDeviceGetRetiredPagesPendingStatus", flag),
-    Row(
+    NvmlReading("ecc.retirement_pending", "nvmlDeviceGetRetiredPagesPendingStatus", flag),
+    NvmlReading(
         "row_remap.corrected row_remap.uncorrected row_remap.pending row_remap.failed",
         "nvmlDeviceGetRemappedRows",
         (count, count, flag, flag),
     ),
-    Row("mig.enabled mig.pending", "nvmlDeviceGetMigMode", flag),
-    Row("clocks.sm", "nvmlDeviceGetClockInfo NVML_CLOCK_SM", mega),
-    Row("clocks.sm_max", "nvmlDeviceGetMaxClockInfo NVML_CLOCK_SM", mega),
-    Row("clocks.memory", "nvmlDeviceGetClockInfo NVML_CLOCK_MEM", mega),
-    Row("clocks.memory_max", "nvmlDeviceGetMaxClockInfo NVML_CLOCK_MEM", mega),
-    Row("clocks.sm_application", "nvmlDeviceGetApplicationsClock NVML_CLOCK_GRAPHICS", mega),
-    Row("clocks.sm_application_default", "nvmlDeviceGetDefaultApplicationsClock NVML_CLOCK_GRAPHICS", mega),
-    Row("power.draw", "nvmlDeviceGetPowerUsage", milli),
-    Row("power.limit", "nvmlDeviceGetEnforcedPowerLimit", milli),
-    Row("power.limit_default", "nvmlDeviceGetPowerManagementDefaultLimit", milli),
-    Row("power.limit_min power.limit_max", "nvmlDeviceGetPowerManagementLimitConstraints", milli),
-    Row(
+    NvmlReading("mig.enabled mig.pending", "nvmlDeviceGetMigMode", flag),
+    NvmlReading("clocks.sm", "nvmlDeviceGetClockInfo NVML_CLOCK_SM", mega),
+    NvmlReading("clocks.sm_max", "nvmlDeviceGetMaxClockInfo NVML_CLOCK_SM", mega),
+    NvmlReading("clocks.memory", "nvmlDeviceGetClockInfo NVML_CLOCK_MEM", mega),
+    NvmlReading("clocks.memory_max", "nvmlDeviceGetMaxClockInfo NVML_CLOCK_MEM", mega),
+    NvmlReading("clocks.sm_application", "nvmlDeviceGetApplicationsClock NVML_CLOCK_GRAPHICS", mega),
+    NvmlReading("clocks.sm_application_default", "nvmlDeviceGetDefaultApplicationsClock NVML_CLOCK_GRAPHICS", mega),
+    NvmlReading("power.draw", "nvmlDeviceGetPowerUsage", milli),
+    NvmlReading("power.limit", "nvmlDeviceGetEnforcedPowerLimit", milli),
+    NvmlReading("power.limit_default", "nvmlDeviceGetPowerManagementDefaultLimit", milli),
+    NvmlReading("power.limit_min power.limit_max", "nvmlDeviceGetPowerManagementLimitConstraints", milli),
+    NvmlReading(
         "temperature.gpu",
         "nvmlDeviceGetTemperatureV NVML_TEMPERATURE_GPU | nvmlDeviceGetTemperature NVML_TEMPERATURE_GPU",
         degrees,
     ),
-    Row("temperature.slowdown", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_SLOWDOWN", degrees),
-    Row("temperature.shutdown", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_SHUTDOWN", degrees),
-    Row("temperature.gpu_max", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_GPU_MAX", degrees),
-    Row("fan", "nvmlDeviceGetFanSpeed", percent),
-    Row("pcie.generation", "nvmlDeviceGetCurrPcieLinkGeneration", count),
-    Row("pcie.generation_max", "nvmlDeviceGetMaxPcieLinkGeneration", count),
-    Row("pcie.generation_device_max", "nvmlDeviceGetGpuMaxPcieLinkGeneration", count),
-    Row("pcie.width", "nvmlDeviceGetCurrPcieLinkWidth", count),
-    Row("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth", count),
-    Row("pcie.replays", "nvmlDeviceGetPcieReplayCounter", count),
-    Row("utilisation memory_utilisation", "nvmlDeviceGetUtilizationRates", percent, ("gpu", "memory")),
+    NvmlReading(
+        "temperature.slowdown", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_SLOWDOWN", degrees
+    ),
+    NvmlReading(
+        "temperature.shutdown", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_SHUTDOWN", degrees
+    ),
+    NvmlReading("temperature.gpu_max", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_GPU_MAX", degrees),
+    NvmlReading("fan", "nvmlDeviceGetFanSpeed", percent),
+    NvmlReading("pcie.generation", "nvmlDeviceGetCurrPcieLinkGeneration", count),
+    NvmlReading("pcie.generation_max", "nvmlDeviceGetMaxPcieLinkGeneration", count),
+    NvmlReading("pcie.generation_device_max", "nvmlDeviceGetGpuMaxPcieLinkGeneration", count),
+    NvmlReading("pcie.width", "nvmlDeviceGetCurrPcieLinkWidth", count),
+    NvmlReading("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth", count),
+    NvmlReading("pcie.replays", "nvmlDeviceGetPcieReplayCounter", count),
+    NvmlReading("utilisation memory_utilisation", "nvmlDeviceGetUtilizationRates", percent, ("gpu", "memory")),
 )
 
 NUMBERED_FIELDS: dict[str, tuple[int, Convert]] = {
@@ -162,11 +154,11 @@ NUMBERED_FIELDS: dict[str, tuple[int, Convert]] = {
 }
 
 
-Reader: TypeAlias = "Callable[[Device, dict[str, Any]], None]"
+Reader: TypeAlias = "Callable[[NvmlDevice, dict[str, Any]], None]"
 """Reads facts of a device into its record."""
 
 
-def read_row(row: Row, device: Device, record: dict[str, Any]) -> None:
+def read_row(row: NvmlReading, device: NvmlDevice, record: dict[str, Any]) -> None:
     """Query the fields of a row and store the converted results."""
     answer = device.ask(row.fields, *row.parsed_calls())
     if answer is None:
@@ -183,13 +175,13 @@ def read_row(row: Row, device: Device, record: dict[str, Any]) -> None:
         keep(device, record, field, convert, value)
 
 
-def read_numbered(device: Device, record: dict[str, Any]) -> None:
+def read_numbered(device: NvmlDevice, record: dict[str, Any]) -> None:
     """Query the fields that NVML returns by number."""
     for field, (number, convert) in NUMBERED_FIELDS.items():
         keep(device, record, field, convert, device.ask_field(field, number))
 
 
-def keep(device: Device, record: dict[str, Any], field: str, convert: Convert, value: Any) -> None:
+def keep(device: NvmlDevice, record: dict[str, Any], field: str, convert: Convert, value: Any) -> None:
     converted = None if value is None else convert(device.nvml, value)
     if converted is not None:
         place(record, field, converted)
@@ -201,9 +193,6 @@ def place(record: dict[str, Any], field: str, value: Any) -> None:
     for group in groups:
         record = record.setdefault(group, {"source": "nvml"})
     record[name] = value
-
-
-# The reasons that limit the clocks of a GPU, and the time of each.
 
 
 REASONS = {
@@ -225,13 +214,15 @@ COUNTER_PLACES = ((269, 270, 271), (251, 252, 253))
 """Numbers of ``MOVED_COUNTERS``: those of most drivers, then those of some releases."""
 
 
-def throttle(device: Device, record: dict[str, Any]) -> None:
+def throttle(device: NvmlDevice, record: dict[str, Any]) -> None:
     mask = device.ask(
         "throttle.reasons", ("nvmlDeviceGetCurrentClocksEventReasons",), ("nvmlDeviceGetCurrentClocksThrottleReasons",)
     )
     if mask is not None:
         place(record, "throttle.reasons", reasons_in(mask))
-    seconds = {**_steady_counters(device), **_moved_counters(device)}
+    answers = {name: device.ask_field("throttle.seconds", number) for name, number in STEADY_COUNTERS.items()}
+    seconds = {name: value / 1e9 for name, value in answers.items() if value is not None}
+    seconds.update(_moved_counters(device))
     if seconds:
         place(record, "throttle.seconds", seconds)
 
@@ -242,12 +233,7 @@ def reasons_in(mask: int) -> list[str]:
     return [REASONS.get(bit, hex(bit)) for bit in bits]
 
 
-def _steady_counters(device: Device) -> dict[str, float]:
-    answers = {name: device.ask_field("throttle.seconds", number) for name, number in STEADY_COUNTERS.items()}
-    return {name: value / 1e9 for name, value in answers.items() if value is not None}
-
-
-def _moved_counters(device: Device) -> dict[str, float]:
+def _moved_counters(device: NvmlDevice) -> dict[str, float]:
     """The counters whose numbers differ between driver releases, in seconds; none if it is unclear which apply.
 
     The numbers that are not the counters' belong to power smoothing settings, which are no 64-bit counters.

@@ -13,7 +13,7 @@ from .nvml_calls import (
     REFUSED,
     SUCCESS,
     UNKNOWN_HERE,
-    Device,
+    NvmlDevice,
     api_result,
     bus_id,
     count,
@@ -23,8 +23,6 @@ from .nvml_fields import place
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-# The state of a GPU on an NVSwitch fabric.
 
 
 class FabricInfo(ctypes.Structure):
@@ -79,7 +77,7 @@ HEALTH_CONDITIONS = (
 """Shift, width and fault values of ``NVML_GPU_FABRIC_HEALTH_MASK_…``."""
 
 
-def fabric(device: Device, record: dict[str, Any]) -> None:
+def fabric(device: NvmlDevice, record: dict[str, Any]) -> None:
     plain = FabricInfo()
     versioned = FabricInfoV2(version=ctypes.sizeof(FabricInfoV2) | 2 << 24)
     code, _ = device.attempt(("nvmlDeviceGetGpuFabricInfoV", ctypes.byref(versioned)))
@@ -96,9 +94,6 @@ def fabric(device: Device, record: dict[str, Any]) -> None:
     conditions = [names.get(getattr(info, "health", 0) >> shift & width) for shift, width, names in HEALTH_CONDITIONS]
     part["health"] = [condition for condition in conditions if condition]
     record["fabric"] = part
-
-
-# NVLinks of a GPU, and how two GPUs are joined.
 
 
 LINK_COUNT = 91
@@ -123,15 +118,16 @@ P2P_STATUSES = {
 }
 """``nvmlGpuP2PStatus_t``."""
 
-Pair: TypeAlias = "tuple[dict[str, Any], Device]"
+Pair: TypeAlias = "tuple[dict[str, Any], NvmlDevice]"
 """A GPU's record and its device."""
 
 
-def nvlinks(device: Device, record: dict[str, Any]) -> None:
+def nvlinks(device: NvmlDevice, record: dict[str, Any]) -> None:
     device.asked.append("nvlinks")
     links = []
     refusals = []
-    for number in range(_most_links(device)):
+    present = device.ask_field("", LINK_COUNT)
+    for number in range(int(present) if present else int(getattr(device.nvml, "NVML_NVLINK_MAX_LINKS", 18))):
         code, active = device.attempt(("nvmlDeviceGetNvLinkState", number))
         if code == SUCCESS:
             links.append({**_link(device, number), "active": bool(active)})
@@ -145,12 +141,7 @@ def nvlinks(device: Device, record: dict[str, Any]) -> None:
         device.note("nvlinks", "nvmlDeviceGetNvLinkState", refusals[0])
 
 
-def _most_links(device: Device) -> int:
-    present = device.ask_field("", LINK_COUNT)
-    return int(present) if present else int(getattr(device.nvml, "NVML_NVLINK_MAX_LINKS", 18))
-
-
-def _link(device: Device, number: int) -> dict[str, Any]:
+def _link(device: NvmlDevice, number: int) -> dict[str, Any]:
     link: dict[str, Any] = {"source": "nvml", "link": number}
     code, version = device.attempt(("nvmlDeviceGetNvLinkVersion", number))
     if code == SUCCESS and version:
@@ -208,10 +199,7 @@ def _nvlinks_between(first: Pair, second: Pair) -> int | None:
     return switched if status == P2P_OK else 0
 
 
-# Facts that take several NVML calls: firmware, page retirement, MIG instances, processes.
-
-
-def gsp_firmware(device: Device, record: dict[str, Any]) -> None:
+def gsp_firmware(device: NvmlDevice, record: dict[str, Any]) -> None:
     # Only the form with the caller's buffer exists in every release of the binding.
     buffer = ctypes.create_string_buffer(64)
     if device.ask("gsp_firmware", ("nvmlDeviceGetGspFirmwareVersion", buffer)) is not None:
@@ -220,7 +208,7 @@ def gsp_firmware(device: Device, record: dict[str, Any]) -> None:
             record["gsp_firmware"] = version
 
 
-def retired_pages(device: Device, record: dict[str, Any]) -> None:
+def retired_pages(device: NvmlDevice, record: dict[str, Any]) -> None:
     causes = ("MULTIPLE_SINGLE_BIT_ECC_ERRORS", "DOUBLE_BIT_ECC_ERROR")
     lists = [
         device.ask("ecc.retired_pages", ("nvmlDeviceGetRetiredPages", f"NVML_PAGE_RETIREMENT_CAUSE_{cause}"))
@@ -230,7 +218,7 @@ def retired_pages(device: Device, record: dict[str, Any]) -> None:
         place(record, "ecc.retired_pages", sum(len(pages) for pages in lists))
 
 
-def mig_instances(device: Device, record: dict[str, Any]) -> None:
+def mig_instances(device: NvmlDevice, record: dict[str, Any]) -> None:
     if not record.get("mig", {}).get("enabled"):
         return
     most = device.ask("mig.instances", ("nvmlDeviceGetMaxMigDeviceCount",))
@@ -240,7 +228,17 @@ def mig_instances(device: Device, record: dict[str, Any]) -> None:
     for index in range(most):
         code, handle = device.attempt(("nvmlDeviceGetMigDeviceHandleByIndex", index))
         if code == SUCCESS:
-            found.append(_mig_instance(Device(device.nvml, handle)))
+            instance = NvmlDevice(device.nvml, handle)
+            attributes = instance.ask("", ("nvmlDeviceGetAttributes_v2",), ("nvmlDeviceGetAttributes",))
+            memory = instance.ask("", ("nvmlDeviceGetMemoryInfo",))
+            name, uuid = (instance.ask("", (call,)) for call in ("nvmlDeviceGetName", "nvmlDeviceGetUUID"))
+            values = {
+                "uuid": None if uuid is None else text(instance.nvml, uuid),
+                "name": None if name is None else text(instance.nvml, name),
+                "memory": None if memory is None else count(instance.nvml, memory.total),
+                "sm_count": None if attributes is None else count(instance.nvml, attributes.multiprocessorCount),
+            }
+            found.append({"source": "nvml", **{key: value for key, value in values.items() if value is not None}})
         elif code != NOT_FOUND:
             device.note("mig.instances", "nvmlDeviceGetMigDeviceHandleByIndex", code)
             unclear = True
@@ -249,20 +247,7 @@ def mig_instances(device: Device, record: dict[str, Any]) -> None:
         place(record, "mig.instances", found)
 
 
-def _mig_instance(instance: Device) -> dict[str, Any]:
-    attributes = instance.ask("", ("nvmlDeviceGetAttributes_v2",), ("nvmlDeviceGetAttributes",))
-    memory = instance.ask("", ("nvmlDeviceGetMemoryInfo",))
-    name, uuid = (instance.ask("", (call,)) for call in ("nvmlDeviceGetName", "nvmlDeviceGetUUID"))
-    values = {
-        "uuid": None if uuid is None else text(instance.nvml, uuid),
-        "name": None if name is None else text(instance.nvml, name),
-        "memory": None if memory is None else count(instance.nvml, memory.total),
-        "sm_count": None if attributes is None else count(instance.nvml, attributes.multiprocessorCount),
-    }
-    return {"source": "nvml", **{key: value for key, value in values.items() if value is not None}}
-
-
-def processes(device: Device, record: dict[str, Any]) -> None:
+def processes(device: NvmlDevice, record: dict[str, Any]) -> None:
     """The processes with a context on the GPU, each once; one with compute and graphics counts as compute."""
     lists: dict[str, list[Any]] = {}
     for kind in ("Compute", "Graphics"):
@@ -275,20 +260,16 @@ def processes(device: Device, record: dict[str, Any]) -> None:
     by_pid: dict[int, dict[str, Any]] = {}
     for kind, items in lists.items():
         for item in items:
-            by_pid.setdefault(item.pid, {"kind": kind.lower(), **_process(item)})
+            memory = {} if item.usedGpuMemory is None else {"memory": item.usedGpuMemory}
+            by_pid.setdefault(item.pid, {"kind": kind.lower(), "source": "nvml", "pid": item.pid, **memory})
     if lists:
         record["processes"] = list(by_pid.values())
 
 
-def _process_list(device: Device, kind: str) -> list[Any] | None:
+def _process_list(device: NvmlDevice, kind: str) -> list[Any] | None:
     calls = [(f"nvmlDeviceGet{kind}RunningProcesses{version}",) for version in ("_v3", "_v2", "")]
     items = device.ask("processes", *calls)
     # One release of the binding has a record layout that few drivers use; its numbers would be wrong.
     if items is None or any(hasattr(item, "usedGpuCcProtectedMemory") for item in items):
         return None
     return list(items)
-
-
-def _process(item: Any) -> dict[str, Any]:
-    memory = {} if item.usedGpuMemory is None else {"memory": item.usedGpuMemory}
-    return {"source": "nvml", "pid": item.pid, **memory}

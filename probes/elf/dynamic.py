@@ -10,7 +10,7 @@ import struct
 from functools import cached_property
 from typing import NamedTuple
 
-from .tables import PT_DYNAMIC, PT_LOAD, ElfError, Header, Reader, Segment, text
+from .tables import PT_DYNAMIC, PT_LOAD, ByteReader, ElfError, Header, Segment, text
 
 ENTRY_LIMIT = 1 << 14
 STRING_LIMIT = 1 << 16
@@ -35,7 +35,7 @@ class OutsideError(ElfError):
 class Dynamic:
     """The entries of PT_DYNAMIC, and access to what they point to."""
 
-    def __init__(self, file: Reader, header: Header, segments: list[Segment]) -> None:
+    def __init__(self, file: ByteReader, header: Header, segments: list[Segment]) -> None:
         self._file = file
         self._order = header.order
         self._loaded = [segment for segment in segments if segment.type == PT_LOAD]

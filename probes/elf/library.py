@@ -7,7 +7,7 @@ decoded as by ``os.fsdecode``.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from types import TracebackType
 
 from ..kit.tree import Tree
 from . import dynamic as dynamic_section
@@ -25,9 +25,6 @@ from .tables import (
     read_sections,
     read_segments,
 )
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 __all__ = ["Elf", "ElfError", "Section", "open_elf"]
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from types import TracebackType
+from typing import NamedTuple
 
 from ..kit.tree import refused
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 # An untrusted file, read piecewise with ``pread``.
 #
@@ -26,7 +24,7 @@ class ElfError(ValueError):
     """Why a file cannot be read, as one sentence without the path."""
 
 
-class Reader:
+class ByteReader:
     """Something with bytes at offsets."""
 
     path: str
@@ -45,7 +43,7 @@ class Reader:
         return data
 
 
-class File(Reader):
+class File(ByteReader):
     """A regular file, open for reading; closed as a context manager, or with the last reference."""
 
     def __init__(self, path: str) -> None:
@@ -91,10 +89,10 @@ class File(Reader):
         self.close()
 
 
-class Window(Reader):
+class FileWindow(ByteReader):
     """A part of a file as a file of its own; reads cannot leave it."""
 
-    def __init__(self, whole: Reader, start: int, size: int) -> None:
+    def __init__(self, whole: ByteReader, start: int, size: int) -> None:
         self.path = whole.path
         self.start = start
         self.size = max(0, min(size, whole.size - start))
@@ -192,7 +190,7 @@ class Section(NamedTuple):
     entry_size: int
 
 
-def read_header(file: Reader) -> Header:
+def read_header(file: ByteReader) -> Header:
     """The ELF header; raises ElfError if the file has none."""
     ident = file.read(0, 16)
     if not ident.startswith(b"\x7fELF"):
@@ -216,7 +214,7 @@ def read_header(file: Reader) -> Header:
     )
 
 
-def read_segments(file: Reader, header: Header) -> list[Segment]:
+def read_segments(file: ByteReader, header: Header) -> list[Segment]:
     """The segments that the loader would map, in the file's order; raises ElfError for an incomplete table."""
     offset, size, count = header.segments
     if not count:
@@ -230,7 +228,7 @@ def read_segments(file: Reader, header: Header) -> list[Segment]:
     return [Segment(e[0], e[1], e[2], e[4], e[5]) for e in layout.iter_unpack(raw)]
 
 
-def read_sections(file: Reader, header: Header) -> list[Section]:
+def read_sections(file: ByteReader, header: Header) -> list[Section]:
     """All sections in order; raises ElfError for an incomplete table.
 
     Names that lie outside the table of names are empty.
@@ -247,18 +245,16 @@ def read_sections(file: Reader, header: Header) -> list[Section]:
     if size != layout.size or count > SECTION_LIMIT:
         raise ElfError(f"its table of sections is damaged: {count} entries of {size} bytes")
     entries = list(layout.iter_unpack(file.exactly(offset, size * count, "its table of sections")))
-    names = Names(b"", NAMES_LIMIT)
+    names = NameTable(b"", NAMES_LIMIT)
     if names_index < len(entries):
-        names = Names(file.read(entries[names_index][4], min(entries[names_index][5], NAMES_LIMIT)), NAMES_LIMIT)
-    return [_section(entry, names) for entry in entries]
+        names = NameTable(file.read(entries[names_index][4], min(entries[names_index][5], NAMES_LIMIT)), NAMES_LIMIT)
+    return [
+        Section(names.at(name), kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
+        for name, kind, flags, address, offset, size, _, _, _, entry_size in entries
+    ]
 
 
-def _section(entry: tuple[int, ...], names: Names) -> Section:
-    name, kind, flags, address, offset, size, _, _, _, entry_size = entry
-    return Section(names.at(name), kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
-
-
-class Names:
+class NameTable:
     """A table of NUL-terminated names with a limit on the bytes taken, since names may overlap."""
 
     def __init__(self, table: bytes, allowance: int) -> None:

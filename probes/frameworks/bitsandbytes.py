@@ -12,15 +12,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, add_stated_version, locate, problems
 from ..installations.parts import add_torch_extension
-from ..installations.text import assigned, version
 from ..installations.torch_files import torch_of
+from ..python.site import Site
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-    from ..python.site import Site
 
 IMPORTS = ("bitsandbytes",)
 DISTRIBUTIONS = ("bitsandbytes",)
@@ -38,44 +36,32 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     facts = here.gather("bitsandbytes", extends="torch")
-    said = version(assigned(here.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {here.path}/__init__.py", version=said)
+    stated = add_stated_version(facts, here, "__init__.py")
     add_declared(facts, here)
-    libraries = _libraries(here)
-    wrong = problems(here, said, "__init__.py", ("__init__.py",))
+    # Version of CUDA → path, in order.
+    found = ((_LIBRARY.fullmatch(path.rpartition("/")[2]), path) for path in here.files(_LIBRARY.pattern))
+    libraries = dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
+    wrong = problems(here, stated, "__init__.py", ("__init__.py",))
     if libraries:
-        named = _named(site)
-        wanted = named or _of_torch(site)
+        variable = str(site.tree.variables.get(_VARIABLE, ""))
+        named = (int(variable[:2]), int(variable[2])) if re.fullmatch(r"\d{3}", variable) else None
+        match = re.fullmatch(r"(\d{1,2})\.(\d)", torch_of(site).cuda or "")
+        wanted = named or ((int(match[1]), int(match[2])) if match else None)
         chosen = _chosen(here, libraries, wanted, exactly=named is not None) if wanted else None
         if chosen:
             facts.add(f"file {libraries[chosen]}", cuda=f"{chosen[0]}.{chosen[1]}", cpu_only=False)
             add_torch_extension(facts, here, [libraries[chosen]])
         elif wanted:
-            held = ", ".join(f"{major}.{minor}" for major, minor in libraries)
-            wrong.append(f"it has libraries for CUDA {held}, and none for {wanted[0]}.{wanted[1]}, which it would load")
+            versions = ", ".join(f"{major}.{minor}" for major, minor in libraries)
+            wrong.append(
+                f"it has libraries for CUDA {versions}, and none for {wanted[0]}.{wanted[1]}, which it would load"
+            )
         facts.add(f"file {here.path}", cpu_only=False)
     elif here.names():
         others = any(name.startswith(("libbitsandbytes_rocm", "libbitsandbytes_xpu")) for name in here.names())
         facts.add(f"file {here.path}", cpu_only=not others)
         add_torch_extension(facts, here, here.files(r"libbitsandbytes_cpu\.so"))
     return [facts.record(wrong)]
-
-
-def _libraries(here: Installation) -> dict[Number, str]:
-    """Version of CUDA → path, in order."""
-    found = ((_LIBRARY.fullmatch(path.rpartition("/")[2]), path) for path in here.files(_LIBRARY.pattern))
-    return dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
-
-
-def _named(site: Site) -> Number | None:
-    """The CUDA version in the variable."""
-    said = str(site.tree.variables.get(_VARIABLE, ""))
-    return (int(said[:2]), int(said[2])) if re.fullmatch(r"\d{3}", said) else None
-
-
-def _of_torch(site: Site) -> Number | None:
-    match = re.fullmatch(r"(\d{1,2})\.(\d)", torch_of(site).cuda or "")
-    return (int(match[1]), int(match[2])) if match else None
 
 
 def _chosen(here: Installation, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:

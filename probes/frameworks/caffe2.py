@@ -7,13 +7,11 @@ has no version of its own there: PyTorch's counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..installations.package import add_declared, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("caffe2",)
 DISTRIBUTIONS = ("caffe2",)

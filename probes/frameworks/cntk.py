@@ -7,14 +7,11 @@ also CUDA's libraries, ``libcudart.so.10.0`` and ``libcudnn.so.7``, whose names 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems
+from ..installations.package import add_declared, locate, owner, problems, version
 from ..installations.parts import add_parts
-from ..installations.text import version
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("cntk",)
 DISTRIBUTIONS = ("cntk-gpu", "cntk")
@@ -32,20 +29,18 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     parts = here.files(r"(?:libCntk\.Math|Cntk\.Math)\b.*\.so", "libs")
-    fitting = owners(here, parts[0]) if parts else list(here.wheels)
-    wheel = here.wheel if here.wheel in fitting else next(iter(fitting), None)
+    wheel = owner(here, parts[0] if parts else None)
     facts = here.gather(wheel["name"] if wheel else "cntk")
-    said = version((here.text("VERSION") or "").strip())
-    facts.add(f"file {here.path}/VERSION", version=said)
+    stated = version((here.text("VERSION") or "").strip())
+    facts.add(f"file {here.path}/VERSION", version=stated)
     add_declared(facts, here)
-    bundled = {field: _number(here, pattern) for field, pattern in _BUNDLED.items()}
+    libraries = sorted(here.names("libs"))
+    bundled = {
+        field: next((match[1] for name in reversed(libraries) if (match := pattern.fullmatch(name))), None)
+        for field, pattern in _BUNDLED.items()
+    }
     facts.add(f"file {here.path}/libs", **bundled)
     if here.names("libs"):
         facts.add(f"file {here.path}/libs", cpu_only=not any(bundled.values()))
     add_parts(facts, here, parts)
-    return [facts.record(problems(here, said, "VERSION", ("libs",)))]
-
-
-def _number(here: Installation, pattern: re.Pattern[str]) -> str | None:
-    found = [match[1] for name in sorted(here.names("libs")) if (match := pattern.fullmatch(name))]
-    return found[-1] if found else None
+    return [facts.record(problems(here, stated, "VERSION", ("libs",)))]

@@ -9,14 +9,11 @@ it raises ("is not found or cannot be loaded"). NCCL is opened for several GPUs 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import add_declared, locate, problems
+from ..installations.package import add_declared, add_stated_version, locate, problems
 from ..installations.parts import add_parts, asked_by_name, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, version
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("ctranslate2",)
 DISTRIBUTIONS = ("ctranslate2",)
@@ -31,8 +28,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     facts = here.gather("ctranslate2")
-    said = version(assigned(here.text("version.py") or "", "__version__"))
-    facts.add(f"file {here.path}/version.py", version=said)
+    stated = add_stated_version(facts, here, "version.py")
     add_declared(facts, here)
     libraries = here.files(r"libctranslate2\b.*\.so[.0-9]*", f"{here.folder}/ctranslate2.libs")
     libraries += here.files(r"libctranslate2\b.*\.so[.0-9]*")
@@ -48,4 +44,4 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     facts.add(f"file {here.folder}/ctranslate2.libs", cudnn=next((match[1] for match in bundled if match), None))
     linked = asks_for_cuda(facts) if libraries else None
     facts.add(f"elf {here.path}", cpu_only=None if linked is None else not linked)
-    return [facts.record(problems(here, said, "version.py", ("version.py",)))]
+    return [facts.record(problems(here, stated, "version.py", ("version.py",)))]

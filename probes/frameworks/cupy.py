@@ -14,16 +14,24 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems, text_of
+from ..installations.package import (
+    Installation,
+    add_declared,
+    add_stated_version,
+    cuda_version,
+    digits_as_version,
+    locate,
+    owners,
+    problems,
+    text_of,
+    version,
+)
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
-from ..installations.text import assigned, cuda_version, digits_as_version, version
-from ..loader.steps import Ask, Preload
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..loader.script import OpenByName, Preload
+from ..python.site import Gathered, Site
 
 IMPORTS = ("cupy",)
 DISTRIBUTIONS = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
@@ -43,17 +51,17 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     here = locate(site, "cupy", (*names, *sorted(others - set(names))))
     if here is None:
         return []
-    said = _wheel_file(here)
-    wheel = _wheel(here, said)
+    build = _wheel_file(here)
+    wheel = _wheel(here, build)
     name = wheel["name"] if wheel else "cupy"
     facts = here.gather(name)
-    written = version(assigned(here.text("_version.py") or "", "__version__"))
-    facts.add(f"file {here.path}/_version.py", version=written)
+    stated = add_stated_version(facts, here, "_version.py")
     if wheel:
         facts.add(wheel["source"], version=wheel["version"])
-    nccl, cudnn = (_of(said, library, "version") for library in ("nccl", "cudnn"))
+    built_with = (build.get(library) for library in ("nccl", "cudnn"))
+    nccl, cudnn = (part.get("version") if isinstance(part, dict) else None for part in built_with)
     facts.add(
-        f"file {here.path}/{_WHEEL}", cuda=cuda_version(said.get("cuda")), nccl=version(nccl), cudnn=version(cudnn)
+        f"file {here.path}/{_WHEEL}", cuda=cuda_version(build.get("cuda")), nccl=version(nccl), cudnn=version(cudnn)
     )
     add_declared(facts, here)
     match = _NAME.fullmatch(name)
@@ -64,20 +72,19 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if not rocm:
         _add_parts(facts, here)
         cuda_by_loads(facts)
-    return [facts.record([*problems(here, written, "_version.py", ("_version.py",)), *_several(here, name)])]
+    wrong = problems(here, stated, "_version.py", ("_version.py",))
+    beside = sorted({f"{wheel['name']} {wheel['version']}" for wheel in here.wheels if wheel["name"] != name})
+    if beside:
+        wrong.append(f"{', '.join(beside)} was installed into the same package")
+    return [facts.record(wrong)]
 
 
 def _wheel_file(here: Installation) -> dict[str, Any]:
     try:
-        said = json.loads(here.text(_WHEEL) or "")
+        build = json.loads(here.text(_WHEEL) or "")
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _of(said: dict[str, Any], library: str, field: str) -> object:
-    part = said.get(library)
-    return part.get(field) if isinstance(part, dict) else None
+    return build if isinstance(build, dict) else {}
 
 
 def _wheel(here: Installation, said: dict[str, Any]) -> dict[str, Any] | None:
@@ -91,11 +98,6 @@ def _wheel(here: Installation, said: dict[str, Any]) -> dict[str, Any] | None:
     return next(iter([*named, *fitting]), here.wheel)
 
 
-def _several(here: Installation, name: str) -> list[str]:
-    others = sorted({f"{wheel['name']} {wheel['version']}" for wheel in here.wheels if wheel["name"] != name})
-    return [f"{', '.join(others)} was installed into the same package"] if others else []
-
-
 def _add_parts(facts: Gathered, here: Installation) -> None:
     backends = f"{here.folder}/cupy_backends/cuda"
     parts = [path for folder in ("api", "libs") for path in here.files(_NEEDED, f"{backends}/{folder}")]
@@ -107,13 +109,12 @@ def _add_parts(facts: Gathered, here: Installation) -> None:
     preloads = [] if by_pathfinder else [Preload(("libcutensor.so.*[0-9]",), ("cutensor/lib",))]
     for library in (*by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):
         preloads += found_by_pathfinder(here.site, library)
-    compiler = (by_pathfinder and asked_of_pathfinder(here.site, "nvrtc")) or _compiler(facts, here, f"{backends}/libs")
-    asks = [*compiler, *(Ask((path,)) for path in optional)]
+    compiler = asked_of_pathfinder(here.site, "nvrtc") if by_pathfinder else []
+    if not compiler:  # by the name in its binding for CuPy's CUDA: CuPy computes almost nothing without NVRTC
+        major = str(facts.known("cuda") or "").partition(".")[0]
+        bindings = here.files(r"nvrtc\b.*\.so", f"{backends}/libs")
+        named = [ask for path in bindings for ask in asked_by_name(here, path)]
+        own = (ask for ask in named if re.fullmatch(rf"libnvrtc\.so\.{major}\b.*", ask.names[0]))
+        compiler = [ask._replace(optional=False) for ask in own]
+    asks = [*compiler, *(OpenByName((path,)) for path in optional)]
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
-
-
-def _compiler(facts: Gathered, here: Installation, libs: str) -> list[Ask]:
-    """NVRTC, by the name in its binding for CuPy's CUDA version. CuPy computes almost nothing without it."""
-    major = str(facts.known("cuda") or "").partition(".")[0]
-    asks = [ask for path in here.files(r"nvrtc\b.*\.so", libs) for ask in asked_by_name(here, path)]
-    return [ask._replace(optional=False) for ask in asks if re.fullmatch(rf"libnvrtc\.so\.{major}\b.*", ask.names[0])]

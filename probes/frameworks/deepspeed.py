@@ -9,14 +9,11 @@ nothing. Operations that were compiled lie below ``ops/``; without them a toolki
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import add_declared, assigned, cuda_version, locate, mapping, problems, version
 from ..installations.parts import add_torch_extension
-from ..installations.text import assigned, cuda_version, mapping, version
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("deepspeed",)
 DISTRIBUTIONS = ("deepspeed",)
@@ -33,20 +30,16 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
         return []
     facts = here.gather("deepspeed", extends="torch")
     text = here.text(_INFO) or ""
-    said = version(assigned(text, "version"))
+    stated = version(assigned(text, "version"))
     torch = mapping(text, "torch_info")
     built, cuda = cuda_version(torch.get("version")), cuda_version(torch.get("cuda_version"))
-    facts.add(f"file {here.path}/{_INFO}", version=said, cuda=cuda, hip=cuda_version(torch.get("hip_version")))
+    facts.add(f"file {here.path}/{_INFO}", version=stated, cuda=cuda, hip=cuda_version(torch.get("hip_version")))
     facts.add(f"file {here.path}/{_INFO}", nccl=cuda_version(torch.get("nccl_version")))
     add_declared(facts, here)
-    parts = _operations(here)
+    # The operations that were compiled, ``ops/adam/fused_adam_op*.so``.
+    folders = [name for name in sorted(here.names("ops")) if _OP.fullmatch(name)]
+    parts = [path for name in folders[:_FOLDERS] for path in here.files(r"\w+_op\b.*\.so", f"ops/{name}")]
     if parts:
         facts.add(f"file {here.path}/{_INFO}", built_for={"torch": built} if built else None)
     add_torch_extension(facts, here, parts)
-    return [facts.record(problems(here, said, _INFO, ("ops",)))]
-
-
-def _operations(here: Installation) -> list[str]:
-    """The operations that were compiled, ``ops/adam/fused_adam_op*.so``."""
-    folders = [name for name in sorted(here.names("ops")) if _OP.fullmatch(name)]
-    return [path for name in folders[:_FOLDERS] for path in here.files(r"\w+_op\b.*\.so", f"ops/{name}")]
+    return [facts.record(problems(here, stated, _INFO, ("ops",)))]

@@ -8,14 +8,11 @@ CUDA major, ``cu123`` would be 12.3); one compiled on site has no label. ``flash
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, add_stated_version, label, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
-from ..installations.text import assigned, label, version
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("flash_attn", "flash_attn_3")
 DISTRIBUTIONS = ("flash-attn", "flash-attn-3")
@@ -41,11 +38,10 @@ def _read(here: Installation, name: str, parts: list[str]) -> dict[str, Any]:
     if wheel:
         torch = {"torch": built["torch"]} if "torch" in built else None
         facts.add(wheel["source"], version=wheel["version"], cuda=built.get("cuda"), built_for=torch)
-    said = version(assigned(here.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {here.path}/__init__.py", version=said)
+    stated = add_stated_version(facts, here, "__init__.py")
     add_declared(facts, here)
     add_torch_extension(facts, here, parts)
     cuda_by_loads(facts)
     if parts:
         facts.add(f"elf {here.path}", cpu_only=False)
-    return facts.record(problems(here, said, "__init__.py"))
+    return facts.record(problems(here, stated, "__init__.py"))

@@ -12,18 +12,13 @@ NVIDIA's wheels, and ``jax_plugins/xla_cudaNN/__init__.py`` loads theirs before 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems, text_of
-from ..installations.parts import add_parts
-from ..installations.text import assigned, version
-from ..installations.xla_flags import unknown_flags
-from ..loader.steps import Ask, Preload
+from ..installations.package import Installation, add_declared, assigned, locate, problems, text_of, version
+from ..installations.parts import add_parts, unknown_flags
+from ..loader.script import OpenByName, Preload
 from ..owners.requirements import libraries_of, relevant_lines
-from ..python.site import Lack
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Lack, Site
 
 IMPORTS = ("jax", "jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin")
 DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt")
@@ -46,23 +41,19 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
         return plugins
     name = "jax" if jax else "jaxlib"
     facts = here.gather(name)
-    said = _version(here)
-    facts.add(f"file {here.path}/version.py", version=said)
+    stated = _version(here)
+    facts.add(f"file {here.path}/version.py", version=stated)
     add_declared(facts, here)
     if plugins:
         facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
-    facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.tree, _holding_xla(site, jaxlib)))
+    with_xla = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
+    with_xla += [path for major in _majors(site) if (path := _compiler(site, major))]
+    facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.tree, with_xla))
     _add_own_cuda(facts, jaxlib)
-    wrong = problems(here, said, "version.py", ("version.py",))
+    wrong = problems(here, stated, "version.py", ("version.py",))
     if jax and jaxlib is None:
         wrong.append(Lack("jaxlib, which it requires, is not installed"))
     return [facts.record(wrong), *plugins]
-
-
-def _holding_xla(site: Site, jaxlib: Installation | None) -> list[str]:
-    """The libraries that contain XLA: jaxlib's, and the compiler of each plug-in."""
-    own = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
-    return own + [path for major in _majors(site) if (path := _compiler(site, major))]
 
 
 def _version(here: Installation) -> str | None:
@@ -81,13 +72,9 @@ def _add_own_cuda(facts: Gathered, jaxlib: Installation | None) -> None:
         facts.add(source, cuda=match[1], cudnn=cudnn, cpu_only=False)
     elif jaxlib.conda and jaxlib.conda.cuda:
         facts.add(jaxlib.conda.source, cuda=jaxlib.conda.cuda, cpu_only=False)
-    elif "cuda" not in jaxlib.names() and "version.py" in jaxlib.names() and not _for_others(jaxlib.site):
-        facts.add(f"file {jaxlib.path}", cpu_only=True)
-
-
-def _for_others(site: Site) -> bool:
-    """Whether there is a plug-in for other devices than NVIDIA's."""
-    return any(_OTHERS.fullmatch(item["name"]) for item in site.distributions)
+    elif "cuda" not in jaxlib.names() and "version.py" in jaxlib.names():
+        for_others = any(_OTHERS.fullmatch(item["name"]) for item in jaxlib.site.distributions)
+        facts.add(f"file {jaxlib.path}", cpu_only=None if for_others else True)
 
 
 def _majors(site: Site) -> list[str]:
@@ -107,9 +94,9 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     name = f"jax-cuda{major}-plugin"
     here = locate(site, f"jax_cuda{major}_plugin", (name,)) or Installation(site, (), (), None)
     facts = here.gather(name, extends="jax")
-    said = _version(here)
+    stated = _version(here)
     wheel = here.wheel
-    facts.add(f"file {here.path}/version.py", version=said)
+    facts.add(f"file {here.path}/version.py", version=stated)
     add_declared(facts, here)
     source = wheel["source"] if wheel else f"file {here.path}"
     built = facts.known("version")
@@ -117,12 +104,18 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     compiler = _compiler(site, major)
     lines = relevant_lines((wheel or {}).get("requires"))
     parts, by = here.files(r"[\w-]+\.so"), _COMPILER if compiler else None
-    opened = [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in libraries_of(lines))]
-    asks = [*([Ask((compiler,), optional=False)] if compiler else []), *opened]
+    opened = [OpenByName(("libcuda.so.1",), by=by), *(OpenByName(names, by=by) for names in libraries_of(lines))]
+    asks = [*([OpenByName((compiler,), optional=False)] if compiler else []), *opened]
     if compiler and parts:  # its own GPU code is that of the kernels beside it, and takes long to list
         facts.add(f"file {here.path}", binaries=[*parts, compiler])
-    add_parts(facts, here, parts, preloads=_preloads(site, compiler), asks=asks)
-    wrong = problems(here, said, "version.py", ("version.py",))
+    text = text_of(site, f"{compiler.rpartition('/')[0]}/__init__.py") or "" if compiler else ""
+    preloads = [
+        Preload((library,), (f"nvidia/{module}/lib",))
+        for module, libraries in _LOAD.findall(text)
+        for library in _LIBRARY.findall(libraries)
+    ]
+    add_parts(facts, here, parts, preloads=preloads, asks=asks)
+    wrong = problems(here, stated, "version.py", ("version.py",))
     if compiler is None:
         wrong.append(f"jax_plugins/xla_cuda{major}/{_COMPILER}, which it requires, is missing")
     return facts.record(wrong)
@@ -135,12 +128,3 @@ def _compiler(site: Site, major: str) -> str | None:
         if "jax_plugins" in site.names(folder) and _COMPILER in site.names(path):
             return f"{path}/{_COMPILER}"
     return None
-
-
-def _preloads(site: Site, compiler: str | None) -> list[Preload]:
-    text = text_of(site, f"{compiler.rpartition('/')[0]}/__init__.py") or "" if compiler else ""
-    return [
-        Preload((library,), (f"nvidia/{module}/lib",))
-        for module, libraries in _LOAD.findall(text)
-        for library in _LIBRARY.findall(libraries)
-    ]

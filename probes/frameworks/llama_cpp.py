@@ -8,14 +8,11 @@ those were apart, all was in ``libggml.so`` or ``libllama.so``. ``__init__.py`` 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import add_declared, locate, problems
+from ..installations.package import add_declared, add_stated_version, locate, problems
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, version
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("llama_cpp",)
 DISTRIBUTIONS = ("llama-cpp-python",)
@@ -30,8 +27,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     facts = here.gather("llama-cpp-python")
-    said = version(assigned(here.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {here.path}/__init__.py", version=said)
+    stated = add_stated_version(facts, here, "__init__.py")
     add_declared(facts, here)
     folder = "lib" if "lib" in here.names() else ""
     parts = here.files(_PARTS, folder)
@@ -40,11 +36,6 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if parts:
         others = any(_ON_OTHERS.fullmatch(name) for name in here.names(folder))
         with_cuda = any(path.endswith("libggml-cuda.so") for path in parts) or asks_for_cuda(facts)
-        facts.add(f"file {here.path}/{folder}".rstrip("/"), cpu_only=_cpu_only(with_cuda=with_cuda, others=others))
-    return [facts.record(problems(here, said, "__init__.py", ("llama.py",)))]
-
-
-def _cpu_only(*, with_cuda: bool | None, others: bool) -> bool | None:
-    if with_cuda or others:
-        return False
-    return None if with_cuda is None else True
+        cpu_only = False if with_cuda or others else None if with_cuda is None else True
+        facts.add(f"file {here.path}/{folder}".rstrip("/"), cpu_only=cpu_only)
+    return [facts.record(problems(here, stated, "__init__.py", ("llama.py",)))]

@@ -7,14 +7,11 @@ everything is in ``libmxnet.so``. No file of text names the CUDA version; the di
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import add_declared, locate, owners, problems
+from ..installations.package import add_declared, add_stated_version, digits_as_version, locate, owner, problems
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, digits_as_version, version
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("mxnet",)
 DISTRIBUTIONS = ("mxnet",)
@@ -29,11 +26,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     library = here.files(r"libmxnet\.so")
-    fitting = owners(here, library[0]) if library else list(here.wheels)
-    wheel = here.wheel if here.wheel in fitting else next(iter(fitting), None)
+    wheel = owner(here, library[0] if library else None)
     facts = here.gather(wheel["name"] if wheel else "mxnet")
-    said = version(assigned(here.text("libinfo.py") or "", "__version__"))
-    facts.add(f"file {here.path}/libinfo.py", version=said)
+    stated = add_stated_version(facts, here, "libinfo.py")
     add_declared(facts, here)
     match = _NAME.fullmatch(wheel["name"]) if wheel else None
     if wheel and match and match[1]:
@@ -42,4 +37,4 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     cuda_by_loads(facts)
     linked = asks_for_cuda(facts) if library else None
     facts.add(f"elf {here.path}/libmxnet.so", cpu_only=None if linked is None else not linked)
-    return [facts.record(problems(here, said, "libinfo.py", ("libinfo.py",)))]
+    return [facts.record(problems(here, stated, "libinfo.py", ("libinfo.py",)))]

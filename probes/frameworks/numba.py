@@ -11,17 +11,14 @@ CPU, whether or not its old CUDA target is used, so that nothing is said of its 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems, version
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
-from ..installations.text import version
-from ..loader.steps import Ask
+from ..loader.script import OpenByName
 from ..owners.requirements import extra_of, requirement_name
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("numba", "numba_cuda")
 DISTRIBUTIONS = ("numba", "numba-cuda")
@@ -29,8 +26,8 @@ DISTRIBUTIONS = ("numba", "numba-cuda")
 _VERSION = re.compile(r'^[ \t]*"version":[ \t]*"([^"\n]{1,80})"', re.MULTILINE)
 _IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
-_DRIVER = Ask(("libcuda.so.1",), optional=False)
-_BY_THE_LOADER = Ask(("libnvvm.so.4", "libnvvm.so"))
+_DRIVER = OpenByName(("libcuda.so.1",), optional=False)
+_BY_THE_LOADER = OpenByName(("libnvvm.so.4", "libnvvm.so"))
 
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -42,30 +39,27 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
 def _read_numba(here: Installation) -> dict[str, Any]:
     facts = here.gather("numba")
     match = _VERSION.search(here.text("_version.py") or "")
-    said = version(match[1]) if match else None
-    facts.add(f"file {here.path}/_version.py", version=said)
+    stated = version(match[1]) if match else None
+    facts.add(f"file {here.path}/_version.py", version=stated)
     add_declared(facts, here)
-    return facts.record(problems(here, said, "_version.py", ("_version.py",)))
+    return facts.record(problems(here, stated, "_version.py", ("_version.py",)))
 
 
 def _read_cuda(here: Installation) -> dict[str, Any]:
     facts = here.gather("numba-cuda", extends="numba")
-    said = version((here.text("VERSION") or "").strip())
-    facts.add(f"file {here.path}/VERSION", version=said)
+    stated = version((here.text("VERSION") or "").strip())
+    facts.add(f"file {here.path}/VERSION", version=stated)
     if here.wheel:
         facts.add(here.wheel["source"], needs_one_of=_bindings(here) or None)
     add_declared(facts, here)
     facts.add(f"file {here.path}", cpu_only=False)
     preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
     parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
-    add_parts(facts, here, parts, preloads=preloads, asks=(_DRIVER, *_compilers(here)))
-    return facts.record(problems(here, said, "VERSION", ("VERSION",)))
-
-
-def _compilers(here: Installation) -> list[Ask]:
     asks_nvrtc = "def get_supported_ccs" in (here.text("numba/cuda/cudadrv/nvrtc.py") or "")
     nvvm = asked_of_pathfinder(here.site, "nvvm") or [_BY_THE_LOADER]
-    return [*nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ())]
+    asks = (_DRIVER, *nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ()))
+    add_parts(facts, here, parts, preloads=preloads, asks=asks)
+    return facts.record(problems(here, stated, "VERSION", ("VERSION",)))
 
 
 def _bindings(here: Installation) -> list[list[str]]:

@@ -13,16 +13,21 @@ themselves: without ``preload_dlls()`` or an imported PyTorch, NVIDIA's wheels a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems
+from ..installations.package import (
+    Installation,
+    add_declared,
+    assigned,
+    cuda_version,
+    locate,
+    owners,
+    problems,
+    version,
+)
 from ..installations.parts import add_parts, cuda_by_loads
-from ..installations.text import assigned, cuda_version, version
-from ..loader.steps import Ask, Preload
-from ..python.site import Gathered
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..loader.script import OpenByName, Preload
+from ..python.site import Gathered, Site
 
 IMPORTS = ("onnxruntime",)
 DISTRIBUTIONS = (
@@ -61,17 +66,25 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     info = here.text(_INFO) or ""
     wheel = _wheel(here, info)
     facts = here.gather(wheel["name"] if wheel else _named(info) or "onnxruntime")
-    said = version(assigned(info, "__version__"))
-    facts.add(f"file {here.path}/{_INFO}", version=said, cuda=cuda_version(assigned(info, "cuda_version")))
+    stated = version(assigned(info, "__version__"))
+    facts.add(f"file {here.path}/{_INFO}", version=stated, cuda=cuda_version(assigned(info, "cuda_version")))
     if wheel:
         facts.add(wheel["source"], version=wheel["version"])
     add_declared(facts, here)
-    _add_kind(facts, here, _providers(here))
+    if "capi" in here.names():
+        found = (_PROVIDER.fullmatch(name) for name in sorted(here.names("capi")))
+        providers = [_PROVIDERS.get(match[1], match[1]) for match in found if match and match[1] != "shared"]
+        left_over = facts.known("name") == "onnxruntime" and len(here.wheels) > 1
+        on_gpu = bool(set(providers) & (_ON_NVIDIA | _ON_OTHERS)) and not left_over
+        facts.add(f"file {here.path}/capi", providers=[*providers, "CPU"], cpu_only=not on_gpu)
+    elif here.wheel and _GPU_BUILD.match(here.wheel["name"]):  # the name counts only if no file is visible
+        facts.add(here.wheel["source"], cpu_only=False)
     if _PRELOADS.search(here.text("__init__.py") or ""):  # from 1.21 on
         facts.add(f"file {here.path}/__init__.py", preload_call="onnxruntime.preload_dlls()")
     _add_parts(facts, here)
     cuda_by_loads(facts)
-    return [facts.record([*problems(_with_first(here, wheel), said, _INFO, ("capi",)), *_mixed(here, wheel)])]
+    wheels = tuple(sorted(here.wheels, key=lambda each: each is not wheel))  # its own first
+    return [facts.record([*problems(here._replace(wheels=wheels), stated, _INFO, ("capi",)), *_mixed(here, wheel)])]
 
 
 def _named(info: str) -> str | None:
@@ -89,32 +102,12 @@ def _wheel(here: Installation, info: str) -> dict[str, Any] | None:
     return next(iter([*named, *fitting]), here.wheel)
 
 
-def _with_first(here: Installation, wheel: dict[str, Any] | None) -> Installation:
-    others = [each for each in here.wheels if each is not wheel]
-    return Installation(here.site, here.found, tuple([wheel, *others] if wheel else others), here.conda)
-
-
 def _mixed(here: Installation, wheel: dict[str, Any] | None) -> list[str]:
     """Files of several distributions in one package."""
     if wheel is None or len({each["name"] for each in here.wheels}) < 2:
         return []
     others = ", ".join(f"{each['name']} {each['version']}" for each in here.wheels if each is not wheel)
     return [f"{others} was installed into the same package; the files there are of {wheel['name']} {wheel['version']}"]
-
-
-def _providers(here: Installation) -> list[str]:
-    found = (_PROVIDER.fullmatch(name) for name in sorted(here.names("capi")))
-    return [_PROVIDERS.get(match[1], match[1]) for match in found if match and match[1] != "shared"]
-
-
-def _add_kind(facts: Gathered, here: Installation, providers: list[str]) -> None:
-    """Add whether there is a provider for a GPU; the distribution's name counts only if no file is visible."""
-    if "capi" in here.names():
-        left_over = facts.known("name") == "onnxruntime" and len(here.wheels) > 1
-        on_gpu = bool(set(providers) & (_ON_NVIDIA | _ON_OTHERS)) and not left_over
-        facts.add(f"file {here.path}/capi", providers=[*providers, "CPU"], cpu_only=not on_gpu)
-    elif here.wheel and _GPU_BUILD.match(here.wheel["name"]):
-        facts.add(here.wheel["source"], cpu_only=False)
 
 
 def _add_parts(facts: Gathered, here: Installation) -> None:
@@ -126,5 +119,5 @@ def _add_parts(facts: Gathered, here: Installation) -> None:
     text = here.text("capi/_ld_preload.py") or ""
     preloads = [Preload((name,)) for name in dict.fromkeys(_NAMED.findall(text))]
     required = [path for path in on_gpu if "tensorrt" not in path]
-    asks = [Ask((path,), by=None) for path in on_gpu if path not in required]
+    asks = [OpenByName((path,), by=None) for path in on_gpu if path not in required]
     add_parts(facts, here, [*state, *(shared if on_gpu else []), *required], preloads=preloads, asks=asks)

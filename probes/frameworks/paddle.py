@@ -11,15 +11,21 @@ functions of ``libphi.so`` that load them).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, owners, problems
+from ..installations.package import (
+    add_declared,
+    assigned,
+    cuda_version,
+    digits_as_version,
+    locate,
+    owner,
+    problems,
+    version,
+)
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, cuda_version, digits_as_version, version
-from ..loader.steps import Ask
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..loader.script import OpenByName
+from ..python.site import Gathered, Site
 
 IMPORTS = ("paddle",)
 DISTRIBUTIONS = ("paddlepaddle-gpu", "paddlepaddle")
@@ -34,15 +40,15 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     here = locate(site, "paddle", names)
     if here is None:
         return []
-    parts = _parts(here)
-    fitting = owners(here, parts[-1]) if parts else list(here.wheels)
-    wheel = here.wheel if here.wheel in fitting else next(iter(fitting), None)
+    libraries = here.files(r"libphi\w*\.so", "libs")
+    parts = libraries + here.files(r"libpaddle\.so", "base") + here.files(r"(?:core_(?:no)?avx|libpaddle)\.so", "fluid")
+    wheel = owner(here, parts[-1] if parts else None)
     facts = here.gather(wheel["name"] if wheel else "paddlepaddle")
     place = "version/__init__.py" if "version" in here.names() else "version.py"
     text = here.text(place) or ""
-    said = version(assigned(text, "full_version"))
-    if said:
-        facts.add(f"file {here.path}/{place}", version=said, **_build(text))
+    stated = version(assigned(text, "full_version"))
+    if stated:
+        facts.add(f"file {here.path}/{place}", version=stated, **_build(text))
     add_declared(facts, here)
     if wheel and wheel["name"].endswith("-gpu"):
         facts.add(wheel["source"], cpu_only=False, cuda=_of_post(wheel["version"]))
@@ -50,16 +56,16 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     cuda_by_loads(facts)
     linked = asks_for_cuda(facts) if parts else None
     facts.add(f"elf {here.path}", cpu_only=None if linked is None else not linked)
-    return [facts.record(problems(here, said, place))]
+    return [facts.record(problems(here, stated, place))]
 
 
-def _opened(facts: Gathered, parts: list[str]) -> list[Ask]:
+def _opened(facts: Gathered, parts: list[str]) -> list[OpenByName]:
     """The libraries that it opens, if it is a CUDA build without NVIDIA's wheels."""
     brings = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
     if not parts or brings or not facts.known("cuda") or facts.known("cpu_only"):
         return []
     by = parts[-1].rpartition("/")[2]
-    return [Ask(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
+    return [OpenByName(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
 
 
 def _build(text: str) -> dict[str, Any]:
@@ -89,8 +95,3 @@ def _of_post(text: str) -> str | None:
     if not digits.isdigit() or len(digits) not in {2, 3}:
         return None
     return digits[:-1] if digits.endswith("7") else digits_as_version(digits)
-
-
-def _parts(here: Installation) -> list[str]:
-    libraries = here.files(r"libphi\w*\.so", "libs")
-    return libraries + here.files(r"libpaddle\.so", "base") + here.files(r"(?:core_(?:no)?avx|libpaddle)\.so", "fluid")

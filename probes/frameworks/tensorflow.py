@@ -11,17 +11,23 @@ those are, the extra ``and-cuda`` of the metadata tells.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems, text_of
-from ..installations.parts import add_parts
-from ..installations.text import assigned, cuda_version, mapping, targets
-from ..installations.xla_flags import unknown_flags
-from ..loader.steps import Ask
+from ..installations.package import (
+    Installation,
+    add_declared,
+    assigned,
+    cuda_version,
+    locate,
+    mapping,
+    problems,
+    targets,
+    text_of,
+)
+from ..installations.parts import add_parts, unknown_flags
+from ..loader.script import OpenByName
 from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Site
 
 IMPORTS = ("tensorflow", "tensorflow_core")
 DISTRIBUTIONS = (
@@ -59,7 +65,11 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if name == "tensorflow-rocm":
         facts.add(here.wheel["source"] if here.wheel else "", cpu_only=False)
     add_declared(facts, here)
-    _add_declared_cuda(facts, here)
+    # The CUDA major version from the wheels of the extra, if the build does not name its own.
+    wheel = here.wheel
+    if wheel and facts.known("cpu_only") is False:
+        lines = [line for line in wheel.get("requires") or () if extra_of(line) in _EXTRAS]
+        facts.add(wheel["source"], cuda=cuda_major(lines))
     parts = _parts(here, folder)
     facts.add(f"file {folder}", unknown_flags=unknown_flags(site.tree, parts))
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
@@ -81,28 +91,20 @@ def _folder(here: Installation) -> str | None:
 
 def _build_info(site: Site, folder: str) -> dict[str, Any]:
     text = text_of(site, f"{folder}/{_INFO}") or ""
-    said = mapping(text, "build_info") or {
+    build = mapping(text, "build_info") or {
         "is_cuda_build": assigned(text, "is_cuda_build"),
         "is_rocm_build": assigned(text, "is_rocm_build"),
         "cuda_version": assigned(text, "cuda_version_number"),
         "cudnn_version": assigned(text, "cudnn_version_number"),
     }
-    gpu = {said.get("is_cuda_build"), said.get("is_rocm_build")}
+    gpu = {build.get("is_cuda_build"), build.get("is_rocm_build")}
     known = {
-        "cpu_only": False if True in gpu else True if said.get("is_cuda_build") is False else None,
-        "cuda": cuda_version(said.get("cuda_version")),
-        "cudnn": cuda_version(said.get("cudnn_version")),
-        "gpu_code": targets(said.get("cuda_compute_capabilities")),
+        "cpu_only": False if True in gpu else True if build.get("is_cuda_build") is False else None,
+        "cuda": cuda_version(build.get("cuda_version")),
+        "cudnn": cuda_version(build.get("cudnn_version")),
+        "gpu_code": targets(build.get("cuda_compute_capabilities")),
     }
     return {name: value for name, value in known.items() if value is not None}
-
-
-def _add_declared_cuda(facts: Gathered, here: Installation) -> None:
-    """Add the CUDA major version from the wheels of the extra, if the build does not name its own."""
-    wheel = here.wheel
-    if wheel and facts.known("cpu_only") is False:
-        lines = [line for line in wheel.get("requires") or () if extra_of(line) in _EXTRAS]
-        facts.add(wheel["source"], cuda=cuda_major(lines))
 
 
 def _parts(here: Installation, folder: str | None) -> list[str]:
@@ -112,7 +114,7 @@ def _parts(here: Installation, folder: str | None) -> list[str]:
     return found + here.files(r"_pywrap_tensorflow_internal\.so", f"{folder}/python")
 
 
-def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> list[Ask]:
+def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> list[OpenByName]:
     """The libraries that it opens: those of the extra's wheels, else those of its own versions."""
     lines = [line for line in (here.wheel or {}).get("requires") or () if extra_of(line) in _EXTRAS]
     found = libraries_of(lines)
@@ -120,4 +122,4 @@ def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> l
         major, _, minor = cuda.partition(".")
         found = [sonames(library, major, minor or "0") for library in ("cudart", "cublas", "cublasLt")]
         found += [sonames("cudnn", cudnn)] if cudnn else []
-    return [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in found)]
+    return [OpenByName(("libcuda.so.1",), by=by), *(OpenByName(names, by=by) for names in found)]

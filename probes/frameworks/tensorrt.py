@@ -11,16 +11,13 @@ names of the distributions end in the CUDA major: ``tensorrt-cu12-libs``. ``__in
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems, text_of
+from ..installations.package import Installation, add_declared, add_stated_version, locate, problems, text_of
 from ..installations.parts import add_parts
-from ..installations.text import assigned, version
-from ..loader.steps import Preload
+from ..loader.script import Preload
 from ..owners.requirements import cuda_major
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 DISTRIBUTIONS = (
@@ -64,23 +61,18 @@ def _read(site: Site, kind: str, here: Installation) -> dict[str, Any]:
     name = here.wheel["name"] if here.wheel else kind.replace("_", "-")
     facts = here.gather(name)
     bindings = locate(site, f"{kind}_bindings", (f"{name}-bindings",)) or here
-    said = version(assigned(bindings.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {bindings.path}/__init__.py", version=said)
+    add_stated_version(facts, bindings, "__init__.py")
     add_declared(facts, here)
     _add_cuda(facts, site, here, kind)
     libraries = locate(site, f"{kind}_libs", (f"{name}-libs",)) or bindings
-    resources = sorted({match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}, key=_number)
+    found = {match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}
+    resources = sorted(found, key=lambda target: (int(target.rstrip("af")), target))
     if resources and not any(name.startswith(_PTX) for name in libraries.names()):
         facts.add(f"file {libraries.path}", gpu_code=[f"sm_{each}" for each in resources])
     parts = [*libraries.files(rf"lib{_LIBRARY[kind]}\.so\.\d+"), *bindings.files(rf"{kind}\b.*\.so")]
     facts.add(f"file {libraries.path}", cpu_only=False)
     add_parts(facts, bindings, parts, preloads=tensorrt_preloads(site, kind))
     return facts.record(problems(here))
-
-
-def _number(target: str) -> tuple[int, str]:
-    digits = target.rstrip("af")
-    return int(digits), target
 
 
 def _add_cuda(facts: Gathered, site: Site, here: Installation, kind: str) -> None:

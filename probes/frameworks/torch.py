@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..elf.library import constants
 from ..installations.package import Installation, contradictions, locate, problems
@@ -26,9 +26,7 @@ from ..installations.parts import add_parts
 from ..installations.torch_files import VersionFile, read_version_file, torch_of
 from ..kit.paths import printable
 from ..owners.requirements import pinned, requirement_name
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("torch",)
 DISTRIBUTIONS = ("torch", "pytorch")
@@ -45,21 +43,17 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
         return []
     file = read_version_file(site.tree, here.path) if here.path else VersionFile()
     facts = here.gather("torch")
-    _add_build(facts, here, file)
+    conda = here.conda
+    if file.version:
+        facts.add(f"file {file.path}", version=file.version, cuda=file.cuda, hip=file.hip, cpu_only=file.cpu_only)
+    elif conda:
+        facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only)
     _add_declared(facts, here)
     _add_targets(facts, here, file)
     torch = torch_of(site)
     if torch.parts or here.names("lib"):
         add_parts(facts, here, torch.parts, preloads=torch.preloads, asks=torch.asks)
     return [facts.record([*_missing(here, file), *_contradictions(here, file)])]
-
-
-def _add_build(facts: Gathered, here: Installation, file: VersionFile) -> None:
-    conda = here.conda
-    if file.version:
-        facts.add(f"file {file.path}", version=file.version, cuda=file.cuda, hip=file.hip, cpu_only=file.cpu_only)
-    elif conda:
-        facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only)
 
 
 def _add_declared(facts: Gathered, here: Installation) -> None:
@@ -82,8 +76,13 @@ def _add_targets(facts: Gathered, here: Installation, file: VersionFile) -> None
     lists = {text for text in texts if " " in text} or texts
     if len(lists) == 1:
         facts.add(f"elf {library}", gpu_code=lists.pop().split())
-    else:
-        _add_targets_of_code(facts, here, f"{here.path}/lib/libtorch_cuda.so")
+        return
+    from ..gpu_code.targets import gpu_targets
+
+    tree, library = here.site.tree, f"{here.path}/lib/libtorch_cuda.so"
+    if tree.is_file(library):
+        found = gpu_targets(tree.place(library))
+        facts.add(f"elf {library}", gpu_code=list(found.targets) if found.complete and found.targets else None)
 
 
 def _texts(data: bytes) -> Iterator[str]:
@@ -97,31 +96,22 @@ def _texts(data: bytes) -> Iterator[str]:
             at = data.find(word, match.end() if match else at + 1)
 
 
-def _add_targets_of_code(facts: Gathered, here: Installation, library: str) -> None:
-    from ..gpu_code.targets import gpu_targets
-
-    tree = here.site.tree
-    if tree.is_file(library):
-        found = gpu_targets(tree.place(library))
-        facts.add(f"elf {library}", gpu_code=list(found.targets) if found.complete and found.targets else None)
-
-
 def _missing(here: Installation, file: VersionFile) -> list[str]:
     if here.package is None or not file.there:
         return problems(here, needs=("version.py",))
-    said = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
-    return [*said, *problems(here)]
+    wrong = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
+    return [*wrong, *problems(here)]
 
 
 def _contradictions(here: Installation, file: VersionFile) -> list[str]:
-    said = contradictions(here, file.version, "version.py")
+    wrong = contradictions(here, file.version, "version.py")
     conda = here.conda
     if (
-        not said
+        not wrong
         and file.version
         and conda
         and None not in {conda.cpu_only, file.cpu_only}
         and conda.cpu_only != file.cpu_only
     ):
-        said.append(f"conda installed the build {conda.build}, its version.py says CUDA {file.cuda or 'none'}")
-    return said
+        wrong.append(f"conda installed the build {conda.build}, its version.py says CUDA {file.cuda or 'none'}")
+    return wrong

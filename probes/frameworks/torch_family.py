@@ -9,16 +9,13 @@ operations lie in ``_C.so`` (later ``_C_stable.so``) and ``image.so``, torchaudi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, assigned, label, locate, problems, version
 from ..installations.parts import add_torch_extension
-from ..installations.text import assigned, label, version
 from ..kit.paths import without_prefix
 from ..owners.requirements import pinned
-
-if TYPE_CHECKING:
-    from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site
 
 IMPORTS = ("torchvision", "torchaudio")
 DISTRIBUTIONS = ("torchvision", "torchaudio")
@@ -32,9 +29,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 def _read(name: str, here: Installation) -> dict[str, Any]:
     facts = here.gather(name, extends="torch")
-    said = version(assigned(here.text("version.py") or "", "__version__"))
-    if said:
-        facts.add(f"file {here.path}/version.py", version=said, **build_of(said))
+    stated = version(assigned(here.text("version.py") or "", "__version__"))
+    if stated:
+        facts.add(f"file {here.path}/version.py", version=stated, **build_of(stated))
     add_declared(facts, here)
     add_pinned_torch(facts, here)
     if name == "torchvision":
@@ -46,7 +43,7 @@ def _read(name: str, here: Installation) -> dict[str, Any]:
         ]
         parts += here.files(r"_torchaudio\b.*\.so", "lib")
     add_torch_extension(facts, here, parts)
-    return facts.record(problems(here, said, "version.py", ("version.py",)))
+    return facts.record(problems(here, stated, "version.py", ("version.py",)))
 
 
 def build_of(version_text: str | None) -> dict[str, Any]:

@@ -8,16 +8,13 @@ imported before them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import add_declared, locate, problems
+from ..installations.package import add_declared, assigned, cuda_version, locate, problems, version
 from ..installations.parts import add_torch_extension
-from ..installations.text import assigned, cuda_version, version
 from ..owners.requirements import pinned
+from ..python.site import Site
 from .tensorrt import tensorrt_preloads
-
-if TYPE_CHECKING:
-    from ..python.site import Site
 
 IMPORTS = ("torch_tensorrt",)
 DISTRIBUTIONS = ("torch-tensorrt",)

@@ -9,13 +9,11 @@ package) of ``transformer-engine-torch``, which there is as source alone. All mu
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import add_declared, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("transformer_engine",)
 DISTRIBUTIONS = ("transformer-engine", "transformer-engine-cu12", "transformer-engine-cu13", "transformer-engine-torch")
@@ -43,14 +41,8 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     cuda_by_loads(facts)
     if parts:
         facts.add(f"elf {here.path}", cpu_only=False)
-    return [facts.record([*problems(here), *_apart(here)])]
-
-
-def _apart(here: Installation) -> list[str]:
-    """Parts of different versions."""
-    versions = {wheel["version"].partition("+")[0] for wheel in here.wheels}
-    if len(versions) < 2:
-        return []
-    return [
-        "its parts are of different versions: " + ", ".join(f"{item['name']} {item['version']}" for item in here.wheels)
-    ]
+    wrong = problems(here)
+    if len({wheel["version"].partition("+")[0] for wheel in here.wheels}) > 1:
+        parts_named = ", ".join(f"{item['name']} {item['version']}" for item in here.wheels)
+        wrong.append(f"its parts are of different versions: {parts_named}")
+    return [facts.record(wrong)]

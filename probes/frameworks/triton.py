@@ -10,17 +10,16 @@ finds neither ``CC`` nor gcc nor clang.
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..elf.library import ElfError, open_elf
-from ..installations.host_compiler import host_compiler
-from ..installations.package import add_declared, locate, problems
+from ..installations.package import add_declared, add_stated_version, cuda_version, locate, problems
 from ..installations.parts import add_parts
-from ..installations.text import assigned, cuda_version, version
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..kit.paths import printable
+from ..loader.script import started
+from ..python.site import Site
 
 IMPORTS = ("triton",)
 DISTRIBUTIONS = ("triton", "pytorch-triton", "triton-nightly")
@@ -40,8 +39,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
         return []  # another project of that name, such as the client of an inference server
     facts = here.gather(here.wheel["name"] if here.wheel else "triton")
     add_declared(facts, here)
-    said = version(assigned(here.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {here.path}/__init__.py", version=said)
+    stated = add_stated_version(facts, here, "__init__.py")
     assemblers = {
         path.rpartition("/")[2]: release
         for folder in _FOLDERS
@@ -54,7 +52,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if any(_STOPS in (here.text(place, _TEXT_LIMIT) or "") for place in _BUILDERS):
         facts.add(f"file {here.path}", compiles_with=host_compiler(site))
     add_parts(facts, here, here.files(r"libtriton\b.*\.so", "_C"))
-    return [facts.record(problems(here, said, "__init__.py", ("language",)))]
+    return [facts.record(problems(here, stated, "__init__.py", ("language",)))]
 
 
 def _release(site: Site, path: str) -> str | None:
@@ -70,3 +68,42 @@ def _release(site: Site, path: str) -> str | None:
     except ElfError:
         return None
     return None
+
+
+COMPILER, NAMED, HEADERS = "C compiler", "CC", "Python.h"
+_COMPILERS = ("gcc", "clang")
+_PYTHON = re.compile(r"python3\.\d{1,3}t?")
+
+
+def host_compiler(site: Site) -> dict[str, str]:
+    """Where the compiler and the headers are, by ``COMPILER`` (``NAMED`` for one of CC's that is not there) and
+    ``HEADERS``; empty where they are not.
+
+    ``CC`` overrides the search on PATH; a value with several words is accepted as it is. Nothing is reported without
+    PATH, or without a Python in a known folder.
+    """
+    variables = site.tree.variables
+    found: dict[str, str] = {}
+    named, path = variables.get("CC"), variables.get("PATH")
+    if named:
+        found.update({COMPILER: printable(named)} if _may_be_there(site, named, path) else {NAMED: ""})
+    elif path is not None:
+        found[COMPILER] = printable(_on_path(site, path, _COMPILERS))
+    images = started(site).images
+    program = images[0].path if images else ""
+    if _PYTHON.fullmatch(os.path.basename(program)):
+        place = f"{os.path.dirname(os.path.dirname(program))}/include/{os.path.basename(program)}/{HEADERS}"
+        found[HEADERS] = printable(place) if site.tree.is_file(place) else ""
+    return found
+
+
+def _may_be_there(site: Site, named: str, path: str | None) -> bool:
+    if named.startswith("/"):
+        return site.tree.is_program(named) or " " in named
+    return path is None or " " in named or "/" in named or bool(_on_path(site, path, (named,)))
+
+
+def _on_path(site: Site, value: str, names: tuple[str, ...]) -> str:
+    folders = [folder for folder in value.split(":") if folder.startswith("/")]
+    places = (f"{folder}/{name}" for name in names for folder in folders)
+    return next((place for place in places if site.tree.is_program(place)), "")

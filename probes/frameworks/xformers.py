@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..installations.package import Installation, add_declared, locate, problems
+from ..installations.package import (
+    Installation,
+    add_declared,
+    add_stated_version,
+    cuda_of_number,
+    locate,
+    problems,
+    version,
+)
 from ..installations.parts import add_torch_extension, cuda_by_loads
-from ..installations.text import assigned, cuda_of_number, version
-
-if TYPE_CHECKING:
-    from ..python.site import Site
+from ..python.site import Site
 
 IMPORTS = ("xformers",)
 DISTRIBUTIONS = ("xformers",)
@@ -32,8 +37,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     facts = here.gather("xformers", extends="torch")
-    said = version(assigned(here.text("version.py") or "", "__version__"))
-    facts.add(f"file {here.path}/version.py", version=said)
+    stated = add_stated_version(facts, here, "version.py")
     build = _build(here)
     torch = version(build.get("torch"))
     if build:
@@ -47,16 +51,16 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if build.get("targets"):
         facts.add(f"file {here.path}/{_BUILD}", gpu_code=build["targets"])
     cuda_by_loads(facts)
-    return [facts.record(problems(here, said, "version.py", ("version.py",)))]
+    return [facts.record(problems(here, stated, "version.py", ("version.py",)))]
 
 
 def _build(here: Installation) -> dict[str, Any]:
     """The build's own facts, with its list of architectures as targets."""
     try:
-        said = json.loads(here.text(_BUILD) or "")
+        stated = json.loads(here.text(_BUILD) or "")
     except (ValueError, RecursionError):
         return {}
-    parts = [said.get(key) for key in ("version", "env")] if isinstance(said, dict) else []
+    parts = [stated.get(key) for key in ("version", "env")] if isinstance(stated, dict) else []
     versions, variables = (part if isinstance(part, dict) else {} for part in (parts or [{}, {}]))
     listed = variables.get("TORCH_CUDA_ARCH_LIST")
     return {**versions, "targets": _targets(listed) if isinstance(listed, str) else []}

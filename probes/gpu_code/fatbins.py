@@ -13,12 +13,10 @@ with what ``cuobjdump`` prints. All numbers are little-endian; bytes from the be
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from ..elf.tables import ElfError, Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from ..elf.tables import ByteReader, ElfError
 
 PTX, ELF, CUBIN, NVVM, INDEX, RELOCATABLE_PTX, TILE_IR, CONCATENATED = 1, 2, 4, 8, 32, 64, 128, 256
 """Kinds of images, as cuobjdump names them; ``CUBIN`` is what CUDA wrote before it put cubins into ELF."""
@@ -48,7 +46,7 @@ _PEEK = 160
 _SEARCH_FIRST, _SEARCH_MOST = 1 << 12, 1 << 18
 
 
-class Image(NamedTuple):
+class CodeImage(NamedTuple):
     """The header of one image."""
 
     kind: int
@@ -92,7 +90,7 @@ class Bounds:
             raise ElfError(f"more than {SEARCH_LIMIT >> 20} MiB of it would have to be searched for GPU code")
 
 
-def walk(file: Reader, start: int, end: int, bounds: Bounds, unit: int = ALIGNMENT) -> Iterator[Image]:
+def walk(file: ByteReader, start: int, end: int, bounds: Bounds, unit: int = ALIGNMENT) -> Iterator[CodeImage]:
     """The images of all fatbins that begin between two offsets, at multiples of ``unit``.
 
     Damaged ones are noted, and the next is looked for.
@@ -131,7 +129,7 @@ def first_start(data: bytes, unit: int) -> int:
     return found * unit if found >= 0 else -1
 
 
-def _find(file: Reader, start: int, end: int, bounds: Bounds, unit: int) -> int:
+def _find(file: ByteReader, start: int, end: int, bounds: Bounds, unit: int) -> int:
     """The offset of the next container, or ``end``; raises ElfError when too much would have to be searched."""
     shared = len(START) - 1 & -unit
     step = _SEARCH_FIRST
@@ -149,7 +147,7 @@ def _find(file: Reader, start: int, end: int, bounds: Bounds, unit: int) -> int:
     return end
 
 
-def _images(file: Reader, start: int, stop: int, peeked: bytes, bounds: Bounds) -> Iterator[Image]:
+def _images(file: ByteReader, start: int, stop: int, peeked: bytes, bounds: Bounds) -> Iterator[CodeImage]:
     """The images of one fatbin; ``peeked`` is what was already read of its beginning."""
     at = start
     data = peeked
@@ -163,5 +161,5 @@ def _images(file: Reader, start: int, stop: int, peeked: bytes, bounds: Bounds) 
         if header < _IMAGE.size or total > stop - at:
             bounds.note("a fatbin is damaged: a piece of GPU code is longer than what holds it")
             return
-        yield Image(kind, capability, flags, minor, major, at, total, at + header)
+        yield CodeImage(kind, capability, flags, minor, major, at, total, at + header)
         at += total

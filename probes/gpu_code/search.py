@@ -5,30 +5,36 @@ from __future__ import annotations
 import os
 import re
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ..elf.tables import (
     PT_LOAD,
     SHF_ALLOC,
     SHF_EXECINSTR,
     SHT_PROGBITS,
+    ByteReader,
     ElfError,
     File,
-    Reader,
-    Window,
+    FileWindow,
+    Header,
+    Section,
     read_header,
     read_sections,
     read_segments,
 )
-from .fatbins import ALIGNMENT, ARCHITECTURE_SPECIFIC, ELF, FAMILY_SPECIFIC, PTX, START, Image, first_start, walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..elf.tables import Header, Section
-    from .fatbins import Bounds
-
-# Members of a static archive (``ar``, the format of System V and GNU), thin ones too.
+from .fatbins import (
+    ALIGNMENT,
+    ARCHITECTURE_SPECIFIC,
+    ELF,
+    FAMILY_SPECIFIC,
+    PTX,
+    START,
+    Bounds,
+    CodeImage,
+    first_start,
+    walk,
+)
 
 WHOLE, THIN = b"!<arch>\n", b"!<thin>\n"
 MEMBER_LIMIT = 1 << 16
@@ -39,7 +45,7 @@ _HEADER_END = b"`\n"
 _TABLES = {b"/", b"/SYM64/", b"//"}
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     path: str | None
     """Path of the file beside a thin archive that is the member; None where the archive holds it."""
     offset: int
@@ -50,7 +56,7 @@ def is_archive(start: bytes) -> bool:
     return start[: len(WHOLE)] in {WHOLE, THIN}
 
 
-def members(file: File, bounds: Bounds) -> Iterator[Member]:
+def members(file: File, bounds: Bounds) -> Iterator[ArchiveMember]:
     """The members that are no tables of the archive itself; raises ElfError at a header that is none.
 
     Members of a thin archive are files; one outside its folder is not followed, only noted.
@@ -61,28 +67,25 @@ def members(file: File, bounds: Bounds) -> Iterator[Member]:
     for _ in range(MEMBER_LIMIT):
         if at + _HEADER_SIZE > file.size:
             return
-        name, size = _header(file.exactly(at, _HEADER_SIZE, "the header of a member"))
+        raw = file.exactly(at, _HEADER_SIZE, "the header of a member")
+        digits = raw[48:58].strip()
+        if raw[58:] != _HEADER_END or not digits.isdigit():
+            raise ElfError("the archive is damaged: a member has no header")
+        name, size = raw[:16].rstrip(), int(digits)
         start, table = at + _HEADER_SIZE, name in _TABLES
-        held = table or not thin
-        if held and start + size > file.size:
+        inside = table or not thin
+        if inside and start + size > file.size:
             bounds.note("the last member of the archive is cut short")
             size = file.size - start
         if name == b"//":
             names = file.read(start, min(size, NAMES_LIMIT))
         elif not table:
-            yield from [Member(None, start, size)] if held else _beside(file.path, name, names, bounds)
-        at = start + (size + size % 2 if held else 0)
+            yield from [ArchiveMember(None, start, size)] if inside else _beside(file.path, name, names, bounds)
+        at = start + (size + size % 2 if inside else 0)
     bounds.note(f"the archive has more than {MEMBER_LIMIT} members")
 
 
-def _header(raw: bytes) -> tuple[bytes, int]:
-    digits = raw[48:58].strip()
-    if raw[58:] != _HEADER_END or not digits.isdigit():
-        raise ElfError("the archive is damaged: a member has no header")
-    return raw[:16].rstrip(), int(digits)
-
-
-def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[Member]:
+def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[ArchiveMember]:
     """The file that a thin archive names by an offset into its table of names."""
     offset = name[1:]
     index = int(offset) if name.startswith(b"/") and offset.isdigit() else len(names)
@@ -97,7 +100,7 @@ def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[Member
     if os.path.commonpath([folder, member]) != folder:
         bounds.note("a member of the thin archive lies outside the archive's folder")
         return []
-    return [Member(member, 0, 0)]
+    return [ArchiveMember(member, 0, 0)]
 
 
 # The target of GPU code that stands alone: a cubin (an ELF file for the GPU) or PTX as text.
@@ -129,7 +132,7 @@ _COUNTED_ATTRIBUTE = 4
 _ISA_CLASS = 9
 
 
-def cubin(file: Reader, header: Header) -> Image:
+def cubin(file: ByteReader, header: Header) -> CodeImage:
     """The cubin as an image; raises ElfError where it is damaged."""
     if header.abi_version < _NEWER_ABI:
         capability = header.flags & 0xFF
@@ -137,27 +140,27 @@ def cubin(file: Reader, header: Header) -> Image:
     else:
         capability = header.flags >> 8 & 0xFF
         flags = _variant(file, header, capability)
-    return Image(ELF, capability, flags, 0, 0, 0, file.size, 0)
+    return CodeImage(ELF, capability, flags, 0, 0, 0, file.size, 0)
 
 
-def is_relocatable(file: Reader, image: Image) -> bool:
+def is_relocatable(file: ByteReader, image: CodeImage) -> bool:
     """Whether the content is a plain cubin that still has to be linked."""
     head = file.read(image.content, 18)
     return len(head) == 18 and head.startswith(b"\x7fELF") and head[16] == RELOCATABLE
 
 
-def ptx(file: Reader) -> Image | None:
+def ptx(file: ByteReader) -> CodeImage | None:
     """PTX text as an image, or None where the text does not begin with a version and a target."""
     lines = (line.strip() for line in file.read(0, _PTX_LIMIT).splitlines())
-    said = (line for line in lines if line and not line.startswith(b"//"))
-    version = _PTX_VERSION.match(next(said, b""))
-    target = _PTX_TARGET.match(next(said, b""))
+    statements = (line for line in lines if line and not line.startswith(b"//"))
+    version = _PTX_VERSION.match(next(statements, b""))
+    target = _PTX_TARGET.match(next(statements, b""))
     if version is None or target is None:
         return None
-    return Image(PTX, int(target[1]), _VARIANT[target[2]], int(version[2]), int(version[1]), 0, file.size, 0)
+    return CodeImage(PTX, int(target[1]), _VARIANT[target[2]], int(version[2]), int(version[1]), 0, file.size, 0)
 
 
-def _variant(file: Reader, header: Header, capability: int) -> int:
+def _variant(file: ByteReader, header: Header, capability: int) -> int:
     sections = {section.name: section for section in read_sections(file, header)}
     for number, variant in _ARGUMENT.findall(_content(file, sections.get(".note.nv.tkinfo"))):
         if number == str(capability).encode():
@@ -167,7 +170,7 @@ def _variant(file: Reader, header: Header, capability: int) -> int:
     return 0
 
 
-def _content(file: Reader, section: Section | None) -> bytes:
+def _content(file: ByteReader, section: Section | None) -> bytes:
     return b"" if section is None else file.read(section.offset, min(section.size, _NOTES_LIMIT))
 
 
@@ -203,7 +206,7 @@ SEARCHED_AT_ONCE = 16 << 20
 """A section that was found to hold code is searched without being asked to, if it is not larger."""
 
 
-class Place(NamedTuple):
+class CodePlace(NamedTuple):
     """A part of the file."""
 
     name: str
@@ -211,18 +214,18 @@ class Place(NamedTuple):
     end: int
 
 
-class Places(NamedTuple):
+class CodePlaces(NamedTuple):
     """Parts in the order of the file, none of which overlap within a list."""
 
-    own: list[Place]
+    own: list[CodePlace]
     """Where CUDA's tools put code."""
-    data: list[Place]
+    data: list[CodePlace]
     """Where a program may have put some."""
     registered: int
     """How many fatbins the program tells CUDA of when it starts; all of them lie in the first."""
 
 
-def places(file: Reader, header: Header, bounds: Bounds) -> Places:
+def places(file: ByteReader, header: Header, bounds: Bounds) -> CodePlaces:
     """Where an ELF file for the host may hold GPU code; raises ElfError where its tables are not all there.
 
     Without a table of sections, or where fatbins are registered that no section is named for, everything that would
@@ -236,13 +239,13 @@ def places(file: Reader, header: Header, bounds: Bounds) -> Places:
             bounds.note(f"it holds {_UNREAD[one.name]}, which is not read")
     if not sections or (registered and not own):
         segments = read_segments(file, header)
-        own = [Place("", one.offset, one.offset + one.size) for one in segments if one.type == PT_LOAD]
-        return Places(_apart(own, file, bounds), [], registered)
+        own = [CodePlace("", one.offset, one.offset + one.size) for one in segments if one.type == PT_LOAD]
+        return CodePlaces(_apart(own, file, bounds), [], registered)
     data = [_place(one) for one in sections if _is_plain_data(one)]
-    return Places(_apart(own, file, bounds), _apart(data, file, None), registered)
+    return CodePlaces(_apart(own, file, bounds), _apart(data, file, None), registered)
 
 
-def worth_searching(file: Reader, found: Places, bounds: Bounds) -> list[Place]:
+def worth_searching(file: ByteReader, found: CodePlaces, bounds: Bounds) -> list[CodePlace]:
     """Plain data that holds code and is soon searched; that there is more is noted."""
     smallest = SAMPLED_FROM if found.own else SAMPLED_FROM_ALONE
     hits = [one for one in found.data if one.end - one.start >= smallest and _sample(file, one, bounds)]
@@ -252,7 +255,7 @@ def worth_searching(file: Reader, found: Places, bounds: Bounds) -> list[Place]:
     return [one for one in hits if one.end - one.start <= SEARCHED_AT_ONCE]
 
 
-def _sample(file: Reader, place: Place, bounds: Bounds) -> bool:
+def _sample(file: ByteReader, place: CodePlace, bounds: Bounds) -> bool:
     """Whether one of the samples, taken at equal distances, holds the beginning of a fatbin."""
     distance = (place.end - place.start) // SAMPLES
     bounds.count_bytes(SAMPLES * SAMPLE_SIZE)
@@ -260,8 +263,8 @@ def _sample(file: Reader, place: Place, bounds: Bounds) -> bool:
     return any(first_start(file.read(start, SAMPLE_SIZE), 1) >= 0 for start in starts)
 
 
-def _place(section: Section) -> Place:
-    return Place(section.name, section.offset, section.offset + section.size)
+def _place(section: Section) -> CodePlace:
+    return CodePlace(section.name, section.offset, section.offset + section.size)
 
 
 def _is_plain_data(section: Section) -> bool:
@@ -269,35 +272,32 @@ def _is_plain_data(section: Section) -> bool:
     return section.type == SHT_PROGBITS and bool(loaded) and section.name not in OWN_SECTIONS
 
 
-def _apart(found: Iterable[Place], file: Reader, bounds: Bounds | None) -> list[Place]:
+def _apart(found: Iterable[CodePlace], file: ByteReader, bounds: Bounds | None) -> list[CodePlace]:
     """The places in order, without what overlaps the one before or lies beyond the end (which is noted)."""
-    apart: list[Place] = []
+    apart: list[CodePlace] = []
     done = 0
     for place in sorted(found, key=lambda one: (one.start, one.end)):
         if place.end > file.size and bounds:
             bounds.note(f"{place.name or 'what is loaded'} lies beyond the end of the file")
         start, end = max(place.start, done), min(place.end, file.size)
         if start < end:
-            apart.append(Place(place.name, start, end))
+            apart.append(CodePlace(place.name, start, end))
             done = end
     return apart
-
-
-# GPU code in a file of any kind: recognized by its first bytes, and archives member by member.
 
 
 ELF_START = b"\x7fELF"
 
 
-class Found(NamedTuple):
+class CodePiece(NamedTuple):
     """One piece of GPU code, and where it was."""
 
     section: str
     relocatable: bool
-    image: Image
+    image: CodeImage
 
 
-def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
     """All GPU code in the file; in all plain data too if it is meant to be ``everywhere``, else only in little of it.
 
     What is wrong is noted in ``bounds``, or raised as ElfError where nothing more can be read.
@@ -312,34 +312,34 @@ def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
             bounds.note(f"a member of the archive: {error}")
 
 
-def _in_member(archive: File, member: Member, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+def _in_member(archive: File, member: ArchiveMember, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
     if member.path is not None:
         with File(member.path) as beside:
             yield from _in_file(beside, bounds, everywhere=everywhere)
         return
-    for found in _in_file(Window(archive, member.offset, member.size), bounds, everywhere=everywhere):
+    for found in _in_file(FileWindow(archive, member.offset, member.size), bounds, everywhere=everywhere):
         yield found._replace(image=found.image._replace(offset=found.image.offset + member.offset))
 
 
-def _in_file(file: Reader, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+def _in_file(file: ByteReader, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
     start = file.read(0, len(START))
     if start.startswith(ELF_START):
         header = read_header(file)
         if header.machine == MACHINE:
-            yield Found("", header.type == RELOCATABLE, cubin(file, header))
+            yield CodePiece("", header.type == RELOCATABLE, cubin(file, header))
         else:
             yield from _in_host_elf(file, header, bounds, everywhere=everywhere)
     elif start == START:
-        yield from _in_place(file, Place("", 0, file.size), bounds)
+        yield from _in_place(file, CodePlace("", 0, file.size), bounds)
     else:
         text = ptx(file)
         if text is None:
             bounds.note("it is not an ELF file, archive, fatbin or PTX" if file.size else "it is empty")
         else:
-            yield Found("", relocatable=False, image=text)
+            yield CodePiece("", relocatable=False, image=text)
 
 
-def _in_host_elf(file: Reader, header: Header, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+def _in_host_elf(file: ByteReader, header: Header, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
     found = places(file, header, bounds)
     before = bounds.containers
     for place in found.own:
@@ -351,10 +351,10 @@ def _in_host_elf(file: Reader, header: Header, bounds: Bounds, *, everywhere: bo
         yield from _in_place(file, place, bounds)
 
 
-def _in_place(file: Reader, place: Place, bounds: Bounds) -> Iterator[Found]:
+def _in_place(file: ByteReader, place: CodePlace, bounds: Bounds) -> Iterator[CodePiece]:
     unit = ALIGNMENT if place.name in OWN_SECTIONS else 1
     for image in walk(file, place.start, place.end, bounds, unit):
         if place.name == LOADABLE_SECTION:
-            yield Found(place.name, relocatable=False, image=image)
+            yield CodePiece(place.name, relocatable=False, image=image)
         else:
-            yield Found(place.name, place.name == LINKABLE_SECTION or is_relocatable(file, image), image)
+            yield CodePiece(place.name, place.name == LINKABLE_SECTION or is_relocatable(file, image), image)

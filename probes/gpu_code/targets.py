@@ -7,8 +7,9 @@ that lies compressed in plain data (part of cuBLASLt's) and code that a program 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..elf.tables import ElfError, File
 from .fatbins import (
@@ -26,10 +27,7 @@ from .fatbins import (
     ZSTD,
     Bounds,
 )
-from .search import Found, search
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from .search import CodePiece, search
 
 _KINDS = {ELF: "elf", CUBIN: "elf", PTX: "ptx", RELOCATABLE_PTX: "ptx", NVVM: "lto"}
 _PREFIXES = {"elf": "sm", "ptx": "compute", "lto": "lto"}
@@ -38,7 +36,7 @@ _VARIANTS = ARCHITECTURE_SPECIFIC | FAMILY_SPECIFIC
 _SUFFIXES = {ARCHITECTURE_SPECIFIC: "a", FAMILY_SPECIFIC: "f"}
 
 
-class Entry(NamedTuple):
+class CodeEntry(NamedTuple):
     """One piece of GPU code."""
 
     kind: str
@@ -61,7 +59,7 @@ class Entry(NamedTuple):
 class GpuCode(NamedTuple):
     """All GPU code of a file."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[CodeEntry, ...]
     complete: bool
     """Whether everything was read; only then may absence be concluded."""
     problem: str | None
@@ -101,16 +99,16 @@ def gpu_targets(path: str) -> GpuTargets:
     ``gpu_code`` lists it.
     """
     bounds = Bounds()
-    said = {
+    kinds = {
         (image.kind, image.capability, image.flags & _VARIANTS, relocatable)
         for _, relocatable, image in _known(_found(path, bounds, everywhere=False), bounds)
         if image.kind != NVVM
     }
-    targets = _ordered((_target(*target), relocatable) for *target, relocatable in said)
+    targets = _ordered((_target(*target), relocatable) for *target, relocatable in kinds)
     return GpuTargets(targets, bounds.problem is None, bounds.problem)
 
 
-def _found(path: str, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+def _found(path: str, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
     try:
         with File(path) as file:
             yield from search(file, bounds, everywhere=everywhere)
@@ -118,7 +116,7 @@ def _found(path: str, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
         bounds.note(str(error))
 
 
-def _known(found: Iterable[Found], bounds: Bounds) -> Iterator[Found]:
+def _known(found: Iterable[CodePiece], bounds: Bounds) -> Iterator[CodePiece]:
     """What is code of a known kind; other kinds are noted."""
     for one in found:
         kind = one.image.kind
@@ -130,10 +128,10 @@ def _known(found: Iterable[Found], bounds: Bounds) -> Iterator[Found]:
             bounds.note(f"it holds GPU code of a kind that is not read: {_UNREAD.get(kind, kind)}")
 
 
-def _entry(found: Found) -> Entry:
+def _entry(found: CodePiece) -> CodeEntry:
     image = found.image
     kind = _KINDS[image.kind]
-    return Entry(
+    return CodeEntry(
         kind=kind,
         target=_target(image.kind, image.capability, image.flags & _VARIANTS),
         ptx_isa=f"{image.major}.{image.minor}" if kind == "ptx" else None,

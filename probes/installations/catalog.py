@@ -38,7 +38,7 @@ _ALONE = 0
 _USUAL = 2
 
 
-class Kind(NamedTuple):
+class ReaderFile(NamedTuple):
     """A file in ``probes/frameworks`` and what it declares."""
 
     order: int
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
     distributions: tuple[str, ...]
 
 
-def kinds(folder: str) -> tuple[Kind, ...]:
+def kinds(folder: str) -> tuple[ReaderFile, ...]:
     """The framework readers in a folder, first by their ORDER, then by name; raises ValueError where one declares
     nothing.
     """
@@ -62,7 +62,9 @@ def kinds(folder: str) -> tuple[Kind, ...]:
         if not all(declared.get(field) for field in ("IMPORTS", "DISTRIBUTIONS")):
             raise ValueError(f"the framework reader {name} declares no IMPORTS or no DISTRIBUTIONS")
         order = _ORDER.search(text)
-        found.append(Kind(int(order[1]) if order else _USUAL, module, declared["IMPORTS"], declared["DISTRIBUTIONS"]))
+        found.append(
+            ReaderFile(int(order[1]) if order else _USUAL, module, declared["IMPORTS"], declared["DISTRIBUTIONS"])
+        )
     return tuple(sorted(found))
 
 
@@ -93,6 +95,6 @@ def frameworks_and(site: Site, *further: Callable[[], Any]) -> tuple[list[Record
     return [record for records in (*first, *again) for record in records], told
 
 
-def _read(kind: Kind, site: Site) -> list[Record]:
+def _read(kind: ReaderFile, site: Site) -> list[Record]:
     reader: Reader = importlib.import_module(f"..frameworks.{kind.module}", __package__).read
     return reader(site, kind.distributions)

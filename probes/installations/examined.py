@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any, List
 from ..kit.paths import printable
 from ..kit.tree import Tree
 from ..owners.shipped import shipped
-from ..python.candidates import Candidate, asked_for, everywhere, found
+from ..python.candidates import EnvironmentCandidate, asked_for, everywhere, found
 from ..python.distributions import installed_by_conda, installed_in
-from ..python.layout import read_layout
+from ..python.layout import read_layout, unreadable, unreadable_place
 from ..python.search_path import mapped, search_path
 from ..python.site import Site
-from ..python.unreadable import unreadable, unreadable_place
 from .catalog import DETAILED, frameworks_and
 from .package import folder_of
-from .shadowing import hides_pythons_own, shadowing
-from .unrecorded import unrecorded
+from .shadowing import hides_pythons_own, shadowing, unrecorded
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -33,11 +31,11 @@ _SECONDS = 7.0
 """With ``--all-envs``: seconds after which no further environment is started."""
 _MOST = 200
 
-_kept: list[tuple[Tree, Examined]] = []
+_kept: list[tuple[Tree, ExaminedEnvironments]] = []
 """The last request (the object itself) and its result."""
 
 
-class Examined(List["dict[str, Any]"]):
+class ExaminedEnvironments(List["dict[str, Any]"]):
     """The records, beginning with the judged environment."""
 
     complete = False
@@ -54,7 +52,7 @@ class Examined(List["dict[str, Any]"]):
         return known or _libraries(tree, self)
 
 
-def examined(tree: Tree) -> Examined:
+def examined(tree: Tree) -> ExaminedEnvironments:
     """The environments of this request, examined only once in this process; never raises.
 
     The probe for environments reports failures; here they only make the list incomplete.
@@ -72,7 +70,7 @@ def examine(tree: Tree, progress: Progress = lambda _: None) -> Iterator[Record]
     Without ``--all-envs`` that is one other that has a framework, when the first has none. An environment made only to
     run envcheck (by uvx or pipx) may lead PATH and holds no framework: it is passed over as the one to judge.
     """
-    chosen = Examined()
+    chosen = ExaminedEnvironments()
     _kept[:] = [(tree, chosen)]
     examiner = _Examiner(tree, progress, chosen.searched)
     started = time.monotonic()
@@ -86,7 +84,7 @@ def examine(tree: Tree, progress: Progress = lambda _: None) -> Iterator[Record]
         if not chosen and candidate.own and candidate.why == "PATH" and not _has_framework(record):
             passed_over.append(record)
             continue
-        if chosen and not _wanted_beside(tree, candidate, record):
+        if chosen and not (tree.request.get("all_envs") or candidate.why == "--python" or _has_framework(record)):
             continue
         chosen.append({**record, "judged": not chosen})
         yield chosen[-1]
@@ -97,7 +95,7 @@ def examine(tree: Tree, progress: Progress = lambda _: None) -> Iterator[Record]
     chosen.complete = True
 
 
-def _candidates(tree: Tree, chosen: list[Record]) -> Iterator[Candidate]:
+def _candidates(tree: Tree, chosen: list[Record]) -> Iterator[EnvironmentCandidate]:
     yield from asked_for(tree)
     if tree.request.get("all_envs"):
         yield from found(tree)
@@ -107,10 +105,6 @@ def _candidates(tree: Tree, chosen: list[Record]) -> Iterator[Candidate]:
         if any(_has_framework(record) for record in chosen):
             return
         yield candidate
-
-
-def _wanted_beside(tree: Tree, candidate: Candidate, record: Record) -> bool:
-    return bool(tree.request.get("all_envs")) or candidate.why == "--python" or _has_framework(record)
 
 
 def _has_framework(record: Record) -> bool:
@@ -126,7 +120,7 @@ class _Examiner:
         self._searched = searched
         self._known: dict[str, Record] = {}
 
-    def examine(self, candidate: Candidate) -> Record:
+    def examine(self, candidate: EnvironmentCandidate) -> Record:
         key = candidate.key(self._tree)
         if key not in self._known:
             self._progress(f"reading {printable(key)}")
@@ -134,7 +128,7 @@ class _Examiner:
         return {**self._known[key], "why": candidate.why}
 
 
-def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Libraries]) -> Record:
+def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: dict[str, Libraries]) -> Record:
     place = candidate.place
     record: Record = {
         "key": key,

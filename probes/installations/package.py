@@ -1,22 +1,27 @@
-"""A framework's installation: the package that its import takes, its metadata, and the owners of its files."""
+"""A framework's installation: the package that its import takes, its metadata, the owners of its files, and the
+literals in its small Python files.
+
+Such files are written by a framework's build: ``__version__ = '2.10.0'``, ``cuda: str = "13.2"``, ``build_info =
+collections.OrderedDict([...])``. They are read as text; nothing is run.
+"""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.paths import name_of, printable
 from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
-from ..python.distributions import CondaBuild, conda_build, lost_checkout
-from ..python.site import Gathered, Lack, Package, Site, packages
+from ..python.distributions import CondaPackage, conda_build, lost_checkout
+from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-# A framework's location: the package that its import would take, and the metadata about that package.
 
 TEXT_LIMIT = 1 << 16
 FILES = 200
@@ -32,14 +37,14 @@ class Installation(NamedTuple):
     """A framework with any trace in the environment."""
 
     site: Site
-    found: tuple[Package, ...]
+    found: tuple[ImportedPackage, ...]
     """All candidates of its import on the search path, beginning with the one that it takes."""
     wheels: tuple[Record, ...]
     """Metadata of the distributions with this package, beginning with those in the same site folder."""
-    conda: CondaBuild | None
+    conda: CondaPackage | None
 
     @property
-    def package(self) -> Package | None:
+    def package(self) -> ImportedPackage | None:
         return self.found[0] if self.found else None
 
     @property
@@ -122,6 +127,13 @@ def add_declared(facts: Gathered, here: Installation) -> None:
         facts.add(wheel["source"], version=wheel["version"], requires=relevant_lines(wheel.get("requires")) or None)
     if conda:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
+
+
+def add_stated_version(facts: Gathered, here: Installation, place: str) -> str | None:
+    """Add the ``__version__`` that a file of the package assigns, and return it."""
+    stated = version(assigned(here.text(place) or "", "__version__"))
+    facts.add(f"file {here.path}/{place}", version=stated)
+    return stated
 
 
 def problems(here: Installation, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
@@ -217,6 +229,12 @@ def _size(site: Site, path: str) -> int | None:
         return None
 
 
+def owner(here: Installation, path: str | None) -> Record | None:
+    """The distribution that brought the file at ``path``; the one beside the package where several or none did."""
+    fitting = owners(here, path) if path else list(here.wheels)
+    return here.wheel if here.wheel in fitting else next(iter(fitting), None)
+
+
 def _recorded_size(site: Site, wheel: dict[str, Any], path: str) -> int | None:
     """The size in ``RECORD`` (``path,sha256=...,size``); None if the file or its size is not listed."""
     folder = folder_of(wheel)
@@ -232,3 +250,78 @@ def _recorded_size(site: Site, wheel: dict[str, Any], path: str) -> int | None:
         .rpartition(",")[2]
     )
     return int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None
+
+
+LITERAL_LIMIT = 1 << 14
+"""Most characters of one value; lists of built parts have some hundred."""
+_ASSIGNED = r"^(?:\w+[ \t]*=[ \t]*)*{name}[ \t]*(?::[^=\n]*)?=[ \t]*(?:\w+[ \t]*=[ \t]*)*(?P<value>[^=\n#][^\n]*)$"
+_DRESSED = re.compile(r"(?:collections\.)?OrderedDict\((?P<pairs>.*)\)", re.DOTALL)
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!_-]{0,80}")
+_CUDA = re.compile(r"(\d{1,2})(?:\.(\d{1,2}|x))?(?:\.\d{1,3})?")
+_TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
+_LABEL_CUDA = re.compile(r"cu(?:da)?(\d{2,3})(?!\d)")
+_LABEL_TORCH = re.compile(r"torch(\d{1,2}\.\d{1,2})(?!\d)")
+
+
+def assigned(text: str, name: str) -> Any:
+    """The literal that the text assigns to ``name``, once, on one top-level line; else None."""
+    found = [match["value"] for match in re.finditer(_ASSIGNED.format(name=re.escape(name)), text, re.MULTILINE)]
+    if len(found) != 1 or len(found[0]) > LITERAL_LIMIT:
+        return None
+    dressed = _DRESSED.fullmatch(found[0].strip())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # warnings about invalid escapes in foreign text do not matter
+            value = ast.literal_eval(dressed["pairs"] if dressed else found[0].strip())
+            return dict(value) if dressed else value
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def mapping(text: str, name: str) -> dict[Any, Any]:
+    """The dictionary that the text assigns to ``name``; else an empty one."""
+    value = assigned(text, name)
+    return value if isinstance(value, dict) else {}
+
+
+def version(value: object) -> str | None:
+    """The value if it is a version."""
+    return value if isinstance(value, str) and _VERSION.fullmatch(value) else None
+
+
+def cuda_version(value: object) -> str | None:
+    """``12.5`` of ``12.5.1``, ``12`` of ``12.x``; None if it is not a CUDA version, such as ``0.0`` or ``False``."""
+    match = _CUDA.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[1]) == 0:
+        return None
+    return match[1] if match[2] in {None, "x"} else f"{match[1]}.{match[2]}"
+
+
+def cuda_of_number(value: object) -> str | None:
+    """``12.8`` of 1208 (or 12080): as builds encode a CUDA version in one number."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 700 <= value < 100_000:
+        return None
+    major, minor = divmod(value // 10 if value >= 10_000 else value, 100)
+    return f"{major}.{minor}"
+
+
+def digits_as_version(digits: str) -> str:
+    """``12.8`` of ``128``, ``9.2`` of ``92``; two digits that are no CUDA of one digit are a major version: ``12``."""
+    if len(digits) == 2 and digits.startswith("1"):
+        return digits
+    return f"{digits[:-1]}.{digits[-1]}"
+
+
+def label(version_text: str | None) -> dict[str, str]:
+    """The versions in a local tag: ``{"cuda": "12", "torch": "2.5"}`` of ``2.7.4+cu12torch2.5cxx11abiFALSE``."""
+    _, plus, local = (version_text or "").partition("+")
+    cuda, torch = _LABEL_CUDA.search(local), _LABEL_TORCH.search(local)
+    found = {"cuda": digits_as_version(cuda[1]) if cuda else None, "torch": torch[1] if torch else None}
+    return {key: value for key, value in found.items() if value is not None and plus}
+
+
+def targets(value: object) -> list[str] | None:
+    """The values, if all are targets of GPU code; None for an empty list."""
+    items = list(value) if isinstance(value, (list, tuple)) else []
+    good = [item for item in items if isinstance(item, str) and _TARGET.fullmatch(item)]
+    return good if good and len(good) == len(items) <= 100 else None

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from ..loader.script import caller_of_ctypes, started
-from ..loader.steps import Ask, Preload
+from ..loader.script import OpenByName, Preload, caller_of_ctypes, started
+from ..python.site import Site
 from .package import text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..python.site import Site
 
 # The toolkit in which cuda-pathfinder searches for a library that neither wheels nor the loader have.
 #
@@ -51,10 +46,6 @@ def names_asked(site: Site, library: str) -> tuple[str, ...]:
     """The names by which an environment's cuda-pathfinder requests a library, newest first; none if it does not know
     the library or is not installed.
     """
-    return _names(site).get(library, ())
-
-
-def _names(site: Site) -> dict[str, tuple[str, ...]]:
     if "pathfinder's names" not in site.kept:
         text = text_in_pathfinder(site, _CATALOGUES)
         found: dict[str, dict[str, None]] = {}
@@ -64,7 +55,7 @@ def _names(site: Site) -> dict[str, tuple[str, ...]]:
             library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()
         }
     names: dict[str, tuple[str, ...]] = site.kept["pathfinder's names"]
-    return names
+    return names.get(library, ())
 
 
 def _numbers(name: str) -> list[int]:
@@ -135,10 +126,10 @@ def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
     return found
 
 
-def asked_of_pathfinder(site: Site, library: str) -> list[Ask]:
+def asked_of_pathfinder(site: Site, library: str) -> list[OpenByName]:
     """A required request: code that loads a library with cuda-pathfinder fails without it."""
     names = names_asked(site, library)
-    return [Ask(names, optional=False)] if names else []
+    return [OpenByName(names, optional=False)] if names else []
 
 
 def _preloads(site: Site, library: str) -> list[Preload]:
@@ -151,24 +142,20 @@ def _preloads(site: Site, library: str) -> list[Preload]:
 
 def _wheel_folders(site: Site, library: str) -> list[str]:
     own = _FOLDERS.get(library, f"nvidia/{library}")
-    return [*(f"nvidia/{name}/lib" for name in _unified(site)), f"{own}/lib", f"{own}/lib64"]
+    # The folders with all libraries of one CUDA major version, newest first: ``cu13``.
+    if "nvidia/cuNN" not in site.kept:
+        folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
+        names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
+        site.kept["nvidia/cuNN"] = sorted(names, reverse=True)
+    found: list[str] = site.kept["nvidia/cuNN"]
+    return [*(f"nvidia/{name}/lib" for name in found), f"{own}/lib", f"{own}/lib64"]
 
 
 def _releases_of_builtins(site: Site) -> list[str]:
     """The releases whose builtins the cuda-pathfinder of this environment loads with NVRTC."""
     if "pathfinder" not in site.kept:
         text = text_in_pathfinder(site, (_LINUX,))
-        said = _RELEASE.finditer(text) if _BUILTINS in text else ()
-        site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in said]
+        matches = _RELEASE.finditer(text) if _BUILTINS in text else ()
+        site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in matches]
     found: list[str] = site.kept["pathfinder"]
-    return found
-
-
-def _unified(site: Site) -> list[str]:
-    """The folders with all libraries of one CUDA major version, newest first: ``cu13``."""
-    if "nvidia/cuNN" not in site.kept:
-        folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
-        names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
-        site.kept["nvidia/cuNN"] = sorted(names, reverse=True)
-    found: list[str] = site.kept["nvidia/cuNN"]
     return found

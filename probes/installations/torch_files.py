@@ -5,16 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ..kit.tree import Tree
-from ..loader.steps import Ask, Preload
+from ..loader.script import OpenByName, Preload
+from ..python.site import Site
 from .package import locate, text_of
-
-if TYPE_CHECKING:
-    from typing import TypeGuard
-
-    from ..python.site import Site
 
 # ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
 
@@ -44,25 +40,21 @@ def read_version_file(tree: Tree, package: str) -> VersionFile:
     text = tree.read_text(path, _SIZE_LIMIT)
     if text is None:
         return VersionFile(path=path, there=True, problem="it is not a file that may be read")
-    said = _literals(text)
-    if said is None:
+    literals = _literals(text)
+    if literals is None:
         return VersionFile(path=path, there=True, problem="it is not Python")
-    return _understood(path, said)
-
-
-def _understood(path: str, said: dict[str, str | None]) -> VersionFile:
-    version = said.get("__version__")
+    version = literals.get("__version__")
     if version is None:
         return VersionFile(path=path, there=True, problem="it assigns no plain __version__")
-    others = [said.get(name) for name in _BACKENDS]
+    others = [literals.get(name) for name in _BACKENDS]
     return VersionFile(
         path=path,
         there=True,
         version=version,
-        cuda=said.get("cuda"),
-        hip=said.get("hip"),
-        cpu_only=None if "cuda" not in said else said["cuda"] is None and not any(others),
-        problem=None if "cuda" in said else "it does not say for which CUDA it was built",
+        cuda=literals.get("cuda"),
+        hip=literals.get("hip"),
+        cpu_only=None if "cuda" not in literals else literals["cuda"] is None and not any(others),
+        problem=None if "cuda" in literals else "it does not say for which CUDA it was built",
     )
 
 
@@ -79,8 +71,9 @@ def _literals(text: str) -> dict[str, str | None] | None:
     for statement in tree.body:
         for name, value in _assignments(statement):
             assigned.append(name)
-            if isinstance(value, ast.Constant) and (value.value is None or _is_version(value.value)):
-                said[name] = value.value
+            literal = value.value if isinstance(value, ast.Constant) else ...
+            if literal is None or (isinstance(literal, str) and _VERSION.fullmatch(literal)):
+                said[name] = literal
     return {name: value for name, value in said.items() if assigned.count(name) == 1}
 
 
@@ -90,10 +83,6 @@ def _assignments(statement: ast.stmt) -> list[tuple[str, ast.expr | None]]:
     if isinstance(statement, ast.Assign):
         return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
     return []
-
-
-def _is_version(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and _VERSION.fullmatch(value) is not None
 
 
 # What ``import torch`` loads, in its order, as its own ``torch/__init__.py`` says.
@@ -125,7 +114,7 @@ class Torch(NamedTuple):
     cuda: str | None = None
     parts: tuple[str, ...] = ()
     preloads: tuple[Preload, ...] = ()
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[OpenByName, ...] = ()
 
 
 def torch_of(site: Site) -> Torch:
@@ -143,7 +132,7 @@ def _torch(site: Site) -> Torch:
     cuda = read_version_file(site.tree, here.path).cuda
     parts = (*here.files(r"libtorch_global_deps\.so", "lib"), *here.files(r"_C(?:\.[\w-]+)*\.so"))
     lazy = here.files(r"libtorch_(?:cuda_linalg|nvshmem)\.so|libcaffe2_nvrtc\.so", "lib")
-    asks = tuple(Ask((path,), by="libtorch_cuda.so") for path in lazy)
+    asks = tuple(OpenByName((path,), by="libtorch_cuda.so") for path in lazy)
     return Torch(here.path, cuda, parts, tuple(_preloads(site, here.path, cuda)), asks)
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ..kit.tree import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Read ``/etc/ld.so.cache``, in which glibc's loader looks libraries up by name.
 #
@@ -36,7 +33,7 @@ _LEVEL = ((1 << 10) - 1) << 32
 """Bits of an entry's capabilities with the instruction set level, which the entry's name repeats."""
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """A file that the cache has for a name."""
 
     path: str
@@ -58,7 +55,7 @@ class Cache(NamedTuple):
 
 def parse(data: bytes) -> Cache:
     """Parse a cache; damaged or truncated parts are left out, and ``complete`` is then False."""
-    table = _Table(data)
+    table = _CacheTable(data)
     found = []
     for _, name_at, path_at, _, _ in table.rows:
         name, path = _string(data, table.start + name_at), _string(data, table.start + path_at)
@@ -67,7 +64,7 @@ def parse(data: bytes) -> Cache:
     return Cache(tuple(found), complete=len(found) == table.count)
 
 
-class _Table:
+class _CacheTable:
     """The offset of the newer table (``start``), its rows, and the number it claims (None: no table)."""
 
     def __init__(self, data: bytes) -> None:
@@ -110,7 +107,7 @@ class Lookup:
     """A cache by name: ``Lookup(data).entries(b"libcuda.so.1")``."""
 
     def __init__(self, data: bytes) -> None:
-        table = _Table(data)
+        table = _CacheTable(data)
         self._data = data
         self._start = table.start
         self._subfolders = table.subfolders() if table.count else []
@@ -122,19 +119,21 @@ class Lookup:
         self.complete = table.count == len(table.rows)
         """Whether it could be read whole."""
 
-    def entries(self, name: str) -> list[Entry]:
+    def entries(self, name: str) -> list[CacheEntry]:
         """The entries for a name, in the cache's order."""
         rows = self._rows.get(name.encode("utf-8", "surrogateescape"), ())
         return [entry for row in rows if (entry := self._entry(row)) is not None]
 
-    def _entry(self, row: tuple[int, ...]) -> Entry | None:
+    def _entry(self, row: tuple[int, ...]) -> CacheEntry | None:
         flags, _, path_at, _, capabilities = row
         path = _string(self._data, self._start + path_at)
         named = capabilities & ~_LEVEL & ~0xFFFFFFFF == _NAMED
         number = capabilities & 0xFFFFFFFF
         if path is None or (named and number >= len(self._subfolders)):
             return None
-        return Entry(path, flags, self._subfolders[number] if named else None, legacy=bool(capabilities) and not named)
+        return CacheEntry(
+            path, flags, self._subfolders[number] if named else None, legacy=bool(capabilities) and not named
+        )
 
 
 def _start(data: bytes) -> int:
@@ -150,9 +149,6 @@ def _string(data: bytes, at: int) -> str | None:
     return data[at:end].decode("utf-8", "replace") if end > at else None
 
 
-# The folders that the program loader searches, in order.
-
-
 _CACHE = "/etc/ld.so.cache"
 _CACHE_LIMIT = 16 * 1024 * 1024
 _MAX_FOLDERS = 200
@@ -160,7 +156,7 @@ _MAX_FOLDERS = 200
 _DEFAULTS = ("/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
-class SearchPath(NamedTuple):
+class LoaderPath(NamedTuple):
     """The loader's search path: folders of LD_LIBRARY_PATH, then entries of the cache, then built-in folders."""
 
     variable: tuple[str, ...]
@@ -171,11 +167,11 @@ class SearchPath(NamedTuple):
     """Whether the cache was read completely, or does not exist."""
 
 
-def search_path(tree: Tree) -> SearchPath:
+def search_path(tree: Tree) -> LoaderPath:
     """The loader's search path for a program started with the variables of the request."""
     data = tree.read_bytes(_CACHE, _CACHE_LIMIT)
     cache = parse(data) if data is not None else None
-    return SearchPath(
+    return LoaderPath(
         variable=library_path(tree),
         cache=cache.entries if cache else (),
         defaults=tuple(_distinct(tree, (folder for pattern in _DEFAULTS for folder in tree.expand(pattern)))),

@@ -8,21 +8,20 @@ dependencies are loaded breadth first.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ..elf.info import ElfInfo, Identity
-    from .setup import System
+    from .setup import LoaderSystem
 
 IMAGE_LIMIT = 4096
 """Most libraries of one process."""
 
 
-class Image:
+class LoadedImage:
     """A loaded file.
 
     ``path`` is as the loader found it, with links: ``$ORIGIN`` is its folder. ``loader`` is the image that asked for it
@@ -31,7 +30,7 @@ class Image:
 
     __slots__ = ("found_by", "head", "loader", "names", "path")
 
-    def __init__(self, path: str, head: ElfInfo, loader: Image | None, found_by: str) -> None:
+    def __init__(self, path: str, head: ElfInfo, loader: LoadedImage | None, found_by: str) -> None:
         self.path = path
         self.head = head
         self.loader = loader
@@ -39,12 +38,12 @@ class Image:
         self.names: set[str] = set()
 
 
-class Request(NamedTuple):
+class LoadRequest(NamedTuple):
     """A request of an image (None: code) for a name, and its result."""
 
     name: str
-    by: Image | None
-    image: Image | None
+    by: LoadedImage | None
+    image: LoadedImage | None
     """None if nothing was found, or the file was refused."""
     refused: tuple[str, str] | None = None
     """The path of the refused file, and the reason."""
@@ -52,30 +51,27 @@ class Request(NamedTuple):
     """The required symbol versions that the image does not define."""
 
 
-class Process:
+class LoaderProcess:
     """A process of one program; ``open`` does what ``dlopen`` does and returns all requests."""
 
-    def __init__(self, system: System, program: Image | None) -> None:
+    def __init__(self, system: LoaderSystem, program: LoadedImage | None) -> None:
         """Start the program: load LD_PRELOAD and its dependencies."""
         self.system = system
-        self.search = Search(system, program)
-        self.images: list[Image] = []
+        self.search = LibrarySearch(system, program)
+        self.images: list[LoadedImage] = []
         self.complete = system.problem is None
-        self._by_name: dict[str, Image] = {}
-        self._by_identity: dict[Identity, Image] = {}
-        self._settled: dict[Image, list[Request]] = {}
+        self._by_name: dict[str, LoadedImage] = {}
+        self._by_identity: dict[Identity, LoadedImage] = {}
+        self._settled: dict[LoadedImage, list[LoadRequest]] = {}
         """The dependencies of images that were all found; reset when images are unloaded."""
         if program is not None:
-            self._start(program)
+            self._add(program, "")
+            if self.system.loader:
+                self._map(self.system.loader, None)
+            asked = [self._map(name, program, "LD_PRELOAD") for name in self.system.preloaded]
+            self._close([program, *(one.image for one in asked if one.image)])
 
-    def _start(self, program: Image) -> None:
-        self._add(program, "")
-        if self.system.loader:
-            self._map(self.system.loader, None)
-        asked = [self._map(name, program, "LD_PRELOAD") for name in self.system.preloaded]
-        self._close([program, *(one.image for one in asked if one.image)])
-
-    def copy(self) -> Process:
+    def copy(self) -> LoaderProcess:
         """A copy of the process that can be continued separately."""
         other = copy(self)
         other.search = self.search.for_new_process()
@@ -84,7 +80,7 @@ class Process:
         other._settled = dict(self._settled)  # noqa: SLF001
         return other
 
-    def loaded(self, name: str) -> Image | None:
+    def loaded(self, name: str) -> LoadedImage | None:
         """The loaded image that a request for ``name`` gets without a search."""
         return self._by_name.get(name)
 
@@ -92,7 +88,7 @@ class Process:
         """Whether that file is loaded."""
         return identity in self._by_identity
 
-    def open(self, name: str, caller: Image | None = None, found_by: str | None = None) -> list[Request]:
+    def open(self, name: str, caller: LoadedImage | None = None, found_by: str | None = None) -> list[LoadRequest]:
         """Load a file by path, or by name as ``caller`` would; the first returned request is this one.
 
         If a dependency is missing or refused, nothing of it stays loaded: see ``failed``.
@@ -103,57 +99,58 @@ class Process:
         if first.image is not None and len(self.images) > before:
             requests += self._close([first.image])
         if failed(requests):
-            self._unload(before)
+            gone = set(map(id, self.images[before:]))
+            self._settled.clear()
+            self.images = self.images[:before]
+            self._by_name = {name: image for name, image in self._by_name.items() if id(image) not in gone}
+            self._by_identity = {key: image for key, image in self._by_identity.items() if id(image) not in gone}
         return requests
 
-    def _close(self, first: list[Image]) -> list[Request]:
+    def _close(self, first: list[LoadedImage]) -> list[LoadRequest]:
         """Load the dependencies of these images, breadth first."""
         queue = list(dict.fromkeys(first))
-        met = set(map(id, queue))
-        requests: list[Request] = []
+        queued = set(map(id, queue))
+        requests: list[LoadRequest] = []
         for image in queue:
-            needs = self._needs(image)
+            needs = self._settled.get(image)
+            if needs is None:
+                needs = [self._map(name, image) for name in image.head.needed]
+                if all(request.image for request in needs):
+                    self._settled[image] = needs
             requests += needs
             for request in needs:
-                if request.image is not None and id(request.image) not in met:
-                    met.add(id(request.image))
+                if request.image is not None and id(request.image) not in queued:
+                    queued.add(id(request.image))
                     queue.append(request.image)
         return requests
 
-    def _needs(self, image: Image) -> list[Request]:
-        """Load the direct dependencies of an image."""
-        known = self._settled.get(image)
-        if known is None:
-            known = [self._map(name, image) for name in image.head.needed]
-            if all(request.image for request in known):
-                self._settled[image] = known
-        return known
-
-    def _map(self, name: str, loader: Image | None, found_by: str | None = None, *, called: bool = False) -> Request:
+    def _map(
+        self, name: str, loader: LoadedImage | None, found_by: str | None = None, *, called: bool = False
+    ) -> LoadRequest:
         """Map a library. ``called``: ``loader`` only calls ``dlopen``; its RPATH applies to this search and is not
         inherited.
         """
         known = self._by_name.get(name if "$" not in name else self.search.expanded(name, loader))
         if known is not None:
-            return Request(name, loader, known, None, () if called else _lacks(name, loader, known))
+            return LoadRequest(name, loader, known, None, () if called else _lacks(name, loader, known))
         if len(self.images) >= IMAGE_LIMIT:
             self.complete = False
-            return Request(name, loader, None)
+            return LoadRequest(name, loader, None)
         found = self.search.first(name, loader)
         self.complete = self.complete and found.certain
         if found.head is None or found.refused:
-            return Request(name, loader, None, (found.path, found.refused) if found.refused else None)
+            return LoadRequest(name, loader, None, (found.path, found.refused) if found.refused else None)
         image = self._by_identity.get(found.head.identity)
         if image is None:
-            image = Image(found.path, found.head, None if called else loader, found_by or found.by)
+            image = LoadedImage(found.path, found.head, None if called else loader, found_by or found.by)
             self._add(image, name)
             self.complete = self.complete and found.head.problem is None
         else:
             image.names.add(name)
             self._by_name.setdefault(name, image)
-        return Request(name, loader, image, None, () if called else _lacks(name, loader, image))
+        return LoadRequest(name, loader, image, None, () if called else _lacks(name, loader, image))
 
-    def _add(self, image: Image, name: str) -> None:
+    def _add(self, image: LoadedImage, name: str) -> None:
         image.names |= {name, image.path}
         self.images.append(image)
         self._by_identity[image.head.identity] = image
@@ -161,21 +158,13 @@ class Process:
             if known:
                 self._by_name.setdefault(known, image)
 
-    def _unload(self, count: int) -> None:
-        """Unload all but the first ``count`` images."""
-        gone = set(map(id, self.images[count:]))
-        self._settled.clear()
-        self.images = self.images[:count]
-        self._by_name = {name: image for name, image in self._by_name.items() if id(image) not in gone}
-        self._by_identity = {key: image for key, image in self._by_identity.items() if id(image) not in gone}
 
-
-def failed(requests: list[Request]) -> bool:
+def failed(requests: list[LoadRequest]) -> bool:
     """Whether ``dlopen`` would report an error for these requests."""
     return any(request.image is None or request.lacks for request in requests)
 
 
-def _lacks(name: str, loader: Image | None, image: Image) -> tuple[str, ...]:
+def _lacks(name: str, loader: LoadedImage | None, image: LoadedImage) -> tuple[str, ...]:
     needs = loader.head.version_needs.get(name) if loader else None
     if not needs:
         return ()
@@ -193,7 +182,7 @@ TRY_LIMIT = 200_000
 _CHAIN_LIMIT = 256
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """The result of a search; ``head`` is None if nothing was found."""
 
     path: str
@@ -205,10 +194,10 @@ class Found(NamedTuple):
     """Whether the search up to here is certain."""
 
 
-class Search:
+class LibrarySearch:
     """The searches of one process."""
 
-    def __init__(self, system: System, program: Image | None) -> None:
+    def __init__(self, system: LoaderSystem, program: LoadedImage | None) -> None:
         self._system = system
         self._program = program
         self._cwd = system.tree.cwd
@@ -222,18 +211,18 @@ class Search:
         self._variable = self._split(variable.replace(";", ":").split(":"), program) if variable else ()
         self._certain_at_first = self._certain
 
-    def for_new_process(self) -> Search:
+    def for_new_process(self) -> LibrarySearch:
         """Searches for another process, which share the contents of folders but not the doubts."""
         other = copy(self)
         other._tries, other._certain = 0, self._certain_at_first  # noqa: SLF001  its own class
         return other
 
-    def first(self, name: str, loader: Image | None) -> Found:
+    def first(self, name: str, loader: LoadedImage | None) -> FoundFile:
         """The file that the loader takes for a name requested by ``loader`` (None: code, with a path)."""
         found = next(self.all(name, loader), None)
-        return found or Found(name, None, "", None, self._certain)
+        return found or FoundFile(name, None, "", None, self._certain)
 
-    def all(self, name: str, loader: Image | None) -> Iterator[Found]:
+    def all(self, name: str, loader: LoadedImage | None) -> Iterator[FoundFile]:
         """All files that it would take if the ones before did not exist."""
         for by, paths in self._lists(name, loader):
             for path in paths:
@@ -250,7 +239,7 @@ class Search:
                 foreign = self._system.skips(head)
                 if by == "absolute" or not foreign:
                     why = f"it is for {head.machine}, {head.bits} bit" if foreign else self._system.why_refused(head)
-                    yield Found(path, head, by, why, self._certain)
+                    yield FoundFile(path, head, by, why, self._certain)
 
     def head(self, path: str) -> ElfInfo | None:
         """The ELF facts of the file at a path; None if there is none."""
@@ -263,7 +252,7 @@ class Search:
         """The path with its links resolved, or unchanged if it does not exist."""
         return self._system.paths.real(path) or path
 
-    def _lists(self, name: str, loader: Image | None) -> Iterator[tuple[str, Iterable[str]]]:
+    def _lists(self, name: str, loader: LoadedImage | None) -> Iterator[tuple[str, Iterable[str]]]:
         """The name of each list of folders, and the paths to try in it."""
         if "/" in name:
             yield "absolute", (os.path.join(self._cwd, self.expanded(name, loader)),)
@@ -277,10 +266,13 @@ class Search:
 
     def _in(self, folders: Iterable[str], name: str) -> Iterator[str]:
         for folder in folders:
-            for place in self._with_subfolders(folder):
+            if folder not in self._subfolders:
+                self._subfolders[folder] = tuple(self._there(folder))
+            self._certain = self._certain and folder not in self._doubtful
+            for place in self._subfolders[folder]:
                 yield f"{place}/{name}"
 
-    def _folders(self, asking: Image | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def _folders(self, asking: LoadedImage | None) -> Iterator[tuple[str, tuple[str, ...]]]:
         if asking is not None and asking.head.runpath is None:
             for image in self._chain(asking):
                 yield "rpath", self._of(image, "rpath")
@@ -288,9 +280,9 @@ class Search:
         if asking is not None and asking.head.runpath:
             yield "runpath", self._of(asking, "runpath")
 
-    def _chain(self, asking: Image) -> Iterator[Image]:
+    def _chain(self, asking: LoadedImage) -> Iterator[LoadedImage]:
         """The image, its loader, the loader's loader, and so on up to the program."""
-        image: Image | None = asking
+        image: LoadedImage | None = asking
         for _ in range(_CHAIN_LIMIT):
             if image is None or image is self._program:
                 break
@@ -301,7 +293,7 @@ class Search:
         if self._program is not None:
             yield self._program
 
-    def _cached(self, name: str, asking: Image | None) -> list[str]:
+    def _cached(self, name: str, asking: LoadedImage | None) -> list[str]:
         paths, certain = self._system.cached(name)
         self._certain = self._certain and certain
         if asking is not None and asking.head.no_defaults:
@@ -309,14 +301,14 @@ class Search:
             return [path for path in paths[:1] if not path.startswith(defaults)]
         return paths[:1]
 
-    def _of(self, image: Image, kind: str) -> tuple[str, ...]:
+    def _of(self, image: LoadedImage, kind: str) -> tuple[str, ...]:
         key = (image.head.identity, f"{kind} {image.path}")
         if key not in self._paths:
             entries = image.head.rpath if kind == "rpath" else image.head.runpath or ()
             self._paths[key] = self._split(entries, image)
         return self._paths[key]
 
-    def _split(self, entries: list[str] | tuple[str, ...], image: Image | None) -> tuple[str, ...]:
+    def _split(self, entries: list[str] | tuple[str, ...], image: LoadedImage | None) -> tuple[str, ...]:
         distinct = dict.fromkeys(entries)
         if len(distinct) > FOLDER_LIMIT:
             self._certain = False
@@ -325,7 +317,7 @@ class Search:
             folders[os.path.join(self._cwd, self.expanded(entry, image)).rstrip("/")] = None
         return tuple(folders)
 
-    def expanded(self, text: str, image: Image | None) -> str:
+    def expanded(self, text: str, image: LoadedImage | None) -> str:
         """A name or folder with ``$ORIGIN``, ``$LIB`` and ``$PLATFORM`` replaced, for this image."""
         if "$" not in text:
             return text
@@ -334,13 +326,6 @@ class Search:
         for name, value in values.items():
             text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
         return text
-
-    def _with_subfolders(self, folder: str) -> tuple[str, ...]:
-        """The existing subfolders for this processor, then the folder itself; none if it does not exist."""
-        if folder not in self._subfolders:
-            self._subfolders[folder] = tuple(self._there(folder))
-        self._certain = self._certain and folder not in self._doubtful
-        return self._subfolders[folder]
 
     def _there(self, folder: str) -> Iterator[str]:
         tree, system = self._system.tree, self._system

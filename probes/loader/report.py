@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..elf.refused import ENDS_THE_PROCESS
+from ..elf.info import ENDS_THE_PROCESS
 from ..kit.library_names import FAMILIES, FILES
 from ..kit.paths import printable
 from .symbols import is_bound, lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import TypeAlias
 
     from ..python.site import Site
-    from .process import Image, Process, Request
+    from .process import LoadedImage, LoaderProcess, LoadRequest
     from .script import Event
-
-# Which of a framework's libraries are reported, and the versions in their names.
 
 _TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
 _HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
@@ -80,16 +78,19 @@ _KEPT = 64
 _FOLDERS: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
 
 
-class Places:
+class LibraryCopies:
     """The folders of one environment and its machine, listed on first use."""
 
-    def __init__(self, site: Site, process: Process) -> None:
+    def __init__(self, site: Site, process: LoaderProcess) -> None:
         self._site = site
         self._process = process
 
     def copies(self, name: str) -> list[str]:
         """Real paths of the files with this name that the loader would accept."""
-        return list(islice((path for path in self._all_of(name) if self._fits(path)), _COPIES))
+        process = self._process
+        heads = ((path, process.search.head(path)) for path in self._all_of(name))
+        fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
+        return list(islice(fitting, _COPIES))
 
     def foreign(self, name: str) -> tuple[str, str] | None:
         """The first file with this name that the loader skips because it is for another processor, and which."""
@@ -102,19 +103,12 @@ class Places:
     def _all_of(self, name: str) -> Iterator[str]:
         if not name or "/" in name:
             return
-        yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in self._folders())
-
-    def _fits(self, path: str) -> bool:
-        head = self._process.search.head(path)
-        return head is not None and not head.refused and not self._process.system.skips(head)
-
-    def _folders(self) -> tuple[str, ...]:
         key = (self._site.tree.root, self._site.prefix, self._site.folders)
         if key not in _FOLDERS:
             if len(_FOLDERS) >= _KEPT:
                 _FOLDERS.clear()
             _FOLDERS[key] = tuple(folder for folder in dict.fromkeys(self._all()) if self._site.tree.resolve(folder))
-        return _FOLDERS[key]
+        yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in _FOLDERS[key])
 
     def _all(self) -> Iterator[str]:
         tree = self._site.tree
@@ -128,9 +122,6 @@ class Places:
         yield from _FOLDERS_OF_SYSTEMS
 
 
-# The requests of a process as ``Load`` records.
-
-
 RECORD_LIMIT = 512
 _FURTHER = 8
 _LACKS = 16
@@ -139,7 +130,7 @@ _NUMBERS = re.compile(r"\d+")
 Record: TypeAlias = "dict[str, Any]"
 
 
-def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
+def records(process: LoaderProcess, site: Site, events: list[Event]) -> list[Record]:
     """One record for each relevant name and file that the framework requests."""
     report = _Report(process, site)
     told: set[tuple[int, bool]] = set()
@@ -152,17 +143,12 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
     return report.records()
 
 
-def _ends_the_process(request: Request) -> bool:
-    """Whether the loader crashes on the file instead of reporting an error."""
-    return request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
-
-
 class _Report:
-    def __init__(self, process: Process, site: Site) -> None:
+    def __init__(self, process: LoaderProcess, site: Site) -> None:
         self._process = process
-        self._places = Places(site, process)
+        self._places = LibraryCopies(site, process)
         self._found: dict[tuple[str, str | None], Record] = {}
-        self._users: dict[tuple[str, str | None], tuple[Image, list[Image]]] = {}
+        self._users: dict[tuple[str, str | None], tuple[LoadedImage, list[LoadedImage]]] = {}
         """The image of a record, and the images linked against it."""
         self._askers: dict[tuple[str, str | None], set[str | None]] = {}
         """Real paths of the files that request it; None: a preload."""
@@ -209,7 +195,7 @@ class _Report:
                 return vain
             vain |= further
 
-    def add(self, request: Request, event: Event) -> None:
+    def add(self, request: LoadRequest, event: Event) -> None:
         """Add the record of a request, or merge it into the one for the same name and file."""
         lacks = request.lacks
         if request.image is not None and not lacks and not is_reported(request.name):
@@ -227,14 +213,15 @@ class _Report:
             (self._by_path.discard if request.by else self._by_path.add)(key)
         asker = self._asker(request, event)
         self._askers.setdefault(key, set()).add(asker and self._real(asker))
-        known["optional"] = known["optional"] and event.optional and not _ends_the_process(request)
+        crashes = request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
+        known["optional"] = known["optional"] and event.optional and not crashes
         linked = request.by is not None and request.name in request.by.head.needed
         if request.image and request.by and linked and is_bound(request.name) and _is_anothers(known):
             self._users.setdefault(key, (request.image, []))[1].append(request.by)
         if lacks:
             self._add_lacks(known, request, lacks)
 
-    def _record(self, request: Request, event: Event, path: str | None) -> Record:
+    def _record(self, request: LoadRequest, event: Event, path: str | None) -> Record:
         asking = printable(self._asker(request, event) or request.name)
         record: Record = {
             "source": f"elf {asking}",
@@ -244,25 +231,21 @@ class _Report:
         }
         if request.image is None or path is None:
             return {**record, **self._missing(request)}
-        version = self._version(request.name, path, request.image.head.soname)
+        release = self._process.system.release
+        version = version_in(path, request.image.head.soname)
+        if request.name == "libc.so.6" and release:
+            version = f"{release[0]}.{release[1]}"
         others = self._others(request, path)
-        return _known(
-            {
-                **record,
-                "path": printable(path),
-                "found_by": request.image.found_by,
-                "version": version,
-                "others": others,
-            }
-        )
+        record.update(path=printable(path), found_by=request.image.found_by, version=version, others=others)
+        return {name: value for name, value in record.items() if value not in (None, [])}
 
-    def _asker(self, request: Request, event: Event) -> str | None:
+    def _asker(self, request: LoadRequest, event: Event) -> str | None:
         """The requesting file; None for a preload, since ``ctypes`` hides the caller."""
         if event.by and request is event.requests[0]:
             return event.by
         return request.by.path if request.by else None
 
-    def _missing(self, request: Request) -> Record:
+    def _missing(self, request: LoadRequest) -> Record:
         copies = [] if request.refused else self._places.copies(request.name)
         if copies:
             return {"unfound": [printable(path) for path in copies]}
@@ -273,7 +256,7 @@ class _Report:
         led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
         return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
 
-    def _others(self, request: Request, path: str) -> list[str]:
+    def _others(self, request: LoadRequest, path: str) -> list[str]:
         if "/" in request.name:
             return []
         further: dict[str, None] = {}
@@ -283,13 +266,7 @@ class _Report:
                 break
         return [printable(one) for one in further if one != path][:_FURTHER]
 
-    def _version(self, name: str, path: str, soname: str | None) -> str | None:
-        release = self._process.system.release
-        if name == "libc.so.6" and release:
-            return f"{release[0]}.{release[1]}"
-        return version_in(path, soname)
-
-    def _add_lacks(self, record: Record, request: Request, lacks: tuple[str, ...]) -> None:
+    def _add_lacks(self, record: Record, request: LoadRequest, lacks: tuple[str, ...]) -> None:
         """Add missing symbol versions; the record names the file that requires the most."""
         before = record.get("lacks", [])
         record["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
@@ -302,7 +279,7 @@ class _Report:
         if of_kind:
             record["offers"] = printable(max(of_kind, key=_in_order))
 
-    def _add_symbols(self, record: Record, image: Image, users: list[Image]) -> None:
+    def _add_symbols(self, record: Record, image: LoadedImage, users: list[LoadedImage]) -> None:
         found = lacking(self._process, image, record["name"], dict.fromkeys(users))
         if found is None:
             return
@@ -332,7 +309,3 @@ def _in_order(version: str) -> tuple[str, list[int]]:
     """The sort key of a version: its kind, then its numbers."""
     kind, _, rest = version.partition("_")
     return kind, [int(number[:9]) for number in _NUMBERS.findall(rest)]
-
-
-def _known(record: Record) -> Record:
-    return {name: value for name, value in record.items() if value not in (None, [])}

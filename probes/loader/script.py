@@ -1,47 +1,91 @@
-"""Simulate how a framework's import loads libraries, step by step."""
+"""Simulate how a framework's import loads libraries: its steps as data, the process before it, and each step."""
 
 from __future__ import annotations
 
 import fnmatch
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..elf.info import elf_info
-from .process import Image, Process, Request, failed
+from ..elf.info import Identity, elf_info
+from .process import LoadedImage, LoaderProcess, LoadRequest, failed
 from .setup import system_of
-from .steps import Ask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..elf.info import Identity
     from ..python.site import Site
-    from .steps import Preload
 
-# The process of an environment's Python before its first import.
+
+class Preload(NamedTuple):
+    """A file that the framework's Python code loads itself, so that later requests for its soname get it.
+
+    It goes through the search path's folders, in each through ``folders``, in each through ``names``, and takes the
+    first file there is; where there is none, it goes on without.
+    """
+
+    names: tuple[str, ...]
+    """Names of the file; shell patterns are allowed: ``libnvrtc.so.*[0-9]``."""
+    folders: tuple[str, ...] = ("",)
+    """Below a folder of the search path: ``nvidia/cudnn/lib``. An absolute one stands for itself. An empty one: the
+    loader itself is asked for the name (``ctypes.CDLL("libnccl.so.2")``)."""
+    after: str | None = None
+    """Name of the file (``libtorch_global_deps.so``), of ``parts`` or ``extends``, after which it happens; None: before
+    all of them."""
+    when: Literal["always", "failed", "mapped"] = "always"
+    """``failed``: only if ``after`` could not be loaded, which is then tried again when all of these are done.
+    ``mapped``: only if the path of a loaded file contains ``mapped``."""
+    mapped: str = ""
+    unless_loaded: bool = False
+    """Skipped if a library with one of these sonames (no patterns) is already loaded."""
+    unless_found: bool = False
+    """Skipped if the loader would find one of these by name."""
+    required: bool = False
+    """Whether the code gives up where there is no such file, or it cannot be loaded: the preloads after it at the same
+    place are left out then."""
+    every: bool = False
+    """Whether all matching files are loaded, in the order of ``names`` and then by name, not only the first."""
+
+
+class OpenByName(NamedTuple):
+    """A library that code loads by name (``dlopen``) after the parts are loaded."""
+
+    names: tuple[str, ...]
+    """Alternatives; the first that is found is taken. One with a slash is that file (of a plug-in: ``parts`` that may
+    fail)."""
+    by: str | None = None
+    """Name or path of the requesting file, whose RPATH or RUNPATH applies; None: Python code (``ctypes``)."""
+    optional: bool = True
+    """Whether the framework works without it."""
+
 
 _KEPT = 64
-_STARTED: dict[tuple[str, str, str, str, str], Process] = {}
+_STARTED: dict[tuple[str, str, str, str, str], LoaderProcess] = {}
 _LIBRARY = re.compile(r"python3\.\d+t?")
 _MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
 
 
-def started(site: Site) -> Process:
+def started(site: Site) -> LoaderProcess:
     """A shared process of the environment's Python; ``copy`` it before opening anything."""
     tree = site.tree
     variables = tree.variables
-    path = _executable(site)
+    # The interpreter; of several in a folder, the one for the version whose packages are searched.
+    path = next((path for path in _programs(site) if site.tree.is_file(path)), None)
     asked = (variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""))
     key = (tree.root, tree.cwd, path or site.prefix, *asked)
     if key not in _STARTED:
         if len(_STARTED) >= _KEPT:
             _STARTED.clear()
-        _STARTED[key] = _start(site, path)
+        inside = site.tree.real_path(path) if path else ""
+        head = elf_info(site.tree.place(inside)) if inside else None
+        system = system_of(site.tree, head, head.interpreter if head else None)
+        unread = head is None or head.refused or head.problem
+        _STARTED[key] = LoaderProcess(
+            system, None if unread or head is None else LoadedImage(inside, head, None, "absolute")
+        )
     return _STARTED[key]
 
 
-def caller_of_ctypes(process: Process, site: Site) -> Image | None:
+def caller_of_ctypes(process: LoaderProcess, site: Site) -> LoadedImage | None:
     """The file that calls ``dlopen`` for ``ctypes.CDLL``; its RPATH or RUNPATH applies."""
     if not process.images:
         return None
@@ -54,19 +98,6 @@ def caller_of_ctypes(process: Process, site: Site) -> Image | None:
             return first.image
     linked = (image for image in process.images if (image.head.soname or "").startswith("libpython"))
     return next(linked, process.images[0])
-
-
-def _start(site: Site, path: str | None) -> Process:
-    inside = site.tree.real_path(path) if path else ""
-    head = elf_info(site.tree.place(inside)) if inside else None
-    system = system_of(site.tree, head, head.interpreter if head else None)
-    unread = head is None or head.refused or head.problem
-    return Process(system, None if unread or head is None else Image(inside, head, None, "absolute"))
-
-
-def _executable(site: Site) -> str | None:
-    """The interpreter; of several in a folder, the one for the version whose packages are searched."""
-    return next((path for path in _programs(site) if site.tree.is_file(path)), None)
 
 
 def _programs(site: Site) -> Iterator[str]:
@@ -94,7 +125,7 @@ _SONAME = re.compile(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
 """A soname, with the hash that tools add when they copy a library into a wheel."""
 
 
-def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
+def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[OpenByName]:
     """The requests that a loaded library will make."""
     soname = image.head.soname or os.path.basename(image.path)
     match = _SONAME.match(soname)
@@ -102,7 +133,7 @@ def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
         return
     family, major = match[1], match[2]
     for name in _DRIVER.get(family, ()):
-        yield Ask((name,), by=image.path, optional=True)
+        yield OpenByName((name,), by=image.path, optional=True)
     if family == "nvrtc":
         yield from _builtins(process, image, site)
     parts = _CUDNN_PARTS.get(family, ())
@@ -110,7 +141,7 @@ def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
         parts = _CUDNN_8_PARTS
     for part in parts:
         names = [f"libcudnn_{part}.so.{version}" for version in _shorter(_version(process, image, site), major)]
-        yield Ask(tuple(names), by=image.path, optional=False)
+        yield OpenByName(tuple(names), by=image.path, optional=False)
 
 
 def _shorter(version: str | None, major: str) -> list[str]:
@@ -119,7 +150,7 @@ def _shorter(version: str | None, major: str) -> list[str]:
     return [".".join(numbers[:count]) for count in range(len(numbers), 0, -1)] if numbers[0] == major else [major]
 
 
-def _version(process: Process, image: Image, site: Site) -> str | None:
+def _version(process: LoaderProcess, image: LoadedImage, site: Site) -> str | None:
     """The version in the file's name, else that of the wheel with this folder."""
     real = process.search.real(image.path)
     match = _NUMBERED.search(real)
@@ -131,7 +162,7 @@ def _version(process: Process, image: Image, site: Site) -> str | None:
     return str(wheels[0]) if len(wheels) == 1 else None
 
 
-def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
+def _builtins(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[OpenByName]:
     """The builtins that NVRTC requests: those of its own release, known from its file name or folder."""
     folder, name = os.path.split(process.search.real(image.path))
     match = re.search(r"\.so\.(\d+\.\d+)\.", name)
@@ -139,12 +170,9 @@ def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
         name for name in site.tree.folder_names(folder)[0] if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", name)
     ]
     if match:
-        yield Ask((f"libnvrtc-builtins.so.{match[1]}",), by=image.path, optional=False)
+        yield OpenByName((f"libnvrtc-builtins.so.{match[1]}",), by=image.path, optional=False)
     elif len(found) == 1:
-        yield Ask((found[0],), by=image.path, optional=False)
-
-
-# Simulate a framework's import in a process.
+        yield OpenByName((found[0],), by=image.path, optional=False)
 
 
 ASK_LIMIT = 512
@@ -153,7 +181,7 @@ ASK_LIMIT = 512
 class Event(NamedTuple):
     """One loaded or failed library, with all requests on the way."""
 
-    requests: list[Request]
+    requests: list[LoadRequest]
     optional: bool
     by: str | None = None
     """Path of the file whose code requested it by name."""
@@ -169,7 +197,7 @@ class Met(NamedTuple):
 
 
 def imported(
-    process: Process, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
+    process: LoaderProcess, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
 ) -> Met:
     """Load compiled files in the order of an import; ``first``: including what precedes them."""
     script = _Script(process, site, preloads)
@@ -178,15 +206,17 @@ def imported(
         script.preload(None)
     for path in parts:
         script.part(path)
-    return Met([event for event in script.events if not _came_with_another(process, event)], before)
+
+    def came_with_another(event: Event) -> bool:
+        """Whether it failed by itself but was loaded as a dependency, through the RPATH of the requester."""
+        return event.identity is not None and failed(event.requests) and process.holds(event.identity)
+
+    return Met([event for event in script.events if not came_with_another(event)], before)
 
 
-def _came_with_another(process: Process, event: Event) -> bool:
-    """Whether it failed by itself but was loaded as a dependency, through the RPATH of the requester."""
-    return event.identity is not None and failed(event.requests) and process.holds(event.identity)
-
-
-def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], met: Met) -> list[Event]:
+def called(
+    process: LoaderProcess, site: Site, asks: tuple[OpenByName, ...], parts: tuple[str, ...], met: Met
+) -> list[Event]:
     """Requests of code after the import: the framework's, then those of each loaded library.
 
     Requests of an optional library are optional.
@@ -210,7 +240,7 @@ def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str
 
 
 class _Script:
-    def __init__(self, process: Process, site: Site, preloads: tuple[Preload, ...]) -> None:
+    def __init__(self, process: LoaderProcess, site: Site, preloads: tuple[Preload, ...]) -> None:
         self.process = process
         self.site = site
         self.events: list[Event] = []
@@ -243,7 +273,7 @@ class _Script:
         paths = (self.process.search.real(image.path) for image in self.process.images)
         return any(preload.mapped in path for path in paths)
 
-    def _preloaded(self, preload: Preload) -> Iterator[list[Request]]:
+    def _preloaded(self, preload: Preload) -> Iterator[list[LoadRequest]]:
         process = self.process
         if not self._applies(preload) or self._is_there(preload):
             return
@@ -259,11 +289,11 @@ class _Script:
         asked = preload.unless_loaded or preload.unless_found
         if asked and any(self.process.loaded(name) for name in preload.names):
             return True
-        return preload.unless_found and any(self._would_find(name) for name in preload.names)
-
-    def _would_find(self, name: str) -> bool:
-        process = self.process.copy()
-        return not failed(process.open(name, caller_of_ctypes(process, self.site)))
+        for name in preload.names if preload.unless_found else ():
+            process = self.process.copy()
+            if not failed(process.open(name, caller_of_ctypes(process, self.site))):
+                return True
+        return False
 
     def _places(self, preload: Preload) -> Iterator[str]:
         """The matching files, and names for the loader to search, in the order of the code."""
@@ -282,29 +312,25 @@ class _Script:
         for pattern in patterns:
             yield from (f"{folder}/{name}" for name in fnmatch.filter(names, pattern))
 
-    def ask(self, ask: Ask, parts: tuple[str, ...]) -> Event | None:
+    def ask(self, ask: OpenByName, parts: tuple[str, ...]) -> Event | None:
         """Load what code requests by name; a file that was not loaded requests nothing."""
         caller = self._image(ask.by) if ask.by else caller_of_ctypes(self.process, self.site)
         if ask.by and caller is None:
             return None
-        tried: list[list[Request]] = []
+        tried: list[list[LoadRequest]] = []
         for name in ask.names:
             tried.append(self.process.open(name, caller))
             if not failed(tried[-1]):
                 break
         by = caller.path if ask.by and caller else (parts[0] if parts else None)
-        self.events.append(Event(_telling(tried), optional=ask.optional, by=by))
+        telling = tried[-1]
+        if failed(telling):  # one that found a file, else the one with the shortest name
+            telling = min(tried, key=lambda requests: (-len(requests), len(requests[0].name)))
+        self.events.append(Event(telling, optional=ask.optional, by=by))
         return self.events[-1]
 
-    def _image(self, name: str) -> Image | None:
+    def _image(self, name: str) -> LoadedImage | None:
         known = self.process.loaded(name)
         if known is not None:
             return known
         return next((image for image in self.process.images if os.path.basename(image.path) == name), None)
-
-
-def _telling(tried: list[list[Request]]) -> list[Request]:
-    """The successful attempt; else one that found a file; else the one with the shortest name."""
-    if not failed(tried[-1]):
-        return tried[-1]
-    return min(tried, key=lambda requests: (-len(requests), len(requests[0].name)))

@@ -13,8 +13,6 @@ from ..kit.paths import name_of
 from ..kit.tree import Tree
 from .cache import Lookup
 
-# Cached look-ups of paths: many libraries need the same few.
-
 
 class Paths:
     """The paths of one system, inside the request's root."""
@@ -106,7 +104,7 @@ class _Named(NamedTuple):
     """Why its search is unknown."""
 
 
-class System(_Named):
+class LoaderSystem(_Named):
     """The loader of a program, and its behaviour."""
 
     @property
@@ -253,7 +251,7 @@ class System(_Named):
         return (*(name for name in re.split(r"[ :]+", self.variables.get("LD_PRELOAD", "")) if name), *listed)
 
 
-def system_of(tree: Tree, program: ElfInfo | None, interpreter: str | None) -> System:
+def system_of(tree: Tree, program: ElfInfo | None, interpreter: str | None) -> LoaderSystem:
     """The loader that a program names as ``interpreter``; ``program`` is None if unknown."""
     problem = None
     loader = interpreter if interpreter and tree.is_file(interpreter) else None
@@ -265,4 +263,4 @@ def system_of(tree: Tree, program: ElfInfo | None, interpreter: str | None) -> S
         problem = "its Python runs on musl, whose loader searches in other ways"
     elif loader is None:
         problem = f"the loader of its Python is not here: {interpreter}"
-    return System(tree, program, loader, problem)
+    return LoaderSystem(tree, program, loader, problem)

@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import re
 import struct
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..elf.dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic, numbered_needs
-from ..elf.exported import Exports
-from ..elf.info import open_near
-from ..elf.library import ElfError
+from ..elf.exported import Exports, gnu_hash
+from ..elf.info import ElfInfo, open_near
+from ..elf.library import Elf, ElfError
 from ..elf.tables import read_segments
 from ..kit.library_names import family_of
 from ..kit.paths import printable
-from .process import failed
+from .process import LoadedImage, LoaderProcess, LoadRequest, failed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..elf.info import ElfInfo
-    from ..elf.library import Elf
-    from .process import Image, Process, Request
     from .script import Event
 
 # Undefined symbols of an extension that no library in its scope defines.
@@ -38,7 +34,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _PYTHON = re.compile(rb"_?Py[A-Z_]|_Py")
 
 
-class UnreadError(ValueError):
+class UnreadSymbolsError(ValueError):
     """A file whose symbols cannot be looked up through its hash tables."""
 
 
@@ -49,9 +45,9 @@ def undefined(head: ElfInfo) -> tuple[bytes, ...]:
     """
     try:
         with open_near(head.place) as elf:
-            return tuple(_Table(elf).undefined())
+            return tuple(_SymbolTable(elf).undefined())
     except (ElfError, struct.error) as error:
-        raise UnreadError from error
+        raise UnreadSymbolsError from error
 
 
 def asked_of(head: ElfInfo, name: str, unbound: re.Pattern[bytes]) -> tuple[bytes, ...]:
@@ -61,9 +57,9 @@ def asked_of(head: ElfInfo, name: str, unbound: re.Pattern[bytes]) -> tuple[byte
     """
     try:
         with open_near(head.place) as elf:
-            return tuple(_Table(elf).asked_of(name, unbound))
+            return tuple(_SymbolTable(elf).asked_of(name, unbound))
     except (ElfError, struct.error) as error:
-        raise UnreadError from error
+        raise UnreadSymbolsError from error
 
 
 def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
@@ -74,50 +70,39 @@ def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
             break
         try:
             with open_near(head.place) as elf:
-                table = _Table(elf)
+                table = _SymbolTable(elf)
                 left = {name: hashed for name, hashed in left.items() if not table.defines(name, hashed)}
         except (ElfError, struct.error) as error:
-            raise UnreadError from error
+            raise UnreadSymbolsError from error
     return list(left)
 
 
-def gnu_hash(name: bytes) -> int:
-    """The hash of DT_GNU_HASH: Bernstein's, starting from 5381."""
-    value = 5381
-    for byte in name:
-        value = (value * 33 + byte) & 0xFFFFFFFF
-    return value
-
-
-class _Table:
+class _SymbolTable:
     """The dynamic symbols of one file; raises ElfError if it is damaged."""
 
     def __init__(self, elf: Elf) -> None:
         if elf.bits != 64 or elf.header.order != "<":
-            raise UnreadError
+            raise UnreadSymbolsError
         self._elf = elf
         dynamic = Dynamic(elf.file, elf.header, read_segments(elf.file, elf.header))
         places = [dynamic.offset_of(tag) for tag in (DT_SYMTAB, DT_STRTAB)]
         if None in places:
-            raise UnreadError
+            raise UnreadSymbolsError
         self._symbols, self._names = (place or 0 for place in places)
         self._dynamic = dynamic
         self._versions = dynamic.offset_of(DT_VERSYM)
         hashes, old = dynamic.offset_of(DT_GNU_HASH), dynamic.offset_of(DT_HASH)
         self._exports = Exports(elf) if hashes is None else None
         if hashes is not None:
-            self._read_hashes(dynamic, hashes)
+            self._hashes = hashes
+            self._buckets, self._first, self._filters, self._shift = dynamic.unpack("IIII", self._hashes)
+            if self._filters == 0 or (self._filters + self._buckets) * 8 > _TABLE_LIMIT:
+                raise UnreadSymbolsError
+            self._filter = self._elf.file.exactly(self._hashes + 16, self._filters * 8, "its table of hashes")
         elif old is not None:
             _, self._first = dynamic.unpack("II", old)  # that table counts all symbols, in no order
         else:
-            raise UnreadError
-
-    def _read_hashes(self, dynamic: Dynamic, hashes: int) -> None:
-        self._hashes = hashes
-        self._buckets, self._first, self._filters, self._shift = dynamic.unpack("IIII", self._hashes)
-        if self._filters == 0 or (self._filters + self._buckets) * 8 > _TABLE_LIMIT:
-            raise UnreadError
-        self._filter = self._elf.file.exactly(self._hashes + 16, self._filters * 8, "its table of hashes")
+            raise UnreadSymbolsError
 
     def undefined(self) -> Iterator[bytes]:
         for at, version in self._asked():
@@ -143,25 +128,22 @@ class _Table:
         """
         count = self._first
         if count > UNDEFINED_LIMIT:
-            raise UnreadError
+            raise UnreadSymbolsError
         raw = self._elf.file.exactly(self._symbols, count * _SYMBOL.size, "its symbol table")
-        versions = self._numbers(count)
+        versions: tuple[int, ...] = (0,) * count  # 0 and 1 mean none
+        if self._versions is not None:
+            table = self._elf.file.exactly(self._versions, count * 2, "its table of versions")
+            versions = struct.unpack(f"<{count}H", table)
         for (name, info, _, section, _, _), version in zip(_SYMBOL.iter_unpack(raw), versions):
             if name and section == 0 and info >> 4 != _WEAK:
                 yield name, version & 0x7FFF
-
-    def _numbers(self, count: int) -> tuple[int, ...]:
-        """The version index of each symbol; 0 and 1 mean none."""
-        if self._versions is None:
-            return (0,) * count
-        return struct.unpack(f"<{count}H", self._elf.file.exactly(self._versions, count * 2, "its table of versions"))
 
     def _text(self, at: int) -> bytes:
         for size in (256, NAME_LIMIT):
             raw, end, _ = self._elf.read(self._names + at, size).partition(b"\0")
             if end:
                 return raw
-        raise UnreadError
+        raise UnreadSymbolsError
 
     def defines(self, name: bytes, hashed: int) -> bool:
         if self._exports is not None:
@@ -170,7 +152,8 @@ class _Table:
         if not (word >> hashed % 64) & (word >> (hashed >> self._shift) % 64) & 1 or not self._buckets:
             return False
         heads = self._hashes + 16 + self._filters * 8
-        number = self._number(heads + hashed % self._buckets * 4)
+        head = self._elf.file.exactly(heads + hashed % self._buckets * 4, 4, "its table of hashes")
+        number = int.from_bytes(head, "little")
         if number < self._first:
             return False
         chain = heads + self._buckets * 4 + (number - self._first) * 4
@@ -184,10 +167,7 @@ class _Table:
                 return True
             if link & 1:
                 return False
-        raise UnreadError
-
-    def _number(self, offset: int) -> int:
-        return int.from_bytes(self._elf.file.exactly(offset, 4, "its table of hashes"), "little")
+        raise UnreadSymbolsError
 
     def _is(self, number: int, name: bytes) -> bool:
         raw = self._elf.file.exactly(self._symbols + number * _SYMBOL.size, _SYMBOL.size, "its symbol table")
@@ -205,7 +185,7 @@ _OF_FRAMEWORK = re.compile(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)
 """Mangled names in PyTorch's namespaces."""
 
 
-def unresolved(process: Process, events: list[Event]) -> list[str] | None:
+def unresolved(process: LoaderProcess, events: list[Event]) -> list[str] | None:
     """Symbols of the framework's own parts that nothing in the process would define, as they stand.
 
     Asked only of parts that link PyTorch. None where no part does, or where it cannot be known: where PyTorch itself
@@ -214,30 +194,24 @@ def unresolved(process: Process, events: list[Event]) -> list[str] | None:
     parts = [event.requests for event in events if _links_framework(event.requests)]
     if not parts or not any(_CORE.match(os.path.basename(image.path)) for image in process.images):
         return None
-    if any(_fails_in_framework(request) for requests in parts for request in requests):
+    lost_by = [request.by for requests in parts for request in requests if request.image is None and request.by]
+    if any(_FRAMEWORK.match(os.path.basename(image.path)) for image in lost_by):
         return None
     found: dict[bytes, None] = {}
     try:
         for requests in parts:
             found.update(dict.fromkeys(_of_part(process, requests)))
-    except UnreadError:
+    except UnreadSymbolsError:
         return None
     return [printable(name.decode("utf-8", "replace")) for name in list(found)[:_SHOWN]]
 
 
-def _links_framework(requests: list[Request]) -> bool:
+def _links_framework(requests: list[LoadRequest]) -> bool:
     image = requests[0].image
     return image is not None and any(_FRAMEWORK.match(name) for name in image.head.needed)
 
 
-def _fails_in_framework(request: Request) -> bool:
-    """Whether one of the framework's own libraries lacks a dependency."""
-    return (
-        request.image is None and request.by is not None and bool(_FRAMEWORK.match(os.path.basename(request.by.path)))
-    )
-
-
-def _of_part(process: Process, requests: list[Request]) -> list[bytes]:
+def _of_part(process: LoaderProcess, requests: list[LoadRequest]) -> list[bytes]:
     """Where a library is missing, all but the framework's own symbols may have been in that one."""
     part = requests[0].image
     if part is None:
@@ -246,13 +220,9 @@ def _of_part(process: Process, requests: list[Request]) -> list[bytes]:
     if failed(requests):
         names = tuple(name for name in names if _OF_FRAMEWORK.match(name))
     images = [*process.images, *(request.image for request in requests if request.image)]
-    scope = sorted(dict.fromkeys(images), key=_likely_definers_first)
+    # The framework's libraries first: they define nearly all symbols.
+    scope = sorted(dict.fromkeys(images), key=lambda image: not _FRAMEWORK.match(os.path.basename(image.path)))
     return missing(names, [image.head for image in scope if image is not part])
-
-
-def _likely_definers_first(image: Image) -> bool:
-    """The scope, with the framework's libraries first: they define nearly all symbols."""
-    return _FRAMEWORK.match(os.path.basename(image.path)) is None
 
 
 # Symbols that linked files need from a library and that nothing in the process defines.
@@ -277,26 +247,25 @@ def is_bound(name: str) -> bool:
     return known is not None and known.family not in _OF_THE_DRIVER
 
 
-def lacking(process: Process, image: Image, name: str, users: Iterable[Image]) -> tuple[list[str], str] | None:
+def lacking(
+    process: LoaderProcess, image: LoadedImage, name: str, users: Iterable[LoadedImage]
+) -> tuple[list[str], str] | None:
     """Symbols that ``users`` need from the library ``name`` and that nothing defines, with the user; None if a file
     could not be read.
     """
+    known = family_of(os.path.basename(name))
+    family = known.family if known else name
+    begin = next((prefix for start, prefix in _PREFIXES.items() if family.startswith(start)), family)
+    unbound = re.compile(rb"_{0,2}p?" + re.escape(begin.encode()), re.IGNORECASE)
     for user in list(users)[:_LOOKED_AT]:
         try:
-            wanted = missing(asked_of(user.head, name, _prefix(name)), [image.head])
+            wanted = missing(asked_of(user.head, name, unbound), [image.head])
             others = (other.head for other in process.images if other not in (image, user))
             wanted = missing(wanted, others) if wanted else []
-        except UnreadError:
+        except UnreadSymbolsError:
             return None
         if wanted:
             return [
                 printable(symbol.decode("utf-8", "replace")) for symbol in sorted(wanted)[:_SHOWN_OF_BOUND]
             ], user.path
     return [], ""
-
-
-def _prefix(name: str) -> re.Pattern[bytes]:
-    known = family_of(os.path.basename(name))
-    family = known.family if known else name
-    begin = next((prefix for start, prefix in _PREFIXES.items() if family.startswith(start)), family)
-    return re.compile(rb"_{0,2}p?" + re.escape(begin.encode()), re.IGNORECASE)

@@ -94,7 +94,13 @@ def _signs(tree: Tree) -> Iterator[Sign]:
         if pattern.search(cgroup):
             yield Sign(name, f"file {_CGROUP}", _CGROUP)
     yield from _mount_signs(tree)
-    yield from _declared(tree)
+    # The container name that its init got, by systemd's convention.
+    path = "/run/systemd/container"
+    yield from _named(tree.read_line(path) or "", f"file {path}", path)
+    path = "/proc/1/environ"
+    environment = (tree.read_text(path, 65536) or "").split("\0")
+    value = next((item[len("container=") :] for item in environment if item.startswith("container=")), "")
+    yield from _named(value, f"file {path}", path)
     if not _in_initial_namespaces(tree):
         yield from _marks(tree, _ENGINE_MARKS)
     yield from _named(variables.get("container", ""), "variables", "container")
@@ -115,16 +121,6 @@ def _mount_signs(tree: Tree) -> Iterator[Sign]:
                     yield Sign(name, f"file {_MOUNTINFO}", f"the mount of {fields[4]}")
 
 
-def _declared(tree: Tree) -> Iterator[Sign]:
-    """The container name that its init got, by systemd's convention."""
-    path = "/run/systemd/container"
-    yield from _named(tree.read_line(path) or "", f"file {path}", path)
-    path = "/proc/1/environ"
-    environment = (tree.read_text(path, 65536) or "").split("\0")
-    value = next((item[len("container=") :] for item in environment if item.startswith("container=")), "")
-    yield from _named(value, f"file {path}", path)
-
-
 def _named(value: str, source: str, evidence: str) -> Iterator[Sign]:
     if value and value != "wsl":
         name = "lxc" if value.startswith("lxc") else value
@@ -137,9 +133,6 @@ def _in_initial_namespaces(tree: Tree) -> bool:
         tree.link_target(f"/proc/self/ns/{name}") == f"{name}:[{number}]"
         for name, number in _INITIAL_NAMESPACES.items()
     )
-
-
-# A host's software for containers with GPUs: engines, NVIDIA's toolkit, and their connection.
 
 
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin", "/snap/bin", "/opt/bin", "/run/current-system/sw/bin")
@@ -168,15 +161,19 @@ _MOST_MISSING = 20
 
 def container_host(tree: Tree, *, tegra: bool) -> dict[str, Any]:
     """The ``container_host`` of a system that is itself no container; ``tegra`` adds the mount lists of a Jetson."""
-    lists = _mount_lists(tree) if tegra else None
-    missing = _missing(tree, lists) if lists else None
+    names = [name for name in (tree.list_names(_LISTS) or [] if tegra else []) if name.endswith(".csv")]
+    lists = [clean(f"{_LISTS}/{name}") for name in names[:_MOST_FILES]]
+    # Entries that do not exist on this system; the runtime silently skips them.
+    entries = [path for name in lists for path in _ENTRY.findall(tree.read_text(name) or "")]
+    absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not tree.lexists(path))
+    missing = [clean(path) for path in islice(absent, _MOST_MISSING)]
     return record(
         engines=Found(_programs(tree, _FOLDERS, _ENGINES), "file"),
         toolkit=Found(_programs(tree, _TOOLKIT_FOLDERS, _TOOLKIT), "file"),
         runtimes=_runtimes(tree),
         cdi=Found(_cdi(tree), "file"),
-        mount_lists=Found(lists, f"file {_LISTS}") if lists is not None else None,
-        mounts_missing=Found(missing, f"file {_LISTS}") if missing is not None else None,
+        mount_lists=Found(lists, f"file {_LISTS}") if tegra else None,
+        mounts_missing=Found(missing, f"file {_LISTS}") if lists else None,
     )
 
 
@@ -216,15 +213,3 @@ def _cdi(tree: Tree) -> list[str]:
             if real and real not in found and _CDI_KIND.search(tree.read_text(real, 65536) or ""):
                 found[real] = clean(path)
     return list(found.values())
-
-
-def _mount_lists(tree: Tree) -> list[str]:
-    names = [name for name in tree.list_names(_LISTS) or [] if name.endswith(".csv")]
-    return [clean(f"{_LISTS}/{name}") for name in names[:_MOST_FILES]]
-
-
-def _missing(tree: Tree, lists: list[str]) -> list[str]:
-    """Entries that do not exist on this system; the runtime silently skips them."""
-    entries = [path for name in lists for path in _ENTRY.findall(tree.read_text(name) or "")]
-    absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not tree.lexists(path))
-    return [clean(path) for path in islice(absent, _MOST_MISSING)]

@@ -10,15 +10,13 @@ import json
 import posixpath
 import re
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from ..kit.library_names import MAYBE, family_of
 from ..kit.tree import Tree
 from .claims import Claim
 from .wheels import Recorded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NAMES = re.compile(
     r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt)|.*(?:cuda|cudnn|torch|tensorflow|jaxlib|onnxruntime|paddle|mxnet|ctranslate)"

@@ -13,6 +13,7 @@ import re
 import stat
 import sys
 import warnings
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..elf.info import elf_info
@@ -21,12 +22,10 @@ from ..elf.tables import SHT_SYMTAB
 from ..kit.paths import printable
 from ..kit.tree import Tree, refused
 from ..python.distributions import python_asked
-from .modules import Modules
 from .requirements import extra_of, relevant_lines, requirement_name
-from .wheels import Recorded, decisive, recorded_by
+from .wheels import Modules, Recorded, decisive, recorded_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
 Fields: TypeAlias = "dict[str, Any]"
@@ -53,7 +52,8 @@ def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], 
     """
     required = _closure(tree, distributions, roots)
     names = {item["name"] for item in required}
-    cuda = [item for item in _listed(distributions) if item["name"] not in names and _has_libraries(tree, item)]
+    others = (item for item in _listed(distributions) if item["name"] not in names)
+    cuda = [item for item in others if recorded_by(tree, item["path"]).libraries]
     record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
     complete = len(required) < PACKAGES
     kept: dict[str, bytes] = {}
@@ -76,7 +76,8 @@ def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], 
 
     listed: list[Fields] = []
     for item in [*required, *cuda]:
-        if not _is_comparable(tree, item):
+        whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
+        if not (whole and recorded_by(tree, item["path"]).there):
             record["unlisted"].append(item["name"])
             continue
         listed.append(item)
@@ -139,15 +140,6 @@ def _listed(distributions: Iterable[Fields]) -> list[Fields]:
     return [item for item in distributions if item["channel"] == "pip" and item["path"].endswith(".dist-info")]
 
 
-def _has_libraries(tree: Tree, item: Fields) -> bool:
-    return bool(recorded_by(tree, item["path"]).libraries)
-
-
-def _is_comparable(tree: Tree, item: Fields) -> bool:
-    whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
-    return whole and recorded_by(tree, item["path"]).there
-
-
 def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
     """The installed distributions of frameworks, then those that their metadata requires.
 
@@ -157,7 +149,7 @@ def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str])
     for item in distributions:
         by_name.setdefault(item["name"], []).append(item)
     queue = [name for name in by_name if name in roots]
-    met = set(queue)
+    queued = set(queue)
     found: list[Fields] = []
     for name in queue:
         for item in by_name[name]:
@@ -166,18 +158,15 @@ def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str])
                 return found
             if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
                 item.update(_asked(tree, item["path"]))
-            for line in _followed(item.get("requires") or ()):
+            # Without an extra, and those of extras that install CUDA libraries; not test tools.
+            lines = item.get("requires") or ()
+            always = [line for line in lines if extra_of(line) is None]
+            for line in [*always, *(line for line in relevant_lines(lines) if extra_of(line) is not None)]:
                 asked = requirement_name(line)
-                if asked in by_name and asked not in met:
-                    met.add(asked)
+                if asked in by_name and asked not in queued:
+                    queued.add(asked)
                     queue.append(asked)
     return found
-
-
-def _followed(lines: Sequence[str]) -> list[str]:
-    """The requirements without an extra, and those of extras that install CUDA libraries; not test tools."""
-    always = [line for line in lines if extra_of(line) is None]
-    return [*always, *(line for line in relevant_lines(lines) if extra_of(line) is not None)]
 
 
 def _asked(tree: Tree, dist_info: str) -> Fields:
@@ -206,13 +195,15 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
     if denied:
         return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
     other = sized and recorded.size is not None and recorded.size != found.st_size
-    if not other and _looks_sound(tree, recorded.path):
-        return None
+    if not other:  # a byte or two speak against it; more is read where it is loaded
+        sound = not (recorded.path.endswith(".py") and _ends_in_zeros(tree, recorded.path))
+        if _begins_well(tree, recorded.path) if _is_library(recorded.path) else sound:
+            return None
     problem = _unusable(tree, recorded.path, python)
     if not other and not problem:
         return None
-    said = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
-    return {**said, **({"problem": problem} if problem else _stripped(tree, recorded.path, said))}
+    difference = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
+    return {**difference, **({"problem": problem} if problem else _stripped(tree, recorded.path, difference))}
 
 
 def _missing(tree: Tree, recorded: Recorded) -> Fields | None:
@@ -302,13 +293,6 @@ def _state(tree: Tree, path: str) -> os.stat_result | None:
 
 def _is_library(path: str) -> bool:
     return ".so" in path.rpartition("/")[2]
-
-
-def _looks_sound(tree: Tree, path: str) -> bool:
-    """Whether a byte or two speak against a file of the recorded size; more of it is read where it is loaded."""
-    if _is_library(path):
-        return _begins_well(tree, path)
-    return not path.endswith(".py") or not _ends_in_zeros(tree, path)
 
 
 def _begins_well(tree: Tree, path: str) -> bool:

@@ -8,19 +8,17 @@ from typing import NamedTuple
 
 from ..kit.paths import name_of, parent
 from ..kit.tree import Tree
-from .interpreter import Place, libraries, locate
-
-# The candidate Python environments, best first, each with its reason.
+from .interpreter import PythonPlace, libraries, locate
 
 _NAMES = ("python3", "python")
 
 
-class Candidate(NamedTuple):
+class EnvironmentCandidate(NamedTuple):
     """An environment to examine. ``asked`` is how it was named; ``own``: envcheck runs in it."""
 
     why: str
     asked: str
-    place: Place
+    place: PythonPlace
     own: bool = False
 
     def key(self, tree: Tree) -> str:
@@ -28,17 +26,17 @@ class Candidate(NamedTuple):
         return tree.real_path(self.place.prefix) if self.place.prefix else self.asked
 
 
-def asked_for(tree: Tree) -> Iterator[Candidate]:
+def asked_for(tree: Tree) -> Iterator[EnvironmentCandidate]:
     """The environments named by ``--python``, in order."""
     for text in tree.python:
         path = tree.absolute(text)
         if "/" not in text and not text.startswith("~") and not tree.lexists(path):
             yield _by_name(tree, text)
         else:
-            yield Candidate("--python", path, locate(tree, path))
+            yield EnvironmentCandidate("--python", path, locate(tree, path))
 
 
-def found(tree: Tree) -> Iterator[Candidate]:
+def found(tree: Tree) -> Iterator[EnvironmentCandidate]:
     """The environments that this machine's variables and folders suggest; envcheck's own is the last."""
     variables = tree.variables
     conda = variables.get("CONDA_PREFIX")
@@ -57,23 +55,23 @@ def found(tree: Tree) -> Iterator[Candidate]:
         yield _at(tree, "envcheck", tree.request["own_prefix"])
 
 
-def _at(tree: Tree, why: str, text: str) -> Candidate:
+def _at(tree: Tree, why: str, text: str) -> EnvironmentCandidate:
     path = tree.absolute(text)
     place = locate(tree, path)
-    return Candidate(why, path, place, own=_is_own(tree, place))
+    return EnvironmentCandidate(why, path, place, own=_is_own(tree, place))
 
 
-def _by_name(tree: Tree, name: str) -> Candidate:
+def _by_name(tree: Tree, name: str) -> EnvironmentCandidate:
     """A program name such as ``python3.11``, looked up as a shell would."""
-    place = Place(problem="it is neither in the current folder nor on PATH")
+    place = PythonPlace(problem="it is neither in the current folder nor on PATH")
     for path in _programs(tree, (name,)):
         place = locate(tree, path)
         if not place.system:
             break
-    return Candidate("--python", name, place, own=_is_own(tree, place))
+    return EnvironmentCandidate("--python", name, place, own=_is_own(tree, place))
 
 
-def _on_path(tree: Tree) -> Iterator[Candidate]:
+def _on_path(tree: Tree) -> Iterator[EnvironmentCandidate]:
     """The first interpreter on PATH; if that is envcheck's own, the first other one as well."""
     own_seen = False
     for path in _programs(tree, _NAMES):
@@ -81,7 +79,7 @@ def _on_path(tree: Tree) -> Iterator[Candidate]:
         own = _is_own(tree, place)
         if place.system or (own and own_seen):
             continue
-        yield Candidate("PATH", path, place, own=own)
+        yield EnvironmentCandidate("PATH", path, place, own=own)
         own_seen = own_seen or own
         if not own:
             return
@@ -105,12 +103,9 @@ def _programs(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
             yield parent(place)
 
 
-def _is_own(tree: Tree, place: Place) -> bool:
+def _is_own(tree: Tree, place: PythonPlace) -> bool:
     own = tree.request.get("own_prefix")
     return own is not None and place.prefix is not None and tree.real_path(place.prefix) == tree.real_path(own)
-
-
-# The places that ``--all-envs`` lists, each once and not in depth.
 
 
 WHY = "--all-envs"
@@ -135,17 +130,17 @@ _FOLDERS = 300
 _NUMBERED = re.compile(r"python3\.\d{1,2}t?")
 
 
-def everywhere(tree: Tree) -> Iterator[Candidate]:
+def everywhere(tree: Tree) -> Iterator[EnvironmentCandidate]:
     """All environments in the known places that can be recognised by their files."""
     seen: set[str] = set()
     for folder in _folders(tree):
         if folder not in seen and _is_environment(tree, folder):
             seen.add(folder)
-            yield Candidate(WHY, folder, locate(tree, folder))
+            yield EnvironmentCandidate(WHY, folder, locate(tree, folder))
     for path in _named_programs(tree):
         place = locate(tree, path)
         if place.prefix is not None:  # a shim of pyenv that selects nothing is no environment
-            yield Candidate(WHY, path, place)
+            yield EnvironmentCandidate(WHY, path, place)
 
 
 def _folders(tree: Tree) -> Iterator[str]:
@@ -162,7 +157,10 @@ def _folders(tree: Tree) -> Iterator[str]:
     ]
     for holder in holders:
         yield from _inside(tree, holder)
-    yield from _of_pyenv(tree, tree.absolute(variables.get("PYENV_ROOT") or f"{user}/.pyenv"))
+    root = tree.absolute(variables.get("PYENV_ROOT") or f"{user}/.pyenv")
+    for version in _inside(tree, f"{root}/versions"):
+        yield version
+        yield from _inside(tree, f"{version}/envs")
     for project in (user, *_PROJECTS):
         yield from _of_project(tree, project) if project else ()
     yield "/venv"
@@ -195,12 +193,6 @@ def _of_conda(tree: Tree) -> Iterator[str]:
             yield from _inside(tree, tree.absolute(folder)) if folder else ()
     listed = tree.read_text(f"{user}/.conda/environments.txt", 1 << 20) or ""
     yield from (line for line in listed.splitlines()[:_FOLDERS] if line.startswith("/"))
-
-
-def _of_pyenv(tree: Tree, root: str) -> Iterator[str]:
-    for version in _inside(tree, f"{root}/versions"):
-        yield version
-        yield from _inside(tree, f"{version}/envs")
 
 
 def _inside(tree: Tree, folder: str) -> Iterator[str]:

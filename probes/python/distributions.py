@@ -219,8 +219,8 @@ def _requirements(text: str | None) -> list[str]:
 
 def python_asked(head: bytes) -> Fields:
     """The field ``requires_python`` by the head of METADATA; empty where it says nothing of Python."""
-    said = _line(head, _PYTHON_LINE)
-    return {"requires_python": printable(said, 200)} if said else {}
+    requirement = _line(head, _PYTHON_LINE)
+    return {"requires_python": printable(requirement, 200)} if requirement else {}
 
 
 def _editable(tree: Tree, path: str, record: Fields, found: Installed) -> Fields:
@@ -243,13 +243,13 @@ def lost_checkout(tree: Tree, path: str) -> str | None:
 def _checkout(tree: Tree, path: str) -> str | None:
     """PEP 610: the folder of an editable installation; empty where that is not told, None where it is no such."""
     try:
-        said = json.loads(tree.read_text(f"{path}/direct_url.json", 65536) or "null")
+        record = json.loads(tree.read_text(f"{path}/direct_url.json", 65536) or "null")
     except (ValueError, RecursionError):
         return None
-    info = said.get("dir_info") if isinstance(said, dict) else None
+    info = record.get("dir_info") if isinstance(record, dict) else None
     if not isinstance(info, dict) or info.get("editable") is not True:
         return None
-    url = said.get("url")
+    url = record.get("url")
     if not isinstance(url, str) or not url.startswith("file:///"):
         return ""
     from urllib.parse import unquote  # few environments have such an installation
@@ -325,7 +325,7 @@ def _depends(tree: Tree, path: str) -> list[str] | None:
     return [printable(line) for line in depends[:REQUIREMENTS] if isinstance(line, str)]
 
 
-class CondaBuild(NamedTuple):
+class CondaPackage(NamedTuple):
     """One conda package, with the CUDA facts in its build string: ``py3.11_cuda12.4_cudnn9.1.0_0``, ``cpu_py310h1``."""
 
     version: str
@@ -336,14 +336,14 @@ class CondaBuild(NamedTuple):
     cudnn: str | None
 
 
-def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaBuild | None:
+def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaPackage | None:
     """The conda package with this normalised name among ``distributions``, or None."""
     record = next((item for item in distributions if item["name"] == name and item["channel"] == "conda"), None)
     if record is None:
         return None
     build = record["build"]
     cuda, cudnn = _BUILD_CUDA.search(build), _BUILD_CUDNN.search(build)
-    return CondaBuild(
+    return CondaPackage(
         version=record["version"],
         build=build,
         source=record["source"],

@@ -52,23 +52,16 @@ def _selected(tree: Tree, root: str) -> tuple[list[str], str]:
     named = [part for part in str(tree.variables.get("PYENV_VERSION", "")).split(":") if part]
     if named:
         return named, "PYENV_VERSION"
-    for path in [*_version_files(tree.cwd), f"{root}/version"]:
-        named = _names_in(tree.read_text(path, 4096))
+    folders = [tree.cwd]
+    while parent(folders[-1]) != folders[-1]:
+        folders.append(parent(folders[-1]))
+    for path in [*[f"{folder.rstrip('/')}/.python-version" for folder in folders], f"{root}/version"]:
+        text = tree.read_text(path, 4096)
+        lines = (line.split("#")[0] for line in (text or "").splitlines())
+        named = [word for line in lines for word in line.split() if "/" not in word and ".." not in word]
         if named:
             return named, path
     return [SYSTEM], "its default"
-
-
-def _version_files(cwd: str) -> list[str]:
-    folders = [cwd]
-    while parent(folders[-1]) != folders[-1]:
-        folders.append(parent(folders[-1]))
-    return [f"{folder.rstrip('/')}/.python-version" for folder in folders]
-
-
-def _names_in(text: str | None) -> list[str]:
-    lines = (line.split("#")[0] for line in (text or "").splitlines())
-    return [word for line in lines for word in line.split() if "/" not in word and ".." not in word]
 
 
 def _installed(tree: Tree, root: str, version: str) -> str | None:
@@ -106,7 +99,7 @@ _LAUNCHED = re.compile(rb"#![ \t]{0,8}(/[^\s]*/(?:python|pypy)[\d.]*t?)[ \t\r\n]
 _SHEBANG_LIMIT = 4096
 
 
-class Place(NamedTuple):
+class PythonPlace(NamedTuple):
     """The location of an environment; ``problem`` says why it cannot be examined or run ("it": the named thing)."""
 
     executable: str | None = None
@@ -118,12 +111,12 @@ class Place(NamedTuple):
     """Why Python, started there, would take another environment than the one at ``prefix``: a path and its problem."""
 
 
-def locate(tree: Tree, path: str) -> Place:
+def locate(tree: Tree, path: str) -> PythonPlace:
     """The environment that the absolute ``path`` stands for."""
     if tree.is_folder(path):
         return _from_folder(tree, path)
     if not tree.lexists(path):
-        return Place(problem="it does not exist")
+        return PythonPlace(problem="it does not exist")
     return _from_file(tree, path, "it")
 
 
@@ -148,16 +141,16 @@ def base_prefix(tree: Tree, program: str) -> str | None:
     return None
 
 
-def _from_folder(tree: Tree, folder: str) -> Place:
+def _from_folder(tree: Tree, folder: str) -> PythonPlace:
     known = tree.is_file(f"{folder}/pyvenv.cfg") or tree.is_folder(f"{folder}/conda-meta")
     program = _program_in(tree, folder)
     if program is None:
-        return Place(prefix=folder if known else None, problem=_no_program(tree, folder))
+        return PythonPlace(prefix=folder if known else None, problem=_no_program(tree, folder))
     place = _from_file(tree, program, printable(program))
     if known:
-        return Place(executable=place.executable or program, prefix=folder, problem=place.problem)
+        return PythonPlace(executable=place.executable or program, prefix=folder, problem=place.problem)
     if place.prefix and tree.real_path(place.prefix) != tree.real_path(folder) != "/":
-        return Place(executable=program, prefix=folder, lost=place.lost or _unmarked(tree, folder))
+        return PythonPlace(executable=program, prefix=folder, lost=place.lost or _unmarked(tree, folder))
     return place
 
 
@@ -181,7 +174,7 @@ def _no_program(tree: Tree, folder: str) -> str:
     return f"it is a folder without a Python environment (there is no bin/python){hint}"
 
 
-def _from_file(tree: Tree, path: str, shown: str) -> Place:
+def _from_file(tree: Tree, path: str, shown: str) -> PythonPlace:
     root = root_of_shim(tree, path)
     if root is not None:
         return _from_shim(tree, path, root)
@@ -189,16 +182,16 @@ def _from_file(tree: Tree, path: str, shown: str) -> Place:
     return _from_program(tree, started[1].decode("utf-8", "replace") if started else path, shown)
 
 
-def _from_shim(tree: Tree, path: str, root: str) -> Place:
+def _from_shim(tree: Tree, path: str, root: str) -> PythonPlace:
     target, problem = interpreter(tree, root, name_of(path))
     if target is None:
-        return Place(executable=path, problem=problem)
+        return PythonPlace(executable=path, problem=problem)
     if target == SYSTEM:
-        return Place(executable=path, problem=f"the pyenv shim {printable(path)} selects no version", system=True)
+        return PythonPlace(executable=path, problem=f"the pyenv shim {printable(path)} selects no version", system=True)
     return _from_program(tree, target, printable(target))
 
 
-def _from_program(tree: Tree, path: str, shown: str) -> Place:
+def _from_program(tree: Tree, path: str, shown: str) -> PythonPlace:
     """``shown`` is the program's name in messages, unless its virtual environment was named."""
     prefix = _virtual_prefix(tree, path)
     shown = printable(path) if prefix else shown
@@ -208,34 +201,33 @@ def _from_program(tree: Tree, path: str, shown: str) -> Place:
     elif prefix is None and problem is None:
         prefix = base_prefix(tree, path)
         problem = None if prefix else f"{shown} has lost its standard library"
-        return _lost(tree, path, prefix) or Place(executable=path, prefix=prefix, problem=problem)
-    return Place(executable=path, prefix=prefix, problem=problem)
+        return _lost(tree, path, prefix) or PythonPlace(executable=path, prefix=prefix, problem=problem)
+    return PythonPlace(executable=path, prefix=prefix, problem=problem)
 
 
-def _lost(tree: Tree, program: str, base: str | None) -> Place | None:
+def _lost(tree: Tree, program: str, base: str | None) -> PythonPlace | None:
     """The environment of this link, or of one that it leads to, where Python takes the base instead."""
     link, target = program, tree.link_target(program)
     for _ in range(MOST_LINKS):
         if target is None or base is None:
             break
         folder = parent(parent(link))
-        if _is_marked(tree, folder) and folder not in (base, f"{base}/local"):
-            return Place(executable=program, prefix=folder, lost=_unmarked(tree, folder))
+        # A folder without a standard library that looks like a virtual environment.
+        marked = any(tree.lexists(f"{folder}/{name}") for name in ("pyvenv.cfg", "bin/activate"))
+        marked = (marked or bool(libraries(tree, folder, "site-packages"))) and not libraries(tree, folder, "os.py")
+        if marked and folder not in (base, f"{base}/local"):
+            return PythonPlace(executable=program, prefix=folder, lost=_unmarked(tree, folder))
         link = joined(parent(link), target)
         environment, target = _virtual_prefix(tree, link), tree.link_target(link)
         if environment:
             why = f"Python uses its base there; name {printable(link)}"
-            return Place(executable=program, prefix=environment, lost=(program, why))
+            return PythonPlace(executable=program, prefix=environment, lost=(program, why))
     own = parent(parent(tree.real_path(program)))
     if base in (None, own) or name_of(parent(tree.real_path(program))) != "bin":
         return None
-    return Place(executable=program, prefix=own, lost=(f"{own}/lib", f"Python would use that of {printable(base)}"))
-
-
-def _is_marked(tree: Tree, folder: str) -> bool:
-    """Whether a folder without a standard library looks like a virtual environment."""
-    marked = any(tree.lexists(f"{folder}/{name}") for name in ("pyvenv.cfg", "bin/activate"))
-    return (marked or bool(libraries(tree, folder, "site-packages"))) and not libraries(tree, folder, "os.py")
+    return PythonPlace(
+        executable=program, prefix=own, lost=(f"{own}/lib", f"Python would use that of {printable(base)}")
+    )
 
 
 def _unmarked(tree: Tree, folder: str) -> tuple[str, str]:

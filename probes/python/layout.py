@@ -1,16 +1,15 @@
-"""The layout of an environment: base, version and manager, from ``pyvenv.cfg`` and the folders of its prefix."""
+"""The layout of an environment (base, version and manager), and its unreadable parts."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from ..elf.library import constants
-from ..kit.paths import inside, name_of, parent, printable
-from ..kit.tree import Tree
-from .interpreter import LIBRARY, Place, base_prefix, libraries
-
-# The Python version of an environment, only as far as its files show.
+from ..kit.paths import inside, joined, name_of, parent, printable
+from ..kit.tree import CIRCLE, REFUSED, Tree
+from .interpreter import LIBRARY, PythonPlace, base_prefix, libraries, problem_at
 
 _SETTING = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
 _PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
@@ -93,7 +92,7 @@ _MANAGED = "EXTERNALLY-MANAGED"
 _UV_PYTHON = re.compile(r"(cpython|pypy|graalpy)-\d+\.\d+[^/]*-linux-[^/]*$")
 
 
-class Layout(NamedTuple):
+class EnvironmentLayout(NamedTuple):
     """One environment. ``minor`` is ``3.12``, ``version`` as much of ``3.12.1`` as is known."""
 
     prefix: str
@@ -110,7 +109,7 @@ class Layout(NamedTuple):
     problem: str | None
 
 
-def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
+def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayout:
     """The layout of the environment at the real path ``prefix``."""
     settings = _settings(tree, prefix)
     virtual = settings is not None
@@ -126,7 +125,8 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
         base_gone = "it has lost its standard library"
     minor = _minor(tree, place, prefix, settings)
     stdlib = _library(tree, base, minor, "os.py") if base else None
-    return Layout(
+    locks = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)  # of the project around a virtual environment
+    return EnvironmentLayout(
         prefix=prefix,
         base=base,
         virtual=virtual,
@@ -135,7 +135,7 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
         version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
         implementation=_implementation(tree, prefix, settings, program),
         manager=_manager(tree, prefix, settings, virtual=virtual),
-        lock_file=_lock_file(tree, prefix) if virtual else None,
+        lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,
         externally_managed=False if virtual else tree.lexists(f"{stdlib}/{_MANAGED}") if stdlib else None,
         problem=place.problem or base_gone or _outgrown(minor, program, virtual=virtual),
     )
@@ -150,7 +150,9 @@ def _settings(tree: Tree, prefix: str) -> dict[str, str] | None:
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> tuple[str | None, str | None]:
+def _base_program(
+    tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]
+) -> tuple[str | None, str | None]:
     """The interpreter that a virtual environment was created from, or a message that it is gone."""
     if place.executable and not inside(tree.real_path(place.executable), prefix):
         target = tree.real_path(place.executable)
@@ -167,10 +169,10 @@ def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str
     return None, f"its base interpreter {printable((named or beside)[0])} is gone"
 
 
-def _minor(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> str | None:
-    said = minor_of(version_of_settings(settings))
-    if said:
-        return said
+def _minor(tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]) -> str | None:
+    minor = minor_of(version_of_settings(settings))
+    if minor:
+        return minor
     if place.executable:
         named = minor_of_program(name_of(tree.real_path(place.executable)))
         if named:
@@ -189,12 +191,6 @@ def _library(tree: Tree, prefix: str, minor: str | None, landmark: str) -> str |
     return None
 
 
-def _lock_file(tree: Tree, prefix: str) -> str | None:
-    """The lock file of the project around a virtual environment."""
-    paths = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)
-    return next((printable(path) for path in paths if tree.is_file(path)), None)
-
-
 def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str | None:
     """The problem of a virtual environment whose base became another Python: it no longer sees its packages."""
     now = minor_of_program(name_of(program)) if virtual and program else None
@@ -204,9 +200,9 @@ def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str |
 
 
 def _implementation(tree: Tree, prefix: str, settings: dict[str, str], program: str | None) -> str | None:
-    said = settings.get("implementation", "").lower()
-    if re.fullmatch(r"[a-z]{1,20}", said):
-        return said
+    stated = settings.get("implementation", "").lower()
+    if re.fullmatch(r"[a-z]{1,20}", stated):
+        return stated
     named = implementation_of_program(name_of(tree.real_path(program))) if program else None
     if named:
         return named
@@ -228,3 +224,54 @@ def _manager(tree: Tree, prefix: str, settings: dict[str, str], *, virtual: bool
     if _UV_PYTHON.match(name_of(prefix)):
         return "uv"
     return "system" if prefix == "/usr" else "other"
+
+
+_MOST = 50
+_NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT")
+
+
+def unreadable(
+    tree: Tree, place: PythonPlace, layout: EnvironmentLayout, folders: Iterable[str], *, asked_for: bool
+) -> list[dict[str, Any]]:
+    """Unreadable parts of an environment with these search folders and, unless it was named, of candidates that would
+    precede it.
+    """
+    whole = [layout.prefix] if layout.virtual or layout.manager == "conda" else []
+    own = [*whole, *folders]
+    if not asked_for:
+        own += [str(value) for name in _NAMED_BY if (value := tree.variables.get(name))]
+        own.append(joined(tree.cwd, ".venv"))
+    parts = {f"{layout.prefix}{part}" for part in ("", "/pyvenv.cfg", "/bin", "/lib", "/lib64")}
+    found = {path: why for path, why in REFUSED.items() if path in parts or any(inside(path, each) for each in own)}
+    if place.problem is None and layout.problem is None and not found:
+        found.update(_without_site(tree, layout))
+    return _records(found)
+
+
+def unreadable_place(tree: Tree, place: PythonPlace, asked: str) -> list[dict[str, Any]]:
+    """Unreadable parts of a named place that led to no environment, or that Python would not take."""
+    path = joined(tree.cwd, asked)
+    found = {name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE}
+    return _records({**found, **dict([place.lost] if place.lost else ())})
+
+
+def _without_site(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:
+    """The problem of an environment without a folder for its packages: what is there instead."""
+    if not layout.minor or layout.manager == "system":
+        return
+    places = []
+    for lib in ("lib", "lib64"):
+        for name in tree.list_names(f"{layout.prefix}/{lib}") or []:
+            match = LIBRARY.match(name)
+            if match and match.group(2) == layout.minor:
+                places.append(f"{layout.prefix}/{lib}/{name}/site-packages")
+    places = places or [f"{layout.prefix}/lib/python{layout.minor}/site-packages"]
+    if not any(tree.is_folder(path) for path in places):
+        yield places[0], problem_at(tree, places[0], "folder")
+
+
+def _records(found: dict[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"path": printable(path), "problem": printable(reason), "source": f"file {printable(path)}"}
+        for path, reason in sorted(found.items())[:_MOST]
+    ]

@@ -1,4 +1,6 @@
-"""The folders that an environment searches: ``sys.path``, ``.pth`` files and editable installations."""
+"""The folders that an environment searches (``sys.path``, ``.pth`` files, editable installations), and the variables
+that code sets at every start of its interpreter.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from typing import Any, NamedTuple
 
 from ..kit.paths import joined, name_of
 from ..kit.tree import Tree
+from ..kit.variable_names import matters
 from .interpreter import LIBRARY
-from .layout import Layout
-from .startup_variables import variables_set
+from .layout import EnvironmentLayout
 
 # Packages that editable installations of setuptools bring by a finder: the module is read, and never run.
 #
@@ -30,8 +32,8 @@ def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
         names = [name for name in tree.list_names(folder) or () if name.startswith("__editable__")]
         for name in [name for name in names if name.endswith(".pth")][:_FINDERS]:
             for match in _IMPORT.finditer(tree.read_bytes(f"{folder}/{name}", 4096) or b""):
-                said = _said(tree, f"{folder}/{match[1].decode()}.py")
-                found.update((key, path) for key, path in said.items() if key not in found)
+                mapping = _said(tree, f"{folder}/{match[1].decode()}.py")
+                found.update((key, path) for key, path in mapping.items() if key not in found)
     return found
 
 
@@ -85,7 +87,15 @@ def path_changes(tree: Tree, code: Sequence[tuple[str, str]], folders: Sequence[
             continue
         where = next((text for text in _texts(tree, path, line) if _CHANGES.search(text[1])), None)
         if where is not None:
-            found.append(_record(tree, path, line, where, folders))
+            module, text = where
+            named = [path for path in dict.fromkeys(_FOLDER.findall(text[:_LIMIT])) if tree.is_folder(path)][:_MOST]
+            there = {name for folder in folders for name in tree.list_names(folder) or ()}
+            shadows = sorted({name for folder in named for name in tree.list_names(folder) or ()} & there)
+            packages = [name for name in shadows if "-" not in name and not name.startswith((".", "__"))]
+            record: dict[str, Any] = {"path": path, "line": line[:_SHOWN], "source": f"file {path}"}
+            if module:
+                record["module"] = module
+            found.append({**record, "folders": named, "shadows": packages[:_MOST]})
     return tuple(found)
 
 
@@ -98,18 +108,6 @@ def _texts(tree: Tree, path: str, line: str) -> Iterator[tuple[str, str]]:
             data = tree.read_bytes(f"{site}/{name}.py", _LIMIT)
             if data is not None:
                 yield f"{site}/{name}.py", data.decode("utf-8", "replace")
-
-
-def _record(tree: Tree, path: str, line: str, where: tuple[str, str], folders: Sequence[str]) -> dict[str, Any]:
-    module, text = where
-    named = [folder for folder in dict.fromkeys(_FOLDER.findall(text[:_LIMIT])) if tree.is_folder(folder)][:_MOST]
-    there = {name for folder in folders for name in tree.list_names(folder) or ()}
-    shadows = sorted({name for folder in named for name in tree.list_names(folder) or ()} & there)
-    packages = [name for name in shadows if "-" not in name and not name.startswith((".", "__"))]
-    record: dict[str, Any] = {"path": path, "line": line[:_SHOWN], "source": f"file {path}"}
-    if module:
-        record["module"] = module
-    return {**record, "folders": named, "shadows": packages[:_MOST]}
 
 
 # Where an environment looks for packages, in the order of its ``sys.path``.
@@ -140,7 +138,7 @@ class SearchPath(NamedTuple):
     """Environment variables that such lines set, and modules for customization."""
 
 
-def search_path(tree: Tree, layout: Layout) -> SearchPath:
+def search_path(tree: Tree, layout: EnvironmentLayout) -> SearchPath:
     """The folders that the environment's interpreter would search, without its standard library."""
     code: list[tuple[str, str]] = []
     by_variable = _distinct(tree, _python_path(tree))
@@ -174,7 +172,7 @@ def _python_path(tree: Tree) -> Iterator[tuple[str, str]]:
         yield from ((joined(tree.cwd, part), "PYTHONPATH") for part in value.split(":"))
 
 
-def _sites(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
+def _sites(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:
     if layout.virtual:
         yield from ((folder, "") for folder in _site_folders(tree, layout, layout.prefix))
     if layout.minor and (layout.system_packages or not layout.virtual):
@@ -183,7 +181,7 @@ def _sites(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
             yield from ((folder, "") for folder in _site_folders(tree, layout, layout.base))
 
 
-def _site_folders(tree: Tree, layout: Layout, prefix: str) -> Iterator[str]:
+def _site_folders(tree: Tree, layout: EnvironmentLayout, prefix: str) -> Iterator[str]:
     """``site-packages``, and the folders that Debian uses instead."""
     minor = layout.minor
     other = "python" if layout.implementation == "pypy" else "pypy"
@@ -230,3 +228,64 @@ def _lines_of(text: str, site: str) -> Iterator[str]:
         plain = line.rstrip()
         if plain and not plain.startswith(("#", *_CODE)) and name_of(plain):
             yield joined(site, plain)
+
+
+_MOST_VARIABLES = 20
+_SHOWN_VALUE = 200
+_TEXT_LIMIT = 64 << 10
+_SPAN = 600
+"""Characters after ``update(`` that are read."""
+
+_NAME = r"['\"]([A-Za-z_]\w{0,80})['\"]"
+_VALUE = r"\s{0,8}(?:['\"]([^'\"\n]{0,200})['\"]\s{0,8}(?=[;,)}#\n]|$))?"
+_ASSIGNED = re.compile(
+    rf"\benviron\s{{0,8}}\[\s{{0,8}}{_NAME}\s{{0,8}}\]\s{{0,8}}=(?!=){_VALUE}"
+    rf"|\benviron\s{{0,8}}\.\s{{0,8}}setdefault\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
+    rf"|\bputenv\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
+)
+_UPDATED = re.compile(r"\benviron\s{0,8}(?:\.\s{0,8}update\s{0,8}\(|\|=)")
+_PAIR = re.compile(rf"(?:{_NAME}\s{{0,8}}:|\b([A-Za-z_]\w{{0,80}})\s{{0,8}}=(?!=)){_VALUE}")
+_CUSTOM = ("sitecustomize.py", "usercustomize.py")
+"""Modules that ``site`` imports where the search path has them; of each the first counts."""
+
+
+def variables_set(
+    tree: Tree, texts: Sequence[tuple[str, str, str]], folders: Sequence[str]
+) -> tuple[dict[str, Any], ...]:
+    """``StartupVariable`` records for the ``texts`` of ``.pth`` files (file, module or nothing, text) and for the
+    modules for customization in the ``folders`` of the search path.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for path, module, text in [*texts, *_customization(tree, folders)]:
+        for name, value in _settings(text[:_TEXT_LIMIT]):
+            if not matters(name):
+                continue
+            record: dict[str, Any] = {"path": path, "name": name, "source": f"file {path}"}
+            if module:
+                record["module"] = module
+            if value is not None:
+                record["value"] = value[:_SHOWN_VALUE]
+            found.setdefault((path, name), record)
+            if len(found) >= _MOST_VARIABLES:
+                return tuple(found.values())
+    return tuple(found.values())
+
+
+def _customization(tree: Tree, folders: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    for name in _CUSTOM:
+        for folder in folders:
+            data = tree.read_bytes(f"{folder}/{name}", _TEXT_LIMIT)
+            if data is not None:
+                yield f"{folder}/{name}", "", data.decode("utf-8", "replace")
+                break
+
+
+def _settings(text: str) -> Iterator[tuple[str, str | None]]:
+    """Names and values that the text sets; None for a value that is computed."""
+    code = re.sub(r"^[ \t]{0,80}#[^\n]*", "", text, flags=re.MULTILINE)
+    for match in _ASSIGNED.finditer(code):
+        groups = match.groups()
+        yield next((groups[at], groups[at + 1]) for at in range(0, len(groups), 2) if groups[at])
+    for match in _UPDATED.finditer(code):
+        for pair in _PAIR.finditer(code[match.end() : match.end() + _SPAN].partition(")")[0]):
+            yield pair[1] or pair[2], pair[3]

@@ -54,7 +54,7 @@ class Site(_Environment):
         return [item for item in self.distributions if item["name"] == name and item["channel"] == channel]
 
 
-class Package(NamedTuple):
+class ImportedPackage(NamedTuple):
     """A candidate for ``import``: ``path`` is the package's folder, or its single module file."""
 
     path: str
@@ -104,17 +104,17 @@ class Gathered:
         return {**record, "problem": "; ".join(problems)} if problems else record
 
 
-def packages(site: Site, name: str) -> list[Package]:
+def packages(site: Site, name: str) -> list[ImportedPackage]:
     """All packages and modules ``name`` on the search path, in the order that an import prefers."""
     found = [
-        Package(path, folder, regular, place < site.by_variable, "".join(site.led_by[place : place + 1]))
+        ImportedPackage(path, folder, regular, place < site.by_variable, "".join(site.led_by[place : place + 1]))
         for place, folder in enumerate(site.folders)
         for path, regular in _here(site, folder, name)
     ]
     found.sort(key=lambda package: not package.regular)
     folder, _, last = site.mapped.get(name, "").rpartition("/")
     brought = _here(site, folder, last) if last else ()
-    return [*found, *(Package(path, folder, regular, by_variable=False) for path, regular in brought)]
+    return [*found, *(ImportedPackage(path, folder, regular, by_variable=False) for path, regular in brought)]
 
 
 def _here(site: Site, folder: str, name: str) -> list[tuple[str, bool]]:

@@ -46,7 +46,7 @@ def test_a_requirement_imports_nothing_of_what_it_is_about() -> None:
 
 
 def test_a_requirement_on_a_gpu_imports_neither_rules_nor_drivers() -> None:
-    names = imported_by("from envcheck.compat.gpu_models import find_model; find_model('H100')")
+    names = imported_by("from envcheck.compat.gpu_names import find_model; find_model('H100')")
     assert "envcheck.compat.tables" in names
     assert names.isdisjoint(
         {"pynvml", "cuda", "textual", "envcheck.rules.api", "envcheck.pipeline", "envcheck.collect"}

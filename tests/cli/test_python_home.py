@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 import envcheck
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from tests.every import cases
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from envcheck import events
 from envcheck.collect.bench_plan import Bench
-from envcheck.collect.interrupt import noted
+from envcheck.collect.deaths import noted
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 from tests.every import cases

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.driver_cuda import (
+from envcheck.compat.relations.driver import (
     branch_of,
     driver_runs_cuda,
     known_cuda_of,
     minimum_driver,
     newest_cuda_of,
 )
-from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
+from envcheck.compat.relations.gpu_code import cuda_serves, cuda_targets, targets_of
 from envcheck.compat.tables import Os
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 from tests.compat.asking import judged

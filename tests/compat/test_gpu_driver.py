@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.load import load_matrix
+from envcheck.compat.relations.driver import architecture_of, driver_supports, module_supports
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.compat.relations.gpu_code import code_runs_on, runs_natively
-from envcheck.compat.relations.gpu_driver import architecture_of, driver_supports, module_supports
 from envcheck.compat.tables import Os
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, Flavour
 from tests.every import cases, every

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from envcheck.compat.gpu_names import name_keys
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.lookup import look_up
-from envcheck.compat.relations.visible_devices import hides_all, read_visible
+from envcheck.compat.relations.variables import hides_all, read_visible
 from envcheck.components import Bound, Component
 from envcheck.snapshot import Gpu, Mig
 from tests.compat.asking import judged, verdict

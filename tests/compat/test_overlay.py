@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.overlay import overlay_folders
+from envcheck.compat.load import load_matrix, overlay_folders
 from envcheck.errors import MatrixError
 from envcheck.versions import CudaVersion
 from tests.every import cases

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.figures import ByPrecision, Precision
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.peaks import Peak, bandwidth, peak
-from envcheck.compat.tables import GpuRow
+from envcheck.compat.tables import ByPrecision, GpuRow, Precision
 from envcheck.versions import ComputeCapability
 from tests.every import cases, every
 

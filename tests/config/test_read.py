@@ -11,11 +11,10 @@ import jsonschema
 import msgspec
 import pytest
 
+from envcheck.config.describe import entries
 from envcheck.config.find import find
 from envcheck.config.meaning import of_gpus, options_of, policy
-from envcheck.config.model import schema
-from envcheck.config.read import Configuration, read
-from envcheck.config.write import entries
+from envcheck.config.read import Configuration, read, schema
 from envcheck.errors import UsageError
 from tests.every import cases, every
 

@@ -18,7 +18,7 @@ import yaml
 
 from envcheck.cli.options import parse
 from envcheck.fleet import saved
-from envcheck.fleet.engines.asking import asked
+from envcheck.fleet.engines.engine import asked
 from envcheck.fleet.engines.kubernetes import manifest
 from tests.cli.calling import ROOT, envcheck
 from tests.every import cases

@@ -19,9 +19,9 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
 from envcheck.fleet.engines import hosts, kubernetes, launch, slurm
-from envcheck.fleet.engines.asking import Ask, asked
-from envcheck.fleet.engines.launch import Command, run_all
-from envcheck.fleet.keep import file_name
+from envcheck.fleet.engines.engine import NodeProgram, asked
+from envcheck.fleet.engines.launch import NodeCommand, run_all
+from envcheck.fleet.examine import file_name
 from envcheck.fleet.record import Fleet
 from tests.cli.calling import envcheck
 from tests.every import cases
@@ -139,7 +139,7 @@ def test_a_node_cannot_choose_a_folder(name: str, told: str) -> None:
 @cases("line, number", ("-oProxyCommand=x", 1), ("ok\ntwo words", 2), ("a\x1bb", 1))
 def test_a_host_that_is_an_option_is_refused(line: str, number: int) -> None:
     with pytest.raises(UsageError, match=f"line {number} is not a host name"):
-        hosts.answers(line, Ask(("true",)), jobs=1, timeout=1)
+        hosts.answers(line, NodeProgram(("true",)), jobs=1, timeout=1)
 
 
 def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_an_interrupt_while_reports_are_read_loses_none_that_came(tmp_path: Path
 
 def test_no_more_nodes_than_asked_for_are_asked_at_once(tmp_path: Path) -> None:
     script = f"import os, time; me = '{tmp_path}/' + str(os.getpid()); open(me, 'w'); time.sleep(0.3); os.unlink(me)"
-    commands = [Command(str(number), (str(PYTHON), "-c", script + "; print('{}')")) for number in range(6)]
+    commands = [NodeCommand(str(number), (str(PYTHON), "-c", script + "; print('{}')")) for number in range(6)]
     most = 0
     for _ in run_all(commands, jobs=2, timeout=60):
         most = max(most, len(list(tmp_path.iterdir())))
@@ -237,7 +237,7 @@ def test_no_more_nodes_than_asked_for_are_asked_at_once(tmp_path: Path) -> None:
 
 
 def test_what_cannot_start_in_time_is_told() -> None:
-    found = list(run_all([Command(str(number), ("sleep", "5")) for number in range(2)], jobs=1, timeout=0.5))
+    found = list(run_all([NodeCommand(str(number), ("sleep", "5")) for number in range(2)], jobs=1, timeout=0.5))
     assert sorted(answer.problem for answer in found) == [
         "no answer within 0.5 s",
         "not asked: --timeout 0.5 s was over",
@@ -245,7 +245,7 @@ def test_what_cannot_start_in_time_is_told() -> None:
 
 
 def test_a_program_that_is_not_there_is_told() -> None:
-    assert [answer.problem for answer in run_all([Command("a", ("/no/such/ssh",))], jobs=1, timeout=5)] == [
+    assert [answer.problem for answer in run_all([NodeCommand("a", ("/no/such/ssh",))], jobs=1, timeout=5)] == [
         "/no/such/ssh cannot be started: No such file or directory"
     ]
 
@@ -333,14 +333,14 @@ def test_nodes_that_the_options_leave_out_are_not_asked(
     if within:
         monkeypatch.setenv("SLURM_JOB_ID", "7")
         monkeypatch.setenv("SLURM_JOB_NODELIST", within)
-    made = slurm.launches(options, Ask(("x",)), start=9, timeout=9)
+    made = slurm.launches(options, NodeProgram(("x",)), start=9, timeout=9)
     assert [command.node for command in made.commands] == asked
 
 
 def test_a_job_that_is_talked_to_may_run_as_long_as_the_talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    made = slurm.launches("-p gpu", Ask(("x",)), start=120, timeout=900)
+    made = slurm.launches("-p gpu", NodeProgram(("x",)), start=120, timeout=900)
     assert [command.node for command in made.commands] == ["n1", "n2"]
     for command in made.commands:
         assert {"--immediate=120", "--time=17", f"--job-name={made.job}"} <= {*command.argv}

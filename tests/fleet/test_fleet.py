@@ -16,16 +16,13 @@ from hypothesis import strategies as st
 from envcheck.checks import Tool
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
-from envcheck.fleet.compare import compare
-from envcheck.fleet.conclude import conclude, judged
+from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.reports import answers
-from envcheck.fleet.examine import Answer, Examined, GpuFacts, _batch, _batches, examine
-from envcheck.fleet.names import by_reason, folded
-from envcheck.fleet.newest import newest
-from envcheck.fleet.overall import Circumstances
+from envcheck.fleet.examine import Examined, GpuFacts, NodeAnswer, _batch, _batches, examine, newest
+from envcheck.fleet.figures import limits
 from envcheck.fleet.pages import html, text
-from envcheck.fleet.record import Fleet
-from envcheck.fleet.slow import limits
+from envcheck.fleet.pages.rows import by_reason, folded
+from envcheck.fleet.record import Circumstances, Fleet
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from tests.cli.calling import envcheck
@@ -327,7 +324,7 @@ def test_the_page_names_what_was_planted(fleet: Fleet, made: tuple[Path, Planted
 
 
 def test_large_answers_are_not_kept_by_the_hundred() -> None:
-    coming = iter([Answer(f"n{number}", content=bytes(8 << 20)) for number in range(10)])
+    coming = iter([NodeAnswer(f"n{number}", content=bytes(8 << 20)) for number in range(10)])
     first = _batch(coming, 200)
     assert [len(batch) for batch in _batches(first, coming)] == [4, 4, 2]
 
@@ -472,7 +469,7 @@ def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], told: str) -> N
 
 
 def test_an_answer_with_a_problem_is_a_row() -> None:
-    nodes, _ = examine([Answer(node="gpu7", problem="no answer within 60 s")], JUDGE)
+    nodes, _ = examine([NodeAnswer(node="gpu7", problem="no answer within 60 s")], JUDGE)
     assert [(node.node, node.problem) for node in nodes] == [("gpu7", "no answer within 60 s")]
 
 

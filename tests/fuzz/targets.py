@@ -15,8 +15,7 @@ import msgspec
 
 from envcheck.cli.main import main
 from envcheck.compat.load import read_folder
-from envcheck.errors import EnvcheckError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import EnvcheckError, ExitCode
 from envcheck.importers import read_text
 from envcheck.redact import redact
 from envcheck.report import render

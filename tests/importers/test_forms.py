@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.accuracy import judge
 from envcheck.compat.load import load_matrix
 from envcheck.importers import read_text
-from envcheck.importers.kit.paste import Paste
+from envcheck.importers.paste import Paste
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import framework_importance
 from tests.documents import lines_of

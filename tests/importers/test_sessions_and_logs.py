@@ -12,7 +12,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
-from envcheck.importers.kit.telling import WHOLE, telling_places
+from envcheck.importers.paste import WHOLE, telling_places
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.snapshot import Kernel, KernelModule, Listing, Snapshot

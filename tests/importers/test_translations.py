@@ -14,11 +14,10 @@ from envcheck.compat.error_lines import named_by
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import TranslationRow
 from envcheck.importers import read_text
-from envcheck.importers.error_lines import is_error
-from envcheck.importers.kit.paste import LINE_LIMIT, Paste, printable
-from envcheck.importers.kit.spoken import said_in
-from envcheck.importers.kit.telling import WHOLE
-from envcheck.importers.kit.translated import in_english
+from envcheck.importers.formats.error_lines import is_error
+from envcheck.importers.paste import LINE_LIMIT, WHOLE, Paste, printable
+from envcheck.importers.prose.languages import in_english
+from envcheck.importers.prose.mentions import mentions_in
 from envcheck.rules.engine.cause import primary
 from envcheck.snapshot import Driver, Listing
 from tests.documents import texts
@@ -308,12 +307,12 @@ def test_a_driver(text: str) -> None:
 
 @every(BRANCHES)
 def test_the_branch_of_a_driver(text: str) -> None:
-    assert [mention.version for mention in said_in(text).mentions if mention.component == "driver"] == ["470"]
+    assert [mention.version for mention in mentions_in(text).mentions if mention.component == "driver"] == ["470"]
 
 
 @every(TORCH)
 def test_a_version(text: str) -> None:
-    assert [(mention.component, mention.version) for mention in said_in(text).mentions] == [("torch", "2.5.1")]
+    assert [(mention.component, mention.version) for mention in mentions_in(text).mentions] == [("torch", "2.5.1")]
 
 
 @every(CARDS)
@@ -347,12 +346,12 @@ def test_a_question_about_what_is_here(text: str) -> None:
 
 @every(WANTED)
 def test_a_version_that_is_asked_for(text: str) -> None:
-    assert list(said_in(text).mentions) == []
+    assert list(mentions_in(text).mentions) == []
 
 
 def test_a_statement_before_a_question() -> None:
     assert [
-        mention.version for mention in said_in("我的显卡是 RTX 3090，装的是 PyTorch 2.5.1，为什么用不了？").mentions
+        mention.version for mention in mentions_in("我的显卡是 RTX 3090，装的是 PyTorch 2.5.1，为什么用不了？").mentions
     ] == ["2.5.1"]
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from probes.gpu_code.targets import Entry, GpuCode, gpu_code, gpu_targets
+from probes.gpu_code.targets import CodeEntry, GpuCode, gpu_code, gpu_targets
 from tests.lab.wheel_members import fetch
 
 pytestmark = pytest.mark.lab
@@ -106,12 +106,12 @@ def run(*command: str | Path) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def own(code: GpuCode) -> list[Entry]:
+def own(code: GpuCode) -> list[CodeEntry]:
     """What lies in the sections of CUDA's tools that cuobjdump reads."""
     return [entry for entry in code.entries if entry.section in {".nv_fatbin", "__nv_relfatbin"}]
 
 
-def counted(entries: list[Entry]) -> Counter[str]:
+def counted(entries: list[CodeEntry]) -> Counter[str]:
     return Counter(entry.target.rstrip("f") for entry in entries if entry.kind != "lto")
 
 

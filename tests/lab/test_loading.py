@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Framework, Load
-from probes.installations.parts import Ask, Preload, examined
+from probes.installations.parts import OpenByName, Preload, examined
 from probes.kit.tree import Tree
 from probes.loader.script import _STARTED, called, imported, started
 from probes.python.site import Site
@@ -68,7 +68,7 @@ class Lab:
         variables: Mapping[str, str] | None = None,
         *,
         preloads: Sequence[Preload] = (),
-        asks: Sequence[Ask] = (),
+        asks: Sequence[OpenByName] = (),
     ) -> tuple[set[str], set[str]]:
         """Real paths of what the import loads, and of what is loaded once it is called as well."""
         site = self.site(variables or {})
@@ -229,7 +229,8 @@ def test_onnxruntime_falls_back_where_its_provider_finds_nothing(tmp_path: Path)
     truth, said = lab.truth(SESSION)
     assert "['CPUExecutionProvider']" in said
     parts = [lab.at("onnxruntime/capi/onnxruntime_pybind11_state.*.so")]
-    asks = [Ask((lab.at(f"onnxruntime/capi/libonnxruntime_providers_{name}.so"),)) for name in ("shared", "cuda")]
+    providers = ("shared", "cuda")
+    asks = [OpenByName((lab.at(f"onnxruntime/capi/libonnxruntime_providers_{name}.so"),)) for name in providers]
     _, later = lab.predicted(parts, asks=asks)
     assert lab.own(later) == {path for path in lab.own(truth) if path.startswith("onnxruntime/")}
     missing = [load for load in lab.examine(parts, asks=asks).values() if load.path is None]

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from envcheck.fleet import saved
-from envcheck.fleet.collective.record import FleetBench
+from envcheck.fleet.collective.report import FleetBench
 from envcheck.fleet.record import Fleet
 from tests.every import cases
 from tests.fleet.collective.stand_in import BANDWIDTH

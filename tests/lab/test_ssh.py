@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from envcheck.fleet import saved
-from envcheck.fleet.collective.record import FleetBench
+from envcheck.fleet.collective.report import FleetBench
 from tests.fleet.collective.stand_in import BANDWIDTH
 
 SERVER = shutil.which("sshd") or "/usr/sbin/sshd"

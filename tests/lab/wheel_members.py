@@ -15,8 +15,7 @@ import pytest
 import requests
 
 from envcheck.errors import UsageError
-from envcheck.refresh.index import File
-from envcheck.refresh.remote_wheel import RemoteWheel
+from envcheck.refresh.index import IndexFile, RemoteWheel
 
 PLATFORMS = (
     "manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux2014_x86_64",
@@ -45,7 +44,7 @@ def fetch(requirement: str, python: str, member: str, folder: Path) -> Path:
 
 
 def _from_index(address: str, member: str) -> tuple[str, bytes] | None:
-    wheel = RemoteWheel(File(address.rpartition("/")[2], address), requests.Session())
+    wheel = RemoteWheel(IndexFile(address.rpartition("/")[2], address), requests.Session())
     names: list[str] = []
 
     def wanted(name: str) -> bool:

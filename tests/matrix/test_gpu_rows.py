@@ -10,12 +10,11 @@ from typing import get_args
 
 import pytest
 
-from envcheck.compat.figures import Precision
 from envcheck.compat.gpu_names import _FORM, name_keys
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.quantities import QUANTITIES, Quantity, framework_tested, library_tested
-from envcheck.compat.relations.gpu_driver import architecture_name
-from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow
+from envcheck.compat.relations.driver import architecture_name
+from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, Precision, RateRow
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.versions import ComputeCapability

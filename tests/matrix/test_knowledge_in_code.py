@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from envcheck.compat.families import row_of
 from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.compat.relations.libraries import cuda_majors, row_of
 from envcheck.compat.tables import Trait
 from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
 from probes.kit import library_names
@@ -32,8 +31,8 @@ PATTERNS = {
     "compat/question/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
     "redact/hosts.py": (2, "addresses that stand for every host, where logs name hosts"),
     "redact/secrets.py": (1, "values that are no secrets: versions, devices"),
-    "refresh/torch_wheel.py": (1, "PyTorch's version.py"),
-    "refresh/wheel_rows.py": (1, "platform tags (PEP 600)"),
+    "refresh/torch_rows.py": (1, "PyTorch's version.py"),
+    "refresh/project_rows.py": (1, "platform tags (PEP 600)"),
     "requirements.py": (1, "the kernel's module, in /proc/modules"),
     "rules/facts/library_names.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
     "rules/facts/machine.py": (1, "device nodes"),
@@ -48,7 +47,7 @@ PATTERNS = {
     "versions.py": (3, "versions, as builds of conda and local labels write them"),
 }
 SENTENCES = {
-    "refresh/remote_wheel.py": (1, "a server's answer to a request for ranges"),
+    "refresh/index.py": (1, "a server's answer to a request for ranges"),
     "rules/driver/loaded_library.py": (1, "the system's word for a file that is not there"),
     "rules/packages/environment.py": (1, "what a probe of ours says of a foreign environment"),
     "rules/packages/extensions.py": (1, "what a probe of ours says of bitsandbytes"),

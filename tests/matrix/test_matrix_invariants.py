@@ -11,8 +11,7 @@ from packaging.version import Version
 from envcheck.compat.gpu_names import name_keys
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import SETS
-from envcheck.compat.question.published import published
-from envcheck.compat.question.wheels import covering
+from envcheck.compat.question.wheels import covering, published
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.torch import builds, targets_of
 from envcheck.compat.specifier import covered, parse_specifier

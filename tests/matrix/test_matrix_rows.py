@@ -11,8 +11,8 @@ import pytest
 
 from envcheck.bundle import folder
 from envcheck.compat.compiling import FIELDS
-from envcheck.compat.families import SPOKEN_OF
 from envcheck.compat.load import load_matrix, matrix_date, read_folder
+from envcheck.compat.relations.libraries import SPOKEN_OF
 from envcheck.compat.tables import Row, SourceRow
 from envcheck.errors import MatrixError
 from tests.every import cases, every

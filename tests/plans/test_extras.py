@@ -16,8 +16,8 @@ from envcheck.errors import UsageError
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.plans import read_plans
-from envcheck.plans.environment_yml import of_conda
-from envcheck.plans.kit.sheet import Sheet
+from envcheck.plans.readers.environment_yml import of_conda
+from envcheck.plans.sheet import Sheet
 from tests.every import cases
 from tests.plans.reading import judge, named, packages, plan
 

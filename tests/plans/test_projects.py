@@ -10,7 +10,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.errors import UsageError
 from envcheck.plans import read_plans
-from envcheck.plans.pyproject import pep440_bounds
+from envcheck.plans.readers.pyproject import pep440_bounds
 from envcheck.snapshot import Planned
 from tests.every import cases
 from tests.plans.reading import judge, packages, plan, versions

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from envcheck.checks import PLAN, Report
 from envcheck.compat.load import load_matrix
-from envcheck.compat.question.published import published
+from envcheck.compat.question.wheels import published
 from envcheck.errors import UsageError
 from tests.every import cases
 from tests.plans.reading import judge, named, packages, plan, versions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.errors import UsageError
-from envcheck.plans.kit.shell import commands
+from envcheck.plans.shell import commands
 from tests.every import cases
 from tests.plans.reading import packages, plan
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec import inspect as shape
 
 from envcheck.snapshot import Snapshot, frameworks_in, items_in
-from probes.machine.kernel_log import parse_record
+from probes.machine.kernel import parse_record
 from tests.every import cases
 from tests.probes.environment_trees import Tree
 

@@ -10,14 +10,14 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.refresh import index as client
-from envcheck.refresh.index import File, Index, index_address
+from envcheck.refresh.index import IndexFile, PackageIndex, index_address
 from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import serve
 
 
-def ask(address: str, project: str) -> list[File]:
-    with closing(Index(address)) as index:
+def ask(address: str, project: str) -> list[IndexFile]:
+    with closing(PackageIndex(address)) as index:
         return index.files(project)
 
 
@@ -85,7 +85,7 @@ def test_an_endless_answer_is_cut(served: Served, monkeypatch: pytest.MonkeyPatc
 @cases("address", "file:///srv/index", "index.example/simple", "ftp://index.example")
 def test_an_address_must_be_of_the_web(address: str) -> None:
     with pytest.raises(UsageError, match="must start with http:// or https://"):
-        Index(address)
+        PackageIndex(address)
 
 
 @cases(

@@ -13,7 +13,7 @@ from envcheck.compat.load import read_folder
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.errors import MatrixError, UsageError
 from envcheck.refresh import run
-from envcheck.refresh.index import Index
+from envcheck.refresh.index import PackageIndex
 from envcheck.refresh.run import Refreshed, refresh, report
 from tests.every import cases
 from tests.refresh.serving import Index as Served
@@ -118,7 +118,7 @@ def matrix(tmp_path: Path) -> Path:
 
 
 def regenerate(served: Served, matrix: Path, *only: str, dry_run: bool = False) -> Refreshed:
-    with closing(Index(served.address)) as index:
+    with closing(PackageIndex(served.address)) as index:
         return refresh(index, str(matrix), only, dry_run=dry_run, today="2026-12-24")
 
 
@@ -439,7 +439,8 @@ def test_rows_that_somebody_changed_meanwhile_are_not_lost(served: Served, matri
     def write(_step: str) -> None:
         (matrix / "rows.toml").write_text(by_hand)
 
-    with closing(Index(served.address)) as index, pytest.raises(UsageError, match=r"rows\.toml was changed while the"):
+    refused = pytest.raises(UsageError, match=r"rows\.toml was changed while the")
+    with closing(PackageIndex(served.address)) as index, refused:
         refresh(index, str(matrix), on_step=write)
     assert text(matrix) == by_hand
 

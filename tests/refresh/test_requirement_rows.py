@@ -15,10 +15,10 @@ import pytest
 
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
-from envcheck.refresh import source_archive
-from envcheck.refresh.index import Index
+from envcheck.refresh import metadata as metadata_module
+from envcheck.refresh.index import PackageIndex
+from envcheck.refresh.metadata import read_archive
 from envcheck.refresh.run import refresh
-from envcheck.refresh.source_archive import read_archive
 from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
@@ -37,7 +37,7 @@ def add(served: Served, version: str, *requires: str, tags: tuple[str, ...] = (f
 def rows(served: Served, folder: Path) -> list[tuple[Any, ...]]:
     if not (folder / "generated").exists():
         write_projects(folder, {"name": "demo"}, {"name": "torch"})
-    with serve(served), closing(Index(served.address)) as index:
+    with serve(served), closing(PackageIndex(served.address)) as index:
         refresh(index, str(folder), ["demo"])
         assert not refresh(index, str(folder), ["demo"]).changes
     found = read_folder(folder).requirements
@@ -150,7 +150,7 @@ def put(served: Served, name: str, content: bytes) -> None:
 
 
 def required(served: Served) -> list[str]:
-    with serve(served), closing(Index(served.address)) as index:
+    with serve(served), closing(PackageIndex(served.address)) as index:
         return [str(one) for one in read_archive(index.files("demo")[0], index.session).requirements]
 
 
@@ -200,7 +200,7 @@ def test_an_archive_that_names_nothing_parts_no_releases(tmp_path: Path) -> None
 
 
 def test_the_search_ends_after_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_archive, "_MOST_UNPACKED", 1000)
+    monkeypatch.setattr(metadata_module, "_MOST_UNPACKED", 1000)
     served = Served()
     put(served, "demo-1.0.tar.gz", packed({"demo-1.0/large": b"\0" * 2000, LISTED: b"torch>=1.5\n"}))
     assert required(served) == []

@@ -9,8 +9,7 @@ import pytest
 
 from envcheck.compat.compiling import row_files
 from envcheck.refresh import release_rows
-from envcheck.refresh.document import Document, Projects
-from envcheck.refresh.generated import TORCH, Project, Work, find_work
+from envcheck.refresh.document import TORCH, Document, Project, Projects, Work, find_work
 from tests.every import every
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from packaging.markers import default_environment
 
-from envcheck.refresh.index import File
+from envcheck.refresh.index import IndexFile
 from envcheck.refresh.metadata import as_specifier, narrower, parse_metadata, pin, python_range, same
-from envcheck.refresh.torch_wheel import cuda_of, targets_of
+from envcheck.refresh.torch_rows import cuda_of, targets_of
 from envcheck.refresh.wheel_files import releases
 from tests.every import cases, every
 from tests.refresh.serving import metadata
@@ -117,7 +117,7 @@ def test_what_metadata_says() -> None:
     (["a-1-cp310-cp310-win_amd64.whl"], "", "==3.10"),
 )
 def test_the_range_of_pythons(names: list[str], requires_python: str, range_: str | None) -> None:
-    (release,) = releases([File(name, "https://index.example") for name in names], "a")
+    (release,) = releases([IndexFile(name, "https://index.example") for name in names], "a")
     assert python_range(release, requires_python) == range_
 
 

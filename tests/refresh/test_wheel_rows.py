@@ -10,10 +10,11 @@ from envcheck.bundle import folder
 from envcheck.compat.compiling import PROJECTS
 from envcheck.compat.load import read_folder
 from envcheck.refresh.document import Projects
-from envcheck.refresh.index import File, Index
+from envcheck.refresh.index import IndexFile as File
+from envcheck.refresh.index import PackageIndex
+from envcheck.refresh.project_rows import published_rows, wheel_rows
 from envcheck.refresh.run import refresh
 from envcheck.refresh.wheel_files import newest_wheel, pythons_of, releases
-from envcheck.refresh.wheel_rows import published_rows, wheel_rows
 from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
@@ -136,7 +137,7 @@ def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) 
     path = write_projects(tmp_path, {"name": "zother", "wheels": [other]}, {"name": "demo", "wheels": [gone]})
     served = Served()
     served.add("demo-1.0-cp310-cp310-win_amd64.whl", {"demo-1.0.dist-info/METADATA": metadata("demo", "1.0")})
-    with serve(served), closing(Index(served.address)) as index:
+    with serve(served), closing(PackageIndex(served.address)) as index:
         outcome = refresh(index, str(tmp_path), ["demo"], today="2026-02-02")
         again = refresh(index, str(tmp_path), ["demo"])
     assert [(change.what, change.how.partition(":")[0]) for change in outcome.changes] == [

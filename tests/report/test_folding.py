@@ -11,7 +11,7 @@ import pytest
 
 from envcheck.checks import Check, Evidence, Fix, Ignored, Report
 from envcheck.fleet.compare import _problems
-from envcheck.fleet.examine import Finding as FleetFinding
+from envcheck.fleet.examine import NodeFinding as FleetFinding
 from envcheck.fleet.examine import _findings
 from envcheck.report import Options, render
 from envcheck.report.page.findings import Outline, folded

@@ -8,13 +8,12 @@ from argparse import Namespace
 
 import msgspec
 
-from envcheck.cli.asking import baseline, of_configuration, overlays
 from envcheck.cli.deliver import deliver
+from envcheck.cli.request import baseline, of_configuration, overlays
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import working_folder
 from envcheck.compat.performance.quantities import QUANTITIES, selected
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import FORMATS

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from envcheck.cli.asking import judging_request, saved_report
 from envcheck.cli.deliver import deliver
+from envcheck.cli.request import judging_request, saved_report
 from envcheck.errors import UsageError
 from envcheck.pipeline import session
 from envcheck.report import FORMATS, get_ready, refuse_targets
 from envcheck.report.progress import progress
 from envcheck.text.output import parse_targets
 
-if TYPE_CHECKING:
-    from envcheck.checks import Report
-    from envcheck.snapshot import Snapshot
-
 
 def run(options: Namespace) -> int:
-    """Print the report; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     request = judging_request(options)
     for form in (options.format or "text", *(target.format for target in targets)):
@@ -40,7 +34,11 @@ def run(options: Namespace) -> int:
             raise UsageError(f"--{name} is about an environment that exists, and --plan about files: use one of them")
     if options.saved:
         saved = saved_report(options.saved)
-        judged = session.judge(_snapshot_of(saved, options.saved), request)
+        if saved.snapshot is None:
+            raise UsageError(f"{options.saved} contains no snapshot; save the report with --format json")
+        judged = session.judge(
+            msgspec.structs.replace(saved.snapshot, runs=saved.probes, measurements=saved.measurements), request
+        )
         report = msgspec.structs.replace(judged, created=saved.created)  # the age of its facts
     else:
         form = options.format or "text"
@@ -48,9 +46,3 @@ def run(options: Namespace) -> int:
         with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:
             report = session.check(request, on_event, meanwhile=lambda: get_ready(form))
     return deliver(report, options, targets)
-
-
-def _snapshot_of(report: Report, name: str) -> Snapshot:
-    if report.snapshot is None:
-        raise UsageError(f"{name} contains no snapshot; save the report with --format json")
-    return msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)

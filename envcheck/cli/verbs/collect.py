@@ -5,11 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 
 from envcheck.collect.script import collector
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.text.streams import print_text
 
 
 def run(_options: Namespace) -> int:
-    """Print the collector."""
     print_text(collector())
     return ExitCode.OK

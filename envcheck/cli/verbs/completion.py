@@ -6,13 +6,12 @@ from argparse import Namespace
 
 from envcheck.cli import completion
 from envcheck.cli.options import grammar
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.rules.catalog import all_rules
 from envcheck.text.streams import print_text
 
 
 def run(options: Namespace) -> int:
-    """Print the script for one shell."""
     found = tuple(completion.commands(grammar(), sorted(rule.name for rule in all_rules())))
     write = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}[options.shell]
     print_text(write(found))

@@ -8,14 +8,10 @@ from argparse import Namespace
 from typing import Any
 
 from envcheck.cli.options import parse
-from envcheck.config.documentation import VARIABLE
-from envcheck.config.meaning import of_gpus, options_of, policy
-from envcheck.config.model import KEYS
-from envcheck.config.read import Configuration
-from envcheck.config.targets import default_targets
-from envcheck.config.write import entries
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.config.describe import VARIABLE, entries
+from envcheck.config.meaning import default_targets, of_gpus, options_of, policy
+from envcheck.config.read import KEYS, Configuration
+from envcheck.errors import ExitCode, UsageError
 from envcheck.text.streams import print_text
 
 _OPTIONS = {

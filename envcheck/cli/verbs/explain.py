@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from envcheck.cli.asking import judging_request, pasted_text
 from envcheck.cli.deliver import deliver
+from envcheck.cli.request import judging_request, pasted_text
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.pipeline import session
@@ -17,7 +17,6 @@ from envcheck.text.output import parse_targets
 
 
 def run(options: Namespace) -> int:
-    """Print the report on the text; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     request = judging_request(options)
     if options.file == "-" and sys.stdin.isatty():

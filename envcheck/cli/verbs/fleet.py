@@ -11,19 +11,15 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from envcheck.cli.asking import read_input
 from envcheck.cli.deliver import write_all
-from envcheck.collect.interrupt import noted
+from envcheck.cli.request import read_input
+from envcheck.collect.deaths import noted
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
-from envcheck.fleet.compare import compare
-from envcheck.fleet.conclude import conclude, judged
-from envcheck.fleet.engines import chosen_engine
-from envcheck.fleet.engines.asking import Coming
-from envcheck.fleet.examine import Answer, Examined, examine
-from envcheck.fleet.keep import keeping
-from envcheck.fleet.newest import newest
-from envcheck.fleet.overall import circumstances, counted
+from envcheck.fleet.compare import compare, conclude, judged
+from envcheck.fleet.engines.engine import Coming, chosen_engine
+from envcheck.fleet.examine import Examined, NodeAnswer, examine, keeping, newest
+from envcheck.fleet.record import circumstances, counted
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline.request import Request
 from envcheck.text.inert import Syntax
@@ -51,7 +47,8 @@ def run(options: Namespace) -> int:
         coming = Coming(keeping(coming, options.save), coming.asked)
     watched = Watched(coming, quiet=options.quiet)
     with noted(lambda: watched.waits) as interrupted:
-        nodes, facts = examine(watched.until(interrupted), partial(judged, _request()), watched.read)
+        judge = partial(judged, Request(variables=dict(os.environ)))  # for snapshots that come without a verdict
+        nodes, facts = examine(watched.until(interrupted), judge, watched.read)
         watched.end()
         kept, left_out = newest(nodes)
         compared = compare(kept, facts, earlier, serials=options.serials)
@@ -71,7 +68,7 @@ class Watched:
         self.waits = False
         """Whether it waits for a node now."""
 
-    def until(self, interrupted: Callable[[], bool]) -> Iterator[Answer]:
+    def until(self, interrupted: Callable[[], bool]) -> Iterator[NodeAnswer]:
         """The answers; after an interrupt, which may break off the wait for one, what stands for the missing ones."""
         coming = iter(self._coming)
         came: set[str] = set()
@@ -126,8 +123,3 @@ def _earlier(name: str) -> Fleet:
         return saved.read(read_input(name, _MOST_BYTES))
     except UsageError as error:
         raise UsageError(f"--since {name}: {error}") from None
-
-
-def _request() -> Request:
-    """How snapshots are judged that come without a verdict."""
-    return Request(variables=dict(os.environ))

@@ -7,13 +7,11 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from envcheck.cli.asking import saved_report
+from envcheck.cli.request import saved_report
 from envcheck.collect.request import working_folder
 from envcheck.config.describe import configuration_for
-from envcheck.config.file import OWN
-from envcheck.config.find import in_folder
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.config.find import OWN, in_folder
+from envcheck.errors import ExitCode, UsageError
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report.progress import progress

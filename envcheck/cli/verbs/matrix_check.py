@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from envcheck.cli.asking import overlays
 from envcheck.cli.page import page
+from envcheck.cli.request import overlays
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.answer import ask
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.components import parse_components
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.text.streams import print_text
 
 _STATUS: dict[FitVerdict, ExitCode] = {

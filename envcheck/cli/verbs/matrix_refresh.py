@@ -6,8 +6,7 @@ import os
 from argparse import Namespace
 from contextlib import closing
 
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.text import streams
 from envcheck.text.clean import clean
 
@@ -15,7 +14,7 @@ from envcheck.text.clean import clean
 def run(options: Namespace) -> int:
     """Change the rows and print what changed; raise UsageError if that fails: then nothing changed."""
     try:
-        from envcheck.refresh.index import Index, index_address
+        from envcheck.refresh.index import PackageIndex, index_address
         from envcheck.refresh.run import refresh, report
     except ModuleNotFoundError as error:
         needed = "matrix refresh needs the extra 'refresh': pip install 'gpu-envcheck[refresh]'"
@@ -25,7 +24,7 @@ def run(options: Namespace) -> int:
         if not options.quiet:
             streams.say(f"reading {step}")
 
-    with closing(Index(index_address(options.index_url, os.environ))) as index:
+    with closing(PackageIndex(index_address(options.index_url, os.environ))) as index:
         done = refresh(index, options.matrix, tuple(options.only or ()), dry_run=options.dry_run, on_step=say)
     streams.print_text("".join(f"{clean(line)}\n" for line in report(done).splitlines()))
     return ExitCode.OK

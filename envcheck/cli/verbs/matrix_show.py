@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from envcheck.cli.asking import overlays
 from envcheck.cli.page import page
+from envcheck.cli.request import overlays
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.lookup import Page, look_up, overview
 from envcheck.components import Component, parse_components
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.text.streams import print_text
 
 

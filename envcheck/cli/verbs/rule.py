@@ -6,8 +6,8 @@ import os
 from argparse import Namespace
 
 from envcheck.collect.request import working_folder
-from envcheck.config.documentation import documentation_address
-from envcheck.exitcode import ExitCode
+from envcheck.config.describe import documentation_address
+from envcheck.errors import ExitCode
 from envcheck.report.answers.rule import address_line, rule_json, rule_list, rule_markdown, rule_page
 from envcheck.rules.catalog import all_rules, find_rule, matching_rules, no_rule
 from envcheck.text.streams import print_text

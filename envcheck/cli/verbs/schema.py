@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 from typing import Any
 
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.text.streams import print_text
 
 
@@ -18,7 +18,7 @@ def run(options: Namespace) -> int:
 
 def _schema(name: str) -> dict[str, Any]:
     if name == "config":
-        from envcheck.config.model import schema as of_configuration
+        from envcheck.config.read import schema as of_configuration
 
         return of_configuration()
     if name == "fleet":
@@ -26,7 +26,7 @@ def _schema(name: str) -> dict[str, Any]:
 
         return of_fleet()
     if name == "fleet-bench":
-        from envcheck.fleet.collective.record import schema as of_fleet_bench
+        from envcheck.fleet.collective.report import schema as of_fleet_bench
 
         return of_fleet_bench()
     from envcheck.report.saved.schema import schema

@@ -6,8 +6,7 @@ import asyncio
 import ipaddress
 from argparse import Namespace
 
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.text import streams
 
 
@@ -21,7 +20,13 @@ def run(options: Namespace) -> int:
     except ModuleNotFoundError as error:
         needed = "serve needs the extra 'serve': pip install 'gpu-envcheck[serve]'"
         raise UsageError(f"{needed} ({error.name} is missing)") from None
-    asyncio.run(Served(_arguments(options), host, options.port).run(_tell))
+    # The options of the ``envcheck tui`` that each visit starts.
+    several = (("--python", options.python), ("--baseline", options.baseline))
+    given = [part for option, paths in several for path in paths or () for part in (option, path)]
+    for option, value in (("--from", options.saved), ("--matrix", options.matrix)):
+        given += [option, value] if value else []
+    given += ["--ascii"] if options.ascii else []
+    asyncio.run(Served(given, host, options.port).run(_tell))
     return ExitCode.OK
 
 
@@ -37,15 +42,6 @@ def _loopback(host: str) -> str:
             "(from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
         )
     return str(address)
-
-
-def _arguments(options: Namespace) -> list[str]:
-    """What ``envcheck tui`` is given by each visit."""
-    several = (("--python", options.python), ("--baseline", options.baseline))
-    given = [part for option, paths in several for path in paths or () for part in (option, path)]
-    for option, value in (("--from", options.saved), ("--matrix", options.matrix)):
-        given += [option, value] if value else []
-    return [*given, "--ascii"] if options.ascii else given
 
 
 def _tell(address: str) -> None:

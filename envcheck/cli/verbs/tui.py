@@ -9,11 +9,10 @@ from argparse import Namespace
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from envcheck.cli.asking import baseline, overlays, read_input, saved_report
 from envcheck.cli.page import supports_unicode
+from envcheck.cli.request import baseline, overlays, read_input, saved_report
 from envcheck.collect.request import working_folder
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.pipeline.request import Request
 from envcheck.report import Options, render
 from envcheck.text.clean import clean

@@ -17,7 +17,7 @@ import msgspec
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.expected import Ceiling, Expectation, pcie_ceiling
-from envcheck.compat.relations.gpu_driver import architecture_name
+from envcheck.compat.relations.driver import architecture_name
 from envcheck.compat.tables import CollectiveRow
 from envcheck.snapshot import Collective, Fabric, Gpu, Measurement
 from envcheck.sources import Source
@@ -115,7 +115,13 @@ def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) ->
     where NCCL went another way, since that is a fault. On PCI Express, the way through the host is no fault.
     """
     ways = {name.partition("/")[0] for name in together.transports}
-    wires = _wires(part, fabric)
+    counts = _direct(part, fabric)
+    if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
+        wires = "nvswitch"
+    elif counts is None or (any(counts) and not all(counts)):
+        wires = None
+    else:
+        wires = "nvlink" if all(counts) else "pcie"
     if not ways or not ways <= {"P2P", "NVLS", "SHM", "NET"}:
         return None
     if wires in ("nvswitch", "nvlink") or ways <= {"P2P", "NVLS"}:
@@ -123,17 +129,7 @@ def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) ->
     return "network" if "NET" in ways else "host"
 
 
-def _wires(part: Sequence[Gpu], fabric: Fabric | None) -> str | None:
-    if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
-        return "nvswitch"
-    counts = _direct(part, fabric)
-    if counts is None or (any(counts) and not all(counts)):
-        return None
-    return "nvlink" if all(counts) else "pcie"
-
-
 def _direct(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:
-    """NVLinks of each pair; None where a pair's are not known."""
     ids = {gpu.pci_bus_id for gpu in part}
     links = [link for link in (fabric.links if fabric else None) or () if {link.first, link.second} <= ids]
     counts = [link.nvlinks for link in links if link.nvlinks is not None]
@@ -167,30 +163,20 @@ def _ceiling(
     matrix: Matrix, part: Sequence[Gpu], fabric: Fabric | None, link: str, measured: Measurement
 ) -> Ceiling | str:
     if link == "nvswitch":
-        return _of_switch(part)
+        each = [[one.bandwidth for one in gpu.nvlinks or () if one.active] for gpu in part]
+        if not all(each) or any(rate is None for rates in each for rate in rates):
+            return "the speed of the NVLinks is not known"
+        # The GPU with the least bandwidth delays all others.
+        ceiling, count = min((sum(rate or 0.0 for rate in rates), len(rates)) for rates in each)
+        return ceiling, f"{count} NVLinks of each GPU to a switch, by NVML", ()
     if link == "nvlink":
-        return _of_pair(part, fabric)
+        counts = _direct(part, fabric)
+        if len(part) != 2 or not counts:
+            return "how rings share NVLinks between more than two GPUs is not known: compare it with a baseline"
+        speeds = [one.bandwidth for one in part[0].nvlinks or () if one.active and one.bandwidth]
+        if not speeds:
+            return "the speed of the NVLinks is not known"
+        return counts[0] * min(speeds), f"{counts[0]} NVLinks between the GPUs, by NVML", ()
     if link == "network":
         return "what the network carries is not known: compare it with a baseline"
     return pcie_ceiling(matrix, measured)
-
-
-def _of_switch(part: Sequence[Gpu]) -> Ceiling | str:
-    """The GPU with the least bandwidth delays all others."""
-    rates = [[link.bandwidth for link in gpu.nvlinks or () if link.active] for gpu in part]
-    if not all(rates) or any(rate is None for each in rates for rate in each):
-        return "the speed of the NVLinks is not known"
-    sums = [(sum(rate or 0.0 for rate in each), len(each)) for each in rates]
-    ceiling, count = min(sums)
-    return ceiling, f"{count} NVLinks of each GPU to a switch, by NVML", ()
-
-
-def _of_pair(part: Sequence[Gpu], fabric: Fabric | None) -> Ceiling | str:
-    """Two GPUs; for more that are directly joined, it is not documented how NCCL's rings share the links."""
-    counts = _direct(part, fabric)
-    if len(part) != 2 or not counts:
-        return "how rings share NVLinks between more than two GPUs is not known: compare it with a baseline"
-    rates = [link.bandwidth for link in part[0].nvlinks or () if link.active and link.bandwidth]
-    if not rates:
-        return "the speed of the NVLinks is not known"
-    return counts[0] * min(rates), f"{counts[0]} NVLinks between the GPUs, by NVML", ()

@@ -1,11 +1,13 @@
-"""What a measured quantity should have been: its ceiling, the share that healthy GPUs reach, and the share reached.
+"""What a measured quantity should have been: its ceiling, the share that healthy GPUs reach and the share reached; and
+whether others are at work on the GPU.
 
-    ceiling  = multiprocessors * SM clock (Hz) * operations per clock of one multiprocessor     (computations)
-             = bandwidth of the data sheet                                                      (memory, links)
-    share    = value / ceiling
+    ceiling   = multiprocessors * SM clock (Hz) * operations per clock of one multiprocessor    (computations)
+              = bandwidth of the data sheet                                                     (memory, links)
+    share     = value / ceiling
 
 The clock of a ceiling is the highest that was seen during the run where the run was a burst, and the median where it
-was sustained: a long product at the default power limit runs at a lower clock, and should then use that one well.
+was sustained: a long product at the default power limit runs at a lower clock, and should then use that one well. Peaks
+are dense. Nothing reaches its peak: 80 to 95 % is usual for large matrices.
 """
 
 from __future__ import annotations
@@ -14,12 +16,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.compat.figures import Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.peaks import bandwidth, operations_per_clock
 from envcheck.compat.performance.quantities import quantity_of
-from envcheck.compat.relations.gpu_driver import architecture_name
-from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow, Row
+from envcheck.compat.relations.driver import architecture_name
+from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, Precision, RateRow, Row
 from envcheck.snapshot import Gpu, Measurement
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability
@@ -79,9 +80,11 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     if measured.value is None:
         return measured.missing or "it has no value"
     model = matrix.model_of(gpu)
-    band = _usable_band(matrix, gpu, measured)
-    if isinstance(band, str):
-        return band
+    band = band_of(matrix, gpu, measured)
+    if band is None:
+        return "no band is known for it: compare it with a baseline"
+    if len(set(measured.shape)) > 1 and not band.variant:
+        return "bands are known for square products only: compare it with a baseline"
     found = _ceiling(matrix, gpu, model, capability, measured)
     if isinstance(found, str):
         return found
@@ -109,16 +112,6 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     )
 
 
-def _usable_band(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | str:
-    """The band that fits the measurement's shape, or why there is none."""
-    band = band_of(matrix, gpu, measured)
-    if band is None:
-        return "no band is known for it: compare it with a baseline"
-    if len(set(measured.shape)) > 1 and not band.variant:
-        return "bands are known for square products only: compare it with a baseline"
-    return band
-
-
 Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]
 
 
@@ -132,11 +125,19 @@ def _ceiling(
     if kind in ("multiprocessors", "sparse"):
         return _of_multiprocessors(matrix, gpu, model, capability, measured, 2 if kind == "sparse" else 1)
     if kind == "memory":
-        return _of_memory(matrix, gpu, model)
+        top = bandwidth(matrix, model)
+        if top is None or model is None:
+            return f"the memory bandwidth of {gpu.name or 'this GPU'} is not listed"
+        return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
     if kind == "pcie":
         return pcie_ceiling(matrix, measured)
     if kind == "nvlink":
-        return _of_peer_link(model, measured)
+        if "NVLink" not in (measured.variant or ""):
+            return "copies between GPUs over PCI Express have no listed ceiling: compare them with a baseline"
+        if model is None or model.nvlink is None:
+            return "the NVLink bandwidth of this GPU is not listed"
+        ways = 2 if "both" in (measured.variant or "") else 1
+        return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
     return "it has no ceiling: compare it with a baseline"
 
 
@@ -183,13 +184,6 @@ def _clock(measured: Measurement) -> float | None:
     return clock.median if measured.burst is False else clock.high
 
 
-def _of_memory(matrix: Matrix, gpu: Gpu, model: GpuRow | None) -> Ceiling | str:
-    top = bandwidth(matrix, model)
-    if top is None or model is None:
-        return f"the memory bandwidth of {gpu.name or 'this GPU'} is not listed"
-    return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
-
-
 def pcie_ceiling(matrix: Matrix, measured: Measurement) -> Ceiling | str:
     """What the PCI Express link of the run carries in one direction, or why that is unknown."""
     conditions = measured.conditions
@@ -198,15 +192,6 @@ def pcie_ceiling(matrix: Matrix, measured: Measurement) -> Ceiling | str:
     if row is None or not width:
         return "the generation or width of the PCI Express link is not known"
     return row.lane * width, f"PCI Express {generation} x{width}", (row,)
-
-
-def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
-    if "NVLink" not in (measured.variant or ""):
-        return "copies between GPUs over PCI Express have no listed ceiling: compare them with a baseline"
-    if model is None or model.nvlink is None:
-        return "the NVLink bandwidth of this GPU is not listed"
-    ways = 2 if "both" in (measured.variant or "") else 1
-    return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
 
 
 def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | None:
@@ -228,3 +213,29 @@ def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | 
         key=lambda row: (bool(row.architecture), bool(row.precision), bool(row.variant), bool(row.run), bool(row.gpu)),
         default=None,
     )
+
+
+BUSY = 0.2
+"""Share of the time in which a kernel ran, above which a GPU counts as busy; a desktop's stays below."""
+IDLE_BYTES = 1 << 30
+IDLE_SHARE = 0.02
+"""Device memory that drivers, a desktop and waiting daemons hold, in bytes and as a share of all; above their sum
+somebody else is at work."""
+
+
+def at_work(utilisation: float | None, used: int | None, total: int | None) -> str:
+    """In words, empty where the GPU is idle or it was not checked; ``utilisation`` is a share, memory is in bytes."""
+    if utilisation is not None and utilisation > BUSY:
+        return f"a kernel ran {utilisation:.0%} of the time"
+    if used is not None and total is not None and used > IDLE_BYTES + IDLE_SHARE * total:
+        return f"{used / 2**30:.1f} of {total / 2**30:.0f} GiB of its memory are in use"
+    return ""
+
+
+def in_use(gpu: Gpu) -> str:
+    """How others use the GPU, by what the driver sampled, in words; empty if it is idle.
+
+    The memory of a GPU in MIG mode tells nothing: its instances are used by themselves.
+    """
+    memory = None if gpu.mig and gpu.mig.enabled else gpu.memory
+    return at_work(gpu.utilisation, memory.used if memory else None, memory.total if memory else None)

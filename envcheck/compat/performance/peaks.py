@@ -14,10 +14,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.compat.figures import ByPrecision, Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST
-from envcheck.compat.tables import GpuRow, RateRow, Row
+from envcheck.compat.tables import ByPrecision, GpuRow, Precision, RateRow, Row
 from envcheck.sources import Confidence, Source
 from envcheck.versions import ComputeCapability
 

@@ -93,7 +93,6 @@ def tolerated_among(others: Sequence[float], usual: float) -> float:
 
 
 def _at(ordered: Sequence[float], share: float) -> float:
-    """The quantile of sorted values."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)

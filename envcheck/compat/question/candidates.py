@@ -1,9 +1,11 @@
-"""What a named version may be: the rows that cover it, one candidate for each build that it could mean."""
+"""What a named version may be: the rows that cover it, a candidate for each build that it could mean, and what comes
+with it, such as JetPack's CUDA.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -12,7 +14,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import CONTAINER, Implied, Question, System, unknown_release
 from envcheck.compat.question.wheels import covering, pythons_here, wheels_of
-from envcheck.compat.relations.driver_cuda import may_exist
+from envcheck.compat.relations.driver import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
@@ -97,16 +99,20 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
     own = _on_pypi(question.matrix, own, version, wheels_of(question.matrix, name, version, known))
     found: list[Candidate] = []
     for row in (row for row in known if row.index):
-        rows = [_with_build(one, row) for one in own.rows]
+        rows = [
+            msgspec.structs.replace(
+                one,
+                cuda=None,
+                needs={key: spec for key, spec in one.needs.items() if key not in row.needs},
+                bundles={},
+                targets=(),
+                os=row.os or one.os,
+            )
+            for one in own.rows
+        ]
         other = Candidate(name, f"{name} {version}+{row.build}", (*rows, row))
         found.append(other._replace(requirements=own.requirements, partly=own.partly))
     return found
-
-
-def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
-    """PyPI's row as far as it holds for another build."""
-    needs = {key: spec for key, spec in row.needs.items() if key not in other.needs}
-    return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=(), os=other.os or row.os)
 
 
 def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
@@ -126,7 +132,9 @@ def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tup
 
 
 def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow], question: Question) -> Candidate:
-    rows = _of_system(rows, question)
+    here = [row for row in rows if runs_here(row, question)]
+    if any(row.os or row.machine for row in here):  # some are said to be of this system: leave out those of others
+        rows = here
     whole = [row for row in rows if covered(row.versions, version) == "all"]
     part = [row for row in rows if row not in whole]
     label = f"{name} {version}+{tag}" if tag else f"{name} {version}"
@@ -147,16 +155,7 @@ def _by_tag(
     return [plain._replace(cuda=cuda)]
 
 
-def _of_system(rows: Sequence[ReleaseRow], question: Question) -> list[ReleaseRow]:
-    """Without the rows of other systems, where some are said to be of this one."""
-    fitting = [row for row in rows if (row.os or row.machine) and runs_here(row, question)]
-    if not fitting:
-        return list(rows)
-    return [row for row in rows if runs_here(row, question)]
-
-
 def runs_here(row: ReleaseRow | RequirementRow, question: Question) -> bool:
-    """Whether a row is of the system in question, as far as it says."""
     return of_os(row, question) and of_machine(row, question)
 
 
@@ -173,7 +172,7 @@ def of_machine(row: ReleaseRow | RequirementRow, question: Question) -> bool:
 # PyTorch's releases as candidates: which build a version means here.
 
 
-class Reading(NamedTuple):
+class TorchReading(NamedTuple):
     """One release that a version stands for."""
 
     label: str
@@ -186,7 +185,7 @@ class Reading(NamedTuple):
     """What else the problem is about."""
 
 
-def torch_readings(question: Question, version: Version) -> list[Reading]:
+def torch_readings(question: Question, version: Version) -> list[TorchReading]:
     """The releases that ``version`` stands for, each with the builds that are meant.
 
     That is the build of its local tag, those for the CUDA that is named, or the one on PyPI. A pre-release, or somebody
@@ -195,17 +194,16 @@ def torch_readings(question: Question, version: Version) -> list[Reading]:
     start = [str(number) for number in version.numbers]
     released = not version.pre and version.post is None
     rows = [row for row in question.matrix.torch if released and row.version.split(".")[: len(start)] == start]
-    return [_reading(question, row, version) for row in rows] or [_stranger(question, version)]
-
-
-def _stranger(question: Question, version: Version) -> Reading:
+    if rows:
+        return [_reading(question, row, version) for row in rows]
     label = question.labels[TORCH].replace("==", " ")
     cuda = _tagged_cuda(version.local)
     candidates = [Candidate(TORCH, label, (), cuda=cuda)] if cuda else []
-    return Reading(label, candidates, problem=Fit(verdict="unknown", reason=unknown_release(question, TORCH, version)))
+    problem = Fit(verdict="unknown", reason=unknown_release(question, TORCH, version))
+    return [TorchReading(label, candidates, problem=problem)]
 
 
-def _reading(question: Question, row: TorchRow, version: Version) -> Reading:
+def _reading(question: Question, row: TorchRow, version: Version) -> TorchReading:
     exact = parse_version(row.version)
     plain = release_candidates(question, TORCH, exact) if exact else []
     further = plain[0].rows if plain else ()
@@ -215,7 +213,7 @@ def _reading(question: Question, row: TorchRow, version: Version) -> Reading:
         candidates, problem, about = _for_cuda(question, row)
     else:
         candidates, problem, about = _default(question, row)
-    return Reading(f"torch {row.version}", candidates, further, problem, about)
+    return TorchReading(f"torch {row.version}", candidates, further, problem, about)
 
 
 _Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]
@@ -237,22 +235,16 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     problem = conclude(
         question.matrix, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change
     )
-    nowhere = _toolkits_elsewhere(question, cuda) if cuda else []
-    if nowhere:
+    toolkits = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc"))) if cuda else []
+    if toolkits and not any(of_os(one, question) for one in toolkits):
         reason = f"CUDA {cuda} is not for {question.os}: {label} has no build +{tag} for it"
-        return [], conclude(question.matrix, "incompatible", reason, row, *nowhere), ("os",)
+        return [], conclude(question.matrix, "incompatible", reason, row, *toolkits), ("os",)
     if tag.startswith(_OTHER_MAKERS):
         unlisted = _without_cuda(row, question, tag)
     else:
         own = cuda if cuda and not listed and may_exist(question.matrix, cuda) else None
         unlisted = Candidate(TORCH, f"{label}+{tag}", (_release(row, question),), cuda=own)
     return [unlisted], problem, ()
-
-
-def _toolkits_elsewhere(question: Question, cuda: CudaVersion) -> list[ReleaseRow]:
-    """The rows of a toolkit, where it is for other operating systems than that in question alone."""
-    rows = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc")))
-    return [] if any(of_os(row, question) for row in rows) else rows
 
 
 def _tagged_cuda(tag: str) -> CudaVersion | None:
@@ -267,18 +259,16 @@ def _for_cuda(question: Question, row: TorchRow) -> _Found:
         return found, None, ()
     majors = {cuda.major for cuda in question.cuda}
     near = [build for build in known if (own := CudaVersion.parse(build.cuda)) and own.major in majors]
-    if near and _compiles(question):  # the CUDA is that of the toolkit, beside PyTorch's own
+    named = ((name, version) for name, versions in question.versions.items() for version in versions)
+    compiled = (
+        one for name, version in named for one in question.matrix.rows_for(name, version) if "nvcc" in one.needs
+    )
+    if near and any(compiled):  # the CUDA is that of the toolkit, beside PyTorch's own
         return [_of_build(row, near[0], question)], None, ()
     reason = f"torch {row.version} has no build for {question.labels['cuda']} on {_where(question)}{_there_are(known)}"
     verdict: FitVerdict = "incompatible" if known and row.all_builds else "unknown"
     nearest = f"CUDA {known[0].cuda}" if known else ""
     return [], conclude(question.matrix, verdict, reason, row, change=nearest), ("cuda",)
-
-
-def _compiles(question: Question) -> bool:
-    """Whether a package is named that nvcc compiles against PyTorch."""
-    named = ((name, version) for name, versions in question.versions.items() for version in versions)
-    return any("nvcc" in row.needs for name, version in named for row in question.matrix.rows_for(name, version))
 
 
 def build_on_pypi(question: Question) -> str | None:
@@ -336,6 +326,9 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
     held = row if default else build
     bundles = {name: version for name in _LIBRARIES if (version := getattr(held, name))}
+    major = build.cuda.partition(".")[0]
+    pinned = bundles if build.os == "linux" and build.pinned else {}  # an environment holds one version of each
+    pins = {f"nvidia-{name}-cu{major}": text for name, text in pinned.items()}
     release = msgspec.structs.replace(
         _release(row, question),
         os=(build.os,),
@@ -343,7 +336,7 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
         build=tag_of(build.cuda),
         cuda=build.cuda,
         targets=build.targets,
-        needs=_needs(row, question) | _pins(build, bundles),
+        needs=_needs(row, question) | pins,
         bundles=bundles,
         confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
     )
@@ -352,17 +345,14 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
 
 def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
     release = msgspec.structs.replace(_release(row, question), build=tag, cuda="")
-    if tag == _CPU and _has_cpu_build(row, question):
+    # Where there are CUDA builds for a system, there is a CPU build too.
+    if tag == _CPU and (
+        builds(row, question.os, question.machine)
+        or (question.os in ("linux", "wsl") and default_cuda(row, question) == "")
+    ):
         kind: Os = "windows" if question.os == "windows" else "linux"
         release = msgspec.structs.replace(release, os=(kind,), machine=(question.machine,))
     return Candidate(TORCH, f"torch {row.version}+{tag}", (release,))
-
-
-def _has_cpu_build(row: TorchRow, question: Question) -> bool:
-    """Whether a CPU build is known for the system in question: where there are CUDA builds, there is one too."""
-    return bool(builds(row, question.os, question.machine)) or (
-        question.os in ("linux", "wsl") and default_cuda(row, question) == ""
-    )
 
 
 def _release(row: TorchRow, question: Question) -> ReleaseRow:
@@ -386,21 +376,19 @@ def _needs(row: TorchRow, question: Question) -> dict[str, str]:
     return needs
 
 
-def _pins(build: TorchBuild, bundles: dict[str, str]) -> dict[str, str]:
-    """The distributions that the wheel pins: an environment holds one version of each."""
-    if build.os != "linux" or not build.pinned:
-        return {}
-    major = build.cuda.partition(".")[0]
-    return {f"nvidia-{name}-cu{major}": text for name, text in bundles.items()}
-
-
 # What comes with what was named: JetPack's CUDA, cuDNN and TensorRT; the CUDA of a PyTorch build.
 
 
 def with_implied(question: Question) -> Question:
     """The question with what its system software and its container bring, where that is not named itself."""
     found: dict[str, Implied] = {}
-    systems = tuple(_systems(question))
+    systems = tuple(
+        System(name, candidate.label, row)
+        for name in sorted(SYSTEMS)
+        for version in question.versions.get(name, ())[:1]
+        for candidate in release_candidates(question, name, version)[:1]
+        for row in candidate.rows
+    )
     for system in systems:
         for key, text in system.row.bundles.items():
             brought = canonical(key)
@@ -440,13 +428,6 @@ def _of_distribution(question: Question) -> Implied | None:
     return None
 
 
-def _systems(question: Question) -> Iterator[System]:
-    for name in sorted(SYSTEMS):
-        for version in question.versions.get(name, ())[:1]:
-            for candidate in release_candidates(question, name, version)[:1]:
-                yield from (System(name, candidate.label, row) for row in candidate.rows)
-
-
 def _jetpack(question: Question) -> Implied | None:
     """The JetPack whose L4T was named, where it is that of one alone."""
     rows = [
@@ -462,7 +443,6 @@ def _jetpack(question: Question) -> Implied | None:
 
 
 def _of_torch(question: Question) -> Implied | None:
-    """The CUDA of PyTorch's build, where one is meant."""
     versions = question.versions.get(TORCH, ())
     builds = [
         candidate

@@ -17,9 +17,9 @@ from envcheck.compat.names import PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import TORCH
 from envcheck.compat.question.fits import ENGINE, all_fits
 from envcheck.compat.question.hardware import NAME as FORWARD
-from envcheck.compat.question.published import published
 from envcheck.compat.question.question import Question, listed, overall, summary
 from envcheck.compat.question.reading import gpu_of, read_question
+from envcheck.compat.question.wheels import published
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -87,7 +87,6 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
 
 
 def _shared_name(matrix: Matrix, components: Sequence[Component]) -> tuple[int, SharedNameRow] | None:
-    """The GPU whose name several share, and where it stands."""
     for place, component in enumerate(components):
         if canonical(component.name) == "gpu" and gpu_of(matrix, component) is None:
             row = matrix.find_shared_name(component.exact or "")
@@ -110,12 +109,10 @@ def _of_each(matrix: Matrix, components: Sequence[Component], place: int, row: S
 
 
 def replaced(components: Sequence[Component], place: int, value: str) -> list[Component]:
-    """The components with another version of one of them."""
     return [*components[:place], components[place]._replace(bounds=(Bound("==", value),)), *components[place + 1 :]]
 
 
 def work(components: Sequence[Component], question: Question) -> int:
-    """What it costs to evaluate a question once."""
     return _work(list(families_of(components, question)))
 
 
@@ -184,7 +181,6 @@ def _work(families: Sequence[Family]) -> int:
 
 
 def families_of(components: Sequence[Component], question: Question) -> Iterator[Family]:
-    """The families among the components of a question."""
     for place, component in enumerate(components):
         name = canonical(component.name)
         if component.exact is None or (ENGINE in question.versions and name in _ONE_FOR_ALL):

@@ -1,6 +1,9 @@
-"""Containers (``nvcr==pytorch:24.10``): what they hold, and what their notes require of driver and GPU.
+"""Containers (``nvcr==pytorch:24.10``) and Linux distributions: what they hold, and what a container's notes require of
+driver and GPU.
 
-What is named beside a container and the container holds is what is in it: it must be the version that it holds.
+What is named beside a container and the container holds is what is in it: it must be the version that it holds. CUDA
+can be unpacked on any distribution; so one that NVIDIA's images or wheels are not for refuses nothing, but is not said
+to fit either.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any
 
 from envcheck.compat.images import also_held, image_of
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import canonical, scheme
+from envcheck.compat.names import COMPILERS, canonical, scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import compat_fits, runs
 from envcheck.compat.question.question import (
@@ -25,9 +28,10 @@ from envcheck.compat.question.question import (
     readable,
     reworded,
 )
+from envcheck.compat.question.wheels import libcs
 from envcheck.compat.relations.fit import Fit, conclude
-from envcheck.compat.relations.gpu_cuda import cuda_serves
-from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.relations.gpu_code import cuda_serves
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ImageRow
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
@@ -48,7 +52,8 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
     found = [image_of(matrix, f"{REGISTRY}{label}{form}") for form in _FORMS] if ":" in label else []
     found = found if any(found) else [image_of(matrix, label)]
     if not any(found):
-        known = listed(_repositories(matrix))
+        names = dict.fromkeys(name for row in matrix.images for name in row.names)
+        known = listed(sorted(name.removeprefix(REGISTRY) for name in names if name.startswith(REGISTRY)))
         if re.fullmatch(r"[\w./-]+:[\w.-]+", label):
             return f"the matrix has no notes of the container {label.partition(':')[0]}; it knows {known}"
         return f"write {CONTAINER}==NAME:TAG, where NAME is {known}"
@@ -60,11 +65,6 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
 
 def is_nvidias(container: Container) -> bool:
     return any(name.startswith(REGISTRY) for name in container.row.names)
-
-
-def _repositories(matrix: Matrix) -> list[str]:
-    names = dict.fromkeys(name for row in matrix.images for name in row.names)
-    return sorted(name.removeprefix(REGISTRY) for name in names if name.startswith(REGISTRY))
 
 
 def known_containers(matrix: Matrix) -> list[str]:
@@ -80,16 +80,13 @@ def known_containers(matrix: Matrix) -> list[str]:
 def inside(container: Container, fields: dict[str, Any], versions: dict[str, tuple[Version, ...]]) -> Container:
     """The container with the named parts that it holds, which are taken from the other fields of the question."""
     named: dict[str, tuple[Version, ...]] = {}
-    held = {*container.holds, _namesake(container), *(("nvcc",) if "cuda" in container.holds else ())}
+    # A container holds its publisher's own build of what its repository is named after.
+    namesake = canonical(container.label.partition(":")[0].rpartition("/")[2])
+    held = {*container.holds, namesake, *(("nvcc",) if "cuda" in container.holds else ())}
     for part in held & versions.keys():
         named[part] = versions.pop(part)
         fields.pop(part, None)
     return container._replace(named=named)
-
-
-def _namesake(container: Container) -> str:
-    """What the container's repository is named after: it holds its publisher's own build of that."""
-    return canonical(container.label.partition(":")[0].rpartition("/")[2])
 
 
 def container_fits(question: Question) -> Iterator[Fit]:
@@ -108,7 +105,11 @@ def container_fits(question: Question) -> Iterator[Fit]:
         fit = _on_driver(question, container, cuda) if cuda else _by_its_notes(question, container)
         yield fit.concerning(CONTAINER, "driver")
     if "os" in question.labels:
-        yield _on_system(question, container).concerning(CONTAINER, "os")
+        fit = conclude(question.matrix, "compatible", f"{container.label} is a Linux container", container.row)
+        if question.os not in ("linux", "wsl"):
+            reason = f"{fit.reason}; on {question.os} it cannot use the GPU"
+            fit = conclude(question.matrix, "incompatible", reason, container.row, change="os linux")
+        yield fit.concerning(CONTAINER, "os")
 
 
 def _holds(matrix: Matrix, container: Container, part: str, version: Version) -> Fit:
@@ -150,7 +151,15 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu:
         reason = f"{container.label} supports compute capability {least} or higher; {gpu.label} has {gpu.capability}"
         return answer("compatible", reason, row)
     fit = cuda_serves(matrix, gpu.capability, cuda)
-    around = [other for other in _months_around(matrix, row) if _is_below(gpu.capability, other)]
+    # The releases of this repository before and after whose notes name a least compute capability.
+    known = [one for one in matrix.images if one.capability_min and _month(one) and set(one.names) & set(row.names)]
+    before = sorted((one for one in known if _month(one) < _month(row)), key=_month)[-1:]
+    after = sorted((one for one in known if _month(one) > _month(row)), key=_month)[:1]
+    around = [
+        one
+        for one in (*before, *after)
+        if _month(row) and (its := ComputeCapability.parse(one.capability_min)) and gpu.capability < its
+    ]
     if fit.ok and not least and around:
         told = listed([f"{_month(other)} needs {other.capability_min}" for other in around])
         reason = f"which GPUs {container.label} needs could not be read; of the months around it, {told} or higher"
@@ -158,23 +167,10 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu:
     return reworded(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
 
 
-def _months_around(matrix: Matrix, row: ImageRow) -> list[ImageRow]:
-    """The releases before and after one of the same repository whose notes name a least compute capability."""
-    known = [one for one in matrix.images if one.capability_min and _month(one) and set(one.names) & set(row.names)]
-    before = [one for one in known if _month(one) < _month(row)]
-    after = [one for one in known if _month(one) > _month(row)]
-    return [*sorted(before, key=_month)[-1:], *sorted(after, key=_month)[:1]] if _month(row) else []
-
-
 def _month(row: ImageRow) -> str:
     """As in ``24.10``; empty for images that have no releases by month."""
     found = _RELEASE.match(row.tags)
     return found[1].replace("\\", "") if found else ""
-
-
-def _is_below(capability: ComputeCapability, row: ImageRow) -> bool:
-    least = ComputeCapability.parse(row.capability_min)
-    return least is not None and capability < least
 
 
 def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
@@ -196,7 +192,8 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
         return forward if forward.ok else reworded(matrix, native, here, row)
     if native.ok or (floor and asked):
         notes = f"the notes of {container.label} ask for driver {floor} or newer"
-        return reworded(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
+        disputed = Fit(verdict="unknown", reason=native.reason, rows=native.rows, sources=native.sources)
+        return reworded(matrix, disputed, f"documents disagree: {notes}, and {native.reason}", row)
     if native.bad and forward.verdict == "unknown":
         return reworded(matrix, forward, f"{here}; {forward.reason}", row)
     return reworded(matrix, native, here, row)
@@ -212,10 +209,6 @@ def _by_its_notes(question: Question, container: Container) -> Fit:
     if min(question.drivers) >= floor:
         return conclude(matrix, "compatible", reason, row)
     return conclude(matrix, "incompatible", reason, row, change=f"driver >= {row.driver}")
-
-
-def _open(fit: Fit) -> Fit:
-    return Fit(verdict="unknown", reason=fit.reason, rows=fit.rows, sources=fit.sources)
 
 
 def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit:
@@ -245,8 +238,64 @@ def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit
     return answer("compatible", reason, container.row, *rows)
 
 
-def _on_system(question: Question, container: Container) -> Fit:
-    if question.os in ("linux", "wsl"):
-        return conclude(question.matrix, "compatible", f"{container.label} is a Linux container", container.row)
-    reason = f"{container.label} is a Linux container; on {question.os} it cannot use the GPU"
-    return conclude(question.matrix, "incompatible", reason, container.row, change="os linux")
+_BESIDE = frozenset({"cuda", "nvcc", "glibc", "python", *COMPILERS})
+"""What a question about the toolkit alone names besides a distribution; beside a package, CUDA means what that one is
+built with.
+"""
+
+
+def distribution_fits(question: Question) -> Iterator[Fit]:
+    """Whether NVIDIA provides the toolkit, or the library, that was named for the distribution that was."""
+    for name in question.labels:
+        # A library has a wheel for each major of CUDA, or one for that in its name (``tensorrt-cu12``).
+        library, _, cuda = name.partition("-cu")
+        wheel = question.matrix.wheels_of_libraries.get(library)
+        majors = [cuda] if cuda else sorted({toolkit.major for toolkit in question.matrix.toolkits})
+        yield from _by_glibc(question, name, [wheel.format(major) for major in majors] if wheel else [])
+    distributions = question.matrix.distribution_names
+    if question.container or question.versions.keys() - _BESIDE - distributions:
+        return
+    tool = "nvcc" if "nvcc" in question.versions else "cuda"
+    for name in sorted(distributions & question.versions.keys()):
+        by = "os" if "os" in question.labels else name
+        for release in question.versions[name]:
+            for toolkit in question.versions.get(tool, ()):
+                yield _provided(question, name, release, toolkit).concerning(tool, by)
+
+
+def _provided(question: Question, name: str, release: Version, toolkit: Version) -> Fit:
+    row = next((row for row in question.matrix.rows_for(name, release) if row.toolkits), None)
+    if row is None:
+        reason = f"whether NVIDIA provides CUDA {toolkit} for {name} {release} is not known"
+        return conclude(question.matrix, "unknown", reason)
+    toolkits = readable("CUDA", row.toolkits)
+    reason = f"NVIDIA provides images of {toolkits} with {name} {release}"
+    if covered(row.toolkits, toolkit) == "all":
+        return conclude(question.matrix, "compatible", reason, row)
+    reason = f"{reason}; whether CUDA {toolkit} can be installed there is not documented"
+    return conclude(question.matrix, "unknown", reason, row, change=toolkits)
+
+
+def _by_glibc(question: Question, name: str, wheels: list[str]) -> Iterator[Fit]:
+    """What the wheels of a library tell of the glibc that it was linked against."""
+    for version in question.versions.get(name, ()) if question.os in ("linux", "wsl") else ():
+        needs = [
+            (needed, row)
+            for wheel in wheels
+            for row in question.matrix.wheels_by_name.get(wheel, ())
+            if covered(row.versions, version) != "none"
+            if (needed := parse_version(row.glibc.get(question.machine, ""), scheme("glibc")))
+        ]
+        needs.sort(key=lambda need: need[0].numbers)
+        for there, by, implied in libcs(question) if needs else ():
+            (least, _), (greatest, row) = needs[0], needs[-1]
+            libc = str(least) if least == greatest else f"{least} to {greatest}"
+            told = f" (it comes with {implied.label})" if implied else ""
+            reason = f"NVIDIA's wheels of {name} {version} need glibc {libc} or newer, this is {there}{told}"
+            cited = (row, implied.row) if implied else (row,)
+            if covered(f">={greatest}", there) == "all":
+                fit = conclude(question.matrix, "compatible", reason, *cited)
+            else:
+                reason = f"{reason}; whether another package of it serves there is not documented"
+                fit = conclude(question.matrix, "unknown", reason, *cited, change=f"glibc >= {greatest}")
+            yield fit.concerning(name, by)

@@ -15,11 +15,16 @@ from envcheck.compat.question.candidates import TORCH, Candidate, default_cuda
 from envcheck.compat.question.hardware import driver_cudas
 from envcheck.compat.question.question import AskedGpu, Question, agree, listed, readable, reworded
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.relations.flaws import has_flaw
-from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
-from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
+from envcheck.compat.relations.gpu_code import (
+    code_runs_on,
+    cuda_serves,
+    cuda_targets,
+    has_flaw,
+    read_targets,
+    runs_natively,
+)
 from envcheck.compat.relations.torch import builds, targets_of
-from envcheck.compat.specifier import Specifier, Version, covered, parse_specifier, parse_version
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow, ReleaseRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
@@ -128,8 +133,8 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
         for version in spoken
     ]
     fit = agree(fits, question.labels.get("driver", ""))
-    if fit.bad and _supported_below(row, gpu, targets):
-        return None
+    if fit.bad and row.capability_min is not None and gpu.capability <= max(target.capability for target in targets):
+        return None  # documents promise a GPU older than some of the code: they outrank what was found in files
     if fit.ok and (flaw := _flaw(question, candidate, targets, gpu)):
         return conclude(
             question.matrix,
@@ -204,14 +209,6 @@ def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> boo
     return any(runs_natively(matrix, target, gpu.capability) for target in targets)
 
 
-def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarget]) -> bool:
-    """Whether documents promise a GPU that is older than some of the code: they outrank what was found in files."""
-    return row.capability_min is not None and gpu.capability <= max(target.capability for target in targets)
-
-
-# Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
-
-
 def is_for_a_part(matrix: Matrix, package: str, name: str) -> bool:
     """Whether only a part of a package needs the other one: PyTorch computes without Triton, its compiler does not."""
     return not {package, name}.isdisjoint(matrix.projects(name, "for-a-part"))
@@ -248,8 +245,11 @@ def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: As
         spec = parse_specifier(row.needs["cuda"])
         admitted = matrix.admitted_toolkits(spec)
         fits = [cuda_serves(matrix, gpu.capability, version) for version in admitted]
-        if not fits or not all(fit.bad for fit in fits) or _open(spec, admitted[-1]):
+        if not fits or not all(fit.bad for fit in fits):
             return None
+        following = Version((admitted[-1].major, admitted[-1].minor + 1))
+        if spec.cover(following) != "none" and spec.cover(_YET_TO_COME) != "none":
+            return None  # the next toolkit, which nobody knows yet, would be admitted too
         return reworded(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
     built = CudaVersion.parse(row.cuda)
     fit = cuda_targets(matrix, gpu.capability, built) if built else None
@@ -258,11 +258,6 @@ def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: As
     dropped = fit.nearest_change.startswith("CUDA <=")
     told = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
     return reworded(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
-
-
-def _open(spec: Specifier, newest: CudaVersion) -> bool:
-    """Whether the next toolkit, which nobody knows yet, would be admitted too."""
-    return spec.cover(Version((newest.major, newest.minor + 1))) != "none" and spec.cover(_YET_TO_COME) != "none"
 
 
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:

@@ -1,4 +1,5 @@
-"""TensorRT engines: which runtime loads an engine that a given TensorRT built.
+"""Everything that the relations say about a question: hardware pairs, the rows of each component, TensorRT engines,
+packages that are compiled during installation, and what no relation covers.
 
 The version of an engine does not tell whether it was built to be version-compatible. Builders do that only on request,
 so the answer assumes that it was not, and says so.
@@ -16,19 +17,13 @@ from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
-    Reading,
     elsewhere,
     release_candidates,
     torch_readings,
     with_implied,
 )
-from envcheck.compat.question.containers import container_fits, is_nvidias
-from envcheck.compat.question.data_center import data_center_fits
-from envcheck.compat.question.distributions import distribution_fits
-from envcheck.compat.question.hardware import hardware_fits
-from envcheck.compat.question.jetsons import on_jetsons
-from envcheck.compat.question.one_of import one_of_fits
-from envcheck.compat.question.published import is_published, not_published, toolkit_fits
+from envcheck.compat.question.containers import container_fits, distribution_fits, is_nvidias
+from envcheck.compat.question.hardware import data_center_fits, hardware_fits, on_jetsons
 from envcheck.compat.question.question import (
     CONTAINER,
     Container,
@@ -43,9 +38,9 @@ from envcheck.compat.question.question import (
     summary,
     unknown_release,
 )
-from envcheck.compat.question.requirements import requirement_fits
-from envcheck.compat.question.software import candidate_fits, need_fits
-from envcheck.compat.question.toolkit_parts import part_fits
+from envcheck.compat.question.requirements import one_of_fits, requirement_fits
+from envcheck.compat.question.software import candidate_fits, need_fits, part_fits
+from envcheck.compat.question.wheels import is_published, not_published, toolkit_fits
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -55,6 +50,16 @@ from envcheck.versions import CudaVersion
 ENGINE = "tensorrt-engine"
 ENGINE_ASSUMED = "not built to be version-compatible"
 _RUNTIME = "tensorrt"
+_COMPUTING = ("framework", "engine")
+"""Roles of distributions with GPU code of their own."""
+EXTENSION = "torch-extension"
+_NVCC = "nvcc"
+_OPEN = "kernel-module-open"
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+"""A version of these, and of a distribution, that no row of releases covers may be known all the same."""
+
+_Option: TypeAlias = tuple[str, Sequence[Fit]]
+"""One way to read a named component, and what the relations say of it so read."""
 
 
 def engine_fits(question: Question) -> Iterator[Fit]:
@@ -87,13 +92,6 @@ def _loads(matrix: Matrix, engine: Version, runtime: Version, where: str) -> Fit
     else:
         reason = f"an engine loads in the version of TensorRT that built it: {this}"
     return conclude(matrix, "incompatible", reason, row, change=f"TensorRT {engine}, or an engine built by {runtime}")
-
-
-# The GPU code of what a container holds.
-
-
-_COMPUTING = ("framework", "engine")
-"""Roles of distributions with GPU code of their own."""
 
 
 def held_fits(question: Question) -> Iterator[Fit]:
@@ -140,18 +138,12 @@ def _published_code(question: Question, part: str, container: Container) -> Iter
                 yield reworded(question.matrix, fit, told, container.row).concerning(CONTAINER, *about)
 
 
-# Packages that are compiled against PyTorch during installation. PyTorch's tools refuse an nvcc of another CUDA major.
-#
-# The rows of such a package need both ``nvcc`` and ``torch``. Rows of ``torch-extension`` say for which releases of
-# PyTorch that holds. PyTorch itself runs without nvcc: where nothing is compiled, another major decides nothing.
-
-
-EXTENSION = "torch-extension"
-_NVCC = "nvcc"
-
-
 def extension_fits(question: Question) -> Iterator[Fit]:
-    """The nvcc beside PyTorch, for each package that is compiled against it; for none, whether one could be."""
+    """The nvcc beside PyTorch, for each package that is compiled against it; for none, whether one could be.
+
+    PyTorch's tools refuse an nvcc of another CUDA major. The rows of such a package need both ``nvcc`` and ``torch``;
+    rows of ``torch-extension`` say for which releases of PyTorch that holds, which itself runs without nvcc.
+    """
     torch = question.torch_cuda
     matrix = question.matrix
     checks = [row for version in question.versions.get(TORCH, ()) for row in matrix.rows_for(EXTENSION, version)]
@@ -193,28 +185,11 @@ def _could_compile(matrix: Matrix, nvcc: CudaVersion, torch: Implied, built: str
     return conclude(matrix, "unknown", f"{reason}; no extension was named", torch.row, *rows)
 
 
-# The open kernel module and the driver releases that have one.
-
-
-_OPEN = "kernel-module-open"
-
-
 def module_fits(question: Question) -> Iterator[Fit]:
-    """Whether the named driver has the named flavour; every Linux driver has the proprietary one."""
     if question.flavour == "open" and question.drivers:
         for row in question.matrix.rows_of(_OPEN):
             candidate = Candidate("kernel-module", "the open kernel module", (row,))
             yield from need_fits(question, candidate, row)
-
-
-# Everything about a question: hardware pairs, the rows of each component, and what no relation covers.
-
-
-_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
-"""A version of these, and of a distribution, that no row of releases covers may be known all the same."""
-
-_Option: TypeAlias = tuple[str, Sequence[Fit]]
-"""One way to read a named component, and what the relations say of it so read."""
 
 
 def all_fits(question: Question) -> list[Fit]:
@@ -293,26 +268,26 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     if missing:
         return [(name, [missing.concerning(name)])]
     if name == TORCH:
-        return [_torch_option(question, reading) for reading in torch_readings(question, version)]
+        options: list[_Option] = []
+        for reading in torch_readings(question, version):
+            problem = [reading.problem.concerning(TORCH, *reading.about)] if reading.problem else []
+            meant = [one._replace(rows=(*one.rows, *reading.rows)) for one in reading.candidates]
+            fits = [fit for _, fits in _best_build(question, meant) for fit in fits]
+            options.append((reading.label, [*problem, *fits]))
+        return options
     if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
         return []
     candidates = release_candidates(question, name, version)
     told = any(one.rows or one.partial or one.wheels for one in candidates)
     if not told and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
-        doubts = _without_rows(question, name, version)
+        doubts: list[Fit] = []
+        if not is_published(question.matrix, name, version):
+            doubts.append(_unknown([name], unknown_release(question, name, version)))
+        elif "python" in question.versions:  # of one that PyPI lists, other packages may tell
+            doubts.append(_unknown([name, "python"], f"PyPI lists {name} {version}, and no row tells for which Python"))
         return [(name, [*doubts, *(fit for _, fits in _best_build(question, candidates) for fit in fits)])]
     found = _best_build(question, candidates)
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
-
-
-def _without_rows(question: Question, name: str, version: Version) -> list[Fit]:
-    """What to say of a release of which no row tells anything: of one that PyPI lists, other packages may tell."""
-    if not is_published(question.matrix, name, version):
-        return [_unknown([name], unknown_release(question, name, version))]
-    if "python" not in question.versions:
-        return []
-    reason = f"PyPI lists {name} {version}, and no row tells for which Python"
-    return [_unknown([name, "python"], reason)]
 
 
 def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Candidate]) -> list[_Option]:
@@ -334,12 +309,6 @@ def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Can
     told = summary("unknown", reason + doubt, [*refusals, *its]).concerning(*about)
     told = msgspec.structs.replace(told, nearest_change=refusals[0].nearest_change)
     return [(one.label, [told, *(fit for fit in fits if not fit.bad)])]
-
-
-def _torch_option(question: Question, reading: Reading) -> _Option:
-    problem = [reading.problem.concerning(TORCH, *reading.about)] if reading.problem else []
-    candidates = [candidate._replace(rows=(*candidate.rows, *reading.rows)) for candidate in reading.candidates]
-    return reading.label, [*problem, *(fit for _, fits in _best_build(question, candidates) for fit in fits)]
 
 
 def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Option]:

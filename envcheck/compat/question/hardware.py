@@ -1,7 +1,10 @@
-"""The pairs among driver, kernel module, GPU, CUDA, nvcc and Jetsons, with forward compatibility."""
+"""Hardware and what drives it: the pairs among driver, kernel module, GPU, CUDA and nvcc with forward compatibility,
+Jetsons and their packages, MIG, Fabric Manager.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
@@ -9,20 +12,32 @@ from typing import TypeVar
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, readable, reworded
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda, known_cuda_of, minor_compatible
+from envcheck.compat.names import CUDA_PARTS, HARDWARE, PLATFORM
+from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, listed, readable, reworded, summary
+from envcheck.compat.relations.driver import (
+    driver_runs_cuda,
+    driver_supports,
+    known_cuda_of,
+    minor_compatible,
+    module_supports,
+)
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
-from envcheck.compat.relations.gpu_driver import driver_supports, module_supports
+from envcheck.compat.relations.gpu_code import cuda_serves, cuda_targets
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow, Row
+from envcheck.compat.tables import IndexRow, ReleaseRow, Row
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
+T = TypeVar("T")
+
 _JETPACK = "jetpack"
-
-# Jetsons and CUDA: the toolkits that their system software, JetPack, comes with or takes.
-
 NAME = "cuda-compat"
+MIG = "mig"
+FABRIC_MANAGER = "fabric-manager"
+_MEMORY = re.compile(r"\b([0-9]{2,3}) ?GB", re.IGNORECASE)
+_BUILD = CUDA_PARTS | HARDWARE | PLATFORM | {"python", "glibc", "ubuntu"}
+"""What another build of the same release may need or hold otherwise."""
+_OWN = "-for-jetson"
+"""Rows of ``torch-for-jetson`` tell for which releases of JetPack there is which release of PyTorch."""
 
 
 def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
@@ -36,7 +51,8 @@ def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
     if taking:
         reason = f"JetPack {taking[-1].versions.removeprefix('==')} for {gpu.sm} takes CUDA {cuda}"
         return conclude(matrix, "compatible", reason, taking[-1])
-    if not own or cuda < _oldest(own[0]):
+    least = min(bound.numbers for bound in parse_specifier(own[0].needs["cuda"]).bounds) if own else ()
+    if not own or cuda < CudaVersion(*(*least, 0)[:2]):
         return None
     if own[-1] is every[-1]:
         return conclude(matrix, "unknown", f"no JetPack in the matrix takes CUDA {cuda} for {gpu.sm}", own[-1])
@@ -48,12 +64,6 @@ def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
 def _age(row: ReleaseRow) -> tuple[int, ...]:
     version = parse_version(row.versions.removeprefix("=="))
     return version.numbers if version else ()
-
-
-def _oldest(row: ReleaseRow) -> CudaVersion:
-    """The least CUDA version that a row names."""
-    numbers = min(bound.numbers for bound in parse_specifier(row.needs["cuda"]).bounds)
-    return CudaVersion(*(*numbers, 0)[:2])
 
 
 # Forward compatibility: a newer libcuda from the package cuda-compat, over an older driver.
@@ -98,10 +108,14 @@ def compat_runs(matrix: Matrix, package: CudaVersion, cuda: CudaVersion) -> Fit:
 def _on_gpu(matrix: Matrix, package: CudaVersion, gpu: AskedGpu) -> Fit:
     answer = partial(conclude, matrix)
     rows = _citable(matrix)
-    dropped = _dropped(matrix, package, gpu, rows)
-    if dropped is not None:
-        return dropped
-    kinds = _kinds(matrix, gpu)
+    # A package is made from the driver branch with its CUDA, and supports the GPUs of that branch.
+    branch = next((row.branch for row in matrix.drivers if row.os == "linux" and row.cuda == str(package)), None)
+    if branch is not None:
+        fit = driver_supports(matrix, gpu.capability, BranchHead.of(branch), model=gpu.model)
+        if fit.bad:
+            return reworded(matrix, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
+    alike = (row.kind for row in matrix.gpus if row.compute_capability == str(gpu.capability))
+    kinds = {gpu.model.kind} if gpu.model else set(alike)
     if kinds == {"data-center"}:
         return answer("compatible", f"forward compatibility is for data center GPUs, as {gpu.label} is", *rows)
     if kinds == {"geforce"}:
@@ -113,24 +127,6 @@ def _on_gpu(matrix: Matrix, package: CudaVersion, gpu: AskedGpu) -> Fit:
     if kinds == {"tegra"}:
         return answer("unknown", f"{gpu.label} takes a cuda-compat of its own system, which is not this one", *rows)
     return answer("unknown", f"whether {gpu.label} is a data center GPU is not known", *rows)
-
-
-def _dropped(matrix: Matrix, package: CudaVersion, gpu: AskedGpu, rows: list[Row]) -> Fit | None:
-    """A package is made from the driver branch with its CUDA, and supports the GPUs of that branch."""
-    branch = next((row.branch for row in matrix.drivers if row.os == "linux" and row.cuda == str(package)), None)
-    if branch is None:
-        return None
-    fit = driver_supports(matrix, gpu.capability, BranchHead.of(branch), model=gpu.model)
-    if not fit.bad:
-        return None
-    return reworded(matrix, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
-
-
-def _kinds(matrix: Matrix, gpu: AskedGpu) -> set[str | None]:
-    """The kind of the model, or of all models that have the named compute capability."""
-    if gpu.model:
-        return {gpu.model.kind}
-    return {row.kind for row in matrix.gpus if row.compute_capability == str(gpu.capability)}
 
 
 def _over(matrix: Matrix, package: CudaVersion, driver: DriverRelease) -> Fit:
@@ -152,14 +148,7 @@ def _citable(matrix: Matrix) -> list[Row]:
     return list(matrix.rows_of(NAME)[:1])
 
 
-# The pairs among driver, kernel module, GPU, CUDA and nvcc.
-
-
-T = TypeVar("T")
-
-
 def hardware_fits(question: Question) -> Iterator[Fit]:
-    """Every relation among the hardware, the driver and CUDA that were named."""
     for gpu in question.gpus:
         yield from _gpu_fits(question, gpu)
     if question.compat:
@@ -277,7 +266,6 @@ def runner_of(question: Question) -> str | None:
 
 
 def runs(question: Question, cuda: CudaVersion, release: Sequence[int] = ()) -> Fit:
-    """Whether what was named runs programs built with ``cuda`` (with this release of it); it must be named."""
     if question.compat and replaces_driver(question, question.compat):
         return compat_runs(question.matrix, question.compat, cuda)
     return _each(
@@ -296,3 +284,91 @@ def driver_cudas(question: Question) -> tuple[CudaVersion | None, ...]:
 
 def _each(members: Sequence[T], ask: Callable[[T], Fit], what: str) -> Fit:
     return agree([(str(member), ask(member)) for member in members], what)
+
+
+def data_center_fits(question: Question) -> Iterator[Fit]:
+    if question.mig:
+        for gpu in question.gpus:
+            yield _divides(question, gpu, question.mig).concerning(MIG, "gpu")
+    if question.fabric_manager and question.drivers:
+        yield _same_release(question, question.fabric_manager)
+
+
+def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
+    """Whether the GPU has the profile; a name that stands for several models has what any of them has."""
+    matrix = question.matrix
+    rows = [row for row in matrix.migs if gpu.model and gpu.model.name in row.gpus]
+    memory = _MEMORY.search(question.labels["gpu"])  # named with the model: ``A100 40GB``
+    if memory and not (gpu.model and memory[1] in re.findall(r"[0-9]+", gpu.model.name)):
+        rows = [row for row in rows if (own := _MEMORY.search(row.name)) is None or own[1] == memory[1]]
+    if not rows:
+        reason = f"the documents list no MIG instances of {gpu.label}"
+        # None can be divided of a compute capability of which none is listed, though newer ones are.
+        models = (matrix.find_gpu(name) for row in matrix.migs for name in row.gpus)
+        listing = {each for model in models if model and (each := ComputeCapability.parse(model.compute_capability))}
+        capability = matrix.capability_rows.get(gpu.capability)
+        older = gpu.capability not in listing and gpu.capability < max(listing)
+        without = (older and not (capability and capability.tegra)) or (gpu.model and gpu.model.kind == "geforce")
+        return conclude(matrix, "incompatible" if without else "unknown", reason, *matrix.migs)
+    having = [row for row in rows if profile in row.profiles]
+    if not having:
+        known = listed([each for row in rows for each in row.profiles])
+        return conclude(
+            matrix, "incompatible", f"{listed([row.name for row in rows])}: MIG instances {known}, no {profile}", *rows
+        )
+    needed = [release for row in having if (release := DriverRelease.parse(row.drivers.get(profile) or row.driver))]
+    if needed and question.drivers and max(question.drivers) < min(needed):
+        reason = f"{profile} of {having[0].name} needs driver {min(needed)} or newer, this is {question.drivers[-1]}"
+        return conclude(matrix, "incompatible", reason, *having, change=f"driver >= {min(needed)}")
+    return conclude(matrix, "compatible", f"{listed([row.name for row in having])} has {profile}", *having)
+
+
+def _same_release(question: Question, release: DriverRelease) -> Fit:
+    rows = question.matrix.rows_of(FABRIC_MANAGER)
+    exact = [driver for driver in question.drivers if str(driver) == str(release)]
+    fits = [
+        (
+            str(driver),
+            conclude(
+                question.matrix,
+                "compatible" if driver in exact else "incompatible",
+                f"Fabric Manager {release} needs the driver of the same version; this is {driver}",
+                *rows[:1],
+                change=f"driver {release}",
+            ),
+        )
+        for driver in question.drivers
+    ]
+    is_branch = question.labels["driver"].count(".") < 2
+    if not exact and is_branch and any(driver.branch == release.branch for driver in question.drivers):
+        reason = f"Fabric Manager {release} needs the driver of the same version; which release is meant is not known"
+        return conclude(question.matrix, "unknown", reason, *rows[:1]).concerning(FABRIC_MANAGER, "driver")
+    return agree(fits, question.labels["driver"]).concerning(FABRIC_MANAGER, "driver")
+
+
+def on_jetsons(question: Question, found: Sequence[Fit]) -> list[Fit]:
+    """The answers, without those about the build on PyPI where another index has its own for Jetsons."""
+    indexes = {name: row for row in question.matrix.indexes if row.jetsons for name in row.packages}
+    left = list(found)
+    rows = (question.matrix.capability_rows.get(gpu.capability) for gpu in question.gpus)
+    is_jetson = bool(question.systems) or any(row and row.tegra for row in rows)
+    for name in indexes.keys() & question.versions.keys() if is_jetson else ():
+        refusals = [fit for fit in left if fit.bad and name in fit.about and {*fit.about} <= {*_BUILD, name}]
+        if refusals and not any(version.local for version in question.versions[name]):
+            left = [fit for fit in left if name not in fit.about or not {*fit.about} <= {*_BUILD, name}]
+            left.append(_elsewhere(question, name, question.versions[name][-1], refusals, indexes[name]))
+    return left
+
+
+def _elsewhere(question: Question, name: str, version: Version, refusals: list[Fit], index: IndexRow) -> Fit:
+    """The answer for the build of the other index, where a row tells of it; else both sides."""
+    matrix, about = question.matrix, tuple(dict.fromkeys(part for fit in refusals for part in fit.about))
+    implied = question.implied.get(_JETPACK)
+    for jetpack in question.versions.get(_JETPACK, (implied.version,) if implied else ()):
+        rows = [row for row in matrix.rows_for(name + _OWN, version) if covered(row.needs[_JETPACK], jetpack) == "all"]
+        if rows:
+            reason = f"{name} {version} has a wheel for JetPack {jetpack} of its own, which is not on PyPI"
+            return conclude(matrix, "compatible", reason, *rows).concerning(*about)
+    label = f"{name} {version}"
+    told = f"PyPI's {label} does not fit: {refusals[0].reason}; {index.note}, and may have {label}: the index decides"
+    return summary("unknown", told, [*refusals, conclude(matrix, "unknown", "", index)]).concerning(*about)

@@ -8,21 +8,17 @@ from typing import Any, get_args
 
 import msgspec
 
-from envcheck.compat.figures import Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import COMPILERS, canonical, scheme
 from envcheck.compat.performance.peaks import peak
 from envcheck.compat.question.containers import REGISTRY, known_containers, read_container
-from envcheck.compat.question.published import Gap, gap_of, published
-from envcheck.compat.question.question import CONTAINER, AskedGpu, listed, readable
+from envcheck.compat.question.question import CONTAINER, listed, readable
 from envcheck.compat.question.reading import gpu_of, spelled
-from envcheck.compat.question.wheels import covering
-from envcheck.compat.relations.driver_cuda import branch_of
-from envcheck.compat.relations.gpu_driver import architecture_of, module_supports
+from envcheck.compat.question.wheels import Gap, covering, gap_of, published
+from envcheck.compat.relations.driver import architecture_of, branch_of, module_supports
 from envcheck.compat.relations.torch import tag_of
-from envcheck.compat.specifier import Bound as SpecifierBound
-from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import Os, ReleaseRow, Row, TorchBuild
+from envcheck.compat.specifier import SpecifierBound, Version, covered, parse_specifier, parse_version
+from envcheck.compat.tables import Os, Precision, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.sources import Source
@@ -102,7 +98,10 @@ def look_up(matrix: Matrix, component: Component) -> Page | None:
     gap = gap_of(matrix, name, version) if version else None
     if version and gap:
         return _in_gap(matrix, component, version, gap)
-    records = _records(matrix, name, text)
+    # What has a table of its own needs a row there; rows of releases then add to it.
+    finder = _FINDERS.get(name)
+    own = list(finder(matrix, text)) if finder else []
+    records = [] if finder and not own else own + _releases(matrix, name, text)
     if not records:
         near = _near(matrix, name, version) if version else ""
         reason = f"The matrix does not know {component}; {near}."
@@ -152,13 +151,6 @@ def _bounds(text: str) -> tuple[SpecifierBound, ...]:
         return parse_specifier(text).bounds
     except ValueError:
         return ()
-
-
-def _records(matrix: Matrix, name: str, text: str) -> list[_Record]:
-    """What the rows of a version say; of what has a table of its own, only beside what that says."""
-    finder = _FINDERS.get(name)
-    own = list(finder(matrix, text)) if finder else []
-    return [] if finder and not own else own + _releases(matrix, name, text)
 
 
 def _facts(row: Row, **more: Any) -> _Record:
@@ -211,56 +203,31 @@ def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
     if row is None:
         return
     own = capability.first_branch if capability else None
+    flavours: tuple[Flavour, ...] = get_args(Flavour)
+    precisions: tuple[Precision, ...] = get_args(Precision)
+    peaks = {one: top for one in precisions if (top := peak(matrix, gpu.model, gpu.capability, one))}
     yield _facts(
         row,
-        **_peaks(matrix, gpu),
+        peaks={one: top.value for one, top in peaks.items()},
+        peaks_by_formula=[one for one, top in peaks.items() if top.basis == "formula"],
         architecture=architecture.name if architecture else None,
         first_driver_branch=own or (architecture.first_branch if architecture else None),
         last_driver_branch=architecture.last_branch if architecture else None,
-        kernel_modules=_modules(matrix, gpu),
+        kernel_modules=[one for one in flavours if module_supports(matrix, gpu.capability, one, model=gpu.model).ok],
         first_cuda=having[0] if having and having[0] != matrix.cuda[0].version else None,
         last_cuda=having[-1] if having and having[-1] != matrix.cuda[-1].version else None,
     )
 
 
-def _peaks(matrix: Matrix, gpu: AskedGpu) -> dict[str, Any]:
-    """The dense peak of each precision, and those of them that a formula gave where the data sheet is silent."""
-    precisions: tuple[Precision, ...] = get_args(Precision)
-    found = {one: top for one in precisions if (top := peak(matrix, gpu.model, gpu.capability, one))}
-    computed = [one for one, top in found.items() if top.basis == "formula"]
-    return {"peaks": {one: top.value for one, top in found.items()}, "peaks_by_formula": computed}
-
-
-def _modules(matrix: Matrix, gpu: AskedGpu) -> list[str]:
-    """The flavours of the kernel module that drive a GPU."""
-    flavours: tuple[Flavour, ...] = get_args(Flavour)
-    return [one for one in flavours if module_supports(matrix, gpu.capability, one, model=gpu.model).ok]
-
-
 def _cuda(matrix: Matrix, text: str) -> Iterable[_Record]:
     version = parse_version(text, scheme("cuda"))
-    for row in matrix.cuda:
-        if version and _same(version, row.version):
+    for row in matrix.cuda if version else ():
+        own = parse_version(row.version)
+        if version and own and all(one == other for one, other in zip(version.numbers, own.numbers, strict=False)):
             speaking = [str(one.branch) for one in matrix.drivers if one.cuda == row.version and one.os == "linux"]
-            yield _facts(row, spoken_by_driver_branches=speaking, host_compilers=_compilers(matrix, row.version))
-
-
-def _compilers(matrix: Matrix, cuda: str) -> dict[str, str]:
-    """The host compilers that the toolkit's nvcc accepts."""
-    return {
-        key: spec for row, _ in _releases(matrix, "nvcc", cuda) for key, spec in _needs(row).items() if key in COMPILERS
-    }
-
-
-def _needs(row: Row) -> dict[str, str]:
-    return row.needs if isinstance(row, ReleaseRow) else {}
-
-
-def _same(version: Version, text: str) -> bool:
-    """Whether a row's version is the asked one, or of the asked family."""
-    own = parse_version(text)
-    shortest = min(len(version.numbers), len(own.numbers) if own else 0)
-    return own is not None and version.numbers[:shortest] == own.numbers[:shortest]
+            nvcc = [one for one, _ in _releases(matrix, "nvcc", row.version) if isinstance(one, ReleaseRow)]
+            compilers = {key: spec for one in nvcc for key, spec in one.needs.items() if key in COMPILERS}
+            yield _facts(row, spoken_by_driver_branches=speaking, host_compilers=compilers)
 
 
 def _driver(matrix: Matrix, text: str) -> Iterable[_Record]:
@@ -293,9 +260,7 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
         return []
     rows = [row for row in matrix.rows_of(name) if covered(row.versions, version) != "none"]
     if version.local:
-        rows = [row for row in rows if row.build in ("", version.local)]
-    if version.local:
-        return [_facts(row) for row in rows]
+        return [_facts(row) for row in rows if row.build in ("", version.local)]
     wheels = covering(matrix.wheels_by_name.get(name, ()), version)
     required = covering(matrix.requirements_by_name.get(name, ()), version)
     return [_facts(row) for row in (*rows, *wheels, *required)]

@@ -38,7 +38,6 @@ _NO_PACKAGES = frozenset(
 
 
 def names_extra(line: str) -> bool:
-    """Whether the marker of a requirement names an extra."""
     return _NAMES_EXTRA.search(line) is not None
 
 
@@ -94,11 +93,7 @@ def _cover(spec: str, met: Version) -> Cover:
     return parsed.cover(met._replace(pre=False)) if met.pre and found == "none" else found
 
 
-# --- declared requirements ----------------------------------------------------------------------------------------
-
-
 def requirement_name(line: str) -> str:
-    """The normalised name of the distribution that a requirement line asks for."""
     match = _NAME.match(line)
     return normalised(match[1]) if match else ""
 
@@ -120,7 +115,6 @@ def same_package(one: str, other: str) -> bool:
 
 
 def by_name(lines: Iterable[str]) -> dict[str, list[str]]:
-    """The lines by the distribution that they ask for."""
     found: dict[str, list[str]] = {}
     for line in lines:
         found.setdefault(requirement_name(line), []).append(line)

@@ -1,4 +1,6 @@
-"""What a relation said about some of the named components, and how several such answers make one."""
+"""A question about compatibility in the types that the relations take, how several Fits make one, and the Answer: the
+JSON contract of ``envcheck matrix check``.
+"""
 
 from __future__ import annotations
 

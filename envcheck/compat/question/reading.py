@@ -1,4 +1,4 @@
-"""From components as they were written to a Question: spellings, families, bounds."""
+"""From components as people and tools write them to a Question: spellings, families of releases, bounds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any, get_args
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import ARM, canonical, scheme
 from envcheck.compat.question.containers import inside, read_container
-from envcheck.compat.question.published import release_meant, series_meant
 from envcheck.compat.question.question import CONTAINER, AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
-from envcheck.compat.question.wheels import wheels_of
+from envcheck.compat.question.wheels import release_meant, series_meant, wheels_of
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
 from envcheck.compat.tables import Machine, Os, Trait
@@ -29,7 +28,7 @@ _PACKAGED = re.compile(r"-[0-9]+(?:ubuntu|\.|~|$).*")
 _PYTHON_TAG = re.compile(r"(?:cp|py)([23])([0-9]{0,2})")
 _FREE_THREADED = re.compile(r"(.*[0-9])t")
 _MSVC = re.compile(r"(?:19|14\.)([0-9]{2})(?:\.[0-9.]+)?")
-_COUNT = re.compile(r"[0-9]{1,3} ?[x\N{MULTIPLICATION SIGN}] ?(?=[A-Za-z])")
+_COUNT = re.compile(r"^[0-9]{1,3} ?[x\N{MULTIPLICATION SIGN}] ?(?=[A-Za-z])")
 
 
 def spelled(name: str, component: Component) -> Component:
@@ -57,11 +56,6 @@ def _driver(text: str) -> str:
     return _version(_PACKAGED.sub("", text.lower()).removeprefix("r").removeprefix("v"))
 
 
-def _l4t(text: str) -> str:
-    """``R36.4.3``."""
-    return _version(text.lower().removeprefix("r"))
-
-
 def _python(text: str) -> str:
     """``cp312``."""
     tag = _PYTHON_TAG.fullmatch(text.lower())
@@ -74,25 +68,16 @@ def _msvc(text: str) -> str:
     return f"19.{match[1]}" if match else _version(text)
 
 
-def _gpu(text: str) -> str:
-    """``8x H100``."""
-    return _COUNT.sub("", text) if _COUNT.match(text) else text
-
-
 _SPELLINGS: dict[str, Callable[[str], str]] = {
     "cuda": _cuda,
     "nvcc": _cuda,
     "cuda-compat": _cuda,
     "driver": _driver,
-    "l4t": _l4t,
+    "l4t": lambda text: _version(text.lower().removeprefix("r")),  # ``R36.4.3``
     "python": _python,
     "msvc": _msvc,
-    "gpu": _gpu,
+    "gpu": lambda text: _COUNT.sub("", text),  # ``8x H100``
 }
-
-
-# What one written component stands for: a release, or every known one of a family or within bounds.
-
 
 _CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", re.IGNORECASE)
 _TWO_NUMBERS = 2
@@ -174,9 +159,6 @@ def _specifier(component: Component) -> Specifier | None:
         return None
 
 
-# From components as they were written to a Question.
-
-
 _OS: dict[str, Os] = {
     "linux": "linux",
     "windows": "windows",
@@ -200,7 +182,6 @@ _CHOOSES: Trait = "chooses-cuda-of-torch"
 
 
 def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
-    """Read ``components``; raise UsageError for what no question can be made of."""
     named = [(canonical(component.name), component) for component in components]
     _check(named)
     draft = _Draft(matrix)
@@ -298,6 +279,9 @@ class _Draft:
         return "x86_64"
 
 
+_Reader = Callable[[_Draft, str, Component], None]
+
+
 def _read_os(draft: _Draft, name: str, component: Component) -> None:
     text = (component.exact or "").lower()
     distributions = draft.matrix.distribution_names
@@ -319,20 +303,22 @@ def _release_of_os(distributions: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"({names}|windows|win|macos)[-_ ]?(?:linux|stream)?[-_ ]?v?([0-9][0-9.]*)")
 
 
-def _read_machine(draft: _Draft, name: str, component: Component) -> None:
-    machine = _MACHINES.get((component.exact or "").lower().replace("x86-64", "x86_64"))
-    if machine is None:
-        draft.unknown(name, f"{component}: known machines are {', '.join(get_args(Machine))}")
-        return
-    draft.fields["machine"] = machine
+def _reader(field: str, value_of: Callable[[Matrix, str], Any], otherwise: str) -> _Reader:
+    """What sets a field of the question; the text of what has no value goes on with ``otherwise``."""
+
+    def read(draft: _Draft, name: str, component: Component) -> None:
+        value = value_of(draft.matrix, (component.exact or "").lower())
+        if value is None:
+            draft.unknown(name, f"{component}{otherwise}")
+        else:
+            draft.fields[field] = value
+
+    return read
 
 
-def _read_flavour(draft: _Draft, name: str, component: Component) -> None:
-    text = (component.exact or "").lower()
-    if text not in get_args(Flavour):
-        draft.unknown(name, f"{component}: the kernel module is {' or '.join(get_args(Flavour))}")
-        return
-    draft.fields["flavour"] = text
+def _profile(matrix: Matrix, text: str) -> str | None:
+    profile = text.removeprefix("mig ").removeprefix("mig-")
+    return profile if any(profile in row.profiles for row in matrix.migs) else None
 
 
 def _read_driver(draft: _Draft, name: str, component: Component) -> None:
@@ -415,22 +401,6 @@ def _read_python(draft: _Draft, name: str, component: Component) -> None:
     _read_version(draft, name, component)
 
 
-def _read_mig(draft: _Draft, name: str, component: Component) -> None:
-    profile = (component.exact or "").lower().removeprefix("mig ").removeprefix("mig-")
-    if not any(profile in row.profiles for row in draft.matrix.migs):
-        draft.unknown(name, f"{component}: the matrix knows no such MIG instance; write mig==1g.10gb")
-        return
-    draft.fields["mig"] = profile
-
-
-def _read_fabric_manager(draft: _Draft, name: str, component: Component) -> None:
-    release = DriverRelease.parse(component.exact) if component.exact else None
-    if release is None:
-        draft.unknown(name, f"{component} is not a version such as 550.54.14")
-        return
-    draft.fields["fabric_manager"] = release
-
-
 def _read_container(draft: _Draft, name: str, component: Component) -> None:
     found = read_container(draft.matrix, component.exact or "")
     if isinstance(found, str):
@@ -439,17 +409,27 @@ def _read_container(draft: _Draft, name: str, component: Component) -> None:
         draft.fields["container"] = found
 
 
-_READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
+_READERS: dict[str, _Reader] = {
     "os": _read_os,
-    "machine": _read_machine,
-    "kernel-module": _read_flavour,
+    "machine": _reader(
+        "machine",
+        lambda _, text: _MACHINES.get(text.replace("x86-64", "x86_64")),
+        f": known machines are {', '.join(get_args(Machine))}",
+    ),
+    "kernel-module": _reader(
+        "flavour",
+        lambda _, text: text if text in get_args(Flavour) else None,
+        f": the kernel module is {' or '.join(get_args(Flavour))}",
+    ),
     "driver": _read_driver,
     "cuda": _read_cuda,
     "nvcc": _read_cuda,
     "cuda-compat": _read_compat,
     "python": _read_python,
-    "mig": _read_mig,
-    "fabric-manager": _read_fabric_manager,
+    "mig": _reader("mig", _profile, ": the matrix knows no such MIG instance; write mig==1g.10gb"),
+    "fabric-manager": _reader(
+        "fabric_manager", lambda _, text: DriverRelease.parse(text), " is not a version such as 550.54.14"
+    ),
     "gpu": _read_gpu,
     CONTAINER: _read_container,
 }

@@ -1,4 +1,6 @@
-"""One build of a component against everything else that was named: its needs, and what it brings."""
+"""One build of a component against everything else that was named: its needs, what it brings, and the toolkit that a
+library comes with (cuBLAS 12.4.5.8 is of CUDA 12.4).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import replaces_driver, runner_of, runs
 from envcheck.compat.question.question import CONTAINER, LibraryWheel, Question, agree, listed, readable, reworded
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
-from envcheck.compat.relations.driver_cuda import minor_compatible
+from envcheck.compat.relations.driver import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.specifier import Cover, Version, covered, parse_specifier
-from envcheck.compat.tables import ExtraRow, ReleaseRow, Row
+from envcheck.compat.relations.gpu_code import cuda_serves
+from envcheck.compat.specifier import Cover, Version, covered, parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CudaVersion, DriverRelease
 
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
@@ -30,8 +33,6 @@ _COMPILER = "nvcc"
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
-# What a build needs, and what it brings, against the other components that were named.
-
 
 def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Every need whose component is named (or comes with one that is), and everything brought that is named too."""
@@ -43,8 +44,9 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
             continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
             continue  # the row covers a build for another CUDA
-        if key == "python" and not question.systems and _wheels_tell(question, candidate):
-            continue  # release by release, and system by system
+        by_wheels = tells_pythons(question, candidate.wheels) or (question.free_threaded and candidate.wheels)
+        if key == "python" and not question.systems and by_wheels:
+            continue  # the names of wheels tell it, release by release, and system by system
         if key == "glibc" and row.cuda and not gpu_is_asked(question) and serves(question, candidate.wheels):
             continue  # the row covers a build with GPU code, and another wheel is enough
         if key in _DRIVERS:
@@ -57,11 +59,6 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         name = canonical(key)
         if name in question.versions and name not in map(canonical, row.needs):
             yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
-
-
-def _wheels_tell(question: Question, candidate: Candidate) -> bool:
-    """Whether names of wheels tell the Pythons."""
-    return tells_pythons(question, candidate.wheels) or (question.free_threaded and bool(candidate.wheels))
 
 
 def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str) -> Iterator[Fit]:
@@ -86,7 +83,10 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
             if (fit.bad and name in row.optional) or (beside and _brings_libraries(question.matrix, candidate, row)):
                 return  # it does without what merely happens to be there
             reason = f"{fit.reason} (it comes with {implied.label})"
-            extra = next(_extras_with_libraries(question.matrix, candidate), None) if beside and fit.bad else None
+            extras = (
+                one for one in reversed(question.matrix.extras) if candidate.name in (one.name, *one.brings)
+            )  # of the package, or of the one that it is a plug-in of
+            extra = next(extras, None) if beside and fit.bad else None
             if extra:
                 reason = f"{reason}; {extra.name}[{extra.extras[0]}] brings CUDA libraries of its own"
                 fit = msgspec.structs.replace(fit, verdict="unknown")
@@ -103,13 +103,6 @@ def _brings_libraries(matrix: Matrix, candidate: Candidate, row: ReleaseRow) -> 
     required = [*row.needs, *(key for one in candidate.requirements for key in one.needs)]
     wheels = tuple(f"nvidia-{family.wheel}-cu" for family in matrix.families if family.wheel)
     return TORCH in required or any(key.startswith(wheels) for key in required)
-
-
-def _extras_with_libraries(matrix: Matrix, candidate: Candidate) -> Iterator[ExtraRow]:
-    """The extras that bring NVIDIA's libraries, of the package or of the one that it is a plug-in of."""
-    for extra in reversed(matrix.extras):
-        if candidate.name == extra.name or candidate.name in extra.brings:
-            yield extra
 
 
 def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
@@ -171,30 +164,21 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
         yield from _version(question, candidate, row, "cuda", spec)
     elif "nvcc" in question.versions:
         yield from _version(question, candidate, row, "nvcc", spec)
-    elif "cuda" in question.implied and (question.implied["cuda"].by != TORCH or _within_torch(candidate)):
+    elif "cuda" in question.implied and (
+        question.implied["cuda"].by != TORCH or any(TORCH in row.needs for row in candidate.rows)
+    ):
         yield from _version(question, candidate, row, "cuda", spec)
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
         fit = _any_runs(question, candidate, row)
-        own = _own_driver(question, row)
-        if fit and fit.bad and own:
+        numbered = (key for key, windows in _DRIVERS.items() if windows in (None, question.windows_driver))
+        own = next((row.needs[key] for key in numbered if key in row.needs), "")
+        served = all(covered(own, Version(tuple(driver))) == "all" for driver in question.drivers if own)
+        if fit and fit.bad and own and served:
             reason = f"documents disagree: {fit.reason}, and {candidate.label} needs {readable('driver', own)}"
             fit = reworded(question.matrix, msgspec.structs.replace(fit, verdict="unknown"), reason, row)
         if fit:
             yield fit.concerning(candidate.name, runner)
-
-
-def _within_torch(candidate: Candidate) -> bool:
-    """Whether a build loads into PyTorch, by any of its rows."""
-    return any(TORCH in row.needs for row in candidate.rows)
-
-
-def _own_driver(question: Question, row: ReleaseRow) -> str:
-    """The drivers that the row itself asks for, where each that was named is one of them; else empty text."""
-    here = (key for key, windows in _DRIVERS.items() if windows in (None, question.windows_driver))
-    spec = next((row.needs[key] for key in here if key in row.needs), "")
-    met = bool(spec) and all(covered(spec, Version(tuple(driver))) == "all" for driver in question.drivers)
-    return spec if met else ""
 
 
 def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
@@ -232,9 +216,6 @@ def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does not conflict", row)
 
 
-# One build of a component against everything else that was named.
-
-
 def candidate_fits(question: Question, candidate: Candidate) -> list[Fit]:
     """Everything that the rows of a candidate say about what was named."""
     found = [fit for row in candidate.rows for fit in _row_fits(question, candidate, row)]
@@ -261,9 +242,16 @@ def _beside_torch(question: Question, candidate: Candidate) -> list[Fit]:
 def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     yield from _on_system(question, candidate, row)
     if row.cuda == "":
-        yield from _without_gpu(question, candidate, row)
+        reason = f"{candidate.label} is built without support for NVIDIA GPUs{f' ({row.note})' if row.note else ''}"
+        for name in question.labels:
+            if name in HARDWARE or name == "cuda":
+                yield conclude(question.matrix, "incompatible", reason, row).concerning(candidate.name, name)
     elif not row.one_of:
-        yield from _built_with(question, candidate, row)
+        cuda, runner = None if candidate.cuda else CudaVersion.parse(row.cuda), runner_of(question)
+        if cuda and runner:
+            yield _run(question, candidate, cuda, row).concerning(candidate.name, runner)
+        if cuda and question.cuda and "cuda" not in row.needs:
+            yield _named_cuda(question, candidate, row, cuda).concerning(candidate.name, "cuda")
         yield from device_fits(question, candidate, row)
         yield from system_fits(question, candidate, row)
     yield from need_fits(question, candidate, row)
@@ -279,7 +267,9 @@ def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Ite
     if served and not gpu_is_asked(question):
         return
     compiled = not served and any(row.archive for row in candidate.wheels)
-    if not served and _maybe_not_on_arm(question, row):
+    # What is for Windows, and for Linux on Arm, need not be for Windows on Arm.
+    on_arm = (question.os, question.machine) == ("windows", "aarch64") and "windows" in row.os
+    if not served and on_arm and (not row.machine or ("aarch64" in row.machine and len(row.os) > 1)):
         reason = f"{candidate.label} is for {listed(row.os)}; whether it is for Windows on Arm is not known"
         yield conclude(question.matrix, "unknown", reason, row).concerning(candidate.name, "machine")
         return
@@ -296,30 +286,6 @@ def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Ite
             reason = f"{candidate.label} is for {only}, not for {here}"
             fit = conclude(question.matrix, "incompatible", reason, row, change=f"{name} {only}")
             yield fit.concerning(candidate.name, name)
-
-
-def _maybe_not_on_arm(question: Question, row: ReleaseRow) -> bool:
-    """What is for Windows, and for Linux on Arm, need not be for Windows on Arm."""
-    here = (question.os, question.machine) == ("windows", "aarch64") and "windows" in row.os
-    return here and (not row.machine or ("aarch64" in row.machine and len(row.os) > 1))
-
-
-def _without_gpu(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
-    for name in question.labels:
-        if name in HARDWARE or name == "cuda":
-            reason = f"{candidate.label} is built without support for NVIDIA GPUs{f' ({row.note})' if row.note else ''}"
-            yield conclude(question.matrix, "incompatible", reason, row).concerning(candidate.name, name)
-
-
-def _built_with(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
-    cuda = None if candidate.cuda else CudaVersion.parse(row.cuda)
-    if cuda is None:
-        return
-    runner = runner_of(question)
-    if runner:
-        yield _run(question, candidate, cuda, row).concerning(candidate.name, runner)
-    if question.cuda and "cuda" not in row.needs:
-        yield _named_cuda(question, candidate, row, cuda).concerning(candidate.name, "cuda")
 
 
 def _run(question: Question, candidate: Candidate, cuda: CudaVersion, row: ReleaseRow | None = None) -> Fit:
@@ -341,3 +307,67 @@ def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda:
     reason = f"{candidate.label} is built with CUDA {cuda}, not for {label}"
     verdict: FitVerdict = "incompatible" if row.build else "unknown"
     return conclude(question.matrix, verdict, reason, row, change=f"CUDA {cuda}")
+
+
+def part_fits(question: Question) -> Iterator[Fit]:
+    """Each library of the toolkit that was named, against CUDA, what runs CUDA programs, and the GPUs."""
+    for name, versions in question.versions.items():
+        found = _bringing(question, name)
+        if not found or len(versions) != 1 or versions[0].family:
+            continue
+        cuda, row, known = _toolkit_of(found, versions[0])
+        if cuda is None or row is None:
+            yield conclude(
+                question.matrix, "unknown", f"no toolkit in the matrix brings {name} {versions[0]}"
+            ).concerning(name)
+            continue
+        label = f"{name} {versions[0]} comes with CUDA {cuda}"
+        if question.cuda:
+            fits = [(str(one), _beside(question, label, cuda, one, row, known=known)) for one in question.cuda]
+            yield agree(fits, question.labels["cuda"]).concerning(name, "cuda")
+        runner = runner_of(question)
+        if runner and known:
+            fit = runs(question, cuda)
+            yield reworded(question.matrix, fit, f"{label}: {fit.reason}", row).concerning(name, runner)
+        for gpu in question.gpus if known else ():
+            fit = cuda_serves(question.matrix, gpu.capability, cuda)
+            yield reworded(question.matrix, fit, f"{label}: {fit.reason}", row).concerning(name, "gpu")
+
+
+def _bringing(question: Question, name: str) -> list[tuple[CudaVersion, Version, ReleaseRow]]:
+    """The toolkits that bring a library, ascending, each with the library's version in its newest update."""
+    found = []
+    for row in question.matrix.rows_of(TOOLKIT):
+        brought = {canonical(key): text for key, text in row.bundles.items()}.get(name)
+        version = parse_version(brought or "")
+        numbers = parse_specifier(row.versions).bounds[0].numbers
+        if version:
+            found.append((CudaVersion(*numbers[:2]), version, row))
+    return sorted(found, key=lambda item: item[0])
+
+
+def _toolkit_of(
+    found: list[tuple[CudaVersion, Version, ReleaseRow]], version: Version
+) -> tuple[CudaVersion | None, ReleaseRow | None, bool]:
+    """The toolkit that brings this very version, else the first whose newest update has no older one; whether that is
+    known, or it may be older than all of them.
+    """
+    having = [(cuda, row) for cuda, own, row in found if own.numbers[: len(version.numbers)] == version.numbers]
+    if having:
+        return *having[0], len({cuda for cuda, _ in having}) == 1
+    for place, (cuda, newest, row) in enumerate(found):
+        shown = newest.numbers[: len(version.numbers)]
+        if version.numbers <= shown:
+            return cuda, row, place > 0
+    return None, None, False
+
+
+def _beside(
+    question: Question, label: str, own: CudaVersion, cuda: CudaVersion, row: ReleaseRow, *, known: bool
+) -> Fit:
+    if own == cuda and known:
+        return conclude(question.matrix, "compatible", label, row)
+    if own.major != cuda.major and known:
+        return conclude(question.matrix, "incompatible", f"{label}, not with CUDA {cuda}", row, change=f"CUDA {own}")
+    reason = f"{label}; whether it works beside CUDA {cuda} is not documented"
+    return conclude(question.matrix, "unknown", reason, row)

@@ -1,8 +1,11 @@
-"""CUDA's libraries: which CUDA a copy belongs to, and whether it serves what asks for it."""
+"""CUDA's libraries by the names of their files: their family, which CUDA a copy belongs to, what it serves."""
 
 from __future__ import annotations
 
-from envcheck.compat.families import TOOLKIT, row_of
+import re
+from functools import cache, lru_cache
+
+from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.relations.fit import Fit, conclude
@@ -17,16 +20,15 @@ def cuda_majors(matrix: Matrix, family: str, number: str) -> frozenset[int]:
     if version is None:
         return frozenset()
     plain, known = family.lower(), row_of(family)
-    if known is not None and (known.numbered == "cuda" or _has_the_number_of_cuda(known, version)):
+    # A library with numbers of its own may be from when CUDA's releases numbered all: ``libcufft.so.10.0``.
+    if known is not None and (
+        known.numbered == "cuda"
+        or (known.once_cuda and len(version.numbers) > 1 and covered(known.once_cuda, version) == "all")
+    ):
         return frozenset(version.numbers[:1])
     own = [(row, parse_version(row.bundles[plain])) for row in _toolkits(matrix) if plain in row.bundles]
     having = [row for row, bundled in own if bundled and bundled.numbers[0] == version.numbers[0]]
     return frozenset(cuda.major for row in having if (cuda := _cuda_of(row)))
-
-
-def _has_the_number_of_cuda(family: FamilyRow, version: Version) -> bool:
-    """Whether a library with a number of its own is from when CUDA's releases numbered all: ``libcufft.so.10.0``."""
-    return bool(family.once_cuda) and len(version.numbers) > 1 and covered(family.once_cuda, version) == "all"
 
 
 def cuda_release(matrix: Matrix, family: str, version: str | None) -> CudaVersion | None:
@@ -56,7 +58,6 @@ def is_older(found: str | None, wanted: str | None) -> bool | None:
 
 
 def same_major(one: str | None, other: str | None) -> bool | None:
-    """Whether both have the same first number."""
     first, second = parse_version(one or ""), parse_version(other or "")
     return first.numbers[0] == second.numbers[0] if first and second else None
 
@@ -89,7 +90,6 @@ def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) ->
 
 
 def release_admits(matrix: Matrix, name: str, version: str | None, component: str, found: str) -> Fit:
-    """Whether a release, by its row in the matrix, goes with this version of a component."""
     row = _row_of(matrix, name, version)
     here = parse_version(found)
     spec = row.needs.get(component) if row else None
@@ -105,7 +105,6 @@ def release_admits(matrix: Matrix, name: str, version: str | None, component: st
 
 
 def needed_spec(matrix: Matrix, name: str, version: str | None, component: str) -> str | None:
-    """What a release needs of a component, as its row writes it."""
     row = _row_of(matrix, name, version)
     return row.needs.get(component) if row else None
 
@@ -158,3 +157,26 @@ def _is_older(found: Version, wanted: str, *, reverse: bool = False) -> bool | N
     shortest = min(len(found.numbers), len(other.numbers))
     one, two = found.numbers[:shortest], other.numbers[:shortest]
     return two < one if reverse else one < two
+
+
+TOOLKIT = "cuda-toolkit"
+"""NVIDIA's distribution whose extras install wheels of the toolkit; also the name of its releases' rows, and of a
+toolkit that was told of.
+"""
+SPOKEN_OF = ("cuda", "cudnn", "nccl", "tensorrt")
+"""The kinds that rules and importers know."""
+
+
+@cache
+def files_of(*kinds: str) -> str:
+    """A regular expression for what stands between ``lib`` and ``.so``, as short as can be: what follows decides."""
+    short = (re.sub(r"\\w([*+])", r"\\w\1?", row.files) for row in load_matrix().families if row.kind in kinds)
+    return "(?:" + "|".join(short) + ")"
+
+
+@lru_cache(maxsize=1024)
+def row_of(family: str) -> FamilyRow | None:
+    """What is known of a family, by a name as files have it, in letters of any case: ``cublas`` of ``cublasLt``."""
+    rows = load_matrix().families
+    match = re.fullmatch("|".join(f"({row.files})" for row in rows), family, re.IGNORECASE | re.ASCII)
+    return rows[match.lastindex - 1] if match and match.lastindex else None

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.driver import driver_runs_cuda
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import read_targets, runs_natively
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Machine, Os, TorchBuild, TorchRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
-# PyTorch and Python: whether a release has wheels for a CPython.
-
 
 def torch_row(matrix: Matrix, version: str) -> TorchRow | None:
     """The row of a release; a local version (``2.5.1+cu124``) does not matter. A pre-release or nightly has none."""
-    wanted = _release(version)
+    parsed = parse_version(version)
+    if parsed is None or parsed.pre or parsed.post is not None:
+        return None
+    wanted = ".".join(str(part) for part in (*parsed.numbers, 0, 0)[:3])
     return next((row for row in matrix.torch if row.version == wanted), None)
 
 
@@ -40,7 +41,6 @@ def python_runs_torch(
 
 
 def newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
-    """The newest CPython with a wheel of this release on a system."""
     if os == "windows":
         return row.python_max_windows or row.python_max
     if machine == "aarch64":
@@ -48,25 +48,14 @@ def newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
     return row.python_max
 
 
-def _release(version: str) -> str | None:
-    parsed = parse_version(version)
-    if parsed is None or parsed.pre or parsed.post is not None:
-        return None
-    return ".".join(str(part) for part in (*parsed.numbers, 0, 0)[:3])
-
-
 def _minor(python: str | None) -> tuple[int, ...] | None:
     parsed = parse_version(python or "")
     return parsed.numbers[:2] if parsed and len(parsed.numbers) > 1 else None
 
 
-# PyTorch's builds: which there are, and which of them fit a machine.
-
-
 def build_of(
     matrix: Matrix, version: str, cuda: CudaVersion, os: Os = "linux", machine: Machine = "x86_64"
 ) -> TorchBuild | None:
-    """The build of a release for ``cuda`` on this system."""
     row = torch_row(matrix, version)
     return next((build for build in builds(row, os, machine) if build.cuda == str(cuda)), None) if row else None
 
@@ -79,7 +68,6 @@ def builds(row: TorchRow, os: Os = "linux", machine: Machine = "x86_64") -> tupl
 
 
 def targets_of(build: TorchBuild) -> tuple[CodeTarget, ...]:
-    """What the build holds GPU code for."""
     return read_targets(build.targets)
 
 
@@ -112,20 +100,10 @@ def builds_that_fit(
         (row, build)
         for row in installable
         for build in builds(row, os, machine)
-        if _driver_fits(matrix, build, driver, os) and _code_fits(matrix, build, gpus)
+        if (cuda := CudaVersion.parse(build.cuda))
+        and (driver is None or driver_runs_cuda(matrix, driver, cuda, os).ok)
+        and all(any(runs_natively(matrix, target, gpu) for target in targets_of(build)) for gpu in gpus)
     ]
-
-
-def _driver_fits(matrix: Matrix, build: TorchBuild, driver: DriverRelease | None, os: Os) -> bool:
-    cuda = CudaVersion.parse(build.cuda)
-    if cuda is None:
-        return False
-    return driver is None or driver_runs_cuda(matrix, driver, cuda, os).ok
-
-
-def _code_fits(matrix: Matrix, build: TorchBuild, gpus: Sequence[ComputeCapability]) -> bool:
-    targets = targets_of(build)
-    return all(any(runs_natively(matrix, target, gpu) for target in targets) for gpu in gpus)
 
 
 def _age(row: TorchRow) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ SLOWER = 0.10
 _FEW = 6
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class GroupOutcome(msgspec.Struct, frozen=True):
     """What came of a collective over a group of nodes."""
 
     value: float | None = None
@@ -38,18 +38,18 @@ class Outcome(msgspec.Struct, frozen=True):
     """The nodes that made it fail, where that is known, and how; they are measured no more."""
 
 
-class Group(msgspec.Struct, frozen=True):
+class GroupResult(msgspec.Struct, frozen=True):
     """A measured group."""
 
     nodes: tuple[str, ...]
-    outcome: Outcome
+    outcome: GroupOutcome
 
 
 class Suspect(msgspec.Struct, frozen=True):
     """A node that is slower than others, or fails, in a pair with a healthy node."""
 
     node: str
-    outcome: Outcome
+    outcome: GroupOutcome
     beside: str
     """The healthy node of the pair."""
     expected: float
@@ -60,14 +60,14 @@ class Link(msgspec.Struct, frozen=True):
     """Two nodes that are slow, or fail, together, and not with others."""
 
     nodes: tuple[str, str]
-    outcome: Outcome
+    outcome: GroupOutcome
     beside: str
     """The node with which each of them was measured too."""
     expected: float
     """What the slower of these two pairs reaches."""
 
 
-Measure = Callable[[tuple[str, ...]], Outcome]
+Measure = Callable[[tuple[str, ...]], GroupOutcome]
 
 
 class Search:
@@ -78,7 +78,7 @@ class Search:
         """Nodes that can be measured."""
         self.lost: dict[str, str] = {}
         """Nodes that cannot, and why."""
-        self.groups: list[Group] = []
+        self.groups: list[GroupResult] = []
         self.suspects: list[Suspect] = []
         self.links: list[Link] = []
         self.unsettled: list[tuple[str, ...]] = []
@@ -89,7 +89,7 @@ class Search:
         """What the fastest of the groups that are compared reaches."""
         self.finished = False
         self._measure = measure
-        self._known: dict[tuple[str, ...], Outcome] = {}
+        self._known: dict[tuple[str, ...], GroupOutcome] = {}
 
     def run(self) -> None:
         """Measure until every slow node is found."""
@@ -104,7 +104,14 @@ class Search:
                 fast = [group for group, outcome in measured if not self._slow(outcome, self.reference)]
                 self.healthy = self._alive(node for group in fast for node in group)
                 slow = [group for group, outcome in measured if self._slow(outcome, self.reference)]
-                self._search(slow)
+                searched: set[str] = set()
+                for group in slow:
+                    whole = [node for node in self._alive(group) if node not in self.healthy and node not in searched]
+                    searched.update(whole)
+                    if whole:
+                        self._divide(whole, len(group))
+                    if not {each.node for each in self.suspects} & {*group} and not {*self.lost} & {*group}:
+                        self._settle_links(group)
                 if not slow and self._slow(self._outcome(self.left), self.reference):
                     self._search_between(groups)
         self.finished = True
@@ -114,16 +121,6 @@ class Search:
             return list(combinations(self.left, 2))
         count = min(len(self.left) // 2, math.ceil(math.log2(len(self.left))) + 1)
         return [tuple(self.left[number::count]) for number in range(count)]
-
-    def _search(self, slow: Sequence[tuple[str, ...]]) -> None:
-        searched: set[str] = set()
-        for group in slow:
-            whole = [node for node in self._alive(group) if node not in self.healthy and node not in searched]
-            searched.update(whole)
-            if whole:
-                self._divide(whole, len(group))
-            if not {each.node for each in self.suspects} & {*group} and not {*self.lost} & {*group}:
-                self._settle_links(group)
 
     def _divide(self, group: Sequence[str], size: int) -> None:
         """Search ``group``, which is slow; its halves are measured among healthy nodes, ``size`` in all."""
@@ -154,8 +151,6 @@ class Search:
         outcome = self._outcome([node, healthy[0]])
         if expected is not None and node not in self.lost and self._slow(outcome, expected):
             self.suspects.append(Suspect(node, outcome, healthy[0], expected))
-
-    # Links.
 
     def _search_between(self, groups: Sequence[tuple[str, ...]]) -> None:
         """Search the unions of two of ``groups``, which are fast each."""
@@ -209,22 +204,22 @@ class Search:
         others = [node for node in self._alive(self.healthy) if node not in without]
         return self._slow(self._outcome([*part, *others][: max(size or len(without), len(part))]), reference)
 
-    def _slow(self, outcome: Outcome, reference: float) -> bool:
+    def _slow(self, outcome: GroupOutcome, reference: float) -> bool:
         return outcome.value is None or outcome.value < (1 - SLOWER) * reference
 
     def _alive(self, nodes: Iterable[str]) -> list[str]:
         return [node for node in dict.fromkeys(nodes) if node not in self.lost]
 
-    def _outcome(self, nodes: Sequence[str]) -> Outcome:
+    def _outcome(self, nodes: Sequence[str]) -> GroupOutcome:
         """The outcome of a group, measured once; without the nodes that turn out to be at fault."""
         while True:
             group = tuple(sorted(self._alive(nodes)))
             if group in self._known:
                 return self._known[group]
             if len(group) < 2:
-                return Outcome(problem="fewer than two nodes are left")
+                return GroupOutcome(problem="fewer than two nodes are left")
             outcome = self._measure(group)
-            self.groups.append(Group(group, outcome))
+            self.groups.append(GroupResult(group, outcome))
             blamed = [node for node in outcome.at_fault if node in group]
             if not blamed:
                 self._known[group] = outcome

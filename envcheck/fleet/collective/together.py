@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from envcheck.fleet.collective.search import Outcome
+from envcheck.fleet.collective.search import GroupOutcome
 from envcheck.fleet.engines.launch import no_answer
-from envcheck.fleet.engines.talk import Crew
+from envcheck.fleet.engines.protocol import Crew
 from envcheck.text.clean import brief
 
 SIZE = 256 << 20
@@ -35,7 +35,7 @@ class OutOfTimeError(Exception):
     """The whole time is over."""
 
 
-class Gpu(msgspec.Struct, frozen=True):
+class MeasuringGpu(msgspec.Struct, frozen=True):
     """A GPU of a node."""
 
     uuid: str
@@ -44,7 +44,7 @@ class Gpu(msgspec.Struct, frozen=True):
 
 class _Ready(msgspec.Struct, frozen=True):
     host: str
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[MeasuringGpu, ...]
     refused: dict[str, str] = {}
 
 
@@ -90,11 +90,11 @@ class _Up(msgspec.Struct, frozen=True):
     done: _Done | None = None
 
 
-class Member(msgspec.Struct):
+class MeasuringNode(msgspec.Struct):
     """A node that answered."""
 
     host: str
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[MeasuringGpu, ...]
     nccl: str = ""
     transports: tuple[str, ...] = ()
 
@@ -103,7 +103,7 @@ class Together:
     """The nodes of a running crew."""
 
     def __init__(self, crew: Crew, nodes: Iterable[str], timeout: float, limit: float = LIMIT) -> None:
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, MeasuringNode] = {}
         """Nodes that can measure."""
         self.problems: dict[str, str] = {}
         """Nodes that never could, or no longer can, and why."""
@@ -129,22 +129,27 @@ class Together:
         if len(ready.gpus) > _MOST_GPUS:
             self.problems[node] = f"it names {len(ready.gpus):,} GPUs; at most {_MOST_GPUS} are measured"
         elif ready.gpus:
-            self.members[node] = Member(ready.host, ready.gpus)
+            self.members[node] = MeasuringNode(ready.host, ready.gpus)
         else:
             why = next(iter(ready.refused.values()), "")
             self.problems[node] = brief(f"no GPU can be measured: {why}" if why else "no matching CUDA GPU found")
 
-    def measure(self, group: Sequence[str]) -> Outcome:
+    def measure(self, group: Sequence[str]) -> GroupOutcome:
         """An all-reduce over every GPU of ``group``; raise OutOfTimeError where the whole time is over."""
         if time.monotonic() >= self._deadline:
             raise OutOfTimeError
         gone = {node: self.problems[node] for node in group if node in self.problems}
         if gone:
-            return Outcome(problem="a node is gone", at_fault=gone)
+            return GroupOutcome(problem="a node is gone", at_fault=gone)
         self._run += 1
-        run = _Run(self._run, group)
+        run = _GroupRun(self._run, group)
         until = min(time.monotonic() + self._limit, self._deadline)
-        self._start(run, until - time.monotonic())
+        seconds = until - time.monotonic()
+        ranks = sum(len(self.members[node].gpus) for node in run.nodes)
+        first = 0
+        for node in run.nodes:
+            self._say(node, run=run.number, ranks=ranks, first=first, size=SIZE, seconds=seconds)
+            first += len(self.members[node].gpus)
         while not run.is_over and time.monotonic() < until:
             self._advance(run, until)
             if run.faults:
@@ -154,17 +159,10 @@ class Together:
         if not ended and time.monotonic() >= self._deadline:
             raise OutOfTimeError
         if not ended and not late:
-            return Outcome(problem=f"no result within {self._limit:g} s")
+            return GroupOutcome(problem=f"no result within {self._limit:g} s")
         return self._outcome(run, () if ended else late)
 
-    def _start(self, run: _Run, seconds: float) -> None:
-        ranks = sum(len(self.members[node].gpus) for node in run.nodes)
-        first = 0
-        for node in run.nodes:
-            self._say(node, run=run.number, ranks=ranks, first=first, size=SIZE, seconds=seconds)
-            first += len(self.members[node].gpus)
-
-    def _stop(self, run: _Run) -> None:
+    def _stop(self, run: _GroupRun) -> None:
         """End the run where it goes on; a node that does not end it is measured no more."""
         until = time.monotonic() + _STOPPING
         for node in run.nodes:
@@ -176,7 +174,7 @@ class Together:
             if node not in run.over:
                 self.problems.setdefault(node, f"it did not end a measurement within {_STOPPING:g} s")
 
-    def _advance(self, run: _Run, until: float) -> None:
+    def _advance(self, run: _GroupRun, until: float) -> None:
         for node, fact in self._messages(until):
             if fact.run != run.number or node not in run.nodes:
                 continue
@@ -192,35 +190,32 @@ class Together:
             for node in run.nodes:
                 self._say(node, run=run.number, agree=agreed[0])
 
-    def _outcome(self, run: _Run, late: Sequence[str]) -> Outcome:
+    def _outcome(self, run: _GroupRun, late: Sequence[str]) -> GroupOutcome:
         guilty = {node: self.problems[node] for node in run.nodes if node in self.problems}
         guilty |= dict.fromkeys(late, f"it did not answer within {self._limit:g} s")
         guilty |= {node: text for node in run.nodes if (text := run.own_fault(node))}
         if guilty:
             self.problems.update(guilty)
-            return Outcome(problem="a node failed", at_fault=guilty)
+            return GroupOutcome(problem="a node failed", at_fault=guilty)
         if run.faults:
             node, fault = run.faults[0]
-            return Outcome(problem=brief(f"{node}: {fault.text}"))
+            return GroupOutcome(problem=brief(f"{node}: {fault.text}"))
         for node, over in run.over.items():
             self.members[node].nccl, self.members[node].transports = over.nccl[:40], over.transports[:8]
-        return self._value(run)
-
-    def _value(self, run: _Run) -> Outcome:
         missing = next((f"{node}: {over.missing}" for node, over in run.over.items() if over.missing), None)
         if missing:
-            return Outcome(problem=brief(missing))
+            return GroupOutcome(problem=brief(missing))
         wrong = sum(over.wrong for over in run.over.values())
         if wrong:
-            return Outcome(problem=f"{wrong:,} of {sum(over.checked for over in run.over.values()):,} sums are wrong")
+            return GroupOutcome(
+                problem=f"{wrong:,} of {sum(over.checked for over in run.over.values()):,} sums are wrong"
+            )
         samples = [max(each) for each in zip(*(over.seconds for over in run.over.values()), strict=False)]
         ranks = sum(len(self.members[node].gpus) for node in run.nodes)
         middle = statistics.median(samples) if samples else 0.0
         if not (math.isfinite(middle) and middle > 0):
-            return Outcome(problem="the nodes reported no usable time")
-        return Outcome(SIZE / middle * 2 * (ranks - 1) / ranks)
-
-    # The lines.
+            return GroupOutcome(problem="the nodes reported no usable time")
+        return GroupOutcome(SIZE / middle * 2 * (ranks - 1) / ranks)
 
     def _say(self, node: str, **line: Any) -> None:
         self._crew.send(node, json.dumps(line).encode() + b"\n")
@@ -250,7 +245,7 @@ class Together:
         self.problems.setdefault(node, brief(why))
 
 
-class _Run:
+class _GroupRun:
     """A measurement in progress."""
 
     def __init__(self, number: int, nodes: Sequence[str]) -> None:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Ask, Coming, coming
-from envcheck.fleet.engines.launch import Command, run_all
+from envcheck.fleet.engines.engine import Coming, NodeProgram, coming
+from envcheck.fleet.engines.launch import NodeCommand, run_all
 
 _MOST = 100_000
 _CONNECT = 10
 
 
-def answers(text: str, ask: Ask, *, jobs: int, timeout: float) -> Coming:
+def answers(text: str, ask: NodeProgram, *, jobs: int, timeout: float) -> Coming:
     """Ask every host of ``text``."""
     made = commands(text, ask, timeout=timeout)
     return coming(run_all(made, jobs=jobs, timeout=timeout), [command.node for command in made])
 
 
-def commands(text: str, ask: Ask, *, timeout: float) -> list[Command]:
+def commands(text: str, ask: NodeProgram, *, timeout: float) -> list[NodeCommand]:
     """Ssh to every host of ``text``, one a line; blank lines and what follows ``#`` do not count."""
     hosts = tuple(dict.fromkeys(_hosts(text)))
     connect = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, min(_CONNECT, int(timeout)))}")
     # ssh hands one line to the shell there.
-    return [Command(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in hosts]
+    return [NodeCommand(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in hosts]
 
 
 def _hosts(text: str) -> Iterator[str]:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Any
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, Ask, Coming, coming
+from envcheck.fleet.engines.engine import COLLECTOR, Coming, NodeProgram, coming
 from envcheck.fleet.engines.launch import output_of, read_answer
-from envcheck.fleet.examine import Answer
+from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
@@ -29,7 +29,7 @@ wait that grows; the first answer of a node counts."""
 _FOLDER = "/envcheck"
 
 
-def answers(image: str, selector: str | None, ask: Ask, *, timeout: float) -> Coming:
+def answers(image: str, selector: str | None, ask: NodeProgram, *, timeout: float) -> Coming:
     """Run the Job on the nodes that ``selector`` chooses; raise UsageError where kubectl fails."""
     listed = json.loads(_kubectl("get", "nodes", "-o", "json", *(("-l", selector) if selector else ())))
     nodes = {str(node["metadata"]["name"]): _not_ready(node) for node in listed.get("items", ())}
@@ -48,10 +48,10 @@ def _not_ready(node: dict[str, Any]) -> str:
     return ""
 
 
-def _answers(image: str, nodes: dict[str, str], ask: Ask, timeout: float) -> Iterator[Answer]:
+def _answers(image: str, nodes: dict[str, str], ask: NodeProgram, timeout: float) -> Iterator[NodeAnswer]:
     for name, reason in nodes.items():
         if reason:
-            yield Answer(name, problem=reason)
+            yield NodeAnswer(name, problem=reason)
     waiting = {name for name, reason in nodes.items() if not reason}
     if not waiting:
         return
@@ -68,7 +68,7 @@ def _answers(image: str, nodes: dict[str, str], ask: Ask, timeout: float) -> Ite
             if waiting:
                 time.sleep(min(_TICK, max(0.0, deadline - time.monotonic())))
         for node in sorted(waiting):
-            yield Answer(node, problem=f"no answer within {timeout:g} s{_waits(name, node)}")
+            yield NodeAnswer(node, problem=f"no answer within {timeout:g} s{_waits(name, node)}")
     finally:
         with suppress(UsageError):  # the cluster deletes the Job by itself, and the answers are worth more
             _kubectl("delete", "job,configmap", name, "--ignore-not-found", "--wait=false")
@@ -83,7 +83,7 @@ def _pods(job: str) -> list[dict[str, Any]]:
     return list(found.get("items", ()))
 
 
-def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
+def _logged(node: str, pod: str, told: dict[str, Any]) -> NodeAnswer:
     status = told.get("status", {})
     states = status.get("containerStatuses") or [{}]
     ended = states[0].get("state", {}).get("terminated") or {}
@@ -92,7 +92,7 @@ def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
     try:
         log = _kubectl("logs", pod, most=MOST_BYTES)
     except UsageError as error:  # of this node alone; an evicted pod has no log any more
-        return Answer(node, problem=brief(reason or str(error)))
+        return NodeAnswer(node, problem=brief(reason or str(error)))
     exit_code = int(ended.get("exitCode") or 0)
     # stderr is in the log too; of a program that ended well, its last line is no reason but the end of a report.
     lines = [line for line in log.splitlines() if line.strip()] if exit_code and not reason else []
@@ -117,7 +117,7 @@ def _waits(name: str, node: str) -> str:
     return nowhere
 
 
-def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: float) -> dict[str, Any]:
+def manifest(name: str, image: str, nodes: Sequence[str], ask: NodeProgram, timeout: float) -> dict[str, Any]:
     """A List with the ConfigMap of the collector, and the Job whose pods are spread over ``nodes``, one on each."""
     mounted = ask.argv == COLLECTOR
     container: dict[str, Any] = {

@@ -21,7 +21,7 @@ import msgspec
 
 from envcheck.collect.deaths import describe
 from envcheck.errors import UsageError
-from envcheck.fleet.examine import Answer
+from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
@@ -44,7 +44,7 @@ LINGER = 1.0
 as ssh's ProxyCommand does under nohup."""
 
 
-class Command(msgspec.Struct, frozen=True):
+class NodeCommand(msgspec.Struct, frozen=True):
     """What asks one node."""
 
     node: str
@@ -69,33 +69,33 @@ def output_of(
 ) -> bytes:
     """What a program that lists or starts nodes prints; raise UsageError, about ``option``, where it fails."""
     try:
-        process = Command("", tuple(argv)).start()
+        process = NodeCommand("", tuple(argv)).start()
     except OSError as error:
         raise UsageError(f"{option}: {argv[0]} cannot be started: {error.strerror or error}") from None
     try:
-        said = _Said(process, stdin, most)
-        why = said.listen(time.monotonic() + seconds, threading.Event())
+        output = _Said(process, stdin, most)
+        why = output.listen(time.monotonic() + seconds, threading.Event())
         status = process.poll()
     finally:
         end_process(process)
     if why == "late":
         raise UsageError(f"{option}: {called} did not answer within {seconds:g} s")
     if why or status:
-        told = said.err.decode("utf-8", "replace").strip().splitlines()
-        raise UsageError(brief(f"{option}: {called}: {why or (told[-1] if told else f'exit status {status}')}"))
-    return said.out
+        lines = output.err.decode("utf-8", "replace").strip().splitlines()
+        raise UsageError(brief(f"{option}: {called}: {why or (lines[-1] if lines else f'exit status {status}')}"))
+    return output.out
 
 
-def run_all(commands: Sequence[Command], *, jobs: int, timeout: float) -> Iterator[Answer]:
+def run_all(commands: Sequence[NodeCommand], *, jobs: int, timeout: float) -> Iterator[NodeAnswer]:
     """An answer for each command, in the order in which they end; at most ``jobs`` run at a time.
 
     After ``timeout`` seconds, what still runs is ended, and what did not start is not started.
     """
     deadline = time.monotonic() + timeout
-    waiting: queue.SimpleQueue[Command] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[NodeCommand] = queue.SimpleQueue()
     for command in commands:
         waiting.put(command)
-    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[NodeAnswer] = queue.SimpleQueue()
     stop = threading.Event()
 
     def work() -> None:
@@ -118,39 +118,41 @@ def run_all(commands: Sequence[Command], *, jobs: int, timeout: float) -> Iterat
             worker.join(timeout=2.0)
 
 
-def _asked(command: Command, deadline: float, timeout: float, stop: threading.Event) -> Answer:
+def _asked(command: NodeCommand, deadline: float, timeout: float, stop: threading.Event) -> NodeAnswer:
     if stop.is_set() or time.monotonic() >= deadline:
-        return Answer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
+        return NodeAnswer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
     try:
         process = command.start()
     except OSError as error:
-        return Answer(command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}"))
+        return NodeAnswer(
+            command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}")
+        )
     try:
-        said = _Said(process, command.stdin)
-        why = said.listen(deadline, stop)
+        output = _Said(process, command.stdin)
+        why = output.listen(deadline, stop)
         status = process.poll()
     finally:
         end_process(process)
     if why == "late":
-        if not said.is_whole:
-            return Answer(command.node, problem=no_answer(timeout, said.err))
+        if not output.is_whole:
+            return NodeAnswer(command.node, problem=no_answer(timeout, output.err))
     elif why:
-        return Answer(command.node, problem=why)
-    return read_answer(command.node, said.out, said.err, status)
+        return NodeAnswer(command.node, problem=why)
+    return read_answer(command.node, output.out, output.err, status)
 
 
-def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer:
+def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> NodeAnswer:
     """The report in ``out``, among words of a login shell or, in a pod's log, of stderr; else why there is none."""
     found = _OWN.search(out) or _OBJECT.search(out)
     if found is not None:
-        return Answer(node, content=out[found.start() : out.rfind(b"}") + 1] or out[found.start() :])
-    return Answer(node, problem=last_words(err, status, "it printed no report"))
+        return NodeAnswer(node, content=out[found.start() : out.rfind(b"}") + 1] or out[found.start() :])
+    return NodeAnswer(node, problem=last_words(err, status, "it printed no report"))
 
 
 def no_answer(seconds: float, err: bytes) -> str:
     """What to say of a node that is waited for no longer: with its last word, such as that its job is queued."""
-    told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
-    last = _JOB.sub("srun: the job is", told[-1].strip()) if told else ""
+    lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    last = _JOB.sub("srun: the job is", lines[-1].strip()) if lines else ""
     return brief(f"no answer within {seconds:g} s" + (f": {last}" if last else ""))
 
 
@@ -159,9 +161,9 @@ def last_words(err: bytes, status: int | None, otherwise: str) -> str:
 
     What the launcher says counts only where the program said nothing: its last line says no more than the status.
     """
-    told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in told if not line.startswith(_LAUNCHER)] or told
-    reason = brief(told[-1].strip()) if told else otherwise
+    lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(_LAUNCHER)] or lines
+    reason = brief(lines[-1].strip()) if lines else otherwise
     if not status:
         return reason
     return f"{f'exit status {status}' if status > 0 else describe(status)[1]}: {reason}"

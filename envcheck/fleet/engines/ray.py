@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, NODE, Ask, Coming, coming
+from envcheck.fleet.engines.engine import COLLECTOR, NODE, Coming, NodeProgram, coming
 from envcheck.fleet.engines.launch import last_words, read_answer
-from envcheck.fleet.engines.talk import Said
-from envcheck.fleet.examine import Answer
+from envcheck.fleet.engines.protocol import NodeWord
+from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
@@ -45,7 +45,7 @@ class RayNode(msgspec.Struct, frozen=True):
         return brief(f"Ray says it is dead: {self.reason or 'no reason given'}")
 
 
-def answers(address: str, ask: Ask, *, timeout: float) -> Coming:
+def answers(address: str, ask: NodeProgram, *, timeout: float) -> Coming:
     """Ask every node of the cluster at ``address``; raise UsageError where it cannot be reached."""
     ray = _connected(address, timeout)
     nodes = nodes_of(ray.nodes())
@@ -78,19 +78,19 @@ def _need_cluster(address: str, timeout: float) -> None:
         raise UsageError(f"--ray {address}: no Ray cluster answers there")
 
 
-def _quietly(answers: Iterator[Answer]) -> Iterator[Answer]:
+def _quietly(answers: Iterator[NodeAnswer]) -> Iterator[NodeAnswer]:
     """``answers``, while what Ray's threads print about its nodes stays off stdout, which is the report's."""
     with Path(os.devnull).open("w", encoding="utf-8") as nothing, redirect_stdout(nothing):
         yield from answers
 
 
-def _answers(ray: Any, nodes: list[RayNode], ask: Ask, timeout: float) -> Iterator[Answer]:
+def _answers(ray: Any, nodes: list[RayNode], ask: NodeProgram, timeout: float) -> Iterator[NodeAnswer]:
     deadline = time.monotonic() + timeout
     waiting: dict[Any, RayNode] = {}
     try:
         for node in nodes:
             if not node.alive:
-                yield Answer(node.name, problem=node.why_dead)
+                yield NodeAnswer(node.name, problem=node.why_dead)
         task = _task(ask, timeout)
         for node in nodes:
             if node.alive:
@@ -102,22 +102,22 @@ def _answers(ray: Any, nodes: list[RayNode], ask: Ask, timeout: float) -> Iterat
             for reference in done:
                 yield _answer(ray, waiting.pop(reference), reference)
         for node in waiting.values():
-            yield Answer(node.name, problem=f"no answer within {timeout:g} s")
+            yield NodeAnswer(node.name, problem=f"no answer within {timeout:g} s")
     finally:
         for reference in waiting:
             ray.cancel(reference, force=True)
         ray.shutdown()
 
 
-def _answer(ray: Any, node: RayNode, reference: Any) -> Answer:
+def _answer(ray: Any, node: RayNode, reference: Any) -> NodeAnswer:
     try:
         out, err, status = ray.get(reference)
     except Exception as error:  # noqa: BLE001  whatever the cluster raises is the node's reason
-        return Answer(node.name, problem=_last_line(error))
+        return NodeAnswer(node.name, problem=_last_line(error))
     return read_answer(node.name, out, err, status)
 
 
-def _task(ask: Ask, timeout: float) -> Callable[[], tuple[bytes, bytes, int]]:
+def _task(ask: NodeProgram, timeout: float) -> Callable[[], tuple[bytes, bytes, int]]:
     """The function that a node runs. It is nested, since Ray sends such a function itself and not its name."""
     argv, stdin, most = ask.argv, ask.stdin, MOST_BYTES
     own_python = argv == COLLECTOR
@@ -164,7 +164,7 @@ class Actors:
     Raises UsageError where the cluster at ``address`` cannot be reached.
     """
 
-    def __init__(self, address: str, ask: Ask, timeout: float) -> None:
+    def __init__(self, address: str, ask: NodeProgram, timeout: float) -> None:
         self._ray = _connected(address, timeout)
         listed = nodes_of(self._ray.nodes())
         self.nodes = {node.name: node for node in listed if node.alive}
@@ -206,7 +206,7 @@ class Actors:
         """Nothing: an actor tells its program's stderr at its end."""
         return b""
 
-    def receive(self, seconds: float) -> list[Said]:
+    def receive(self, seconds: float) -> list[NodeWord]:
         """What came, after ``seconds`` at most."""
         if not self._listening:
             return []
@@ -218,13 +218,13 @@ class Actors:
             try:
                 lines, err, status = self._ray.get(reference)
             except Exception as error:  # noqa: BLE001  whatever the cluster raises is the node's reason
-                found.append(Said(name, ended=_last_line(error)))
+                found.append(NodeWord(name, ended=_last_line(error)))
                 continue
-            found += [Said(name, line) for line in lines]
+            found += [NodeWord(name, line) for line in lines]
             if status is None:
                 self._listen(name)
             else:
-                found.append(Said(name, ended=last_words(err, status, "it ended without a message")))
+                found.append(NodeWord(name, ended=last_words(err, status, "it ended without a message")))
         return found
 
 
@@ -275,8 +275,8 @@ def _program() -> type:
 
 
 def _last_line(error: Exception) -> str:
-    said = [line for line in str(error).splitlines() if line.strip()]
-    return brief(f"{type(error).__name__}: {said[-1] if said else ''}")
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return brief(f"{type(error).__name__}: {lines[-1] if lines else ''}")
 
 
 def _ray() -> Any:

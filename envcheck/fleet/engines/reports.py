@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Coming
-from envcheck.fleet.examine import Answer
+from envcheck.fleet.engines.engine import Coming
+from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
@@ -38,8 +38,8 @@ def answers(wanted: str) -> Coming:
     if wanted == "-":
         return Coming(_on_stdin(cast("BufferedReader", sys.stdin.buffer)))
     paths = files(wanted)
-    unread = [Answer(node="", path=path, problem="interrupted before it was read") for path in paths]
-    return Coming((Answer(node="", path=path) for path in paths), unread)
+    unread = [NodeAnswer(node="", path=path, problem="interrupted before it was read") for path in paths]
+    return Coming((NodeAnswer(node="", path=path) for path in paths), unread)
 
 
 def files(wanted: str) -> list[str]:
@@ -60,16 +60,16 @@ def files(wanted: str) -> list[str]:
     return sorted(found)
 
 
-def _on_stdin(stream: BufferedReader) -> Iterator[Answer]:
+def _on_stdin(stream: BufferedReader) -> Iterator[NodeAnswer]:
     """JSON objects, one after the other with only white space between them; on a line each or over many."""
     for number, content in enumerate(_objects(stream), 1):
         if number > MOST:
             raise UsageError(f"--reports -: more than {MOST:,} reports on stdin")
         name = f"report {number} on stdin"
         if isinstance(content, str):
-            yield Answer(node=name, problem=content)
+            yield NodeAnswer(node=name, problem=content)
         else:
-            yield Answer(node="", path=name, content=content)
+            yield NodeAnswer(node="", path=name, content=content)
 
 
 def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
@@ -85,11 +85,17 @@ def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
             text = kept.lstrip()
             if not text:
                 return
-            following = _following(text)
+            # The start of the next report, at the start of a line; 0 for none.
+            place = text.find(b"\n{")
+            while place >= 0 and not _BEGINS.match(text, place + 1):
+                place = text.find(b"\n{", place + 1)
+            following = place + 1
             part = text[:following] if following else text
             size = len(part) if following and _is_json(part) else _size(part, decoder)
             if size is None and following:
-                yield _no_report(part)
+                # Before a report stands a word on stderr, or a report that was cut off.
+                word = "" if part[:1] == b"{" else f": {part.splitlines()[0][:_LINE].decode('utf-8', 'replace')}"
+                yield brief(f"no usable report: it is not JSON, or is cut off{word}")
                 kept, again = text[len(part) :], 0
                 continue
             if size is None:
@@ -102,20 +108,6 @@ def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
             return
     if kept.strip():
         yield "no usable report: what is left is not JSON, or is cut off"
-
-
-def _following(text: bytes) -> int:
-    """Where, at the start of a line, the next report begins after the one with which ``text`` begins; 0 for nowhere."""
-    place = text.find(b"\n{")
-    while place >= 0 and not _BEGINS.match(text, place + 1):
-        place = text.find(b"\n{", place + 1)
-    return place + 1
-
-
-def _no_report(text: bytes) -> str:
-    """What to say of ``text``, which stands before a report: of a word on stderr, or of a report that was cut off."""
-    said = "" if text[:1] == b"{" else f": {text.splitlines()[0][:_LINE].decode('utf-8', 'replace')}"
-    return brief(f"no usable report: it is not JSON, or is cut off{said}")
 
 
 def _is_json(text: bytes) -> bool:
@@ -132,8 +124,8 @@ def _size(text: bytes, decoder: json.JSONDecoder) -> int | None:
     if text[:1] not in b"{[":
         return None  # the date of a log line begins with a number
     try:
-        told = text.decode("utf-8", "surrogateescape")
-        _, end = decoder.raw_decode(told)
+        decoded = text.decode("utf-8", "surrogateescape")
+        _, end = decoder.raw_decode(decoded)
     except (ValueError, RecursionError):
         return None
-    return len(told[:end].encode("utf-8", "surrogateescape"))
+    return len(decoded[:end].encode("utf-8", "surrogateescape"))

@@ -17,9 +17,9 @@ from itertools import chain
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Ask, Coming, coming
-from envcheck.fleet.engines.launch import Command, output_of, run_all
-from envcheck.fleet.examine import Answer
+from envcheck.fleet.engines.engine import Coming, NodeProgram, coming
+from envcheck.fleet.engines.launch import NodeCommand, output_of, run_all
+from envcheck.fleet.examine import NodeAnswer
 from envcheck.text.clean import brief
 
 _FOR_SINFO = {"-p": "-p", "--partition": "-p", "-w": "-n", "--nodelist": "-n"}
@@ -30,7 +30,7 @@ _USABLE = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
 _SECONDS = 30.0
 
 
-class Listed(msgspec.Struct, frozen=True):
+class SlurmNode(msgspec.Struct, frozen=True):
     """A node as sinfo lists it."""
 
     name: str
@@ -43,10 +43,10 @@ class Listed(msgspec.Struct, frozen=True):
         return self.state.rstrip("~#!%$@^-+") in _USABLE
 
 
-def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Coming:
+def answers(options: str, ask: NodeProgram, *, jobs: int, timeout: float) -> Coming:
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
     made = launches(options, ask, start=timeout, timeout=timeout)
-    down = [Answer(node, problem=why) for node, why in made.down.items()]
+    down = [NodeAnswer(node, problem=why) for node, why in made.down.items()]
     answers = _and_cancel(chain(down, run_all(made.commands, jobs=jobs, timeout=timeout)), made.job)
     return coming(answers, [*made.down, *(command.node for command in made.commands)])
 
@@ -54,14 +54,14 @@ def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Coming:
 class Launches(msgspec.Struct, frozen=True):
     """One srun for each usable node."""
 
-    commands: tuple[Command, ...]
+    commands: tuple[NodeCommand, ...]
     down: dict[str, str]
     """The other nodes, and Slurm's reason."""
     job: str
     """The name of the jobs; empty within an allocation, whose steps end with their srun."""
 
 
-def launches(options: str, ask: Ask, *, start: float, timeout: float) -> Launches:
+def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) -> Launches:
     """One srun for each node that ``options`` select, which waits ``start`` seconds for it and runs for ``timeout``.
 
     Raises UsageError where Slurm does not say which nodes there are.
@@ -81,14 +81,19 @@ def launches(options: str, ask: Ask, *, start: float, timeout: float) -> Launche
     common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--unbuffered")
     within = (f"--immediate={max(1, int(start))}", f"--job-name={name}") if name else ("--overlap",)
     commands = (
-        Command(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
+        NodeCommand(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
         for node in nodes
         if node.is_usable
     )
-    return Launches(tuple(commands), {node.name: _why(node) for node in nodes if not node.is_usable}, name)
+    down = {}
+    for node in nodes:
+        if not node.is_usable:
+            reason = f": {node.reason}" if node.reason not in ("", "none") else ""
+            down[node.name] = brief(f"Slurm says {node.state}{reason}")
+    return Launches(tuple(commands), down, name)
 
 
-def _and_cancel(answers: Iterator[Answer], job: str) -> Iterator[Answer]:
+def _and_cancel(answers: Iterator[NodeAnswer], job: str) -> Iterator[NodeAnswer]:
     try:
         yield from answers
     finally:
@@ -106,16 +111,11 @@ def _in_allocation() -> bool:
     return "SLURM_JOB_ID" in os.environ
 
 
-def _why(node: Listed) -> str:
-    reason = node.reason if node.reason not in ("", "none") else ""
-    return brief(f"Slurm says {node.state}" + (f": {reason}" if reason else ""))
-
-
-def _allocated() -> list[Listed]:
+def _allocated() -> list[SlurmNode]:
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not _in_allocation() or not listed:
         return []
-    return [Listed(name, "allocated", "") for name in _expanded(listed)]
+    return [SlurmNode(name, "allocated", "") for name in _expanded(listed)]
 
 
 def _expanded(listed: str) -> list[str]:
@@ -129,14 +129,14 @@ def _hosts(own: Sequence[str], options: Sequence[str]) -> set[str]:
     return {name for value in listed for name in _expanded(value)}
 
 
-def _listed(own: Sequence[str]) -> list[Listed]:
+def _listed(own: Sequence[str]) -> list[SlurmNode]:
     chosen = [part for option, value in _values(own, tuple(_FOR_SINFO)) for part in (_FOR_SINFO[option], value)]
-    found: dict[str, Listed] = {}
+    found: dict[str, SlurmNode] = {}
     for line in _told(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *chosen)).splitlines():
         name, _, rest = line.partition("|")
         state, _, reason = rest.partition("|")
         if name:
-            found.setdefault(name, Listed(name, state.strip(), reason.strip()))
+            found.setdefault(name, SlurmNode(name, state.strip(), reason.strip()))
     return list(found.values())
 
 

@@ -1,12 +1,14 @@
-"""Rows and sections of the pages about many nodes."""
+"""Rows and sections of the pages about many nodes, and names as Slurm writes them (``gpu[001-003,007]``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 from envcheck.checks import Status
-from envcheck.fleet.names import folded
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.text.wrap import consecutive
 
 MOST_NAMES = 12
 """Names, or runs of names, after a row."""
@@ -51,3 +53,55 @@ def filled(pen: Pen, lead: str, text: str, style: str = "", *, title: bool = Fal
     for place, line in enumerate(pen.fill(text, pen.width - len(lead), 3)):
         mark = Span(lead if not place else " " * len(lead), style)  # type: ignore[arg-type]
         yield (mark, Span(line, "title" if title else ""))
+
+
+_UNUSUAL = re.compile(r"[\[\],\s\"]")
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})(\D*)", re.DOTALL)
+
+
+def folded(names: Iterable[str]) -> list[str]:
+    """``names`` in order, runs of numbered ones joined: ``gpu[001-003]``; quoted where they could be taken for such."""
+    families: dict[tuple[str, str, int], list[int]] = {}
+    plain: list[str] = []
+    for name in sorted(set(names)):
+        found = _NUMBERED.fullmatch(name)
+        if _UNUSUAL.search(name) or not name:
+            plain.append(f'"{name}"')
+        elif found:
+            padded = len(found[2]) if found[2].startswith("0") and found[2] != "0" else 0
+            families.setdefault((found[1], found[3], padded), []).append(int(found[2]))
+        else:
+            plain.append(name)
+    numbered = [_family(head, tail, padded, sorted(numbers)) for (head, tail, padded), numbers in families.items()]
+    return sorted([*plain, *numbered])
+
+
+def by_reason(problems: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """Reasons, that of most nodes first, and their nodes; ``problems`` has the reason of each node.
+
+    A node's own name in its reason makes no reason of its own: ``connect to host <node> port 22: Connection refused``.
+    """
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for node, reason in problems:
+        found[_nameless(node, reason)].append((node, reason))
+    reasons = [
+        (shared if len({reason for _, reason in each}) > 1 else each[0][1], [node for node, _ in each])
+        for shared, each in found.items()
+    ]
+    return sorted(reasons, key=lambda item: (-len(item[1]), item[0]))
+
+
+def _nameless(node: str, reason: str) -> str:
+    host = node.rpartition("@")[2]
+    for name in (host, host.partition(".")[0]):
+        if name and name in reason:
+            reason = re.sub(rf"(?<![A-Za-z0-9_.]){re.escape(name)}(?![A-Za-z0-9_-])", "<node>", reason)
+    return reason
+
+
+def _family(head: str, tail: str, padded: int, numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"{head}{numbers[0]:0{padded}d}{tail}"
+    runs = consecutive(numbers)
+    parts = [f"{run[0]:0{padded}d}" + (f"-{run[-1]:0{padded}d}" if len(run) > 1 else "") for run in runs]
+    return f"{head}[{','.join(parts)}]{tail}"

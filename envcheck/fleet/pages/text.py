@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from envcheck.checks import Status
-from envcheck.fleet.names import by_reason
-from envcheck.fleet.overall import counted
-from envcheck.fleet.pages.rows import VERDICTS, filled, row, section
-from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split
+from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
+from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split, counted
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen
 from envcheck.rules.facts.measurements import quantity
@@ -38,8 +36,9 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     if options.quiet:
         return
     most = len(fleet.nodes) + len(fleet.differences) + len(fleet.slow) + 1 if options.verbose else _ROWS
-    yield from section(pen, "No report", [row(pen, "unknown", *told) for told in unanswered(fleet)], most)
-    yield from section(pen, "Findings of the nodes", list(_problems(fleet, pen)), most)
+    yield from section(pen, "No report", [row(pen, "unknown", *reason) for reason in unanswered(fleet)], most)
+    problems = [row(pen, each.status, f"{each.rule}: {each.title}", each.nodes) for each in fleet.problems]
+    yield from section(pen, "Findings of the nodes", problems, most)
     yield from section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
     yield from section(pen, "No majority", list(_splits(fleet, pen)), most)
     yield from section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen, options)), most)
@@ -53,9 +52,9 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
 def counts(fleet: Fleet) -> str:
     """How many nodes there are, with how many GPUs, and how many have which verdict."""
     head = fleet.head
-    told = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
+    verdicts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
     gpus = counted(head.gpus, "GPU", "GPUs") or "no GPU"
-    return f"{counted(head.nodes, 'node', 'nodes')}, {gpus}: {told}" if told else "no reports"
+    return f"{counted(head.nodes, 'node', 'nodes')}, {gpus}: {verdicts}" if verdicts else "no reports"
 
 
 def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
@@ -63,30 +62,21 @@ def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
     return by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
 
 
-def _problems(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
-    for problem in fleet.problems:
-        yield row(pen, problem.status, f"{problem.rule}: {problem.title}", problem.nodes)
-
-
 def _differences(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
-    for difference in sorted(fleet.differences, key=_pressing):
+    # Few nodes first: one that departs alone is more likely to be the fault than a part of the fleet.
+    for difference in sorted(fleet.differences, key=lambda each: (len(each.places), each.aspect, each.what)):
         many = f" ({difference.share:,} of {difference.known:,})"
         common = value_text(difference.common)
         text = f"{fact_text(difference)}: {value_text(difference.value)}, not {common}{many}"
         yield _places(pen, "warn", text, difference.places)
 
 
-def _pressing(difference: Difference) -> tuple[int, str, str]:
-    """Few nodes first: one that departs alone is more likely to be the fault than a part of the fleet."""
-    return len(difference.places), difference.aspect, difference.what
-
-
 def _splits(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for split in fleet.splits:
         pairs = list(zip(split.values, split.counts, strict=False))[:4]
-        told = ", ".join(f"{value_text(value)} ({count:,})" for value, count in pairs)
+        values = ", ".join(f"{value_text(value)} ({count:,})" for value, count in pairs)
         more = f", {len(split.values) - 4:,} others" if len(split.values) > len(pairs) else ""
-        yield row(pen, "note", f"{fact_text(split)}: {told}{more}", ())
+        yield row(pen, "note", f"{fact_text(split)}: {values}{more}", ())
 
 
 def _slow(figures: Sequence[Slow], pen: Pen, options: Options) -> Iterator[list[Line]]:
@@ -101,25 +91,22 @@ def _slow(figures: Sequence[Slow], pen: Pen, options: Options) -> Iterator[list[
         serial = f" (serial {figure.serial})" if figure.serial else ""
         values = f"{quantity(figure.value, unit)}, {figure.ratio:.0%} of the median {quantity(figure.median, unit)}"
         more = f"; {counted(others, 'other figure is slow', 'other figures are slow')}" if others else ""
-        told = f"{where}{serial}: {figure.quantity.title} {values}{more}"
-        yield list(filled(pen, f"  {WORDS[figure.status]:<5}", told, figure.status))
+        text = f"{where}{serial}: {figure.quantity.title} {values}{more}"
+        yield list(filled(pen, f"  {WORDS[figure.status]:<5}", text, figure.status))
 
 
 def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for drift in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
-        yield _places(pen, "note", _change(drift), drift.places)
-
-
-def _change(drift: Drift) -> str:
-    return f"{fact_text(drift)}: {value_text(drift.before)}, now {value_text(drift.after)}"
+        text = f"{fact_text(drift)}: {value_text(drift.before)}, now {value_text(drift.after)}"
+        yield _places(pen, "note", text, drift.places)
 
 
 def _slowed(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for figure in sorted(fleet.slowed, key=lambda each: each.ratio):
         unit = figure.quantity.unit
         where = " ".join(filter(None, (figure.node, figure.subject)))
-        told = f"{quantity(figure.after, unit)}, was {quantity(figure.before, unit)} ({figure.ratio:.0%})"
-        yield list(filled(pen, f"  {WORDS['warn']:<5}", f"{where}: {figure.quantity.title} {told}", "warn"))
+        text = f"{quantity(figure.after, unit)}, was {quantity(figure.before, unit)} ({figure.ratio:.0%})"
+        yield list(filled(pen, f"  {WORDS['warn']:<5}", f"{where}: {figure.quantity.title} {text}", "warn"))
 
 
 def _came_or_went(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:

@@ -7,29 +7,25 @@ that it accepts: it fits where all do, and does not where none does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Subject
-from envcheck.compat.extras import brought, extras_of
 from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
-from envcheck.compat.question.declared import declared
 from envcheck.compat.question.devices import is_for_a_part
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.question.question import CONTAINER
+from envcheck.compat.question.requirements import brought, declared, extras_of
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of, left_open
-from envcheck.pipeline.planned.compiled import uncompiled
-from envcheck.pipeline.planned.libraries import without_libraries
-from envcheck.pipeline.planned.pins import contradictions
-from envcheck.pipeline.planned.ranges import held_back, judge_range
-from envcheck.pipeline.planned.system import beside_system
-from envcheck.plans.kit.settle import is_published
+from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
+from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_range
+from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten_by, wheel_of
 from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
@@ -40,265 +36,380 @@ _ALWAYS = ("cuda", "cudnn")
 
 def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     """A check for each package of the plan that needs a GPU; one that is unknown where nothing can be judged."""
-    environment = Facts(snapshot, matrix).environment
+    facts = Facts(snapshot, matrix)
+    environment = facts.environment
     if environment is None or environment.planned is None:
         return ()
-    facts = Facts(snapshot, matrix)
-    machine = _machine(facts)
-    checks = [
-        _beside_its_double(check, item, environment, facts)
-        for item in environment.planned
-        for check in _found_where_it_looks(item, environment, [*_judge(item, environment, machine, matrix)])
-    ]
-    checks += contradictions(environment, _markers(environment, machine), matrix)
-    checks += _beside_system(environment, checks, matrix)
-    rules_judge = any(
-        item.version and (_is_torch(item, matrix) or _judged_by_rules(environment, item.name))
-        for item in environment.planned
-    )
-    if not rules_judge and not any(_is_of_a_package(check, environment, matrix) for check in checks):
-        checks += _of_extras(environment, matrix)
-    if not checks and not rules_judge:
-        checks.append(_nothing(environment))
-    return tuple(checks)
+    return _Judge(facts, environment).checks()
 
 
-def _is_of_a_package(check: Check, environment: Environment, matrix: Matrix) -> bool:
-    """Whether it is about more than what a base image has of CUDA."""
-    items = (item for item in environment.planned or () if check.subject.key == f"{environment.key}:{item.name}")
-    return any(item.image is None or _important(item, matrix) for item in items)
+class _Judge:
+    """Judges the entries of one plan."""
 
+    def __init__(self, facts: Facts, environment: Environment) -> None:
+        self.facts = facts
+        self.environment = environment
+        self.planned = environment.planned or ()
+        self.matrix = facts.matrix
+        self.machine = _machine(facts)
+        stated = {part.name: part.exact for part in self.machine}
+        self.markers = marks_of(environment.python, stated.get("os") or "linux", stated.get("machine"))
 
-def _of_extras(environment: Environment, matrix: Matrix) -> Iterator[Check]:
-    """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""
-    for item in environment.planned or ():
-        if (
-            item.extras
-            and not matrix.rows_of(canonical(item.name))
-            and not extras_of(matrix, item.name, item.version or "")
-        ):
-            label = f"{item.name}[{','.join(item.extras)}]"
-            why = f"the matrix does not know {item.name}, and extras may bring packages that need a GPU"
-            yield check_of(item, environment, "unknown", f"What {label} brings is not known", f"{label}: {why}.")
-
-
-def _beside_system(environment: Environment, judged: Sequence[Check], matrix: Matrix) -> Iterator[Check]:
-    """The failures of packages for GPUs that the image's system does not take, where nothing else fails them."""
-    failing = {check.id for check in judged if check.status == "fail"}
-    for item in environment.planned or ():
-        if _is_torch(item, matrix) or _important(item, matrix) or _needs_gpu(item, matrix):
-            found = beside_system(item, environment, matrix)
-            if found is not None and found.id not in failing:
-                yield found
-
-
-def _beside_its_double(check: Check, item: Planned, environment: Environment, facts: Facts) -> Check:
-    """The check; where something else of the plan writes the same files, with the fix that leaves one of the two."""
-    if check.status not in ("fail", "unknown") or not item.name or item.image is not None:
-        return check
-    double = overwritten_by(environment, item.name, facts)
-    if double is None:
-        return check
-    other, owner = double
-    text = f"Keep one of {item.name} and {other}, which write the same files."
-    if owner:
-        text = f"Remove {item.name}: {owner} requires {other}, which writes the same files."
-    return msgspec.structs.replace(check, fixes=(Fix(text=text),))
-
-
-def _found_where_it_looks(item: Planned, environment: Environment, checks: Sequence[Check]) -> Sequence[Check]:
-    """The checks of an entry; where nothing else fails it, what is unknown about a build that no index has which the
-    plan names: PyPI has none with a local tag.
-    """
-    tag = (item.version or "").partition("+")[2]
-    elsewhere = item.build is None or (item.build and (item.build == tag or item.name != "torch"))
-    if not tag or elsewhere or item.image or item.refused or any(check.status != "pass" for check in checks):
-        return checks
-    why = f"PyPI has no build +{tag}, and the plan names no index that has it; pip finds none unless it is told one"
-    fix = Fix(text="Name the index in the plan with --extra-index-url.")
-    return [check_of(item, environment, "unknown", f"{label_of(item)} is not on PyPI", why, fixes=(fix,))]
-
-
-def _judge(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
-    if item.refused is not None:
-        yield check_of(
-            item, environment, "fail", f"{label_of(item)} cannot be installed", f"{item.asked}: {item.refused}."
+    def checks(self) -> tuple[Check, ...]:
+        checks = [
+            self._beside_its_double(check, item)
+            for item in self.planned
+            for check in self._found_where_it_looks(item, [*self._judge(item)])
+        ]
+        checks += contradictions(self.environment, self.markers, self.matrix)
+        checks += self._beside_system(checks)
+        rules_judge = any(
+            item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.planned
         )
-    elif item.brings is not None:
-        return  # it counts for what needs it
-    elif not item.name:
-        yield check_of(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
-    elif _is_torch(item, matrix):
-        yield from _of_torch(item, environment, machine, matrix)
-    elif item.conda is not None:
-        yield from _of_conda(item, environment, machine, matrix)
-    elif item.image is not None and _holds_cuda(item.image, environment):
-        if item.name == "cuda":
-            yield from _of_image(item, environment, machine, matrix)
-    else:
-        yield from _of_package(item, environment, machine, matrix)
+        if not rules_judge and not any(map(self._is_of_a_package, checks)):
+            checks += self._of_extras()
+        if not checks and not rules_judge:
+            checks.append(_nothing(self.environment))
+        return tuple(checks)
 
+    def _is_of_a_package(self, check: Check) -> bool:
+        """Whether it is about more than what a base image has of CUDA."""
+        items = (item for item in self.planned if check.subject.key == f"{self.environment.key}:{item.name}")
+        return any(item.image is None or self._important(item) for item in items)
 
-def _of_package(
-    item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix
-) -> Iterator[Check]:
-    important = _important(item, matrix)
-    if not (important or _needs_gpu(item, matrix) or (_is_open(item) and _is_built_for_gpus(item, matrix))):
-        held = held_back(item, environment, machine, matrix, _markers(environment, machine)) if _is_open(item) else None
-        yield from (held,) if held else ()
-        return
-    if _is_part_of_torch(item, environment, machine, matrix):
-        return  # PyTorch, which brings it, runs without it on GPUs that it does not support
-    found = _other(item, environment, machine, matrix)
-    if found.status == "pass" and item.version is not None:
-        found = without_libraries(item, environment, matrix) or found
-    if found.status == "pass" and (unbuilt := uncompiled(item, environment, matrix)):
-        yield unbuilt
-        return
-    if (
-        found.status == "fail"
-        and _is_for_the_cpu(item, environment, matrix)
-        and _has_torch_for_cuda(environment, matrix)
-    ):
-        found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
-    if found.status != "unknown" or important or not _is_required(item, environment, machine, matrix):
+    def _of_extras(self) -> Iterator[Check]:
+        """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""
+        for item in self.planned:
+            if (
+                item.extras
+                and not self.matrix.rows_of(canonical(item.name))
+                and not extras_of(self.matrix, item.name, item.version or "")
+            ):
+                label = f"{item.name}[{','.join(item.extras)}]"
+                why = f"the matrix does not know {item.name}, and extras may bring packages that need a GPU"
+                yield check_of(
+                    item, self.environment, "unknown", f"What {label} brings is not known", f"{label}: {why}."
+                )
+
+    def _beside_system(self, judged: Sequence[Check]) -> Iterator[Check]:
+        """The failures of packages for GPUs that the image's system does not take, where nothing else fails them."""
+        failing = {check.id for check in judged if check.status == "fail"}
+        for item in self.planned:
+            if _is_torch(item, self.matrix) or self._important(item) or self._needs_gpu(item):
+                found = beside_system(item, self.environment, self.matrix)
+                if found is not None and found.id not in failing:
+                    yield found
+
+    def _beside_its_double(self, check: Check, item: Planned) -> Check:
+        """The check; where something else of the plan writes the same files, with the fix that leaves one."""
+        if check.status not in ("fail", "unknown") or not item.name or item.image is not None:
+            return check
+        double = overwritten_by(self.environment, item.name, self.facts)
+        if double is None:
+            return check
+        other, owner = double
+        text = f"Keep one of {item.name} and {other}, which write the same files."
+        if owner:
+            text = f"Remove {item.name}: {owner} requires {other}, which writes the same files."
+        return msgspec.structs.replace(check, fixes=(Fix(text=text),))
+
+    def _found_where_it_looks(self, item: Planned, checks: Sequence[Check]) -> Sequence[Check]:
+        """The checks of an entry; where nothing else fails it, that no index of the plan is known to have its build:
+        PyPI has none with a local tag.
+        """
+        tag = (item.version or "").partition("+")[2]
+        elsewhere = item.build is None or (item.build and (item.build == tag or item.name != "torch"))
+        if not tag or elsewhere or item.image or item.refused or any(check.status != "pass" for check in checks):
+            return checks
+        why = f"PyPI has no build +{tag}, and the plan names no index that has it; pip finds none unless it is told one"
+        fix = Fix(text="Name the index in the plan with --extra-index-url.")
+        return [check_of(item, self.environment, "unknown", f"{label_of(item)} is not on PyPI", why, fixes=(fix,))]
+
+    def _judge(self, item: Planned) -> Iterator[Check]:
+        if item.refused is not None:
+            yield check_of(
+                item,
+                self.environment,
+                "fail",
+                f"{label_of(item)} cannot be installed",
+                f"{item.asked}: {item.refused}.",
+            )
+        elif item.brings is not None:
+            return  # it counts for what needs it
+        elif not item.name:
+            yield check_of(item, self.environment, "unknown", f"{item.asked} may install anything", item.problem or "")
+        elif _is_torch(item, self.matrix):
+            yield from self._of_torch(item)
+        elif item.conda is not None:
+            # Channels build packages with other libraries than PyPI's, which rows speak of.
+            if item.version is not None:
+                yield from self._of_build(item, item.name) if self._important(item) else ()
+            elif (self._important(item) or self._needs_gpu(item)) and not self._follows_torch(item):
+                yield left_open(item, self.environment)
+        elif item.image is not None and any(each.image == item.image and each.name == "cuda" for each in self.planned):
+            if item.name == "cuda":
+                yield from self._of_image(item)
+        else:
+            yield from self._of_package(item)
+
+    def _of_package(self, item: Planned) -> Iterator[Check]:
+        important = self._important(item)
+        if not (important or self._needs_gpu(item) or (_is_open(item) and self._is_built_for_gpus(item))):
+            held = (
+                held_back(item, self.environment, self.machine, self.matrix, self.markers) if _is_open(item) else None
+            )
+            yield from (held,) if held else ()
+            return
+        if self._is_part_of_torch(item):
+            return  # PyTorch, which brings it, runs without it on GPUs that it does not support
+        found = self._other(item)
+        if found.status == "pass" and item.version is not None:
+            found = without_libraries(item, self.environment, self.matrix) or found
+        if found.status == "pass" and (unbuilt := uncompiled(item, self.environment, self.matrix)):
+            yield unbuilt
+            return
+        if found.status == "fail" and self._is_for_the_cpu(item) and self._has_torch_for_cuda():
+            found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
+        if found.status != "unknown" or important or not self._is_required(item):
+            yield found
+
+    def _is_required(self, item: Planned) -> bool:
+        """Whether it is the release that another pinned package requires, which is judged in its place."""
+        markers = self.markers
+        pinned = (each for each in self.planned if each is not item and each.version is not None)
+        lists = (declared(self.matrix, each.name, each.version or "", markers, extras=each.extras) for each in pinned)
+        return not _is_open(item) and any(item.name in names for names in lists)
+
+    def _is_part_of_torch(self, item: Planned) -> bool:
+        """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the
+        release that its build requires, which is none for another CUDA version than PyTorch's.
+        """
+        torch = self._judged_by_rules("torch") if not item.problem else None
+        if torch is None:
+            return False
+        stem, _, major = item.name.rpartition("-cu")
+        if _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
+            return False
+        if is_for_a_part(self.matrix, "torch", item.name):
+            return True
+        release = (torch.version or "").partition("+")[0]
+        names = declared(self.matrix, "torch", release, self.markers) if _is_open(item) and stem else ()
+        return any(name.rpartition("-cu")[0] == stem for name in names)
+
+    def _is_for_the_cpu(self, item: Planned) -> bool:
+        """Whether the package computes on the CPU, with what the plan brings beside it."""
+        version = parse_version(item.version or "")
+        if version is None or any(row.cuda == "" for row in self.matrix.rows_for(canonical(item.name), version)):
+            return version is not None
+        needed = [row for row in extras_of(self.matrix, item.name, str(item.version)) if row.needed]
+        by_extras = brought(needed, str(item.version), item.extras)
+        return bool(needed) and not by_extras and not self._comes_otherwise(needed)
+
+    def _has_torch_for_cuda(self) -> bool:
+        """Whether PyTorch is planned, and not known to be a build without CUDA; an open release counts."""
+        found = next((each for each in frameworks_in(self.environment) if each.name == "torch"), None)
+        planned = any(_is_torch(item, self.matrix) and item.build != "cpu" for item in self.planned)
+        return planned and (found is None or not (found.cpu_only or found.hip))
+
+    def _of_torch(self, item: Planned) -> Iterator[Check]:
+        """What the rules leave out of PyTorch: releases within bounds, builds that are not known, and PTX alone."""
+        if item.version is None:
+            yield self._torch(item)
+            return
+        if item.build and "+" not in item.version and item.conda is None and item.image is None:
+            release = f"{item.version}+{item.build}"
+            answer = (
+                None if is_published(release, item, self.matrix) else asked(self.matrix, "torch", release, self.machine)
+            )
+            if answer is not None:
+                yield answered(item, self.environment, answer)
+                return
+        yield from self._of_build(item, "torch")
+
+    def _torch(self, item: Planned) -> Check:
+        """PyTorch within bounds, by all known releases that they accept."""
+        if item.build is None or item.conda is not None:
+            return left_open(item, self.environment)
+        tag = f"+{item.build}" if item.build else ""
+
+        def judge(release: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
+            answer = asked(self.matrix, "torch", f"{release.version}{tag}", self.machine, suggest=suggest)
+            return answered(release, self.environment, answer)
+
+        return judge_range(item, self.environment, self.matrix, judge, self.markers)
+
+    def _of_build(self, item: Planned, name: str) -> Iterator[Check]:
+        """A build of a framework: what the rules leave out of one that they judge, else what is known of it."""
+        framework = self._judged_by_rules(name)
+        if framework is None:
+            yield self._without_code(item)
+        elif framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
+            # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
+            gpus = [part for part in self.machine if part.name == "gpu"]
+            answer = asked(self.matrix, "cuda", framework.cuda, gpus) if gpus else None
+            if answer is not None and answer.verdict == "incompatible":
+                yield answered(item, self.environment, answer)
+
+    def _follows_torch(self, item: Planned) -> bool:
+        """Whether it selects a build of PyTorch, or conda chooses its release for the pinned PyTorch."""
+        if any(row.selector == item.name for row in self.matrix.conda_builds):
+            return True
+        pinned = any(_is_torch(each, self.matrix) and each.version is not None for each in self.planned)
+        return pinned and self.matrix.has_trait(item.name, "released-with-torch")
+
+    def _judged_by_rules(self, name: str) -> Framework | None:
+        """The framework, where enough is known of its build for the rules: what they skip would not prevent a pass."""
+        found = next((each for each in frameworks_in(self.environment) if each.name == name), None)
+        return found if found and (found.cpu_only or found.hip or (found.cuda and found.gpu_code)) else None
+
+    def _without_code(self, item: Planned) -> Check:
+        """A build whose GPU code is not known: it does not fit where its CUDA does not, and else that is open."""
+        build = CondaBuild.parse(item.conda or "")
+        if build.cpu:
+            why = f"the build {item.conda} is for the CPU."
+            return check_of(
+                item, self.environment, "fail", f"{label_of(item)} has no GPU support", f"{label_of(item)}: {why}"
+            )
+        named = (
+            found.cuda
+            for found in frameworks_in(self.environment)
+            if found.name == "torch" and _is_torch(item, self.matrix)
+        )
+        cuda = next(named, None) or (str(build.cuda) if build.cuda else None)
+        answer = asked(self.matrix, "cuda", cuda, self.machine) if cuda else None
+        if answer is not None and answer.verdict == "incompatible":
+            return answered(item, self.environment, answer)
+        why = "no row of the matrix has the GPU code of this release"
+        if item.conda is not None:
+            why = "the matrix does not have the GPU code of this build of conda's"
+        elif item.build is None:
+            why = "the package indexes that the plan names may serve another build than PyPI"
+        return check_of(
+            item, self.environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why
+        )
+
+    def _important(self, item: Planned) -> bool:
+        """Whether people install a project for it, so that an open question about it leaves the verdict open."""
+        row = self.matrix.role_of(item.name)
+        if row is None or row.role not in ("framework", "engine"):
+            return False
+        # Of the packages that only start with a framework's name, those count that the matrix knows.
+        return item.name in row.names or bool(self.matrix.rows_of(canonical(item.name)))
+
+    def _needs_gpu(self, item: Planned) -> bool:
+        """Whether rows that speak of it say anything of GPUs, or of compiling for them."""
+        return any(
+            row.cuda or row.targets or row.capability_min or row.capabilities or {"cuda", "nvcc"} & row.needs.keys()
+            for row in self.matrix.rows_of(canonical(item.name))
+        )
+
+    def _is_built_for_gpus(self, item: Planned) -> bool:
+        """Whether it is a wheel of CUDA's libraries, or compiled for PyTorch, though no row says anything of GPUs."""
+        name = canonical(item.name)
+        if wheel_of(item.name) is not None or self.matrix.has_trait(item.name, "compiles-where-it-runs"):
+            return True
+        pure = any("any" in row.pythons for row in self.matrix.wheels_by_name.get(name, ()))
+        return not pure and any("torch" in row.needs for row in self.matrix.rows_of(name))
+
+    def _other(self, item: Planned) -> Check:
+        """A package that is no build of a framework which the rules judge: one release, or all that the plan admits."""
+        if item.version is not None:
+            return self._release(item, item.version)
+
+        def judge(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
+            return self._release(one, one.version or "", suggest=suggest)
+
+        return judge_range(item, self.environment, self.matrix, judge, self.markers)
+
+    def _release(self, item: Planned, version: str, *, suggest: bool = True) -> Check:
+        by_extras: list[Component] = []
+        if item.conda is None and item.image is None:
+            rows = [row for row in extras_of(self.matrix, item.name, version) if row.needed]
+            by_extras = brought(rows, version, item.extras) or []
+            asks_gpu = any(part.name == "gpu" for part in self.machine)
+            if rows and not by_extras and asks_gpu and not self._comes_otherwise(rows):
+                alone = asked(self.matrix, item.name, version, self.machine, suggest=suggest)
+                if alone is not None and alone.verdict == "incompatible":
+                    return answered(item, self.environment, alone)
+                return self._without_gpu(item, rows)
+        return answered(
+            item, self.environment, asked(self.matrix, item.name, version, [*by_extras, *self.machine], suggest=suggest)
+        )
+
+    def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
+        """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
+        names = {name for row in rows for name in row.brings} - set(_ALWAYS)
+        built = {row.built for row in rows}
+        if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in self.planned):
+            return True
+        of_cuda = [row for row in rows if _brings_libraries(row)]
+        return any(
+            all(
+                any(
+                    name in (canonical(each.name), each.brings) or each.name.startswith(f"nvidia-{name}-")
+                    for each in self.planned
+                )
+                for name in row.brings
+            )
+            for row in of_cuda
+        )
+
+    def _without_gpu(self, item: Planned, rows: Sequence[ExtraRow]) -> Check:
+        """A package that is asked for without the extra that brings its GPU support."""
+        version = item.version or ""
+        names = [row.extras[0] for row in reversed(rows)]
+        answers = {
+            name: asked(self.matrix, item.name, version, [*(brought(rows, version, (name,)) or ()), *self.machine])
+            for name in names
+        }
+        fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
+        unseen = any(not each.name or each.image is not None for each in self.planned)
+        told = "; what else the plan installs may bring it" if unseen else ""
+        if any(map(_brings_libraries, rows)):
+            unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
+        check = check_of(
+            item,
+            self.environment,
+            "unknown" if unseen else "fail",
+            f"{label_of(item)} is asked for without GPU support",
+            f"Without an extra such as {fits} it computes on the CPU{told}.",
+            fixes=(Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}."),),
+        )
+        return msgspec.structs.replace(check, sources=self.matrix.cite(*rows))
+
+    def _of_image(self, item: Planned) -> Iterator[Check]:
+        """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks, then its parts."""
+        stated = [part for part in self.machine if part.name != "python"]  # it brings its own
+        answer = asked(self.matrix, CONTAINER, item.image or "", stated)
+        whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
+        found = answered(whole, self.environment, answer)
+        if found.status == "fail" and self._is_unused(item, stated):
+            told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
+            found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
         yield found
+        if found.status in ("fail", "warn"):
+            return  # which its parts would only say again
+        for part in self.planned:
+            if part.image == item.image and part is not item and not _is_torch(part, self.matrix):
+                of_part = answered(part, self.environment, asked(self.matrix, part.name, part.version or "", stated))
+                if of_part.status == "fail":
+                    yield of_part
+
+    def _is_unused(self, item: Planned, stated: Sequence[Component]) -> bool:
+        """Whether only the GPU is against the image's CUDA, and a framework is installed beside it with its own
+        libraries. An image whose notes name GPUs is meant as a whole.
+        """
+        known = image_of(self.matrix, item.image or "")
+        installed = any(each.image is None and each.conda is None and self._important(each) for each in self.planned)
+        if known is None or known.row is None or known.row.capability_max or not installed:
+            return False
+        beside = [part for part in stated if part.name != "gpu"]
+        alone = asked(self.matrix, CONTAINER, item.image or "", beside, suggest=False)
+        return alone is None or alone.verdict != "incompatible"
 
 
 def _is_open(item: Planned) -> bool:
     return item.version is None
-
-
-def _is_required(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> bool:
-    """Whether it is the release that another pinned package requires, which is judged in its place."""
-    markers = _markers(environment, machine)
-    pinned = (each for each in environment.planned or () if each is not item and each.version is not None)
-    lists = (declared(matrix, each.name, each.version or "", markers, extras=each.extras) for each in pinned)
-    return not _is_open(item) and any(item.name in names for names in lists)
-
-
-def _is_part_of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> bool:
-    """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the
-    release that its build requires. For another CUDA version than PyTorch's an open entry is nothing that it requires.
-    """
-    torch = _judged_by_rules(environment, "torch") if not item.problem else None
-    if torch is None:
-        return False
-    stem, _, major = item.name.rpartition("-cu")
-    if _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
-        return False
-    if is_for_a_part(matrix, "torch", item.name):
-        return True
-    release = (torch.version or "").partition("+")[0]
-    names = declared(matrix, "torch", release, _markers(environment, machine)) if _is_open(item) and stem else ()
-    return any(name.rpartition("-cu")[0] == stem for name in names)
-
-
-def _is_for_the_cpu(item: Planned, environment: Environment, matrix: Matrix) -> bool:
-    """Whether the package computes on the CPU, with what the plan brings beside it."""
-    version = parse_version(item.version or "")
-    if version is None or any(row.cuda == "" for row in matrix.rows_for(canonical(item.name), version)):
-        return version is not None
-    needed = [row for row in extras_of(matrix, item.name, str(item.version)) if row.needed]
-    by_extras = brought(needed, str(item.version), item.extras)
-    return bool(needed) and not by_extras and not _comes_otherwise(needed, environment)
-
-
-def _has_torch_for_cuda(environment: Environment, matrix: Matrix) -> bool:
-    """Whether PyTorch is planned, and not known to be a build without CUDA; an open release leaves the verdict open."""
-    found = next((each for each in frameworks_in(environment) if each.name == "torch"), None)
-    planned = any(_is_torch(item, matrix) and item.build != "cpu" for item in environment.planned or ())
-    return planned and (found is None or not (found.cpu_only or found.hip))
-
-
-def _of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
-    """What the rules leave out of PyTorch: releases within bounds, builds that are not known, and PTX alone."""
-    if item.version is None:
-        yield _torch(item, environment, machine, matrix)
-        return
-    if item.build and "+" not in item.version and item.conda is None and item.image is None:
-        release = f"{item.version}+{item.build}"
-        answer = None if is_published(release, item, matrix) else asked(matrix, "torch", release, machine)
-        if answer is not None:
-            yield answered(item, environment, answer)
-            return
-    yield from _of_build(item, "torch", environment, machine, matrix)
-
-
-def _torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
-    """PyTorch within bounds, by all known releases that they accept."""
-    if item.build is None or item.conda is not None:
-        return left_open(item, environment)
-    tag = f"+{item.build}" if item.build else ""
-
-    def judge(release: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
-        answer = asked(matrix, "torch", f"{release.version}{tag}", machine, suggest=suggest)
-        return answered(release, environment, answer)
-
-    return judge_range(item, environment, matrix, judge, _markers(environment, machine))
-
-
-def _of_build(
-    item: Planned, name: str, environment: Environment, machine: Sequence[Component], matrix: Matrix
-) -> Iterator[Check]:
-    """A build of a framework: what the rules leave out of one that they judge, else what is known of it."""
-    framework = _judged_by_rules(environment, name)
-    if framework is None:
-        yield _without_code(item, environment, machine, matrix)
-    elif framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
-        # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
-        gpus = [part for part in machine if part.name == "gpu"]
-        answer = asked(matrix, "cuda", framework.cuda, gpus) if gpus else None
-        if answer is not None and answer.verdict == "incompatible":
-            yield answered(item, environment, answer)
-
-
-def _of_conda(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
-    """Packages of conda but PyTorch: channels build them with other libraries than PyPI's, which rows speak of."""
-    if item.version is None:
-        if (_important(item, matrix) or _needs_gpu(item, matrix)) and not _follows_torch(item, environment, matrix):
-            yield left_open(item, environment)
-    elif _important(item, matrix):
-        yield from _of_build(item, item.name, environment, machine, matrix)
-
-
-def _follows_torch(item: Planned, environment: Environment, matrix: Matrix) -> bool:
-    """Whether it selects a build of PyTorch, or conda chooses its release for the pinned PyTorch."""
-    if any(row.selector == item.name for row in matrix.conda_builds):
-        return True
-    pinned = any(_is_torch(each, matrix) and each.version is not None for each in environment.planned or ())
-    return pinned and matrix.has_trait(item.name, "released-with-torch")
-
-
-def _judged_by_rules(environment: Environment, name: str) -> Framework | None:
-    """The framework, where enough is known of its build for the rules: what they skip would not prevent a pass."""
-    found = next((each for each in frameworks_in(environment) if each.name == name), None)
-    return found if found and (found.cpu_only or found.hip or (found.cuda and found.gpu_code)) else None
-
-
-def _without_code(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
-    """A build whose GPU code is not known: it does not fit where its CUDA does not, and else that is open."""
-    build = CondaBuild.parse(item.conda or "")
-    if build.cpu:
-        why = f"the build {item.conda} is for the CPU."
-        return check_of(item, environment, "fail", f"{label_of(item)} has no GPU support", f"{label_of(item)}: {why}")
-    named = (found.cuda for found in frameworks_in(environment) if found.name == "torch" and _is_torch(item, matrix))
-    cuda = next(named, None) or (str(build.cuda) if build.cuda else None)
-    answer = asked(matrix, "cuda", cuda, machine) if cuda else None
-    if answer is not None and answer.verdict == "incompatible":
-        return answered(item, environment, answer)
-    why = "no row of the matrix has the GPU code of this release"
-    if item.conda is not None:
-        why = "the matrix does not have the GPU code of this build of conda's"
-    elif item.build is None:
-        why = "the package indexes that the plan names may serve another build than PyPI"
-    return check_of(item, environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
-
-
-def _markers(environment: Environment, machine: Sequence[Component]) -> Mapping[str, str]:
-    """The environment markers of what the plan is held against."""
-    stated = {part.name: part.exact for part in machine}
-    return marks_of(environment.python, stated.get("os") or "linux", stated.get("machine"))
 
 
 def _machine(facts: Facts) -> list[Component]:
@@ -323,150 +434,9 @@ def _is_torch(item: Planned, matrix: Matrix) -> bool:
     return matrix.has_trait(item.name, "distributes-torch")
 
 
-def _important(item: Planned, matrix: Matrix) -> bool:
-    """Whether people install a project for it, so that an open question about it leaves the verdict open."""
-    row = matrix.role_of(item.name)
-    if row is None or row.role not in ("framework", "engine"):
-        return False
-    # Of the packages that only start with a framework's name, those count that the matrix knows.
-    return item.name in row.names or bool(matrix.rows_of(canonical(item.name)))
-
-
-def _holds_cuda(image: str, environment: Environment) -> bool:
-    return any(each.image == image and each.name == "cuda" for each in environment.planned or ())
-
-
-def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
-    """Whether rows that speak of it say anything of GPUs, or of compiling for them."""
-    return any(
-        row.cuda or row.targets or row.capability_min or row.capabilities or {"cuda", "nvcc"} & row.needs.keys()
-        for row in matrix.rows_of(canonical(item.name))
-    )
-
-
-def _is_built_for_gpus(item: Planned, matrix: Matrix) -> bool:
-    """Whether it is a wheel of CUDA's libraries, or compiled for PyTorch, though no row says anything of GPUs."""
-    name = canonical(item.name)
-    if wheel_of(item.name) is not None or matrix.has_trait(item.name, "compiles-where-it-runs"):
-        return True
-    pure = any("any" in row.pythons for row in matrix.wheels_by_name.get(name, ()))
-    return not pure and any("torch" in row.needs for row in matrix.rows_of(name))
-
-
-def _other(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
-    """A package that is no build of a framework which the rules judge: one release, or all that the plan admits."""
-    if item.version is not None:
-        return _release(item, item.version, environment, machine, matrix)
-
-    def judge(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
-        return _release(one, one.version or "", environment, machine, matrix, suggest=suggest)
-
-    return judge_range(item, environment, matrix, judge, _markers(environment, machine))
-
-
-def _release(
-    item: Planned,
-    version: str,
-    environment: Environment,
-    machine: Sequence[Component],
-    matrix: Matrix,
-    *,
-    suggest: bool = True,
-) -> Check:
-    by_extras: list[Component] = []
-    if item.conda is None and item.image is None:
-        rows = [row for row in extras_of(matrix, item.name, version) if row.needed]
-        by_extras = brought(rows, version, item.extras) or []
-        asks_gpu = any(part.name == "gpu" for part in machine)
-        if rows and not by_extras and asks_gpu and not _comes_otherwise(rows, environment):
-            alone = asked(matrix, item.name, version, machine, suggest=suggest)
-            if alone is not None and alone.verdict == "incompatible":
-                return answered(item, environment, alone)
-            return _without_gpu(item, environment, machine, rows, matrix)
-    return answered(item, environment, asked(matrix, item.name, version, [*by_extras, *machine], suggest=suggest))
-
-
-def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool:
-    """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
-    planned = environment.planned or ()
-    names = {name for row in rows for name in row.brings} - set(_ALWAYS)
-    built = {row.built for row in rows}
-    if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in planned):
-        return True
-    of_cuda = [row for row in rows if _brings_libraries(row)]
-    return any(all(any(_holds(each, name) for each in planned) for name in row.brings) for row in of_cuda)
-
-
 def _brings_libraries(row: ExtraRow) -> bool:
     """Whether the extra brings nothing but CUDA's libraries, which a machine or image may have as well."""
     return not row.built and set(row.brings) <= set(_ALWAYS)
-
-
-def _holds(item: Planned, component: str) -> bool:
-    return component in (canonical(item.name), item.brings) or item.name.startswith(f"nvidia-{component}-")
-
-
-def _without_gpu(
-    item: Planned,
-    environment: Environment,
-    machine: Sequence[Component],
-    rows: Sequence[ExtraRow],
-    matrix: Matrix,
-) -> Check:
-    """A package that is asked for without the extra that brings its GPU support."""
-    version = item.version or ""
-    names = [row.extras[0] for row in reversed(rows)]
-    answers = {
-        name: asked(matrix, item.name, version, [*(brought(rows, version, (name,)) or ()), *machine]) for name in names
-    }
-    fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
-    unseen = any(not each.name or each.image is not None for each in environment.planned or ())
-    told = "; what else the plan installs may bring it" if unseen else ""
-    if any(map(_brings_libraries, rows)):
-        unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
-    check = check_of(
-        item,
-        environment,
-        "unknown" if unseen else "fail",
-        f"{label_of(item)} is asked for without GPU support",
-        f"Without an extra such as {fits} it computes on the CPU{told}.",
-        fixes=(Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}."),),
-    )
-    return msgspec.structs.replace(check, sources=matrix.cite(*rows))
-
-
-def _of_image(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
-    """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks too, then its parts."""
-    stated = [part for part in machine if part.name != "python"]  # it brings its own
-    answer = asked(matrix, CONTAINER, item.image or "", stated)
-    whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
-    found = answered(whole, environment, answer)
-    if found.status == "fail" and _is_unused(item, environment, stated, matrix):
-        told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
-        found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
-    yield found
-    if found.status in ("fail", "warn"):
-        return  # which its parts would only say again
-    for part in environment.planned or ():
-        if part.image == item.image and part is not item and not _is_torch(part, matrix):
-            of_part = answered(part, environment, asked(matrix, part.name, part.version or "", stated))
-            if of_part.status == "fail":
-                yield of_part
-
-
-def _is_unused(item: Planned, environment: Environment, stated: Sequence[Component], matrix: Matrix) -> bool:
-    """Whether only the GPU is against the image's CUDA, and a framework is installed beside it, with libraries of its
-    own. An image whose notes name GPUs is meant as a whole.
-    """
-    known = image_of(matrix, item.image or "")
-    installed = any(
-        each.image is None and each.conda is None and _important(each, matrix) for each in environment.planned or ()
-    )
-    if known is None or known.row is None or known.row.capability_max or not installed:
-        return False
-    beside = [part for part in stated if part.name != "gpu"]
-    alone = asked(matrix, CONTAINER, item.image or "", beside, suggest=False)
-    return alone is None or alone.verdict != "incompatible"
 
 
 def _nothing(environment: Environment) -> Check:

@@ -1,7 +1,10 @@
-"""CUDA and cuDNN that a package of an image takes from outside its wheel: what the Dockerfile brings of them."""
+"""What packages of an image take from outside their wheels: CUDA and cuDNN, nvcc and PyTorch where they are compiled,
+the C library; and what the Dockerfile brings of them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Literal
@@ -9,14 +12,16 @@ from typing import Literal
 import msgspec
 
 from envcheck.checks import Check, Fix, Status
-from envcheck.compat.extras import brought, extras_of
 from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
-from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
-from envcheck.pipeline.planned.checks import check_of, label_of
-from envcheck.plans import dockerfile
+from envcheck.compat.question.requirements import brought, extras_of
+from envcheck.compat.specifier import covered, parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow, WheelRow
+from envcheck.components import Bound, Component
+from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of
+from envcheck.plans.readers import dockerfile
+from envcheck.plans.readers.dockerfile import MUSL
 from envcheck.snapshot import Environment, Planned
 
 _OUTSIDE: tuple[tuple[str, str, Literal["cuda-from-outside", "cudnn-from-outside"]], ...] = (
@@ -42,12 +47,18 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
     if any(not each.name for each in planned):
         return None  # what may bring anything leaves the verdict open
     for component, title, trait in _OUTSIDE:
-        takers = [(item.name, item.version or "")] if matrix.has_trait(item.name, trait) else _by_extras(item, matrix)
+        own = item.version or ""
+        takers = [(item.name, own)]
+        if not matrix.has_trait(item.name, trait):
+            # Extras may bring what takes its libraries from outside: ``jax[cuda12-local]``.
+            rows = [row for row in extras_of(matrix, item.name, own) if set(row.outside) & set(item.extras)]
+            takers = [(name, own if bound == "=" else bound) for row in rows for name, bound in row.brings.items()]
         row = next((row for name, version in takers if (row := _row(name, version, component, matrix))), None)
         if row is None or _by_wheels(item, component, environment, matrix):
             continue
         needed, there = row.needs[component], list(_there(component, environment, matrix))
-        misfit = next((each for each in there if _is_other(each, component, needed)), None)
+        versions = [(each, parse_version(_version(each), scheme(component))) for each in there]
+        misfit = next((each for each, its in versions if its and parse_specifier(needed).cover(its) == "none"), None)
         if there and misfit is None:
             continue
         status: Status = "unknown" if misfit is None else "fail"
@@ -61,33 +72,22 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
                 f"{told}, which its wheel does not bring; neither the base image nor a package that is named has it, "
                 "and whether other commands install it is not known"
             )
-        check = check_of(item, environment, status, heading, reason, fixes=_fixes(item, component, title, matrix))
+        extra = next((row.extras[0] for row in extras_of(matrix, item.name, own) if component in row.brings), "")
+        fixes = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
+        fixes = (*fixes, Fix(text=f"Start from an image with that {title}, or install its packages."))
+        check = check_of(item, environment, status, heading, reason, fixes=fixes)
         return msgspec.structs.replace(check, sources=matrix.cite(row))
     return None
 
 
-def _by_extras(item: Planned, matrix: Matrix) -> list[tuple[str, str]]:
-    """What extras bring that takes its libraries from outside: ``jax[cuda12-local]``."""
-    own = item.version or ""
-    rows = (row for row in extras_of(matrix, item.name, own) if set(row.outside) & set(item.extras))
-    return [(name, own if bound == "=" else bound) for row in rows for name, bound in row.brings.items()]
-
-
 def _row(name: str, release: str, component: str, matrix: Matrix) -> ReleaseRow | None:
-    """The row that says what PyPI's release needs of a library."""
     version = parse_version(release)
     rows = matrix.rows_for(canonical(name), version) if version else []
     return next((row for row in rows if component in row.needs and not row.build), None)
 
 
 def _version(there: Planned) -> str:
-    """The version, or how it begins."""
     return there.version or there.bounds.removeprefix("==").removesuffix(".*")
-
-
-def _is_other(there: Planned, component: str, needed: str) -> bool:
-    version = parse_version(_version(there), scheme(component))
-    return version is not None and parse_specifier(needed).cover(version) == "none"
 
 
 def _by_wheels(item: Planned, component: str, environment: Environment, matrix: Matrix) -> bool:
@@ -115,8 +115,84 @@ def _there(component: str, environment: Environment, matrix: Matrix) -> Iterator
             yield each
 
 
-def _fixes(item: Planned, component: str, title: str, matrix: Matrix) -> tuple[Fix, ...]:
-    rows = extras_of(matrix, item.name, item.version or "")
-    extra = next((row.extras[0] for row in rows if component in row.brings), "")
-    ask = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
-    return (*ask, Fix(text=f"Start from an image with that {title}, or install its packages."))
+def uncompiled(item: Planned, environment: Environment, matrix: Matrix) -> Check | None:
+    """The open question of a package that must be compiled, where its build sees no PyTorch, or the image no nvcc."""
+    rows = _rows(item, matrix)
+    if rows is None:
+        return None
+    images = {each.image for each in environment.planned or () if each.image is not None}
+    first = f"Install PyTorch first, then {item.name} with --no-build-isolation, or a compiled wheel."
+    if item.isolated:
+        told, fix = "pip builds it in isolation, where it sees no PyTorch unless its source asks for it", first
+    # pip builds before it installs, so PyTorch must come from the base image or another command.
+    elif images and not any(
+        matrix.has_trait(each.name, "distributes-torch") and (each.image is not None or each.together != item.together)
+        for each in environment.planned or ()
+    ):
+        told, fix = "no command before this one is known to install PyTorch", first
+    elif images and not any(_holds_nvcc(name, matrix) for name in images):
+        told = "nothing that was read brings nvcc into the image"
+        fix = "Start from an image with the CUDA toolkit (nvcc), or install a compiled wheel."
+    else:
+        return None
+    why = f"PyPI has its source alone, which is compiled against PyTorch with nvcc; {told}."
+    title = f"Whether {label_of(item)} can be built is not known"
+    check = check_of(item, environment, "unknown", title, f"{label_of(item)}: {why}", fixes=(Fix(text=fix),))
+    return msgspec.structs.replace(check, sources=matrix.cite(*rows))
+
+
+def _rows(item: Planned, matrix: Matrix) -> tuple[WheelRow, ReleaseRow] | None:
+    """The rows that say of PyPI's package that there is no wheel for Linux, and that PyTorch and nvcc compile it."""
+    from_pypi = item.conda is None and item.image is None and not item.problem and "+" not in (item.version or "")
+    if not from_pypi or matrix.has_trait(item.name, "compiles-where-it-runs"):
+        return None
+    name, version = canonical(item.name), parse_version(item.version or "")
+    wheels = [
+        row for row in matrix.wheels_by_name.get(name, ()) if row.archive and not {"any", "linux"} & {*row.pythons}
+    ]
+    if version is not None:
+        wheels = [row for row in wheels if parse_specifier(row.versions).cover(version) == "all"]
+    releases = [row for row in matrix.rows_of(name) if {"nvcc", "torch"} <= row.needs.keys()]
+    return (wheels[-1], releases[-1]) if wheels and releases else None
+
+
+def _holds_nvcc(name: str, matrix: Matrix) -> bool:
+    image = image_of(matrix, name)
+    row = image.row if image else None
+    return row is not None and bool(row.nvcc) and re.fullmatch(row.nvcc, name.rpartition(":")[2]) is not None
+
+
+def beside_system(item: Planned, environment: Environment, matrix: Matrix) -> Check | None:
+    """The failure of a package whose wheels the image's system does not take; None where it does, or none is known."""
+    if item.version is None or item.conda is not None or item.image is not None or item.brings is not None:
+        return None
+    release = f"{item.version}+{item.build}" if item.build and item.name == "torch" else item.version
+    for part in environment.planned or ():
+        if part.image is None or part.version is None:
+            continue
+        if part.name == MUSL:
+            return _without_glibc(item, part, environment, matrix)
+        if part.name in matrix.distribution_names:
+            answer = asked(matrix, item.name, release, [Component(part.name, (Bound("==", part.version),))])
+            if answer is not None and answer.verdict == "incompatible":
+                return answered(item, environment, answer, f" {part.image}")
+    return None
+
+
+def _without_glibc(item: Planned, part: Planned, environment: Environment, matrix: Matrix) -> Check | None:
+    """Rows of wheels leave out those for musl; no package for GPUs had any on 26 November 2026."""
+    number = parse_version(item.version or "")
+    rows = [
+        row for row in matrix.wheels_by_name.get(item.name, ()) if number and covered(row.versions, number) == "all"
+    ]
+    if not rows or any(row.archive or "any" in row.pythons for row in rows):
+        return None
+    check = check_of(
+        item,
+        environment,
+        "fail",
+        f"{label_of(item)} does not fit {part.image}",
+        f"the wheels of {label_of(item)} for Linux need glibc, and the C library of {part.image} is musl",
+        fixes=(Fix(text="Start from an image of Debian or Ubuntu, as the tags without alpine are."),),
+    )
+    return msgspec.structs.replace(check, sources=matrix.cite(*rows))

@@ -1,7 +1,7 @@
-"""Entries of a plan that admit several releases: what all known ones that they admit have in common.
+"""Entries of a plan that admit several releases, and pins that exclude each other.
 
-A range is judged by its releases: it fits where all do, and does not where none does. One without an upper bound
-admits releases that nobody knows yet, so it stays open.
+A range is judged by all known releases that it admits: it fits where all do, and does not where none does. One without
+an upper bound admits releases that nobody knows yet, so it stays open.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 from packaging.specifiers import SpecifierSet
 
-from envcheck.checks import Check
+from envcheck.checks import Check, Evidence, Fix
 from envcheck.compat.images import is_framework
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
-from envcheck.compat.question.declared import declared
 from envcheck.compat.question.package_needs import release_fits
-from envcheck.compat.question.published import published
+from envcheck.compat.question.requirements import declared
+from envcheck.compat.question.wheels import published
 from envcheck.components import Bound, Component
-from envcheck.pipeline.planned.checks import asked, left_open
+from envcheck.pipeline.planned.checks import asked, check_of, label_of, left_open
 from envcheck.snapshot import Environment, Planned
 
 Judge = Callable[[Planned, bool], Check]
@@ -49,7 +49,7 @@ def judge_range(
         clashes = found.status == "pass" and _clashes(one, pinned, matrix)
         return msgspec.structs.replace(found, status="unknown") if clashes else found
 
-    if _is_endless(item):
+    if SpecifierSet(item.bounds).contains(_BEYOND):
         # Of these, each release requires its own PyTorch: newer ones than the newest require a newer one still.
         if matrix.has_trait(item.name, "released-with-torch") and known[-1] != admitted[-1]:
             return _of_release(item, known[-1], judge_beside)
@@ -115,10 +115,6 @@ def _newest_of_each(item: Planned, known: Sequence[str], judge: Judge) -> tuple[
     return fits, others
 
 
-def _is_endless(item: Planned) -> bool:
-    return SpecifierSet(item.bounds).contains(_BEYOND)
-
-
 def _admitted(item: Planned, matrix: Matrix) -> list[str]:
     """The known releases that the entry admits, ascending."""
     name, bounds = canonical(item.name), SpecifierSet(item.bounds)
@@ -167,9 +163,46 @@ def _relate(one: str, other: str, matrix: Matrix) -> bool:
 
 
 def _named_by(name: str, matrix: Matrix) -> set[str]:
-    return {canonical(key) for row in _rows(name, matrix) for key in row}
+    needs = [row.needs for row in matrix.rows_of(name)]
+    needs += [row.needs for row in matrix.requirements_by_name.get(name, ())]
+    return {canonical(key) for each in needs for key in each}
 
 
-def _rows(name: str, matrix: Matrix) -> Iterator[Mapping[str, str]]:
-    yield from (row.needs for row in matrix.rows_of(name))
-    yield from (row.needs for row in matrix.requirements_by_name.get(name, ()))
+def contradictions(environment: Environment, markers: Mapping[str, str], matrix: Matrix) -> Iterator[Check]:
+    """A failure for each pin that another pin of the same command or file requires otherwise."""
+    pinned = {
+        each.name: each
+        for each in environment.planned or ()
+        if each.name and each.version is not None and each.together is not None and each.refused is None
+    }
+    for each in pinned.values():
+        needs = declared(matrix, each.name, each.version or "", markers, build=each.build, extras=each.extras)
+        for name, bounds in needs.items():
+            other = pinned.get(name)
+            if other is not None and other.together == each.together and _excludes(bounds, other.version or ""):
+                yield _check(each, other, bounds, environment, matrix)
+
+
+def _excludes(bounds: str, version: str) -> bool:
+    try:
+        return not SpecifierSet(bounds).contains(version, prereleases=True)
+    except ValueError:
+        return False
+
+
+def _check(item: Planned, other: Planned, bounds: str, environment: Environment, matrix: Matrix) -> Check:
+    check = check_of(
+        item,
+        environment,
+        "fail",
+        f"{label_of(item)} and {label_of(other)} cannot be installed together",
+        f"{label_of(item)} requires {other.name}{bounds}, and {other.source} pins {other.asked}: pip refuses both.",
+        fixes=(Fix(text=f"Pin {other.name}{bounds}, or another {item.name}."),),
+    )
+    rows = [row for row in matrix.requirements_by_name.get(item.name, ()) if other.name in row.needs]
+    return msgspec.structs.replace(
+        check,
+        id=f"{check.id} {other.name}",
+        evidence=(*check.evidence, Evidence(what="planned", value=other.asked, source=other.source)),
+        sources=matrix.cite(*rows[:1]),
+    )

@@ -1,23 +1,28 @@
-"""What one command of a build installs: with pip, uv, conda or the system's packages, and from a project's files."""
+"""What one command of a build installs: with pip, uv, conda or the system's packages, and from a project's files.
+
+Rows of the matrix name the programs that install packages (``[[installer]]``), and what a system's package manager
+brings: CUDA and cuDNN.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise, takewhile
 
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
-from envcheck.plans import environment_yml, pipfile_lock, poetry_lock, pyproject, uv_lock
-from envcheck.plans.image.installers import installs, is_apart, is_verb
-from envcheck.plans.image.layout import Layout
-from envcheck.plans.image.system_packages import of_system
-from envcheck.plans.kit.index import Index
-from envcheck.plans.kit.requirement import unread
-from envcheck.plans.kit.sheet import Reader, Sheet
-from envcheck.plans.kit.shell import Command
-from envcheck.plans.requirements import INSTALLING, SHARES_BUILDS, of_arguments, sorted_words
+from envcheck.plans.image.instructions import Layout
+from envcheck.plans.readers import environment_yml, pipfile_lock, poetry_lock, pyproject, uv_lock
+from envcheck.plans.readers.requirements import INSTALLING, SHARES_BUILDS, of_arguments, sorted_words
+from envcheck.plans.requirement import PackageIndexes, item, unread
+from envcheck.plans.sheet import Reader, Sheet
+from envcheck.plans.shell import Command
 from envcheck.snapshot import Planned
 
 _PIP = re.compile(r"pip[0-9.]{0,6}")
@@ -115,8 +120,13 @@ def _of_words(sheet: Sheet, line: int, command: Command, layout: Layout, *, at_s
     for place, word in enumerate(words[:_MOST_TRIED]):
         rest = words[place + 1 :]
         if word.rpartition("/")[2] == "uv" and _verb(rest) == "run":
+            # Before it runs anything, it installs the project, and packages that it names.
             behind = place + rest.index("run") + 2
-            found += _of_uv_run(sheet, line, Command(words[behind:], command.variables), layout)
+            options = list(takewhile(lambda each: each.startswith("-"), words[behind:]))
+            if any(each.startswith(("--with", "-w")) for each in options):
+                found.append(unread(sheet, "uv run --with", line, _UNREAD))
+            if not {"--no-sync", "--no-project"} & set(options) and "UV_NO_SYNC" not in command.variables:
+                found += _of_lock(sheet, line, "uv run", options, layout)
         packages = of_system(sheet, line, words[place:])
         if packages is None:
             packages = _of_word(sheet, line, word, rest, command.variables, layout, runs=place == 0 and not at_start)
@@ -136,7 +146,7 @@ def _of_word(
     name = named["name"] if named else word
     verb = _verb(rest)
     if not is_apart(sheet.matrix, name, verb) and (asked := _asked_of_pip(name, rest)):
-        index = Index()
+        index = PackageIndexes()
         for variable, meaning in _OPTIONS.items():
             if variable in variables:
                 index.take(meaning, variables[variable])
@@ -180,15 +190,6 @@ def _asked_of_pip(name: str, rest: list[str]) -> list[str]:
         return rest[found:]
     files = (part for each in rest[found + 1 :] for part in ([each] if each.startswith("-") else ["-r", each]))
     return ["sync", *files]
-
-
-def _of_uv_run(sheet: Sheet, line: int, inner: Command, layout: Layout) -> Iterator[Planned]:
-    """What ``uv run`` installs before it runs anything: the project, and packages that it names."""
-    options = list(takewhile(lambda each: each.startswith("-"), inner.words))
-    if any(each.startswith(("--with", "-w")) for each in options):
-        yield unread(sheet, "uv run --with", line, _UNREAD)
-    if not {"--no-sync", "--no-project"} & set(options) and "UV_NO_SYNC" not in inner.variables:
-        yield from _of_lock(sheet, line, "uv run", options, layout)
 
 
 def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: Layout) -> Iterator[Planned]:
@@ -236,15 +237,10 @@ def _of_script(sheet: Sheet, line: int, path: str, layout: Layout, *, runs: bool
     if place is None or (not is_named_so and "." in path.rpartition("/")[2]):
         return
     try:
-        told = (
-            "installs packages, and scripts are not read"
-            if installs(sheet.matrix, sheet.beside(place, line).text)
-            else ""
-        )
+        if installs(sheet.matrix, sheet.beside(place, line).text):
+            yield unread(sheet, place[:80], line, "this script installs packages, and scripts are not read")
     except UsageError:
-        told = "cannot be read"
-    if told:
-        yield unread(sheet, place[:80], line, f"this script {told}")
+        yield unread(sheet, place[:80], line, "this script cannot be read")
 
 
 def _of_conda(sheet: Sheet, line: int, words: list[str], layout: Layout, *, of_a_file: bool) -> Iterator[Planned]:
@@ -266,3 +262,77 @@ def _of_conda(sheet: Sheet, line: int, words: list[str], layout: Layout, *, of_a
             yield unread(sheet, "a variable", line, _UNNAMED)
         elif not word.startswith("-"):
             yield environment_yml.of_conda(sheet, word, line)
+
+
+def installs(matrix: Matrix, text: str) -> bool:
+    """Whether the text, in whatever language, names such a program and behind it one of its words."""
+    for row in matrix.installers:
+        named = _program(row.commands, row.apart).search(text)
+        if named and _any_of(row.verbs).search(text, named.end()):
+            return True
+    return False
+
+
+def is_verb(matrix: Matrix, word: str) -> bool:
+    """Whether any of these programs installs by this word."""
+    return any(word in row.verbs for row in matrix.installers)
+
+
+def is_apart(matrix: Matrix, name: str, verb: str) -> bool:
+    """Whether a program that installs does something else by this word."""
+    return any(verb in row.apart and re.fullmatch(row.commands, name) for row in matrix.installers)
+
+
+@cache
+def _program(commands: str, apart: tuple[str, ...]) -> re.Pattern[str]:
+    other = rf"(?!\W{{1,40}}(?:{'|'.join(map(re.escape, apart))})(?![\w-]))" if apart else ""
+    return re.compile(rf"(?<![\w-])(?:-[A-Za-z]{{0,4}}m)?(?:{commands})(?![\w/-]){other}")
+
+
+@cache
+def _any_of(verbs: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, verbs))})(?![\w./-])" if verbs else r"\w")
+
+
+_MANAGER = re.compile(r"(?:.*/)?(?:apt|apt-get|aptitude|dnf|microdnf|tdnf|yum|zypper|apk)")
+_VERBS = frozenset({"install", "in", "add"})
+_UPSTREAM = re.compile(r"(?:[0-9]+:)?(?P<version>[0-9]{1,4}(?:\.[0-9]{1,9}){1,4})(?P<any>\.?\*)?(?:-.*|\*)?")
+"""A version as package managers write it, without epoch and revision: ``8.9.7.29-1+cuda12.2``."""
+_OF_RPM = re.compile(r"(?P<name>[a-z][\w-]*?)-(?P<version>[0-9]{1,4}\.[0-9.]{1,30}-\S{1,40})")
+_LONGEST = 200
+
+
+def of_system(sheet: Sheet, line: int, words: list[str]) -> Iterator[Planned] | None:
+    """What a command of a package manager brings; None for other commands."""
+    if not words or not _MANAGER.fullmatch(words[0]) or not _VERBS & {*words[1:]}:
+        return None
+    verb = next(place for place, word in enumerate(words) if place and word in _VERBS)
+    packages = [word for word in words[verb + 1 :] if not word.startswith("-") and len(word) <= _LONGEST]
+    return filter(None, (_brought(sheet, line, text) for text in packages))
+
+
+def _brought(sheet: Sheet, line: int, text: str) -> Planned | None:
+    """The component that a package brings, of the version that is pinned, or that its name has: ``cuda``, ``12.4``."""
+    name, _, version = text.partition("=")
+    of_rpm = _OF_RPM.fullmatch(text)
+    pairs = [(name, version), *([(of_rpm["name"], of_rpm["version"])] if of_rpm else [])]
+    patterns = [(row.component, pattern) for row in sheet.matrix.system_packages for pattern in row.packages]
+    for package, pinned in ((whole.partition(":")[0], pin) for whole, pin in pairs):
+        for component, pattern in patterns:
+            if found := re.fullmatch(pattern, package):
+                groups = found.groupdict()
+                named = ".".join(filter(None, (groups.get("major"), groups.get("minor"))))
+                planned = item(sheet, package, _bounds(pinned, named), line)
+                return msgspec.structs.replace(planned, name=f"{component} by {package}", asked=text, brings=component)
+    return None
+
+
+def _bounds(pinned: str, named: str) -> SpecifierSet:
+    """The versions that a pin admits, else those that begin as the package's name says."""
+    found = _UPSTREAM.fullmatch(pinned)
+    try:
+        if found:
+            return SpecifierSet(f"=={found['version']}{'.*' if found['any'] else ''}")
+        return SpecifierSet(f"=={named}.*" if named else "")
+    except InvalidSpecifier:
+        return SpecifierSet("")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from envcheck.compat.overlay import decides, is_from
+from envcheck.compat.load import decides, is_from
 from envcheck.compat.question.lookup import Overview, Page
 from envcheck.compat.question.question import Answer, Reason, readable
 from envcheck.compat.relations.fit import FitVerdict

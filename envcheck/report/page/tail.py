@@ -55,7 +55,7 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
     """The overlay folders of the matrix, and what each decided."""
     if not report.overlays:
         return []
-    from envcheck.compat.overlay import decides
+    from envcheck.compat.load import decides
 
     told = []
     for place in report.overlays:

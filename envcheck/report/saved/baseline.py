@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from envcheck.checks import Report
-from envcheck.compat.performance.at_work import at_work
+from envcheck.compat.performance.expected import at_work
 from envcheck.errors import UsageError
 from envcheck.redact import is_redacted
 from envcheck.report.saved.read import read_report

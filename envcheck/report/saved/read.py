@@ -10,8 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from envcheck.checks import SCHEMA_VERSION, Report, Summary, Tool
-from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.snapshot import Snapshot, items_in
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip

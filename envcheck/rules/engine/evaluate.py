@@ -13,8 +13,8 @@ import msgspec
 
 from envcheck import __version__, checks
 from envcheck.checks import STATUSES, Check, Layer, Scope, Source, shortened
-from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
+from envcheck.compat.relations.libraries import row_of
 from envcheck.compat.tables import ProductRow
 from envcheck.rules.api import (
     EVERYTHING,

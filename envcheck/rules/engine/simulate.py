@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from envcheck.checks import Changes
-from envcheck.compat.families import TOOLKIT
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import (
     active_requirements,
@@ -23,6 +22,7 @@ from envcheck.compat.question.package_needs import (
     requirement_name,
     same_package,
 )
+from envcheck.compat.relations.libraries import TOOLKIT
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
 from envcheck.rules.api import Facts

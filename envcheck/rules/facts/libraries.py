@@ -7,8 +7,7 @@ from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Status
 from envcheck.compat.error_lines import matches_fragment
-from envcheck.compat.families import row_of
-from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.compat.relations.libraries import cuda_majors, row_of
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import base_framework, importance, other_cuda_builds, provides_gpu_support
 from envcheck.rules.facts.library_names import LibraryName, is_required, name_of

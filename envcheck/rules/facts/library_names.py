@@ -10,12 +10,11 @@ from functools import cache, lru_cache
 from itertools import chain, combinations, islice
 from typing import NamedTuple
 
-from envcheck.compat.families import SPOKEN_OF, TOOLKIT, files_of, row_of
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.declared import declared
 from envcheck.compat.question.package_needs import holds, normalised, pinned_by, read_requirement
-from envcheck.compat.relations.libraries import cuda_majors, same_major
+from envcheck.compat.question.requirements import declared
+from envcheck.compat.relations.libraries import SPOKEN_OF, TOOLKIT, cuda_majors, files_of, row_of, same_major
 from envcheck.compat.tables import FamilyRow
 from envcheck.rules.api import Facts
 from envcheck.snapshot import Distribution, Environment, Framework, inferred

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sized
 
 from envcheck.checks import ASSUMED, LONGEST_TITLE, DecidedBy
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver, newest_cuda_of
+from envcheck.compat.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.rules.api import Doubt, Facts, Outcome
 from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, DriverLibrary, Gpu, Record, Snapshot, frameworks_in
 from envcheck.versions import CudaVersion, DriverRelease

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Changes, Fix
-from envcheck.compat.families import TOOLKIT
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import normalised, read_requirement
+from envcheck.compat.relations.libraries import TOOLKIT
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, installed
 from envcheck.snapshot import Distribution, Environment

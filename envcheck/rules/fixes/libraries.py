@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from envcheck.checks import Fix
-from envcheck.compat.families import TOOLKIT
 from envcheck.compat.question.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
-from envcheck.compat.relations.libraries import toolkit_wheels
+from envcheck.compat.relations.libraries import TOOLKIT, toolkit_wheels
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of

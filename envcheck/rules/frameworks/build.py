@@ -11,8 +11,7 @@ from envcheck.compat.question.devices import refused
 from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, conclude
-from envcheck.compat.relations.gpu_code import code_runs_on, only_ptx_serves
-from envcheck.compat.relations.gpu_cuda import cuda_serves
+from envcheck.compat.relations.gpu_code import code_runs_on, cuda_serves, only_ptx_serves
 from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.question.package_needs import active_requirements, normalised, package_filled_by, requirement_name
 from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.gpu_cuda import cuda_targets
+from envcheck.compat.relations.gpu_code import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name, only_compiles_for_torch
 from envcheck.rules.facts.machine import gpu_title

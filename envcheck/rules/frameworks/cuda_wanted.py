@@ -7,7 +7,7 @@ import re
 from envcheck.checks import Evidence
 from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.visible_devices import hides_all
+from envcheck.compat.relations.variables import hides_all
 from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, evidence_of
 from envcheck.rules.facts.library_names import wheel_of

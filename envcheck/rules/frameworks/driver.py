@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.error_lines import fragment_in, lines_with
-from envcheck.compat.relations.driver_cuda import branch_for_cuda, driver_runs_cuda, minimum_driver
+from envcheck.compat.relations.driver import branch_for_cuda, driver_runs_cuda, minimum_driver
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.enrich.stated_cuda import PROGRAMS

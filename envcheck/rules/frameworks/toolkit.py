@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.error_lines import lines_with
-from envcheck.compat.families import TOOLKIT
-from envcheck.compat.relations.driver_cuda import minor_compatible
-from envcheck.compat.relations.gpu_code import code_runs_on
-from envcheck.compat.relations.gpu_cuda import cuda_targets
+from envcheck.compat.relations.driver import minor_compatible
+from envcheck.compat.relations.gpu_code import code_runs_on, cuda_targets
+from envcheck.compat.relations.libraries import TOOLKIT
 from envcheck.compat.relations.torch import torch_row
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing
-from envcheck.compat.relations.gpu_driver import driver_supports
+from envcheck.compat.relations.driver import driver_supports
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.error_lines import lines_with
-from envcheck.compat.families import TOOLKIT
-from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.compat.relations.libraries import TOOLKIT, cuda_majors
 from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name

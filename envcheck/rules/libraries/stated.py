@@ -12,11 +12,10 @@ import re
 from typing import Literal, NamedTuple
 
 from envcheck.checks import Evidence
-from envcheck.compat.families import TOOLKIT
 from envcheck.compat.names import canonical
 from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.libraries import cudnn_serves
+from envcheck.compat.relations.libraries import TOOLKIT, cudnn_serves
 from envcheck.compat.specifier import parse_version
 from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome

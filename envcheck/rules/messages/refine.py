@@ -6,7 +6,7 @@ import re
 
 from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, nccl_releases
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver_cuda import known_cuda_of
+from envcheck.compat.relations.driver import known_cuda_of
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.libraries import is_older, same_major
 from envcheck.compat.specifier import parse_version

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.families import TOOLKIT
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import (
     NOT_TO_RUN,
@@ -17,6 +16,7 @@ from envcheck.compat.question.package_needs import (
     names_extra,
     package_filled_by,
 )
+from envcheck.compat.relations.libraries import TOOLKIT
 from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_framework, provides_gpu_support

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.performance.at_work import in_use
+from envcheck.compat.performance.expected import in_use
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.performance.at_work import at_work, in_use
+from envcheck.compat.performance.expected import at_work, in_use
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title

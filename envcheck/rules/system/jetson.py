@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.error_lines import matches_fragment
-from envcheck.compat.families import row_of
+from envcheck.compat.relations.libraries import row_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule

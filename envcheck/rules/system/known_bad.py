@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence, Fix, Layer
 from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.relations.flaws import has_flaw
-from envcheck.compat.relations.gpu_code import read_targets
+from envcheck.compat.relations.gpu_code import has_flaw, read_targets
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.enrich.stated import first_of

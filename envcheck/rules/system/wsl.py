@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.error_lines import ErrorLine, lines_with
-from envcheck.compat.relations.visible_devices import hides_all
+from envcheck.compat.relations.variables import hides_all
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of, release, supports_all_natively
 from envcheck.rules.fixes.driver import family

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.variables import holds_for, reads
-from envcheck.compat.relations.visible_devices import hides_all
+from envcheck.compat.relations.variables import hides_all, holds_for, reads
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import is_known_cuda_build
 from envcheck.rules.facts.machine import driver_of, title_of_first

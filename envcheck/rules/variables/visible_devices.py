@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.visible_devices import Entry, Kind, Reading, hides_all, read_visible
+from envcheck.compat.relations.variables import Kind, VisibleEntry, VisibleGpus, hides_all, read_visible
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
@@ -219,7 +219,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _effect(problem: Entry | None, reading: Reading, *, refused: bool) -> str:
+def _effect(problem: VisibleEntry | None, reading: VisibleGpus, *, refused: bool) -> str:
     if refused or reading.refused:
         return "CUDA refuses the whole list: cuInit fails with 101 (invalid device), but the GPUs are healthy."
     left = plural(reading.visible, "GPU") if reading.visible else "none"
@@ -228,7 +228,7 @@ def _effect(problem: Entry | None, reading: Reading, *, refused: bool) -> str:
     return f"CUDA ignores this entry and all that follow. Visible: {left}."
 
 
-def _corrected(problem: Entry | None, reading: Reading) -> tuple[Fix, ...]:
+def _corrected(problem: VisibleEntry | None, reading: VisibleGpus) -> tuple[Fix, ...]:
     """The list with each GPU once, if only repetitions are wrong."""
     if problem is None or any(entry.kind not in ("gpu", "twice") for entry in reading.entries):
         return ()

@@ -9,7 +9,7 @@ import msgspec
 from envcheck.checks import Report
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.answer import ask
-from envcheck.compat.relations.driver_cuda import branch_for_cuda
+from envcheck.compat.relations.driver import branch_for_cuda
 from envcheck.components import parse_components
 from envcheck.diff import diff
 from envcheck.errors import EnvcheckError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import add_declared, locate, problems
-from ..installations.text import assigned, version
+from ..installations.package import add_declared, add_stated_version, locate, problems
 
 if TYPE_CHECKING:
     from ..python.site import Site
@@ -25,7 +24,6 @@ def read(site: Site, distributions: tuple[str, ...]) -> list[dict[str, Any]]:
     if here is None:
         return []
     facts = here.gather("example_thing")
-    stated = version(assigned(here.text("__init__.py") or "", "__version__"))
-    facts.add(f"file {here.path}/__init__.py", version=stated)
+    stated = add_stated_version(facts, here, "__init__.py")
     add_declared(facts, here)
     return [facts.record(problems(here, stated, "__init__.py", ("__init__.py",)))]

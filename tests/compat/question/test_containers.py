@@ -10,8 +10,8 @@ import pytest
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.containers import REGISTRY, read_container
-from envcheck.compat.question.published import published
 from envcheck.compat.question.question import Container
+from envcheck.compat.question.wheels import published
 from envcheck.compat.tables import ImageRow
 from envcheck.versions import ComputeCapability, DriverRelease
 from tests.compat.asking import (

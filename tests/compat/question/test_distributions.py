@@ -10,7 +10,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.names import SYSTEMS
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import DistributionRow, ReleaseRow
-from envcheck.importers.kit.operating_system import from_title
+from envcheck.importers.formats.operating_system import from_title
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
 from tests.every import cases, every
 from tests.thorough import sample

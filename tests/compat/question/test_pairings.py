@@ -10,7 +10,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.question.package_needs import release_for
-from envcheck.compat.question.published import published
+from envcheck.compat.question.wheels import published
 from envcheck.compat.relations.gpu_code import read_targets
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow

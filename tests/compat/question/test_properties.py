@@ -10,7 +10,7 @@ from envcheck.compat.names import SETS, canonical
 from envcheck.compat.question.answer import ask
 from envcheck.compat.question.choose import evaluate
 from envcheck.compat.question.reading import gpu_of
-from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.relations.driver import architecture_of
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.components import Bound, Component, parse_components
 from envcheck.errors import UsageError

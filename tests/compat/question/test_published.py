@@ -6,8 +6,8 @@ import itertools
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.choose import evaluate
-from envcheck.compat.question.published import not_published, published
 from envcheck.compat.question.question import Question
+from envcheck.compat.question.wheels import not_published, published
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import PublishedRow, ReleaseRow, RequirementRow, WheelRow
 from envcheck.components import parse_components

@@ -10,9 +10,8 @@ import pytest
 from envcheck.compat.gpu_names import find_by_name
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import canonical, scheme
-from envcheck.compat.question.published import not_published, published, series_meant
 from envcheck.compat.question.question import Question
-from envcheck.compat.question.wheels import covering
+from envcheck.compat.question.wheels import covering, not_published, published, series_meant
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier, parse_version
 from envcheck.compat.tables import MigRow, ReleaseRow, RequirementRow, TorchRow

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
-from envcheck.compat.question.published import published
-from envcheck.compat.question.wheels import covering
+from envcheck.compat.question.wheels import covering, published
 from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow

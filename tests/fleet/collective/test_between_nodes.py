@@ -20,10 +20,10 @@ import jsonschema
 import msgspec
 import pytest
 
-from envcheck.fleet.collective.record import FleetBench
+from envcheck.fleet.collective.report import FleetBench
 from envcheck.fleet.collective.together import Together
-from envcheck.fleet.engines.launch import Command
-from envcheck.fleet.engines.talk import Processes
+from envcheck.fleet.engines.launch import NodeCommand
+from envcheck.fleet.engines.protocol import Processes
 from tests.cli.calling import ROOT, envcheck
 from tests.every import cases
 from tests.fleet.collective.stand_in import BANDWIDTH
@@ -161,7 +161,7 @@ def test_an_error_of_nccl_names_nobody_and_the_search_does(tmp_path: Path) -> No
 def test_a_node_whose_program_stops_is_named(tmp_path: Path) -> None:
     (tmp_path / "plan").write_text(json.dumps({"n2": {"stops": 1}}))
     argv = (sys.executable, str(STAND_IN), str(tmp_path / "plan"))
-    commands = [Command(name, argv, variables={"FLEET_NODE": name}) for name in names(3)]
+    commands = [NodeCommand(name, argv, variables={"FLEET_NODE": name}) for name in names(3)]
     with Processes(commands) as crew:
         together = Together(crew, names(3), 60.0, limit=3.0)
         together.gather(20.0)

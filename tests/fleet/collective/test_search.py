@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envcheck.fleet.collective.search import Outcome, Search
+from envcheck.fleet.collective.search import GroupOutcome as Outcome
+from envcheck.fleet.collective.search import Search
 from tests.every import cases
 from tests.thorough import examples
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.versions import CudaVersion, CudnnVersion
-from probes.cuda_libraries.answer import Answer, answer, can_answer, cuda, packed, release
+from probes.cuda_libraries.answer import LibraryVersion, answer, can_answer, cuda, packed, release
 from probes.elf.exported import Exports
 from probes.elf.library import open_elf
 from probes.kit.library_names import family_of
@@ -21,7 +21,7 @@ NOISE = b"\x48\x89\xe5\xc7\x85\x3c\xff\xff\xff\x00\x00\x01\x00\xba\xfe\xff\x00\x
 """``mov [rbp-0xc4], 0x10000; mov edx, 0xfffe``, as between the calls that cuDNN's functions make."""
 
 
-def told(tmp_path: Path, family: str, soname: str, **exports: bytes) -> Answer:
+def told(tmp_path: Path, family: str, soname: str, **exports: bytes) -> LibraryVersion:
     place = tmp_path / soname
     place.write_bytes(library(soname, exports))
     return answer(str(place), family, soname)
@@ -58,14 +58,14 @@ def test_what_a_family_says(
 
 def test_the_cuda_that_a_library_was_built_with(tmp_path: Path) -> None:
     both = {"cudnn_graph_version": b"\0\x01\x09\0", "cudnnGetCudartVersion": NOISE + returns(12040)}
-    assert told(tmp_path, "cudnn_graph", "libcudnn_graph.so.9", **both) == Answer("9.1.0", "12.4")
+    assert told(tmp_path, "cudnn_graph", "libcudnn_graph.so.9", **both) == LibraryVersion("9.1.0", "12.4")
     both["cudnnGetCudartVersion"] += returns(90100)  # cuDNN's own number, which its messages hold
-    assert told(tmp_path, "cudnn_graph", "libcudnn_graph.so.9", **both) == Answer("9.1.0", "12.4")
+    assert told(tmp_path, "cudnn_graph", "libcudnn_graph.so.9", **both) == LibraryVersion("9.1.0", "12.4")
 
 
 def test_a_cuda_whose_number_could_be_a_version_of_the_library(tmp_path: Path) -> None:
     both = {"cudnn_graph_version": b"\x02\x0a\x09\0", "cudnnGetCudartVersion": NOISE + returns(11080) + returns(91002)}
-    assert told(tmp_path, "cudnn_graph", "libcudnn_graph.so.9", **both) == Answer("9.10.2", "11.8")
+    assert told(tmp_path, "cudnn_graph", "libcudnn_graph.so.9", **both) == LibraryVersion("9.10.2", "11.8")
 
 
 def test_tensorrt_tells_its_build_too(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_nccl_names_its_cuda_in_a_text(tmp_path: Path) -> None:
     place = tmp_path / "libnccl.so.2"
     text = b"\0NCCL version %d\0NCCL version 2.21.5+cuda12.4\0"
     place.write_bytes(library("libnccl.so.2", {"ncclGetVersion": stores(22105)}, rodata=text))
-    assert answer(str(place), "nccl", "libnccl.so.2") == Answer("2.21.5", "12.4")
+    assert answer(str(place), "nccl", "libnccl.so.2") == LibraryVersion("2.21.5", "12.4")
 
 
 def test_cufile_holds_one_text_of_four_numbers(tmp_path: Path) -> None:
@@ -104,22 +104,24 @@ def test_a_number_that_arm_builds_in_two_steps(tmp_path: Path) -> None:
 
 
 def test_two_numbers_that_could_be_the_version_are_none(tmp_path: Path) -> None:
-    assert told(tmp_path, "cufft", "libcufft.so.11", cufftGetVersion=(stores(11201) + stores(11300))) == Answer()
+    assert (
+        told(tmp_path, "cufft", "libcufft.so.11", cufftGetVersion=(stores(11201) + stores(11300))) == LibraryVersion()
+    )
 
 
 def test_a_number_of_another_major_is_not_the_version(tmp_path: Path) -> None:
-    assert told(tmp_path, "cufft", "libcufft.so.11", cufftGetVersion=stores(65534)) == Answer()
+    assert told(tmp_path, "cufft", "libcufft.so.11", cufftGetVersion=stores(65534)) == LibraryVersion()
 
 
 def test_no_function_no_soname_no_library(tmp_path: Path) -> None:
-    assert told(tmp_path, "cufft", "libcufft.so.11") == Answer()
+    assert told(tmp_path, "cufft", "libcufft.so.11") == LibraryVersion()
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "text").write_text("INPUT(libcufft.so.11)")
     for name in ("empty", "text", "missing"):
-        assert answer(str(tmp_path / name), "cufft", "libcufft.so.11") == Answer()
-    assert answer(str(tmp_path / "libcufft.so.11"), "cufft", None) == Answer()
+        assert answer(str(tmp_path / name), "cufft", "libcufft.so.11") == LibraryVersion()
+    assert answer(str(tmp_path / "libcufft.so.11"), "cufft", None) == LibraryVersion()
     os.mkfifo(tmp_path / "pipe")
-    assert answer(str(tmp_path / "pipe"), "cufft", "libcufft.so.11") == Answer()
+    assert answer(str(tmp_path / "pipe"), "cufft", "libcufft.so.11") == LibraryVersion()
     assert not can_answer("cublas")
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from probes.elf.info import ElfInfo, Identity, elf_info
-from probes.installations.parts import Ask, examined
+from probes.installations.parts import OpenByName, examined
 from probes.kit.tree import Tree as View
-from probes.loader.process import Image, Process, Request
+from probes.loader.process import LoadedImage, LoaderProcess, LoadRequest
 from probes.loader.script import Event
-from probes.loader.setup import System
+from probes.loader.setup import LoaderSystem
 from probes.loader.symbols import unresolved
 from probes.python.site import Site
 from tests.every import cases
@@ -84,7 +84,7 @@ def test_a_library_for_another_processor_is_refused_and_not_looked_for(tmp_path:
     part = f"{SITE}/fw/_C.so"
     tree.file(part, tiny_elf(["libcudart.so.12"], runpath="$ORIGIN/../nvidia/cuda_runtime/lib"))
     site = Site(tree.view(), "/env", (SITE,), 0, ())
-    (load,) = examined(site, [part], asks=[Ask(("libcudart.so.12",))])["loads"]
+    (load,) = examined(site, [part], asks=[OpenByName(("libcudart.so.12",))])["loads"]
     assert (load["path"], load["refused"]) == (place, "it is for aarch64, 64 bit")
     assert "unfound" not in load
 
@@ -108,8 +108,8 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
 # --- Symbols of an extension, where PyTorch itself cannot be loaded ---------------------------------------------------
 
 
-def image(path: str, *needed: str) -> Image:
-    return Image(path, ElfInfo(path, Identity(1, hash(path)), needed=needed), None, "rpath")
+def image(path: str, *needed: str) -> LoadedImage:
+    return LoadedImage(path, ElfInfo(path, Identity(1, hash(path)), needed=needed), None, "rpath")
 
 
 @pytest.fixture(autouse=True)
@@ -118,28 +118,30 @@ def _undefined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("probes.loader.symbols._of_part", lambda *_: [b"_ZN3c105ErrorE"])
 
 
-def asked(tree: Path, *requests: Request, images: tuple[str, ...]) -> list[str] | None:
-    process = Process(System(View({"root": str(tree)}), None, None, None), None)
+def asked(tree: Path, *requests: LoadRequest, images: tuple[str, ...]) -> list[str] | None:
+    process = LoaderProcess(LoaderSystem(View({"root": str(tree)}), None, None, None), None)
     process.images = [image(path) for path in images]
     return unresolved(process, [Event(list(requests), optional=False)])
 
 
 def test_symbols_are_not_missed_where_pytorch_is_not_loaded(tmp_path: Path) -> None:
     extension = image("/site/torchvision/_C.so", "libtorch_cpu.so")
-    own = Request("/site/torchvision/_C.so", None, extension)
-    lost = Request("libtorch_cpu.so", extension, None)
+    own = LoadRequest("/site/torchvision/_C.so", None, extension)
+    lost = LoadRequest("libtorch_cpu.so", extension, None)
     assert asked(tmp_path, own, lost, images=("/site/torch/lib/libtorch_global_deps.so",)) is None
 
 
 def test_symbols_are_not_missed_where_a_library_of_pytorch_lacks_another(tmp_path: Path) -> None:
     extension = image("/site/torchvision/_C.so", "libtorch_cpu.so")
     base = image("/site/torch/lib/libtorch_cuda.so", "libcublas.so.12")
-    own = Request("/site/torchvision/_C.so", None, extension)
-    assert asked(tmp_path, own, Request("libcublas.so.12", base, None), images=("/site/torch/lib/libc10.so",)) is None
+    own = LoadRequest("/site/torchvision/_C.so", None, extension)
+    assert (
+        asked(tmp_path, own, LoadRequest("libcublas.so.12", base, None), images=("/site/torch/lib/libc10.so",)) is None
+    )
 
 
 def test_symbols_are_missed_where_pytorch_is_loaded_whole(tmp_path: Path) -> None:
     extension = image("/site/torchvision/_C.so", "libtorch_cpu.so")
-    own = Request("/site/torchvision/_C.so", None, extension)
-    other = Request("libcudart.so.11.0", extension, None)
+    own = LoadRequest("/site/torchvision/_C.so", None, extension)
+    other = LoadRequest("libcudart.so.11.0", extension, None)
     assert asked(tmp_path, own, other, images=("/site/torch/lib/libc10.so",)) == ["_ZN3c105ErrorE"]

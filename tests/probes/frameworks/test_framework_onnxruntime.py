@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Framework
-from probes.installations.xla_flags import unknown_flags
+from probes.installations.parts import unknown_flags
 from probes.kit.tree import Tree
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.installations import text
+from probes.installations.package import assigned, cuda_of_number, cuda_version, label, mapping
 from probes.owners.requirements import cuda_major, libraries_of, pinned, relevant_lines
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
@@ -40,21 +40,21 @@ from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needin
     ("", None),
 )
 def test_assigned(content: str, value: object) -> None:
-    assert text.assigned(content, "x") == value
+    assert assigned(content, "x") == value
 
 
 @given(st.text(max_size=300))
 def test_no_text_makes_it_raise(content: str) -> None:
-    text.assigned(content, "x")
-    text.assigned(f"x = {content}", "x")
-    text.mapping(f"x = collections.OrderedDict({content})", "x")
-    text.label(content)
+    assigned(content, "x")
+    assigned(f"x = {content}", "x")
+    mapping(f"x = collections.OrderedDict({content})", "x")
+    label(content)
 
 
 def test_a_long_line_takes_no_long_time() -> None:
     began = time.perf_counter()
     for content in ("x" * 60_000, "x = " * 15_000, "x: " + "a" * 60_000, "a = " * 15_000 + "x = 1"):
-        text.assigned(content, "x")
+        assigned(content, "x")
     assert time.perf_counter() - began < 10
 
 
@@ -63,7 +63,7 @@ def test_a_long_line_takes_no_long_time() -> None:
     (12, None), ("\x1b[2J", None), ("12.4\n", None),
 )  # fmt: skip
 def test_versions_of_cuda(value: object, expected: str | None) -> None:
-    assert text.cuda_version(value) == expected
+    assert cuda_version(value) == expected
 
 
 @cases("value, expected",
@@ -71,7 +71,7 @@ def test_versions_of_cuda(value: object, expected: str | None) -> None:
     (5, None),
 )  # fmt: skip
 def test_cuda_as_one_number(value: object, expected: str | None) -> None:
-    assert text.cuda_of_number(value) == expected
+    assert cuda_of_number(value) == expected
 
 
 @cases(
@@ -85,7 +85,7 @@ def test_cuda_as_one_number(value: object, expected: str | None) -> None:
     (None, {}),
 )
 def test_labels(version: str | None, expected: dict[str, str]) -> None:
-    assert text.label(version) == expected
+    assert label(version) == expected
 
 
 @cases(

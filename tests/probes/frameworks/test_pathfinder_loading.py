@@ -15,8 +15,7 @@ import pytest
 from probes.installations.pathfinder import found_by_pathfinder, found_in_toolkit
 from probes.kit.library_names import family_of
 from probes.kit.tree import Tree
-from probes.loader.script import called, imported, started
-from probes.loader.steps import Ask
+from probes.loader.script import OpenByName, called, imported, started
 from probes.python.site import Site
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop
@@ -64,7 +63,7 @@ class Room:
         process = started(site).copy()
         preloads = [preload for name in names for preload in found_by_pathfinder(site, name)]
         met = imported(process, site, (), tuple(preloads), first=True)
-        called(process, site, tuple(Ask((f"lib{name}.so.4",)) for name in names if name == "nvvm"), (), met)
+        called(process, site, tuple(OpenByName((f"lib{name}.so.4",)) for name in names if name == "nvvm"), (), met)
         return self._libraries({process.search.real(image.path) for image in process.images})
 
     def _libraries(self, paths: set[str]) -> set[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from probes.gpu_code import fatbins
-from probes.gpu_code.targets import Entry, GpuCode, gpu_code, gpu_targets
+from probes.gpu_code.targets import CodeEntry, GpuCode, gpu_code, gpu_targets
 from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"
@@ -50,7 +50,7 @@ def said_by_cuobjdump(name: str) -> Counter[tuple[str, str | None, bool]]:
     )
 
 
-def in_own_sections(code: GpuCode) -> list[Entry]:
+def in_own_sections(code: GpuCode) -> list[CodeEntry]:
     return [entry for entry in code.entries if entry.section in {"", ".nv_fatbin", "__nv_relfatbin"}]
 
 

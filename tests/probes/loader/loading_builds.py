@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from probes.elf.info import elf_info
 from probes.kit.tree import Tree
-from probes.loader.process import Image, Process, failed
+from probes.loader.process import LoadedImage, LoaderProcess, failed
 from probes.loader.setup import system_of
 
 HOST = r"""
@@ -89,13 +89,13 @@ class Workshop:
             return None
         return Seen(tuple(word == "loaded" for word in words.splitlines()), self._own(program, maps.splitlines()))
 
-    def process(self, program: Path, variables: Mapping[str, str] | None = None) -> Process:
+    def process(self, program: Path, variables: Mapping[str, str] | None = None) -> LoaderProcess:
         """The process of the program as it is predicted to start."""
         tree = Tree({"cwd": str(self.folder), "variables": dict(variables or {})})
         inside = str(program.resolve())
         head = elf_info(inside)
         assert head is not None
-        return Process(system_of(tree, head, head.interpreter), Image(inside, head, None, "absolute"))
+        return LoaderProcess(system_of(tree, head, head.interpreter), LoadedImage(inside, head, None, "absolute"))
 
     def predicted(self, program: Path, names: Sequence[str], variables: Mapping[str, str] | None = None) -> Seen:
         process = self.process(program, variables)

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from envcheck.snapshot import Framework
-from probes.installations.parts import Ask, Preload, examined
+from probes.installations.parts import OpenByName, Preload, examined
 from probes.kit.tree import Tree
 from probes.loader.script import caller_of_ctypes, started
 from probes.python.site import Site
@@ -234,9 +234,9 @@ def test_asking_by_name_counts_the_asking_librarys_path(bench: Bench) -> None:
     inner = bench.library("fw/libframework.so", [], *runpath("$ORIGIN/libs"))
     part = bench.library("fw/_C.so", ["fw/libframework.so"], *runpath("$ORIGIN"))
     asks = [
-        Ask(("libnvinfer.so.11", "libnvinfer.so.10"), by="libframework.so"),
-        Ask(("libnvinfer_plugin.so.10",), by="libframework.so", optional=False),
-        Ask(("libnvonnxparser.so.10",), by="never_loaded.so"),
+        OpenByName(("libnvinfer.so.11", "libnvinfer.so.10"), by="libframework.so"),
+        OpenByName(("libnvinfer_plugin.so.10",), by="libframework.so", optional=False),
+        OpenByName(("libnvonnxparser.so.10",), by="never_loaded.so"),
     ]
     found = bench.examine([part], asks=asks)
     assert taken(found, bench) == {
@@ -252,7 +252,7 @@ def test_a_plugin_that_may_fail(bench: Bench) -> None:
     """ONNX Runtime's providers: without what they need, the framework goes on upon the CPU."""
     bench.library("nvidia/cublas/lib/libcublas.so.12")
     plugin = bench.library("fw/libproviders_cuda.so", ["nvidia/cublas/lib/libcublas.so.12"])
-    found = bench.examine([bench.library("fw/_C.so")], asks=[Ask((plugin,))])
+    found = bench.examine([bench.library("fw/_C.so")], asks=[OpenByName((plugin,))])
     (load,) = [load for load in found.loads or () if load.name.startswith("libcublas")]
     assert (load.path, load.optional, load.needed_by) == (None, True, plugin)
     assert load.unfound == (str(bench.folder / SITE / "nvidia/cublas/lib/libcublas.so.12"),)

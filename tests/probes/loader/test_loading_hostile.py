@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probes.elf.info import elf_info
-from probes.installations.parts import Ask, Preload, examined
+from probes.installations.parts import OpenByName, Preload, examined
 from probes.kit.tree import Tree as View
 from probes.loader.report import is_reported, version_in
 from probes.python.site import Site
@@ -146,7 +146,7 @@ def test_what_is_no_file(tree: Tree) -> None:
     tree.link(f"{SITE}/libcurand.so.10", "libcurand.so.10")
     names = ["libnccl.so.2", "libcudart.so.12", "libcurand.so.10", "x" * 5000, "", "a/" * 3000]
     part = tree.file(f"{SITE}/_C.so", tiny_elf(names, runpath="$ORIGIN"))
-    found = tree.examine(part, asks=[Ask((name,)) for name in names])
+    found = tree.examine(part, asks=[OpenByName((name,)) for name in names])
     refused = {load["name"]: load.get("refused") for load in found["loads"]}
     assert refused["libnccl.so.2"] == refused["libcudart.so.12"] == "it is not a regular file"
     assert refused["libcurand.so.10"] is None

@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probes.elf.dynamic import DT_GNU_HASH
+from probes.elf.exported import gnu_hash
 from probes.elf.info import ElfInfo, elf_info
 from probes.loader.cache import Lookup, parse
-from probes.loader.symbols import UnreadError, gnu_hash, missing, undefined
+from probes.loader.symbols import UnreadSymbolsError, missing, undefined
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop
@@ -79,7 +80,7 @@ def looked_up(path: Path, names: list[bytes]) -> tuple[object, ...]:
     for ask in (undefined, lambda head: missing(names, [head])):
         try:
             answers.append(ask(head) if head else None)
-        except UnreadError:
+        except UnreadSymbolsError:
             answers.append(None)
     return tuple(answers)
 

@@ -12,7 +12,7 @@ import pytest
 
 from envcheck.snapshot import Kernel, KernelLog, KernelModule, Snapshot
 from probes.kit.tree import Tree
-from probes.machine.kernel_log import (
+from probes.machine.kernel import (
     MAX_LENGTH,
     MAX_MESSAGES,
     _read_kmsg,
@@ -392,8 +392,8 @@ def refused(*_: Any) -> int:
 
 
 def test_why_the_log_may_not_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("probes.machine.kernel_log._FILES", ())
-    monkeypatch.setattr("probes.machine.kernel_log._KMSG", str(tmp_path / "kmsg"))
+    monkeypatch.setattr("probes.machine.kernel._FILES", ())
+    monkeypatch.setattr("probes.machine.kernel._KMSG", str(tmp_path / "kmsg"))
     assert "is not there" in kernel_log(Tree({"root": "/"}))["why_not"]
     (tmp_path / "kmsg").touch()
     assert "is not the kernel log" in kernel_log(Tree({"root": "/"}))["why_not"]
@@ -401,7 +401,7 @@ def test_why_the_log_may_not_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 @pytest.mark.skipif(not Path("/dev/kmsg").is_char_device(), reason="there is no /dev/kmsg here")
 def test_without_the_right_to_read_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probes.machine.kernel_log._FILES", ())
+    monkeypatch.setattr("probes.machine.kernel._FILES", ())
     monkeypatch.setattr(os, "open", refused)
     assert kernel_log(Tree({"root": "/"})) == {
         "source": "file /dev/kmsg",

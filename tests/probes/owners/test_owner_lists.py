@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from probes.owners import dpkg
 from probes.owners.claims import Claim, decide, declared
 from probes.owners.conda import owners
+from probes.owners.system_packages import dpkg_owners
 from probes.owners.wheels import Manifest, decisive, recorded_by
 from tests.every import cases
 from tests.probes.environment_trees import Tree
@@ -185,10 +185,10 @@ def test_a_package_whose_version_is_not_told(tree: Tree) -> None:
     for status in (None, "", "Package: libnccl2-dev\nVersion: 9\n\n", "Package: libnccl2\nVersion: \x1b[31m\n\n"):
         if status is not None:
             tree.file("/var/lib/dpkg/status", status)
-        found = dpkg.owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"})
+        found = dpkg_owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"})
         assert found == {"/usr/lib/libnccl.so.2.1.0": [Claim("dpkg", "libnccl2", "")]}
     tree.file("/var/lib/dpkg/status", "Package: libnccl2\nVersion: 2.1.0-1+cuda9")
-    found = dpkg.owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"})
+    found = dpkg_owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"})
     assert found["/usr/lib/libnccl.so.2.1.0"][0].version == "2.1.0-1+cuda9"
 
 
@@ -198,8 +198,8 @@ def test_lists_that_are_no_lists(tree: Tree) -> None:
     tree.link("/var/lib/dpkg/info/libnccl2.list", "libnccl2.list")
     tree.at("/var/lib/dpkg/info/nccl.list").mkdir()
     tree.file("/var/lib/dpkg/info/libcublas.list", b"\xff/usr/lib/libnccl.so.2.1.0\nusr/lib/libnccl.so.2.1.0\n\0")
-    assert dpkg.owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"}) == {}
-    assert dpkg.owners(tree.view(), set()) == {}
+    assert dpkg_owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"}) == {}
+    assert dpkg_owners(tree.view(), set()) == {}
 
 
 # --- Who owns a file, and whether the owner's version is the library's ----------------------------------------------

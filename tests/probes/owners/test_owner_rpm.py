@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from probes.kit.tree import Tree
-from probes.owners import rpm
+from probes.owners import system_packages
 from probes.owners.claims import Claim
-from probes.owners.rpm import File, Package, owners, read
+from probes.owners.system_packages import RpmFile, RpmPackage, read, rpm_owners
 from tests.every import cases
 
 PATH = "/usr/lib64/libcublas.so.12.4.5.8"
@@ -65,32 +65,32 @@ def library(root: Path) -> Tree:
 def test_the_package_that_lists_a_file(tmp_path: Path, place: str) -> None:
     database(tmp_path, place, cublas=CUBLAS)
     tree = library(tmp_path)
-    assert owners(tree, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
-    assert owners(tree, {"/usr/lib64/libnccl.so.2"}) == {}
+    assert rpm_owners(tree, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
+    assert rpm_owners(tree, {"/usr/lib64/libnccl.so.2"}) == {}
 
 
 def test_a_folder_whose_name_means_something_in_an_address(tmp_path: Path) -> None:
     root = tmp_path / "a%20b?mode=rw#c"
     database(root, cublas=CUBLAS)
-    assert set(owners(library(root), {PATH})) == {PATH}
+    assert set(rpm_owners(library(root), {PATH})) == {PATH}
 
 
 def test_packages_of_other_names_are_not_opened(tmp_path: Path) -> None:
     database(tmp_path, bash=CUBLAS)
-    assert owners(library(tmp_path), {PATH}) == {}
+    assert rpm_owners(library(tmp_path), {PATH}) == {}
 
 
 def test_nothing_is_created_beside_the_database(tmp_path: Path) -> None:
     file = database(tmp_path, cublas=CUBLAS)
     before = file.read_bytes()
-    assert owners(library(tmp_path), {PATH})
+    assert rpm_owners(library(tmp_path), {PATH})
     assert [each.name for each in file.parent.iterdir()] == ["rpmdb.sqlite"]
     assert file.read_bytes() == before
 
 
 def test_an_epoch_is_told() -> None:
     package = read(header((1000, STRING, "nccl"), (1001, STRING, "2.21.5"), (1002, STRING, "1"), (1003, NUMBERS, [1])))
-    assert package == Package("nccl", "1:2.21.5-1", ())
+    assert package == RpmPackage("nccl", "1:2.21.5-1", ())
 
 
 @cases(
@@ -117,7 +117,7 @@ def test_indexes_beyond_the_folders_name_no_file() -> None:
     )
     package = read(damaged)
     assert package is not None
-    assert package.files == (File("/usr/lib64/b", None),)
+    assert package.files == (RpmFile("/usr/lib64/b", None),)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     place.parent.mkdir(parents=True)
     for content in (b"", b"SQLite format 3\0" + b"\xff" * 500, b"text"):
         place.write_bytes(content)
-        assert owners(tree, {PATH}) == {}
+        assert rpm_owners(tree, {PATH}) == {}
     place.unlink()
     place.symlink_to("rpmdb.sqlite")
-    assert owners(tree, {PATH}) == {}
+    assert rpm_owners(tree, {PATH}) == {}
 
 
 def test_a_view_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,8 +141,8 @@ def test_a_view_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.M
         )
         connection.execute(f"CREATE VIEW Name AS {endless}")
     connection.close()
-    monkeypatch.setattr(rpm, "_STEPS", 50_000)
-    assert owners(library(tmp_path), {PATH}) == {}
+    monkeypatch.setattr(system_packages, "_STEPS", 50_000)
+    assert rpm_owners(library(tmp_path), {PATH}) == {}
 
 
 # --- the older form -----------------------------------------------------------------------------------------------
@@ -186,19 +186,19 @@ def berkeley(root: Path, blob: bytes, *, after: int = 0, first: int = 2, order: 
 def test_the_older_form(tmp_path: Path) -> None:
     tree = library(tmp_path)
     berkeley(tmp_path, CUBLAS + bytes(900))
-    assert owners(tree, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
+    assert rpm_owners(tree, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
 
 
 def test_the_older_form_damaged(tmp_path: Path) -> None:
     tree = library(tmp_path)
     berkeley(tmp_path, CUBLAS, order=">")  # its page of metadata says one order, the others are in another
-    assert owners(tree, {PATH}) == {}
+    assert rpm_owners(tree, {PATH}) == {}
     berkeley(tmp_path, CUBLAS, after=1)  # a bucket that leads to itself
-    assert set(owners(tree, {PATH})) == {PATH}
+    assert set(rpm_owners(tree, {PATH})) == {PATH}
     berkeley(tmp_path, CUBLAS, first=1)
-    assert owners(tree, {PATH}) == {}
+    assert rpm_owners(tree, {PATH}) == {}
     berkeley(tmp_path, CUBLAS, first=1 << 30)
-    assert owners(tree, {PATH}) == {}
+    assert rpm_owners(tree, {PATH}) == {}
     place = tmp_path / "var/lib/rpm/Packages"
     berkeley(tmp_path, CUBLAS)
     whole = place.read_bytes()
@@ -208,4 +208,4 @@ def test_the_older_form_damaged(tmp_path: Path) -> None:
         for _ in range(chance.randrange(1, 20)):
             damaged[chance.randrange(len(damaged))] = chance.randrange(256) if damaged else 0
         place.write_bytes(damaged)
-        assert set(owners(tree, {PATH})) <= {PATH}
+        assert set(rpm_owners(tree, {PATH})) <= {PATH}

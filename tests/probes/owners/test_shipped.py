@@ -15,7 +15,7 @@ import pytest
 
 from envcheck.snapshot import DamagedFile, Shipped
 from probes.installations.catalog import DETAILED
-from probes.owners import modules
+from probes.owners import wheels
 from probes.owners.shipped import shipped
 from probes.python.distributions import installed_in
 from tests.every import cases
@@ -380,6 +380,6 @@ def test_files_for_tests_may_be_gone(tree_modules: Frameworks) -> None:
 
 def test_no_more_time_than_allowed(tree_modules: Frameworks, monkeypatch: pytest.MonkeyPatch) -> None:
     tree_modules.at(f"{SITE}/jax/numpy/linalg.py").unlink()
-    monkeypatch.setattr(modules, "SECONDS", -1.0)
+    monkeypatch.setattr(wheels, "SECONDS", -1.0)
     found = look_modules(tree_modules)
     assert (found.damaged, found.complete) == ((), False)

@@ -16,7 +16,7 @@ from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.snapshot import Snapshot
 from probes.kit.tree import REFUSED
-from probes.python.interpreter import Place, locate
+from probes.python.interpreter import PythonPlace, locate
 from tests.every import cases
 from tests.probes.environment_trees import PROGRAM, Tree
 from tests.probes.other_user import as_nobody
@@ -36,14 +36,14 @@ def tree(tmp_path: Path) -> Tree:
     return made
 
 
-def found(tree: Tree, path: str, **variables: str) -> Place:
+def found(tree: Tree, path: str, **variables: str) -> PythonPlace:
     return locate(tree.view(variables=variables), path)
 
 
 def test_alternatives_lead_through_links_to_the_base(tree: Tree) -> None:
     tree.link("/etc/alternatives/python", "/usr/bin/python3")
     tree.link("/usr/bin/python", "/etc/alternatives/python")
-    assert found(tree, "/usr/bin/python") == Place("/usr/bin/python", "/usr")
+    assert found(tree, "/usr/bin/python") == PythonPlace("/usr/bin/python", "/usr")
 
 
 def test_a_merged_bin_folder_leads_to_usr(tree: Tree) -> None:
@@ -64,13 +64,13 @@ def test_a_link_to_a_virtual_environment_from_outside_is_told(tree: Tree) -> Non
 def test_a_program_of_an_environment_leads_to_the_interpreter_that_runs_it(tree: Tree) -> None:
     tree.venv("/a", "/usr/bin/python3.11")
     tree.program("/home/me/bin/tool", "#!/a/bin/python3\nimport sys\n")
-    assert found(tree, "/home/me/bin/tool") == Place("/a/bin/python3", "/a")
+    assert found(tree, "/home/me/bin/tool") == PythonPlace("/a/bin/python3", "/a")
 
 
 def test_another_file_of_an_environment_does_not_make_it_a_broken_one(tree: Tree) -> None:
     tree.venv("/a", "/usr/bin/python3.11")
     tree.file("/a/bin/activate")
-    assert found(tree, "/a/bin/activate") == Place("/a/bin/activate", None, "/a/bin/activate is not executable")
+    assert found(tree, "/a/bin/activate") == PythonPlace("/a/bin/activate", None, "/a/bin/activate is not executable")
 
 
 @cases("asked", "/a", "/a/bin/python", "/a/bin/python3")
@@ -85,7 +85,7 @@ def test_folders_that_hold_an_interpreter(tree: Tree) -> None:
     assert found(tree, "/home/me/.pyenv/versions/3.7.16").prefix == "/home/me/.pyenv/versions/3.7.16"
     tree.program("/pypy/bin/pypy3.10")
     tree.file("/pypy/lib/pypy3.10/os.py")
-    assert found(tree, "/pypy") == Place("/pypy/bin/pypy3.10", "/pypy")
+    assert found(tree, "/pypy") == PythonPlace("/pypy/bin/pypy3.10", "/pypy")
 
 
 def test_what_does_not_exist(tree: Tree) -> None:
@@ -94,7 +94,8 @@ def test_what_does_not_exist(tree: Tree) -> None:
 
 def test_a_folder_that_is_no_environment(tree: Tree) -> None:
     tree.file("/data/readme")
-    assert found(tree, "/data") == Place(problem="it is a folder without a Python environment (there is no bin/python)")
+    problem = "it is a folder without a Python environment (there is no bin/python)"
+    assert found(tree, "/data") == PythonPlace(problem=problem)
 
 
 def test_a_project_folder_is_answered_with_its_environment(tree: Tree) -> None:
@@ -111,7 +112,7 @@ def test_a_base_that_is_gone_is_named(tree: Tree) -> None:
 
 def test_an_environment_without_a_program(tree: Tree) -> None:
     tree.file("/a/pyvenv.cfg", "home = /usr/bin\n")
-    assert found(tree, "/a") == Place(None, "/a", "it has lost its interpreter (there is no bin/python)")
+    assert found(tree, "/a") == PythonPlace(None, "/a", "it has lost its interpreter (there is no bin/python)")
 
 
 def test_an_environment_laid_out_for_windows(tree: Tree) -> None:

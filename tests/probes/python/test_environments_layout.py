@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from probes.python.interpreter import locate
-from probes.python.layout import Layout, read_layout
+from probes.python.layout import EnvironmentLayout, read_layout
 from tests.every import cases
 from tests.probes.environment_trees import Tree, elf_with_constants
 
@@ -17,7 +17,7 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-def layout(tree: Tree, path: str, **variables: str) -> Layout:
+def layout(tree: Tree, path: str, **variables: str) -> EnvironmentLayout:
     view = tree.view(variables=variables)
     place = locate(view, path)
     assert place.prefix

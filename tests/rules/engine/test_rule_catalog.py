@@ -193,7 +193,7 @@ def test_no_module_lists_error_lines_or_statuses_of_the_driver() -> None:
         for path in root.rglob("*.py")
         if (code := _without_docstrings(path)) and wording.search(code)
     }
-    assert set(found) <= {"rules/gpu/mig.py", "importers/kit/smi/fields.py"}
+    assert set(found) <= {"rules/gpu/mig.py", "importers/formats/nvidia_smi/fields.py"}
 
 
 def _without_docstrings(path: Path) -> str:

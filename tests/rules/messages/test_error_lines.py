@@ -6,12 +6,11 @@ import re
 import time
 from pathlib import Path
 
-from envcheck.compat.error_lines import LONGEST, error_lines, named_beside, named_by
+from envcheck.compat.error_lines import LONGEST, error_lines, has_needed, named_beside, named_by, needed_by
 from envcheck.compat.load import load_matrix
-from envcheck.compat.needed import has_needed, needed_by
 from envcheck.importers import read_text
-from envcheck.importers.error_lines import is_error, read
-from envcheck.importers.kit.paste import Paste
+from envcheck.importers.formats.error_lines import is_error, read
+from envcheck.importers.paste import Paste
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
 from tests.documents import lines_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.accuracy import judge as judge_text
 from envcheck.checks import Check
 from envcheck.compat.load import load_matrix
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.importers import read_text
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from envcheck.checks import Report
 from envcheck.compat.load import load_matrix
-from envcheck.exitcode import ExitCode
+from envcheck.errors import ExitCode
 from envcheck.importers import read_text
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request

@@ -1,0 +1,340 @@
+"""Configuration and input of a verb: saved reports, pasted text, plans, baselines, the Request of its options."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import stat
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from envcheck.cli.options import components
+from envcheck.errors import NoVerdictError, UsageError
+from envcheck.pipeline.request import ALL_SCOPES, Request
+from envcheck.text.clean import brief
+from envcheck.text.streams import say
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
+    from envcheck.collect.bench_plan import Bench
+    from envcheck.components import Component
+    from envcheck.config.read import Configuration
+    from envcheck.pipeline.request import Machine, Policy
+    from envcheck.snapshot import Environment, Measurement
+
+
+_MOST = 64 << 20
+"""Bytes read from a file; one more shows that it is longer."""
+
+_SILENT_MS = 1000
+
+
+def read_input(name: str, most: int = _MOST) -> bytes:
+    """The first ``most`` bytes and one of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(most + 1)
+        with os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
+            _wait(file.fileno(), name)
+            return file.read(most + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def _wait(descriptor: int, name: str) -> None:
+    """Wait for the writer of a pipe; after a second, say so."""
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        ready = select.poll()
+        ready.register(descriptor, select.POLLIN)
+        if not ready.poll(_SILENT_MS):
+            say(brief(f"envcheck: waiting for input from the pipe {name}"))
+            ready.poll()
+    os.set_blocking(descriptor, True)
+
+
+def pasted_text(name: str) -> str:
+    """The text of the file ``name``, or of stdin where it is ``-``; raise UsageError if it is too long."""
+    content = read_input(name)
+    if len(content) > _MOST:
+        raise UsageError(
+            f"{_named(name)} has more than {_MOST >> 20} MiB: keep the lines with versions and those around the "
+            f"error, as in (head -n 2000 LOG; tail -n 2000 LOG) | envcheck explain -"
+        )
+    return content.decode("utf-8", "replace")
+
+
+def saved_report(name: str) -> Report:
+    """The report that was saved as ``name``, its secrets masked; raise UsageError, which names it, if it is none."""
+    from envcheck.redact import mask_secrets
+
+    return mask_secrets(unmasked_report(name))
+
+
+def unmasked_report(name: str) -> Report:
+    """The report that was saved as ``name``, as it stands there; raise UsageError, which names it, if it is none.
+
+    Whoever shows anything of it masks that.
+    """
+    from envcheck.report.saved.read import read_report
+
+    try:
+        return read_report(read_input(name))
+    except UsageError as error:
+        named = _named(name)
+        raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None
+
+
+def _named(name: str) -> str:
+    return "stdin" if name == "-" else name
+
+
+_MOST_FILES = 500
+"""Files that a folder of earlier runs may hold."""
+
+
+def baseline(options: Namespace) -> tuple[Measurement, ...]:
+    """The figures of all that ``--baseline`` names; none where it was not given."""
+    names = getattr(options, "baseline", None)
+    if not names:
+        return ()
+    from envcheck.report.saved.baseline import MOST_RUNS, NoFiguresError, newest, read
+
+    found = []
+    for name in names:
+        for file in files_of(name):
+            try:
+                found.append(read(read_input(file), file))
+            except NoFiguresError as error:
+                if file == name:
+                    raise
+                say(brief(f"envcheck: {error}; it is left out"))
+    if not found:
+        raise UsageError(f"{', '.join(names)} holds no figure to compare with")
+    if len(found) > MOST_RUNS:
+        say(f"envcheck: --baseline names {len(found)} runs; the newest {MOST_RUNS} count")
+    return newest(found)
+
+
+def files_of(name: str) -> list[str]:
+    """``name``, or the JSON files of the folder ``name``; raise UsageError for a folder without any, or too many."""
+    if name == "-" or not os.path.isdir(name):  # noqa: PTH112  a name may hold any byte
+        return [name]
+    try:
+        with os.scandir(name) as entries:
+            files = sorted(entry.path for entry in entries if entry.name.endswith(".json") and entry.is_file())
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+    if not files:
+        raise UsageError(f"the folder {name} holds no JSON file")
+    if len(files) > _MOST_FILES:
+        raise UsageError(f"the folder {name} holds {len(files)} JSON files; at most {_MOST_FILES} are read")
+    return files
+
+
+def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Linux on x86_64, where another machine is assumed without its system: wheels differ by system."""
+    from envcheck.components import Bound, Component
+    from envcheck.pipeline.assume import assumes_machine
+
+    stated = {component.name for component in assume}
+    if not assumes_machine(assume):
+        return assume
+    added = {"os": "linux", "machine": "x86_64"}
+    return (*assume, *(Component(name, (Bound("==", value),)) for name, value in added.items() if name not in stated))
+
+
+def _with_system(target: Machine, assume: tuple[Component, ...]) -> Machine:
+    """A target with the system that its wheels are chosen for, unless ``assume`` states it."""
+    import msgspec
+
+    stated = {component.name for component in assume}
+    added = (
+        component for component in with_system(target.assume)[len(target.assume) :] if component.name not in stated
+    )
+    return msgspec.structs.replace(target, assume=(*target.assume, *added))
+
+
+def planned(
+    options: Namespace, stated: Sequence[tuple[Component, ...]], folders: tuple[str, ...]
+) -> Environment | None:
+    """What the files of ``--plan`` would install on the machines of which this is ``stated``; None without ``--plan``.
+
+    Raises UsageError where the files install different packages on them.
+    """
+    paths = getattr(options, "plan", None)
+    if not paths:
+        return None
+    import platform
+
+    from envcheck.compat.load import load_matrix
+    from envcheck.compat.question.package_needs import marks_of
+    from envcheck.plans import read_plans
+
+    own = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
+    defaults = {"python": None, "os": own, "machine": platform.machine()}
+    chosen: dict[str, str | None] = {}
+    for name, default in defaults.items():
+        values = {
+            next((component.exact for component in components if component.name == name), None) or default
+            for components in stated
+        }
+        if len(values) > 1:
+            raise UsageError(
+                f"--plan: the targets differ in {name}, by which packages are chosen: judge them one by one"
+            )
+        chosen[name] = values.pop()
+    markers = marks_of(chosen["python"], chosen["os"] or own, chosen["machine"] or "")
+    with _within(getattr(options, "timeout", None)):
+        return read_plans(paths, load_matrix(folders), markers)
+
+
+@contextmanager
+def _within(seconds: float | None) -> Iterator[None]:
+    """Raise NoVerdictError where the block takes longer, whatever it does; no limit beside the main thread."""
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_number: int, _frame: object) -> None:
+        raise NoVerdictError(f"--plan: reading it took longer than --timeout {seconds:g} s; nothing was judged")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)  # again, where what was interrupted ignored the error
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def judging_request(options: Namespace) -> Request:
+    """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
+    from envcheck.collect.request import working_folder
+    from envcheck.pipeline.assume import together
+
+    began, timeout = time.monotonic(), getattr(options, "timeout", None)
+    unread: list[str] = []
+    configured, policy = of_configuration(options)
+    folders = overlays(options, unread)
+    assume = components(options.assume, "--assume")
+    targets = _targets(options, assume)
+    stated: Sequence[tuple[Component, ...]] = [assume]
+    if getattr(options, "plan", None):
+        targets = tuple(_with_system(target, assume) for target in targets)
+        assume = assume if targets else with_system(assume)
+        stated = [together(assume, target.assume) for target in targets] or [assume]
+    plan = planned(options, stated, folders)
+    if timeout and plan:
+        timeout = max(0.001, timeout - (time.monotonic() - began))
+    return Request(
+        scopes=options.scope or ALL_SCOPES,
+        python=tuple(getattr(options, "python", None) or ()),
+        all_envs=getattr(options, "all_envs", False),
+        assume=assume,
+        planned=plan,
+        targets=targets,
+        require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
+        only=tuple(options.only or ()),
+        skip=tuple(options.skip or ()),
+        policy=policy,
+        configuration=getattr(getattr(options, "configuration", None), "path", None),
+        fail_on=options.fail_on,
+        timeout=timeout,
+        verify=getattr(options, "verify", False),
+        deep=getattr(options, "deep", False),
+        bench=_quick(options),
+        baseline=baseline(options),
+        force=getattr(options, "force", False),
+        overlays=folders,
+        overlays_unread=tuple(unread),
+        cwd=working_folder(),
+        variables=dict(os.environ),
+    )
+
+
+def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy | None]:
+    """The requirements that no option stands for, and the policy; none without a configuration."""
+    configuration = getattr(options, "configuration", None)
+    if configuration is None:
+        return (), None
+    from envcheck.config.meaning import of_gpus, policy
+
+    return of_gpus(configuration), policy(configuration)
+
+
+def _targets(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine, ...]:
+    """The machines of ``--target``, else those that the configuration judges for; raise UsageError for an unknown one.
+
+    Whoever assumes a machine, reads a saved report, or tries what is here, asks about that machine.
+    """
+    named, configuration = getattr(options, "target", None), getattr(options, "configuration", None)
+    if named:
+        from envcheck.config.meaning import targets
+
+        return targets(named, configuration)
+    if configuration is None or not configuration.config.targets or not hasattr(options, "target"):
+        return ()
+    from envcheck.config.meaning import default_targets
+    from envcheck.pipeline.assume import assumes_machine
+
+    defaults = default_targets(configuration)
+    here = any(getattr(options, name) for name in ("saved", "verify", "deep", "bench"))
+    return () if here or assumes_machine(assume) else defaults
+
+
+def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
+    """The folders of rows that are added to the matrix; what cannot be read is reported, and added to ``unread``."""
+    from envcheck.compat.load import overlay_folders
+
+    def tell(text: str) -> None:
+        say(brief(f"envcheck: {text}"))
+        if unread is not None:
+            unread.append(brief(text))
+
+    return overlay_folders(options.matrix, os.environ, unread=tell)
+
+
+def _quick(options: Namespace) -> Bench | None:
+    if not getattr(options, "bench", False):
+        return None
+    from envcheck.collect.bench_plan import Bench
+
+    return Bench(force=options.force)
+
+
+def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, str]) -> Namespace:
+    """The options of ``argv`` with the configuration's values where nothing else is given, and ``configuration``;
+    ``found_outputs`` says whether the files to write are of one that nobody named.
+
+    Raises UsageError for a configuration that cannot be read or is wrong.
+    """
+    configuration, found_outputs = chosen(options), False
+    if configuration is not None:
+        from envcheck.cli.options import parse
+        from envcheck.config.meaning import options_of
+
+        named, settings = options.config, options_of(configuration)
+        options = parse(argv, variables, settings)
+        found_outputs = not named and getattr(options, "output", None) is settings.get("output")
+    options.configuration, options.found_outputs = configuration, found_outputs
+    return options
+
+
+def chosen(options: Namespace) -> Configuration | None:
+    """The configuration of ``--config``, else the nearest; None where there is none or ``--no-config`` is given."""
+    if options.no_config:
+        return None
+    if options.config:
+        from envcheck.config.read import read
+
+        return read(options.config)
+    from envcheck.collect.request import working_folder
+    from envcheck.config.find import find
+
+    return find(working_folder())

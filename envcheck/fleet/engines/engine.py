@@ -1,0 +1,153 @@
+"""The engines that bring answers of nodes, the command that a node runs, and what ``bench --fleet`` starts.
+
+An engine is one that people already run; it is imported when it is asked for.
+"""
+
+# An engine is imported when it is asked for.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from envcheck.errors import UsageError
+from envcheck.fleet.engines.protocol import Crew, Processes
+from envcheck.fleet.examine import NodeAnswer
+
+COLLECTOR = ("python3", "-I", "-")
+"""-I: the folder where a node starts it may hold modules of others."""
+NODE = ("envcheck", "bench", "--fleet-node")
+"""What a node runs that measures together with others."""
+
+
+class Coming(msgspec.Struct, frozen=True):
+    """Answers as they come, and who was asked."""
+
+    answers: Iterator[NodeAnswer]
+    asked: Sequence[NodeAnswer] = ()
+    """What stands for each answer that an interrupt cuts off; empty where nobody knows who will answer."""
+
+    def __iter__(self) -> Iterator[NodeAnswer]:
+        """The answers."""
+        return self.answers
+
+
+def coming(answers: Iterator[NodeAnswer], nodes: Iterable[str]) -> Coming:
+    """The ``answers`` of ``nodes``."""
+    return Coming(answers, [NodeAnswer(node, problem="interrupted before it answered") for node in nodes])
+
+
+class NodeProgram(msgspec.Struct, frozen=True):
+    """A command, and what it reads."""
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+
+    @property
+    def line(self) -> str:
+        """As a line for a shell."""
+        return shlex.join(self.argv)
+
+
+def asked(command: str | None) -> NodeProgram:
+    """The collector; with ``command``, that, which has to print a report as JSON."""
+    if command is None:
+        from envcheck.collect.script import collector
+
+        return NodeProgram(COLLECTOR, collector().encode())
+    return NodeProgram(_split(command, "envcheck check --json"))
+
+
+def node_program(command: str | None) -> NodeProgram:
+    """What a node of ``bench --fleet`` runs; it takes orders on stdin."""
+    return NodeProgram(NODE if command is None else _split(command, shlex.join(NODE)))
+
+
+def _split(command: str, example: str) -> tuple[str, ...]:
+    try:
+        argv = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"--command: {error}") from None
+    if not argv:
+        raise UsageError(f"--command is empty; it is what each node runs, as in --command '{example}'")
+    return argv
+
+
+def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Coming]:
+    """The engine that ``options`` name, and its answers; raise UsageError where it cannot start.
+
+    ``hosts`` is the text of the file that ``--hosts`` names.
+    """
+    if options.reports:
+        from envcheck.fleet.engines import reports
+
+        return "reports", reports.answers(options.reports)
+    from envcheck.fleet.engines.launch import DEFAULT_JOBS, DEFAULT_TIMEOUT
+
+    jobs, timeout = options.jobs or DEFAULT_JOBS, options.timeout or DEFAULT_TIMEOUT
+    if options.hosts:
+        from envcheck.fleet.engines import hosts as ssh
+
+        return "hosts", ssh.answers(hosts, asked(options.command), jobs=jobs, timeout=timeout)
+    if options.slurm is not None:
+        from envcheck.fleet.engines import slurm
+
+        return "slurm", slurm.answers(options.slurm, asked(options.command), jobs=jobs, timeout=timeout)
+    if options.ray:
+        from envcheck.fleet.engines import ray
+
+        return "ray", ray.answers(options.ray, asked(options.command), timeout=timeout)
+    if options.kubernetes:
+        from envcheck.fleet.engines import kubernetes
+
+        return "kubernetes", kubernetes.answers(
+            options.kubernetes, options.selector, asked(options.command), timeout=timeout
+        )
+    raise UsageError("name where the reports come from, such as --reports FOLDER; see envcheck fleet --help")
+
+
+class StartedCrew(msgspec.Struct, frozen=True):
+    """A running crew."""
+
+    engine: str
+    crew: Crew
+    nodes: Sequence[str]
+    """The nodes whose programs were started, as the engine calls them."""
+    down: dict[str, str]
+    """Nodes on which none could be, and why."""
+
+
+@contextmanager
+def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> Iterator[StartedCrew]:
+    """Start the program of each node, within ``start`` seconds, for ``timeout``; raise UsageError where that fails.
+
+    At the end of the block none is left. ``hosts`` is the text of the file that ``--hosts`` names.
+    """
+    ask = node_program(options.command)
+    if options.hosts:
+        from envcheck.fleet.engines import hosts as ssh
+
+        commands = ssh.commands(hosts, ask, timeout=start)
+        with Processes(commands) as processes:
+            yield StartedCrew("hosts", processes, [command.node for command in commands], {})
+    elif options.slurm is not None:
+        from envcheck.fleet.engines import slurm
+
+        made = slurm.launches(options.slurm, ask, start=start, timeout=timeout)
+        try:
+            with Processes(made.commands) as processes:
+                yield StartedCrew("slurm", processes, [command.node for command in made.commands], made.down)
+        finally:
+            slurm.cancel(made.job)
+    elif options.ray:
+        from envcheck.fleet.engines.ray import Actors
+
+        with Actors(options.ray, ask, start) as actors:
+            yield StartedCrew("ray", actors, list(actors.nodes), actors.down)
+    else:
+        raise UsageError("--fleet needs what starts the nodes: --hosts FILE, --slurm or --ray ADDRESS")

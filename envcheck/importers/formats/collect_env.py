@@ -1,0 +1,247 @@
+"""PyTorch's environment report, ``python -m torch.utils.collect_env``, and vLLM's, which derives from it.
+
+One ``key: value`` a line, in an order and with keys that changed over the years; a value that the tool could not find
+out reads "Could not collect", one that needs torch reads "N/A" when torch cannot be imported, and "No CUDA" stands
+where nvidia-smi and nvcc both failed. None of these means that the thing is absent. Packages (``[pip3] torch==…``) and
+vLLM's variables have importers of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envcheck.importers.formats.nvidia_smi.fields import label
+from envcheck.importers.formats.nvidia_smi.lists import listed_gpus
+from envcheck.importers.formats.operating_system import from_python_platform, from_title
+from envcheck.importers.importer import Rank, environment, importer
+from envcheck.importers.paste import SOURCE, Paste
+from envcheck.snapshot import (
+    Driver,
+    Framework,
+    Gpu,
+    Library,
+    Listing,
+    Platform,
+    Snapshot,
+    Told,
+    Toolkit,
+    Trial,
+    Variables,
+)
+from envcheck.snapshot.merge import merge
+
+_KEYS = (
+    "pytorch version",
+    "is debug build",
+    "cuda used to build pytorch",
+    "rocm used to build pytorch",
+    "os",
+    "gcc version",
+    "clang version",
+    "cmake version",
+    "libc version",
+    "python version",
+    "python platform",
+    "is cuda available",
+    "cuda runtime version",
+    "cuda_module_loading set to",
+    "gpu models and configuration",
+    "nvidia driver version",
+    "cudnn version",
+    "is xpu available",
+    "intel gpu models onboard",
+    "intel gpu models detected",
+    "hip runtime version",
+    "miopen runtime version",
+    "is xnnpack available",
+    "caching allocator config",
+    "architecture",
+    "cpu(s)",
+    "model name",
+    "numa node(s)",
+    "hypervisor vendor",
+    "versions of relevant libraries",
+)
+_TELLING = ("cuda used to build pytorch", "is cuda available", "gpu models and configuration", "nvidia driver version")
+"""Keys that no other tool prints; the report has at least one of them."""
+_NO_COLON_NEEDED = frozenset(_TELLING) | {"pytorch version", "cuda runtime version", "python platform", "cudnn version"}
+
+_LINE = re.compile(rf"\W{{0,4}}({'|'.join(re.escape(key) for key in _KEYS)})\?? {{0,40}}([:=]?)\s*(.*)", re.IGNORECASE)
+_UNKNOWN = frozenset({"", "n/a", "could not collect", "no cuda", "none", "unknown", "not found"})
+_VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){1,3}")
+_TORCH_VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}")
+_CUDNN_FILE = re.compile(r"(\S.*?(?:lib)?cudnn[\w.-]*?\.(?:so|dll|dylib)(?:\.([0-9][0-9.]{0,20}))?)$", re.IGNORECASE)
+_PLAIN_DEVICE = re.compile(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$")
+_HYPERVISORS = {"kvm": "kvm", "vmware": "vmware", "microsoft": "hyperv", "xen": "xen"}
+_MOST_LINES_OF_A_VALUE = 200
+_LONGEST_PATH = 300
+
+
+def recognise(paste: Paste) -> bool:
+    return any(key in _TELLING for key, _ in _pairs(paste))
+
+
+@importer("torch collect_env", Rank.OUTPUT, recognise=recognise)
+def read(paste: Paste) -> Snapshot:
+    values = _values(paste)
+    of_smi = [values.get(key, ("",))[0].lower().rstrip(".") for key in _TELLING[2:]]
+    silent_smi = all(value in ("could not collect", "no cuda") for value in of_smi)
+    release = _version(values, "nvidia driver version")
+    loading = _known(values, "cuda_module_loading set to")
+    toolkit = _version(values, "cuda runtime version")  # the nvcc on PATH; torch has a runtime of its own
+    toolkits = (Toolkit(source=SOURCE, path="unknown folder", version=toolkit, on_path=True),) if toolkit else ()
+    torch = _torch(values)
+    found = environment(python=_version(values, "python version"), frameworks=(torch,) if torch else ())
+    return Snapshot(
+        platform=_platform(values),
+        driver=Driver(source=SOURCE, release=release) if release else None,
+        gpus=_gpus(values),
+        toolkits=Listing(items=toolkits) if toolkits else None,
+        libraries=_cudnn_files(values),
+        variables=Variables(source=SOURCE, values={"CUDA_MODULE_LOADING": loading}) if loading else None,
+        environments=Listing(items=(found,)),
+        told=Told(source=SOURCE, silent_smi=True) if silent_smi else None,
+    )
+
+
+_Values = dict[str, tuple[str, ...]]
+"""The lines of each key's value, beginning with the key's own line."""
+
+
+def _pairs(paste: Paste) -> Iterator[tuple[str, str]]:
+    """Each line as (key, value); a line without a key has an empty one."""
+    for line in paste.lines:
+        found = _LINE.match(line)
+        key = re.sub(r"\s+", " ", found[1].lower()) if found else ""
+        if found and (found[2] or key in _NO_COLON_NEEDED):
+            yield key, found[3].strip()
+        else:
+            yield "", line.strip()
+
+
+def _values(paste: Paste) -> _Values:
+    values: dict[str, list[str]] = {}
+    current: list[str] = []
+    for key, value in _pairs(paste):
+        if key:
+            # A paste may contain two reports; the first one counts.
+            current = [] if values.get(key) else values.setdefault(key, [])
+            current.append(value)
+        elif value and len(current) < _MOST_LINES_OF_A_VALUE:
+            current.append(value)
+    return {key: tuple(lines) for key, lines in values.items()}
+
+
+def _known(values: _Values, key: str) -> str | None:
+    """The first line of a value, or None if the tool could not determine it."""
+    value = values.get(key, ("",))[0]
+    return None if value.lower().rstrip(".") in _UNKNOWN else value
+
+
+def _version(values: _Values, key: str) -> str | None:
+    found = _VERSION.match(_known(values, key) or "")
+    return found[0] if found else None
+
+
+# --- the machine --------------------------------------------------------------------------------------------------
+
+
+def _platform(values: _Values) -> Platform | None:
+    named = from_title(_known(values, "os") or "")
+    python = from_python_platform(_known(values, "python platform") or "")
+    libc = re.match(r"(glibc|musl)[- ]?([0-9.]{1,10})", _known(values, "libc version") or "")
+    hypervisor = (_known(values, "hypervisor vendor") or "").lower()
+    machine = _known(values, "architecture")
+    own = Platform(
+        source=SOURCE,
+        libc=f"{libc[1]} {libc[2]}" if libc else None,
+        machine=machine if machine and re.fullmatch(r"[A-Za-z0-9_]{3,12}", machine) else None,
+        cpu_model=_known(values, "model name"),
+        cpus=_count(_known(values, "cpu(s)")),
+        numa_nodes=_count(_known(values, "numa node(s)")),
+        virtualization=_HYPERVISORS.get(hypervisor, "other") if hypervisor else None,
+    )
+    parts = [Snapshot(platform=part) for part in (named, python, own) if part]
+    platform = merge(parts).platform
+    return None if platform in (None, Platform(source=SOURCE)) else platform
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch(r"[0-9]{1,5}", text) else None
+
+
+def _gpus(values: _Values) -> Listing[Gpu] | None:
+    """The GPUs of nvidia-smi's list. Where torch answered instead, it names only the current device."""
+    lines = values.get("gpu models and configuration", ())
+    found = listed_gpus(lines)
+    if found or not lines or _hip(values):
+        return found
+    plain = _PLAIN_DEVICE.match(lines[0])
+    return Listing(items=(Gpu(source=SOURCE, label=label(0), name=plain[0].strip()),)) if plain else None
+
+
+def _cudnn_files(values: _Values) -> Listing[Library] | None:
+    """The system's copies of cuDNN; the tool never lists the framework's own."""
+    files: dict[str, Library] = {}
+    for line in values.get("cudnn version", ()):
+        found = _CUDNN_FILE.match(line) if len(line) <= _LONGEST_PATH else None
+        if found:
+            name = re.split(r"[/\\]", found[1])[-1]
+            family = re.match(r"(?:lib)?(cudnn(?:_[a-z]+)*)", name, re.IGNORECASE)  # or a sub-library: cudnn_ops
+            files[found[1]] = Library(
+                source=SOURCE, path=found[1], family=family[1].lower() if family else "cudnn", on_disk=found[2]
+            )
+    return Listing(items=tuple(files.values())) if files else None
+
+
+# --- Python and torch ---------------------------------------------------------------------------------------------
+
+
+def _torch(values: _Values) -> Framework | None:
+    text = _known(values, "pytorch version") or ""
+    version = _TORCH_VERSION.match(text)
+    cuda = _version(values, "cuda used to build pytorch")
+    available = _yes_or_no(_known(values, "is cuda available"))
+    answers = {values.get(key, ("n/a",))[0].lower() for key in ("pytorch version", "is cuda available")}
+    if values.get("pytorch version") and answers == {"n/a"}:  # the tool could not import it
+        return Framework(source=SOURCE, name="torch", cuda=cuda, trial=Trial(source=SOURCE, imported=False))
+    if version is None and cuda is None and available is None:
+        return None
+    return Framework(
+        source=SOURCE,
+        name="torch",
+        version=version[0] if version else None,
+        cuda=cuda,
+        hip=_hip(values),
+        cpu_only=_cpu_only(values, version[0] if version else ""),
+        gpu_available=available,
+    )
+
+
+def _hip(values: _Values) -> str | None:
+    return _version(values, "rocm used to build pytorch")
+
+
+def _cpu_only(values: _Values, version: str) -> bool | None:
+    """True if the text proves that torch has no GPU support; None otherwise.
+
+    The line of the build prints a constant of the imported torch, ``torch.version.cuda``: where torch was imported,
+    "None" and "Could not collect" both mean that the constant is None (it is "N/A" for a ROCm build and where torch
+    could not be imported). Builds for Intel's and Apple's GPUs have no CUDA either.
+    """
+    _, _, local = version.partition("+")
+    if local.startswith("cpu"):
+        return True
+    if _version(values, "cuda used to build pytorch") or _hip(values):
+        return False
+    built = values.get("cuda used to build pytorch", ("",))[0].lower()
+    if not version or local.startswith(("rocm", "xpu")) or built not in ("none", "could not collect"):
+        return None
+    platform = _platform(values)
+    other = _yes_or_no(_known(values, "is xpu available")) or (platform is not None and platform.os == "macos")
+    return None if other else True
+
+
+def _yes_or_no(text: str | None) -> bool | None:
+    return {"yes": True, "true": True, "no": False, "false": False}.get((text or "").lower())

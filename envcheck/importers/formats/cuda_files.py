@@ -1,0 +1,213 @@
+"""CUDA on disk: libraries by their paths, as ``find``, ``ldd`` and ``LD_DEBUG`` print them, versions in prose, where
+the loader finds libcuda, and nvcc.
+
+A path means that the file exists, unless its line says the opposite. A version in prose ("CUDA 12.1", "cuDNN 8.1
+installed") is kept as a stated one, since it is unknown which copy it belongs to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from envcheck.compat.relations.libraries import SPOKEN_OF, files_of
+from envcheck.importers.importer import Rank, importer, stated_cuda, stated_cudnn
+from envcheck.importers.paste import SOURCE, Paste
+from envcheck.importers.prose.hedges import before_error
+from envcheck.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit
+
+_NOT_THERE = re.compile(
+    r"cannot open|no such file|not found|could not|cannot load|failed|undefined symbol|search path|error", re.IGNORECASE
+)
+_CUDA = re.compile(
+    r"(?:using |with |and |has |have )?(?:NVIDIA )?cuda(?: toolkit)?(?:[ -]?version)?(?: used)?\s{0,20}[:=]{0,2} ?v?"
+    r"(?P<version>[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)(?![\w.])",
+    re.IGNORECASE,
+)
+_CUDNN = re.compile(
+    r"(?:.{0,80}(?:[,;(]|\b(?:and|with|have|installed|using)\b) ?[`'\"*]{0,2})?"
+    r"(?:lib)?cudnn(?:[ -]?version)?\s{0,20}[:=]{0,2} ?v?"
+    r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?!\.?\w)",
+    re.IGNORECASE,
+)
+_ARCHIVE = re.compile(
+    r"(?<![\w.])cudnn-(?:[0-9]{1,2}\.[0-9]-)?(?:windows|linux)\w{0,4}-(?:x64|x86_64|aarch64|sbsa)-v?"
+    r"(?P<version>[5-9](?:\.[0-9]{1,2}){2})(?:\.[0-9]{1,3})?"
+)
+"""What NVIDIA calls the archives of cuDNN."""
+_LOADED = re.compile(r"\bdevice: ?[0-9]{1,3}, cuDNN Version: ?(?P<version>[5-9](?:\.[0-9]{1,2}){1,3})(?![0-9])")
+"""What Paddle says of the cuDNN that it loaded."""
+_NOT_THE_TOOLKIT = re.compile(
+    r"nvidia-smi|driver|used to build|compiled|built|runtime version|capability|cuDNN version\s*:.*(?:Probably|/)|"
+    r"needs?\b|requires?\b|expect|want",
+    re.IGNORECASE,
+)
+_IS_IN = re.compile(
+    r"[`'\"]?(?P<file>\blib[\w.-]{2,60}\.so[.0-9]{0,16})[`'\"]? (?:does |do )?"
+    r"(?:exists?|is(?: there| present| located| installed)?|lies|resides|can be found) (?:in|at|under|inside) [`'\"]?"
+    r"(?P<folder>/[\w./-]{1,200}?)/?(?=[`'\",;)\s]|\.?$)"
+)
+"""A sentence that says where a file is."""
+_HAS_DLL = re.compile(
+    r"\b(?:there (?:is|are)|(?:I|we) (?:do |only )?(?:have|see|found|find)|contains?|exists?|is (?:there|present))\b"
+)
+"""A sentence that says that a DLL is there; others say which one a program looks for."""
+_INSTALLED = re.compile(
+    r"\b(?:install|ii|Setting up|Unpacking)\b.{0,400}?\bcuda-(?:toolkit|libraries(?:-dev)?|runtime|cudart(?:-dev)?|"
+    r"command-line-tools|minimal-build|nvcc)-(?P<major>[0-9]{1,2})-(?P<minor>[0-9])\b"
+)
+"""NVIDIA's packages for Debian and Red Hat, whose names say the release."""
+_CUDNN_PACKAGE = re.compile(
+    r"(?<![\w-])(?:lib)?cudnn[5-9](?:-cuda-[0-9]{2})?(?::\w{2,8})?(?:\s{1,60}|-|=|/\S{1,40} )"
+    r"(?P<version>[5-9](?:\.[0-9]{1,2}){2,3})-[0-9]"
+)
+"""cuDNN's packages, with the version that the package manager lists."""
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+")
+_BULLET = " \t-*•#>`|"
+_MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
+
+_LISTS = re.compile(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
+"""A command that lists a folder, whose files stand below by their bare names."""
+_BARE = re.compile(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$")
+
+
+@importer("CUDA libraries", Rank.PROSE)
+def read_libraries(paste: Paste) -> Snapshot:
+    found: dict[str, Library] = {}
+    for library in _libraries(paste):
+        found.setdefault(library.path, library)
+        if len(found) == _MOST:
+            break
+    return Snapshot(libraries=Listing(items=tuple(found.values())) if found else None)
+
+
+def _listed(paste: Paste) -> Iterator[Library]:
+    """The libraries of folders that a command lists, up to the next line that names something else."""
+    folder = ""
+    for line in paste.lines if "ls " in paste.text else ():
+        text = line.strip()[:_LONGEST_LINE]
+        if "ls " in text and (listing := _LISTS.search(text)):
+            folder = listing["folder"].rstrip("/")
+        elif folder and _BARE.match(text):
+            yield from _files(f"{folder}/{text}")
+        else:
+            folder = ""
+
+
+def _libraries(paste: Paste) -> Iterator[Library]:
+    yield from _listed(paste)
+    for line in paste.statements:
+        text = before_error(line.strip(_BULLET)[:_LONGEST_LINE])
+        for sentence in _SENTENCE.split(text):
+            if not _NOT_THERE.search(sentence):
+                yield from _files(sentence)
+                if "cuda-" in sentence and (package := _INSTALLED.search(sentence)):
+                    yield stated_cuda(f"{package['major']}.{package['minor']}")
+            if "cudnn" in sentence and (package := _CUDNN_PACKAGE.search(sentence)):
+                yield stated_cudnn(package["version"])
+            elif len(sentence) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(sentence):
+                yield from _stated(sentence)
+
+
+def _files(text: str) -> Iterator[Library]:
+    if ".so" in text:
+        yield from map(_library, _path().finditer(text))
+        located = _IS_IN.sub(r" \g<folder>/\g<file> ", text)
+        yield from map(_library, _path().finditer(located) if located != text else ())
+    if ".dll" in text and _HAS_DLL.search(text):
+        yield from (Library(source=SOURCE, path=match[0], family=match["family"]) for match in _dll().finditer(text))
+
+
+def _library(found: re.Match[str]) -> Library:
+    number = found["number"].lstrip(".")
+    return Library(
+        source=SOURCE,
+        path=found["path"],
+        family=found["family"],
+        on_disk=number if number.count(".") > 1 and found["family"] != "cupti" else None,
+        stub=True if "/stubs/" in found["path"] else None,
+    )
+
+
+@cache
+def _dll() -> re.Pattern[str]:
+    return re.compile(rf"\b(?P<family>{files_of(*SPOKEN_OF)})(?:64)?_[0-9_]{{1,9}}\.dll\b", re.IGNORECASE)
+
+
+@cache
+def _path() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?:^|[\s=:'\"(>])(?P<path>(?:/|<)[^\s:'\",;()]{{0,300}}/lib(?P<family>{files_of(*SPOKEN_OF)})"
+        r"(?:[-.][0-9a-f]{8})?\.so(?P<number>(?:\.\d{1,6}){0,4}))(?![\w.])"
+    )
+
+
+def _stated(text: str) -> Iterator[Library]:
+    cuda, cudnn, loaded = _CUDA.match(text), _CUDNN.match(text), _LOADED.search(text)
+    if loaded:
+        yield stated_cudnn(loaded["version"], loaded=True)
+    elif "cudnn-" in text and (archive := _ARCHIVE.search(text)):
+        yield stated_cudnn(archive["version"])
+    if cuda:
+        yield stated_cuda(cuda["version"])
+    if cudnn:
+        yield stated_cudnn(cudnn["version"])
+
+
+_LOOKUP = re.compile(r"(libcuda\.so(?:\.1)?)(?: \([^)]{0,80}\))? => (/\S{1,300})")
+_LINK = re.compile(r"((?:/\S{1,200}/)?libcuda\.so(?:\.1)?) -> (\S{0,200}libcuda\.so\.[0-9.]{1,20})$")
+_RELEASE_OF_LIBCUDA = re.compile(r"libcuda\.so\.([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
+_LONGEST_LOOKUP = 600
+_MOST_LOOKUPS = 32
+
+
+@importer("libcuda lookups", Rank.OUTPUT)
+def read_libcuda(paste: Paste) -> Snapshot:
+    """The files in the order of the text; in a list of the loader's cache that is the loader's order."""
+    libraries: dict[str, DriverLibrary] = {}
+    for line in paste.statements:
+        text = line.strip()[:_LONGEST_LOOKUP]
+        if found := _LOOKUP.search(text):
+            libraries.setdefault(found[2], _driver_library(found[2], found[1], found[2]))
+        elif found := _LINK.search(text):
+            libraries.setdefault(found[2], _driver_library(found[2], found[1].rpartition("/")[2], found[1]))
+        if len(libraries) == _MOST_LOOKUPS:
+            break
+    listing = Listing(items=tuple(libraries.values())) if libraries else None
+    return Snapshot(driver=Driver(source=SOURCE, libraries=listing) if listing else None)
+
+
+def _driver_library(path: str, name: str, met_as: str) -> DriverLibrary:
+    release = _RELEASE_OF_LIBCUDA.search(path)
+    folders = path.split("/")
+    return DriverLibrary(
+        source=SOURCE,
+        path=path,
+        soname=name if name.endswith(".1") else None,
+        version=release[1] if release else None,
+        kind="stub" if "stubs" in folders else "compat" if "compat" in folders else "driver",
+        found_as=(met_as,),
+    )
+
+
+_RELEASE_OF_NVCC = re.compile(
+    r"Cuda compilation tools, release ([0-9]{1,2}\.[0-9]{1,2})(?:, V([0-9]{1,2}(?:\.[0-9]{1,4}){1,3}))?"
+)
+_TARGET = re.compile(r"(?:sm|compute)_[0-9]{2,3}[af]?$")
+_FEWEST_TARGETS, _MOST_TARGETS = 4, 60
+"""Lines of a list; fewer may be anything."""
+
+
+@importer("nvcc --version", Rank.OUTPUT)
+def read_nvcc(paste: Paste) -> Snapshot:
+    """``nvcc --version`` and ``nvcc --list-gpu-code``: the toolkit on the user's PATH, and what it compiles for."""
+    found = next(filter(None, map(_RELEASE_OF_NVCC.search, paste.lines)), None)
+    # They stand on lines of their own, as ``nvcc --list-gpu-code`` and ``--list-gpu-arch`` print them.
+    targets = tuple(dict.fromkeys(line.strip() for line in paste.statements if _TARGET.match(line.strip())))
+    targets = targets[:_MOST_TARGETS] if len(targets) >= _FEWEST_TARGETS else ()
+    version = (found[2] or found[1]) if found else None
+    if version is None and not targets:
+        return Snapshot()
+    toolkit = Toolkit(source=SOURCE, path="unknown folder", version=version, targets=targets or None, on_path=True)
+    return Snapshot(toolkits=Listing(items=(toolkit,)))

@@ -1,0 +1,323 @@
+"""The driver's parts on the system: the kernel and its modules (``/proc/driver/nvidia/version``, ``lsmod``,
+``mokutil``, ``dkms status``, ``uname``), and the driver's packages and files as package managers list them.
+
+Of DKMS only the modules that are installed count, and whether there is one for the running kernel only where the text
+says which kernel runs. Packages tell the release of the driver's libraries, which must be the kernel module's, and by
+their names whether that is the open or the proprietary one. Where nvidia-smi printed its table, both fit, and a list
+may be of another day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from envcheck.importers.importer import Rank, each_line, importer
+from envcheck.importers.paste import SOURCE, Paste
+from envcheck.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Platform, Snapshot
+from envcheck.snapshot.merge import merge
+from envcheck.versions import Flavour
+
+_VERSION = re.compile(
+    r"NVRM(?: version)?: (?:loading )?NVIDIA UNIX (Open )?[^\n]{0,60}?\b([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})\b"
+)
+_SAID = re.compile(
+    r"\bkernel modules?(?: version)?(?: is(?: at)?)?[ :=]{1,3}"
+    r"(?P<version>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)(?![\w.])",
+    re.IGNORECASE,
+)
+_OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1,3})(?:\.([0-9]{1,2}))?(?![\w.])")
+"""TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
+_LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
+_NOUVEAU = re.compile(
+    r"\bdriver(?: in use)?: nouveau\b|\bconfiguration:.{0,80}\bdriver=nouveau\b"
+    r"|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
+    r"(?:loaded|in use|active|running|being used|used)\b(?! (?:by default|to|as a fallback))"
+    r"|\b(?:is|are|still) (?:using|running|on|bound to|driven by) (?:the )?nouveau\b",
+    re.IGNORECASE,
+)
+"""A sentence that says which driver holds the GPU."""
+_UNDECIDED = re.compile(
+    r"\b(?:if|whether|when|unless|before|not|never|no|without|ensure|sure|check|verify|was|neither|nor|longer)\b|n't\b|\?",
+    re.IGNORECASE,
+)
+_SECURE_BOOT = re.compile(
+    r"\bSecure ?Boot(?: (?:state|status))?:? (?:is )?(?:currently |still )?"
+    r"(?P<state>enabled|disabled|on|off)\b(?! (?:it|the|in))",
+    re.IGNORECASE,
+)
+_DKMS = re.compile(
+    r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
+    r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
+)
+_BUILT_FOR = re.compile(
+    r"\bkmod-nvidia(?:-open)?-(?P<kmod>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{1,60}?\.(?:x86_64|aarch64))-[0-9]{3}\."
+    r"|\blinux-(?:modules|objects|signatures)-nvidia-[0-9]{3}(?:-(?:open|server)){0,2}"
+    r"-(?P<ubuntu>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-[0-9]{1,4}-[a-z]{3,12})\b"
+    r"|\b(?:nvidia|kmod|kmp|dkms|module)[^\n]{0,60}? built for (?:kernel )?"
+    r"(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))",
+    re.IGNORECASE,
+)
+_ADDED = re.compile(
+    r"(?:^|\bdkms status:? ?)nvidia(?:-open|-srv|-current|-current-open)?"
+    r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added\b"
+)
+"""Known to DKMS, and built for no kernel."""
+_RUNNING = re.compile(
+    r"Linux version (?P<booted>[0-9]\S{2,80})"
+    r"|\bkernel (?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}) (?:is )?(?:now )?running\b"
+    r"|\b(?:x?uname|kernel"
+    r"|linux):?[^0-9\n]{0,20} (?P<machine>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,60})(?: arch:)? (?:x86_64|aarch64)\b"
+    r"|\buname -r\b[^0-9\n]{0,12}(?P<uname>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))"
+    r"|\bkernel (?:up(?:grad|dat)\w+|is|was up(?:grad|dat)ed)(?: now)?(?: to)? "
+    r"(?P<updated>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)"
+    r"(?=[,;:.)]?(?:\s|$))"
+    r"|\b(?:running|booted|current) kernel(?: is|:)? "
+    r"(?P<current>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;]?(?:\s|$))",
+    re.IGNORECASE,
+)
+_UNAME = re.compile(
+    r"Linux [\w.-]{1,80} ([0-9]{1,2}\.[0-9]{1,3}\S{0,80}) #\S"
+    r"|(?:kernel(?: release| version)?|uname -r) ?[:=] ?(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80})$"
+    r"|(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem"
+    r"|lowlatency|el[789]\S{0,20}|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime|WSL2))$",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(
+    r"(?P<loaded>/sys/module/nvidia/version\b)|\bmodinfo\b.{0,40}\bnvidia\b|filename:.{1,200}/nvidia\.ko"
+)
+_ANSWER = re.compile(r"(?:version:\s{1,20})?([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
+_MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
+_FOLDER = re.compile(
+    r"(?:^|\bls (?:-\S{1,6} ){0,3}[\"']?)/(?:usr/)?lib/modules/"
+    r"(?P<kernel>[0-9][\w.+~-]{2,80})(?:/[\w./+*-]{0,100})?[\"']?:?"
+    r"(?: ?\| ?grep \S{1,40}(?: \S{1,40})?)?$"
+)
+"""A folder of one kernel's modules whose content stands below."""
+_NAMED_FILE = re.compile(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])")
+_COMMAND = re.compile(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(?=\S)")
+"""A shell's prompt with a command behind it."""
+_LISTS_LOADED = re.compile(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$")
+_LISTS_BUILT = re.compile(r"\b(?:ls|find) .{0,40}/lib/modules/\$(?:\(uname -r\)|\{?\(?uname)")
+_LONGEST_LINE = 500
+
+
+@importer("kernel modules", Rank.OUTPUT)
+def read_modules(paste: Paste) -> Snapshot:
+    found = each_line(paste, _read_line)
+    # What ``cat /sys/module/nvidia/version`` or ``modinfo nvidia`` printed.
+    for line, below in pairwise(paste.lines):
+        asked, answer = _ASKED.search(line[:_LONGEST_LINE]), _ANSWER.match(below.strip())
+        if asked and answer:
+            module = KernelModule(source=SOURCE, loaded=True if asked["loaded"] else None, version=answer[1])
+            found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
+            break
+    if shown := _listed(paste):
+        found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=shown))))
+    running = found.platform.kernel_release if found.platform else None
+    built = tuple(_built(paste))
+    if built:
+        others = tuple(dict.fromkeys(kernel for kernel in built if kernel != running))
+        module = KernelModule(source=SOURCE, built=None if running is None else running in built, built_for=others)
+    elif any(_ADDED.search(line.strip()) for line in paste.statements if "added" in line):
+        module = KernelModule(source=SOURCE, built=False)
+    else:
+        return found
+    return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
+
+
+def _listed(paste: Paste) -> KernelModule | None:
+    """The module by what ``lsmod | grep nvidia`` leaves out, and ``ls /lib/modules/$(uname -r)/…`` shows.
+
+    Nothing between the command and the next prompt is an answer; at the end of a text it may have been cut off.
+    """
+    if "lsmod" not in paste.text and "/lib/modules/$" not in paste.text:
+        return None
+    loaded = built = None
+    command, printed = "", False
+    for line in paste.lines:
+        text = line.strip()[:_LONGEST_LINE]
+        if prompt := _COMMAND.match(text):
+            if _LISTS_LOADED.search(command) and not printed:
+                loaded = False
+            command, printed = text[prompt.end() :], False
+        elif text:
+            printed = True
+            if "nvidia.ko" in text and _LISTS_BUILT.search(command):
+                built = True
+    return None if loaded is built is None else KernelModule(source=SOURCE, loaded=loaded, built=built)
+
+
+def _built(paste: Paste) -> Iterator[str]:
+    """The kernels that DKMS has installed NVIDIA's module for, or that have its file."""
+    yield from _of_folders(paste)
+    for line in paste.statements:
+        text = line.strip()[:_LONGEST_LINE]
+        if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
+            yield file[1]
+        elif ("nvidia" in text or "built for" in text) and (package := _BUILT_FOR.search(text)):
+            yield next(filter(None, package.groups()))
+        elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
+            yield found["kernel"]
+
+
+def _of_folders(paste: Paste) -> Iterator[str]:
+    """The kernels in whose listed folder the module lies."""
+    if "/lib/modules/" not in paste.text:
+        return
+    kernel = None
+    for line in paste.lines:
+        text = line.strip()[:_LONGEST_LINE]
+        if folder := _FOLDER.search(text):
+            kernel = folder["kernel"]
+        elif not text or _COMMAND.match(text):
+            kernel = None
+        elif kernel and _NAMED_FILE.search(text):
+            yield kernel
+
+
+def _read_line(line: str) -> Snapshot | None:
+    text = line.strip()[:_LONGEST_LINE]
+    if module := _with_version(text):
+        return Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))
+    if found := _LSMOD.match(text):
+        if found[1] == "nvidia":
+            return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True)))
+        nouveau = found[1] == "nouveau"
+        loaded = Kernel(source=SOURCE, nouveau_loaded=nouveau or None, nova_loaded=None if nouveau else True)
+        return Snapshot(kernel=loaded)
+    if "ouveau" in text and (found := _NOUVEAU.search(text)):
+        begins = max(text.rfind(mark, 0, found.start()) for mark in (". ", "; ", ", "))
+        ends = min((at for mark in (".", ";", ",") if (at := text.find(mark, found.end())) >= 0), default=len(text))
+        if not _UNDECIDED.search(text[begins + 1 : ends + 1]):  # the part of the sentence in which it stands
+            return Snapshot(kernel=Kernel(source=SOURCE, nouveau_loaded=True))
+    if found := _SECURE_BOOT.search(text):
+        return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found["state"].lower() in ("enabled", "on")))
+    if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
+        release = next(filter(None, found.groups()))
+        wsl = True if "microsoft" in release.lower() else None
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=release, wsl=wsl))
+    return None
+
+
+def _with_version(text: str) -> KernelModule | None:
+    """The module with its version, as the driver, TensorFlow or a sentence tells it."""
+    if found := _VERSION.search(text):
+        flavour: Flavour = "open" if found[1] else "proprietary"
+        return KernelModule(source=SOURCE, loaded=True, version=found[2], flavour=flavour)
+    if found := _OF_TENSORFLOW.search(text):
+        release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
+        return KernelModule(source=SOURCE, loaded=True, version=release)
+    stated = _SAID.search(text) if "module" in text else None
+    return KernelModule(source=SOURCE, version=stated["version"]) if stated else None
+
+
+_PACKAGE = re.compile(
+    r"(?<![\w-])(?:libnvidia-(?:compute|gl|common|decode|cfg1)|nvidia-(?:driver|utils|compute-utils|smi)|"
+    r"libcuda1|libnvidia-ml1|"
+    r"nvidia-driver-(?:libs|cuda-libs|cuda))(?:-[0-9]{3})?(?:-(?:server|open))?(?::\w{2,8})?[ \t`'\"-]{1,40}"
+    r"\(?(?:[0-9.a-z~:+-]{5,60}, )?[`'\"]?(?:[0-9]:)?(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
+    r"(?=[-~+ \t)`'\"]|\.\w{2,3}_|$)"
+)
+_FILE = re.compile(
+    r"(?<![\w-])(?P<name>lib(?:cuda|nvidia-(?:ml|ptxjitcompiler|cfg|glcore))\.so)\.(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
+    r"(?!\w|\.\w|-)"
+)
+"""A library of the driver by the name of its file, which ends with its release."""
+_INSTALLED = re.compile(
+    r"\b(?:apt|apt-get|dnf|yum|zypper|pacman)\b[^;&|\n]{0,60}? (?:install|in|-S)\b[^;&|\n]{0,120}?[ `'\"]"
+    r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|cuda(?:-[0-9]{1,2}-[0-9])?|"
+    r"libnvidia-compute-[0-9]{3})(?![\w-])"
+)
+_MODULE = re.compile(
+    r"\b(?:ii|install(?:ed|ing|s)?|using|use|with|have|running|has|on|Setting up|-S)\s{1,4}(?:-y |the |to )?[`'\"]?"
+    r"(?:[\w.:+=-]{2,60} ){0,3}?[`'\"]?"
+    r"nvidia-(?:(?:driver|dkms|headless)-(?P<branch>[0-9]{3})(?:-server)?(?P<open>-open)?|(?P<named>open(?:-dkms|-kernel-dkms|-lts)?"
+    r"|kernel-open-dkms))(?![\w-]|\.[a-z])"
+)
+"""A package that brings the kernel module. Ubuntu's without ``-open`` are proprietary; others name the open one."""
+_TYPE = re.compile(
+    r"\b(?:(?P<open>open(?:[ -]source)?)|proprietary|closed(?:[ -]source)?) (?:(?:NVIDIA|GPU) ){0,2}"
+    r"kernel (?:modules?|drivers?)\b"
+    r"|\bkernel modules?(?: type| flavou?r)?(?: ?[:=]| is| are) (?:the )?(?:(?P<named>open)|proprietary|closed)\b",
+    re.IGNORECASE,
+)
+"""The type of the kernel module, as a sentence or a label tells it; of a driver alone people say that it is proprietary
+to tell it from nouveau.
+"""
+_WSL = ("WSL", "wsl", "Wsl", "microsoft-standard")
+_SEVERAL = re.compile(
+    r"\b(?:also|then|both|tried|first|later|previously|switch\w*|downgrad\w+|instead|purg\w+|remov\w+|replac\w+)\b",
+    re.IGNORECASE,
+)
+"""What a text says that tells of several installations."""
+_NEGATED = re.compile(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
+_RELEASE = re.compile(r"\b[3-9][0-9]{2}\.[0-9]{2,3}\b")
+_RUNS = re.compile(r"Driver Version: [0-9]{3}")
+_LONGEST_PACKAGE_LINE = 1_000
+_BEFORE = 40
+"""Characters before a command in which a "not" belongs to it."""
+
+
+@importer("driver packages", Rank.OUTPUT)
+def read_packages(paste: Paste) -> Snapshot:
+    """The driver's packages (``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``) and files, as package managers list
+    them.
+    """
+    # The module counts where the text names packages, or else types of it, of one kind and branch only.
+    found, module = _libraries(paste), _only(paste, "nvidia-", _MODULE) or _only(paste, "ernel ", _TYPE)
+    if module is None:
+        return found
+    kernel = Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, flavour=module.flavour))
+    driver = Driver(source=SOURCE, release=module.branch) if module.branch and not _RELEASE.search(paste.text) else None
+    return msgspec.structs.replace(found, kernel=kernel, driver=found.driver or driver)
+
+
+def _libraries(paste: Paste) -> Snapshot:
+    """The driver's libraries by package or file, where all have one release; else what a command installs in WSL."""
+    releases: dict[str, str] = {}
+    named = [line[:_LONGEST_PACKAGE_LINE] for line in paste.statements if "nvidia-" in line or "libcuda" in line]
+    for line in named if not _RUNS.search(paste.text) else ():
+        for package in _PACKAGE.finditer(line):
+            releases[package[0].split()[0].strip("`'\"")] = package["release"]
+        releases |= {file["name"]: file["release"] for file in _FILE.finditer(line)}
+    if len(set(releases.values())) == 1:
+        found = [DriverLibrary(source=SOURCE, path=n, version=v, kind="driver") for n, v in releases.items()]
+    else:
+        found = [DriverLibrary(source=SOURCE, path=name, kind="driver") for name in _installed_in_wsl(paste)]
+    return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=tuple(found))) if found else None)
+
+
+class _Module(NamedTuple):
+    """The kernel module that an installed package brings."""
+
+    flavour: Flavour
+    branch: str | None
+
+
+def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> _Module | None:
+    lines = [line[:_LONGEST_PACKAGE_LINE] for line in paste.statements if sign in line]
+    named = {
+        _Module("open" if found["open"] or found["named"] else "proprietary", found.groupdict().get("branch"))
+        for line in lines
+        for found in pattern.finditer(line)
+        if not _NEGATED.search(line[max(found.start() - _BEFORE, 0) : found.end()])
+    }
+    return named.pop() if len(named) == 1 and not any(map(_SEVERAL.search, lines)) else None
+
+
+def _installed_in_wsl(paste: Paste) -> Iterator[str]:
+    """The Linux driver's packages that a command of a text about WSL installs, where none belongs."""
+    if not any(name in line for line in paste.statements for name in _WSL):
+        return
+    for line in paste.statements:
+        text = line[:_LONGEST_PACKAGE_LINE]
+        if "nvidia-" not in text and "cuda" not in text:
+            continue
+        for found in _INSTALLED.finditer(text):
+            if not _NEGATED.search(text[max(found.start() - _BEFORE, 0) : found.start()]):
+                yield found["package"]

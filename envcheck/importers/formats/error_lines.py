@@ -1,0 +1,146 @@
+"""Lines about failures from any text, with their line numbers. Rules decide what they mean.
+
+The words by which they are known are rows of the matrix, wide on purpose: an extra line does no harm, a missing one
+hides a problem from all rules. Lines that request CUDA are included: a missing GPU is then a failure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cache
+from typing import NamedTuple
+
+from envcheck.compat.error_lines import bears_on, named_by, rank_of
+from envcheck.compat.load import load_matrix
+from envcheck.importers.importer import Rank, importer
+from envcheck.importers.paste import SOURCE, Paste, left_out_run
+from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
+
+_NAME = "error lines"
+
+MOST_LINES = 200
+"""Most lines that are kept, from both ends: the fatal error comes last."""
+_HALF = MOST_LINES // 2
+_ENDS = 40
+"""Most lines that are put together from each end of a text."""
+LONGEST_LINE = 2_000
+_ALIKE = 2
+"""Lines kept from each end of a series that differs only in numbers."""
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+
+_XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
+
+
+_MOST_TRIED = 2_000
+"""Most lines without a word of a failure that are tried."""
+
+
+@importer(_NAME, Rank.MESSAGE)
+def read(paste: Paste) -> Snapshot:
+    """At most ``MOST_LINES`` error lines, identical ones once."""
+    found: dict[str, int] = {}
+    seen: set[str] = set()
+    named = _named(paste)
+    whole = _named_whole(paste)
+    as_written = dict(paste.as_written)
+    for place, line in enumerate(paste.lines):
+        if broken := whole.get(place):
+            found.setdefault(broken.text.strip()[:LONGEST_LINE], paste.number(place))
+            if broken.as_written != broken.text:
+                as_written[broken.text] = broken.as_written
+        elif line not in seen:
+            seen.add(line)
+            if line in named or is_error(line):
+                found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
+    unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
+    kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
+    written = {text.strip()[:LONGEST_LINE]: line.strip()[:LONGEST_LINE] for text, line in as_written.items()}
+    errors = [
+        ObservedError(source=SOURCE, text=text, as_written=written.get(text, ""), line=found[text]) for text in kept
+    ]
+    runs: list[ProbeRun] = []
+    if len(unlike) < len(found):  # similar lines were omitted, which is no open question
+        detail = f"{len(kept)} of {len(found)} lines that speak of a failure were kept"
+        runs.append(ProbeRun(name=_NAME, status="ok", detail=detail))
+    if len(kept) < len(unlike):
+        detail = f"only the first and the last {_HALF} of {len(unlike)} lines that speak of a failure were read"
+        runs.append(left_out_run(detail))
+    return Snapshot(observed_errors=tuple(errors), runs=tuple(runs))
+
+
+def _named(paste: Paste) -> frozenset[str]:
+    """The lines that name a problem, whatever words they have, and those that must or must not stand beside them; of
+    a text that is short enough to try them all.
+    """
+    if len(paste.statements) > _MOST_TRIED:
+        return frozenset()
+    lines = [line for line in paste.statements if not _is_harmless(line)]
+    rows = {line: row for line in lines if (row := named_by(line))}
+    beside = [row for row in dict.fromkeys(rows.values()) if row.beside or row.unless]
+    return frozenset(line for line in lines if line in rows or any(bears_on(row, line) for row in beside))
+
+
+class _Whole(NamedTuple):
+    """A line that was broken."""
+
+    text: str
+    as_written: str
+
+
+def _named_whole(paste: Paste) -> dict[int, _Whole]:
+    """Of each place whose line was broken by a terminal, the whole line, where that names a problem more exactly than
+    each of its parts.
+    """
+    found: dict[int, _Whole] = {}
+    broken = paste.rejoined
+    for first, after, wholes in broken if len(broken) <= 2 * _ENDS else broken[:_ENDS] + broken[-_ENDS:]:
+        text = min(wholes, key=rank_of)
+        parts = paste.lines[first:after]
+        if first not in found and rank_of(text) < min(map(rank_of, parts)) and not _is_harmless(text):
+            in_english = paste.as_written.keys().isdisjoint(parts)
+            as_written = text if in_english else " ".join(paste.as_written.get(part, part).strip() for part in parts)
+            found |= dict.fromkeys(range(first, after), _Whole(text, as_written))
+    return found
+
+
+def _unlike(lines: list[str]) -> list[str]:
+    """The lines, with few of those that differ only in numbers, such as the warnings of a long run."""
+    alike: dict[str, list[int]] = defaultdict(list)
+    for place, line in enumerate(lines):
+        alike[_NUMBER.sub("#", line)].append(place)
+    places = {place for of_one in alike.values() for place in (*of_one[:_ALIKE], *of_one[-_ALIKE:])}
+    return [lines[place] for place in sorted(places)]
+
+
+class _Telling(NamedTuple):
+    """The words of all rows."""
+
+    in_lower_case: re.Pattern[str]
+    as_written: re.Pattern[str]
+    harmless: re.Pattern[str]
+
+
+@cache
+def _telling() -> _Telling:
+    words: defaultdict[str, list[str]] = defaultdict(list)
+    for row in load_matrix().failures:
+        words[row.where] += row.patterns
+    # The word boundary is matched once, not in every alternative, and case is not folded: four times as fast.
+    in_lower_case = "|".join((rf"\b(?:{'|'.join(words['word'])})", *words["anywhere"]))
+    as_written = "|".join((*words["as-written"], *words["request"]))
+    return _Telling(
+        re.compile(in_lower_case), re.compile(as_written), re.compile("|".join(words["harmless"]), re.IGNORECASE)
+    )
+
+
+def is_error(line: str) -> bool:
+    """Whether a line is about a failure; a line of XML never is, whatever its elements are called."""
+    text, words = line.strip()[:LONGEST_LINE], _telling()
+    match = words.in_lower_case.search(text.lower()) or words.as_written.search(text)
+    return bool(match) and not _is_harmless(text)
+
+
+def _is_harmless(line: str) -> bool:
+    text = line.strip()[:LONGEST_LINE]
+    return bool(_telling().harmless.search(text) or _XML.match(text))

@@ -1,0 +1,331 @@
+"""How the program was started: environment variables, Slurm jobs, container commands and images, Kubernetes nodes.
+
+A text that asks for a GPU anywhere does not tell how what it is about was started, and one that names several images
+says of none that it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from envcheck.compat.images import Image, image_of, is_framework
+from envcheck.compat.load import load_matrix
+from envcheck.compat.names import canonical
+from envcheck.importers.importer import Rank, environment, importer, stated_cuda, stated_cudnn, with_environment
+from envcheck.importers.paste import SOURCE, Paste
+from envcheck.redact.secrets import masked_value
+from envcheck.snapshot import (
+    OF_FRAMEWORK_IMAGE,
+    OF_IMAGE,
+    Distribution,
+    Driver,
+    Framework,
+    Listing,
+    Platform,
+    Snapshot,
+    Told,
+    Variables,
+)
+
+_LINE = re.compile(
+    r"(?:export |set |ENV |\$ ?|\$env:|- )?[\"']?"
+    r"(LD_LIBRARY_PATH|LD_PRELOAD|OMP_NUM_THREADS|(?:CUDA|NVIDIA|NCCL|NVSHMEM|CUDNN|CUBLAS|CUBLASLT|CUPY|NUMBA|TORCH|"
+    r"PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|TRITON|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
+    r"(?: ?= ?|: |[\"']: ?)(\"[^\"]*\"|'[^']*'|\S*?)[\"']?,?$"
+)
+_IN_CODE = re.compile(
+    r"os\.environ\[[\"'](CUDA_VISIBLE_DEVICES)[\"']\] ?(?:=|:) ?[\"']?([0-9,-]{0,60})[\"']?(?:\s|$|;)"
+)
+_SET_IN_CODE = re.compile(
+    r"(?:.{0,60}[\s`])?os\.environ\[[\"']((?:CUDA|NCCL|CUDNN|CUBLAS|TORCH|PYTORCH|TF|XLA|JAX|VLLM)_[A-Z0-9_]{1,60})[\"']\]"
+    r" ?= ?[\"']([\w:.,-]{0,60})[\"']"
+)
+"""A line of Python that sets a variable; those that select GPUs have readers of their own."""
+_PRINTED = re.compile(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
+"""A question whose answer is the next line."""
+_PATH = re.compile(
+    r"(?:\$|#|>) ?(?:echo|printenv) [\"']?\$?\{?(LD_LIBRARY_PATH)\}?[\"']?\s*\n[ \t]*(/[^\s`'\"]{2,2000})(?=\s|$)"
+    r"|\bLD_LIBRARY_PATH[`'\"]{0,2} (?:(?:is|was) )?(?:set to|contains|includes|points to|has) "
+    r"[`'\"]?(/[\w./:+-]{2,400})"
+)
+"""The loader's path as a shell prints it below the question, or as a sentence states it."""
+_OF_COMMAND = re.compile(
+    r"(?:^|[$#>] ?|`)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60})"
+    r"|(?:cuda|gpu):?[0-9]|all|\$[0-9]|\[[0-9,]{1,20}\])[\"']? (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
+)
+_IN_SCRIPT = re.compile(
+    r"(?:.{0,80}(?:\bline [0-9]{1,5}|\.(?:sh|bash|slurm|sbatch|bat|cmd|py|ipynb|ya?ml|env))[\"'`)]{0,2}[:,] ?"
+    r"|env: |[%!]env |\+ ?)"
+    r"(?:export |set )?(CUDA_VISIBLE_DEVICES) ?= ?[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.;, ]|$)"
+)
+"""A line of a script behind its place, as a notebook answers it, or as a shell prints it before it runs it."""
+_SAID = re.compile(
+    r"\b(?:uses|used|sets?|with|has) `?(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.,; ]|$)"
+)
+"""A sentence that tells the variable of a script."""
+_IS_SET = re.compile(
+    r"\b((?:PYTORCH|CUDA|TORCH|TF|XLA|JAX|NCCL|VLLM)_[A-Z0-9_]{1,60})=([\w:.,-]{1,60}?)[`'\"]{0,2} "
+    r"(?:is|was|has been|had been) (?:\w+ )?set\b"
+)
+"""A sentence that says that a variable is set, and to what."""
+_HIDES = re.compile(
+    r"(?<!un)(?<![\w$])(CUDA_VISIBLE_DEVICES)[`\"']{0,2} ?(?:=|:|is|was|equals|(?:(?:is|was) )?set to)"
+    r"(?: ?[`\"']?(-1|NoDevFiles|void)(?=[`\"';,.)]{0,3}(?:\s|$))"
+    r"| ?(?:\"\"|''|(?:an )?empty(?: string)?\b)(?=[\s;,.)`]|$))"
+)
+"""A sentence that says that it hides every GPU."""
+_ON_PURPOSE = re.compile(
+    r"(?:^|[$#>`] ?)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}CUDA_VISIBLE_DEVICES=(?:\"\"|''|-1)? "
+    r"(?:[A-Z_]{2,40}=\S{1,80} ){0,6}[\w~./]"
+)
+"""A command that hides every GPU from itself."""
+_FINDS = re.compile(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
+"""What programs say that find GPUs."""
+_UNDECIDED = re.compile(
+    r"\b(?:if|when|unless|not|never|try|before|without|could|would|should|isn't)\b|\?", re.IGNORECASE
+)
+_OF_MIG = re.compile(r"(?<![\w$])(CUDA_VISIBLE_DEVICES)=[\"']?((?:MIG-[\w/-]{1,80},?){1,8})")
+_LIST = re.compile(r"(?:.{0,40}\W)?(CUDA_VISIBLE_DEVICES): \[([0-9, ]{0,60})\]\s*$")
+"""What Lightning logs: the variable as a list of Python."""
+_DEVICES = re.compile(r"-?[0-9][0-9,]{0,60}")
+_LONGEST_LINE, _MOST_VARIABLES = 600, 500
+_LONGEST_TEXT, _SHOWN = 1 << 20, 120
+
+
+@importer("environment variables", Rank.OUTPUT)
+def read_variables(paste: Paste) -> Snapshot:
+    values = _of_commands(paste)
+    for line in paste.lines:
+        found = _setting(line)
+        if found and len(values) < _MOST_VARIABLES:
+            setting = _LIST.match(line) or found
+            values.setdefault(found[1], masked_value(found[1], setting[2].strip("\"'")))
+    if "LD_LIBRARY_PATH" not in values and (path := _loader_path(paste)):
+        values["LD_LIBRARY_PATH"] = masked_value("LD_LIBRARY_PATH", path)
+    facts = None
+    of_gpus = (line[:_LONGEST_LINE] for line in paste.lines if "CUDA_VISIBLE_DEVICES=" in line)
+    # A command hides every GPU from itself, in a text where another program finds some.
+    if any(map(_ON_PURPOSE.search, of_gpus)) and any(_FINDS.search(line[:_LONGEST_LINE]) for line in paste.lines):
+        values.pop("CUDA_VISIBLE_DEVICES", None)
+        facts = Told(source=SOURCE, hidden_on_purpose=True)
+    return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=facts)
+
+
+def _loader_path(paste: Paste) -> str | None:
+    """LD_LIBRARY_PATH, where no line has the form of a setting."""
+    for place, line in enumerate(paste.lines):
+        if "LD_LIBRARY_PATH" in line:
+            found = _PATH.search("\n".join(paste.lines[place : place + 2])[:_LONGEST_LINE])
+            if found:
+                return found[2] or found[3]
+    return None
+
+
+def _setting(line: str) -> re.Match[str] | None:
+    """The name and the value of a variable that a line sets."""
+    if found := _LINE.match(line.strip()):
+        return found
+    text = line[:_LONGEST_LINE]
+    if " set" in text and (stated := _IS_SET.search(text)):
+        return stated
+    in_code = _SET_IN_CODE.match(text) if "os.environ[" in text else None
+    return in_code if in_code and in_code[1] != "CUDA_VISIBLE_DEVICES" else None
+
+
+def _of_commands(paste: Paste) -> dict[str, str]:
+    """The variable before commands, as in ``$ CUDA_VISIBLE_DEVICES=1 python train.py``."""
+    found = {
+        match[2]
+        for line in paste.statements
+        if "CUDA_VISIBLE_DEVICES=" in line and (match := _OF_COMMAND.search(line[:_LONGEST_LINE]))
+    }
+    for place, line in enumerate(paste.lines):
+        if "CUDA_VISIBLE_DEVICES" not in line:
+            continue
+        text = line[:_LONGEST_LINE]
+        assigned = _IN_CODE.search(text) or _OF_MIG.search(text) or _IN_SCRIPT.match(text) or _SAID.search(text)
+        if assigned:
+            found.add(assigned[2] or "")
+        elif hides := _HIDES.search(text):
+            if not _UNDECIDED.search(text[: hides.end() + 1]):
+                found.add(hides[2] or "")
+        elif _ON_PURPOSE.search(text):
+            found.add("")
+        elif _PRINTED.search(line.strip()) and place + 1 < len(paste.lines):
+            found.update(answer[0] for answer in [_DEVICES.fullmatch(paste.lines[place + 1].strip())] if answer)
+    return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}
+
+
+_DIRECTIVE = re.compile(r"^[ \t]{0,8}#SBATCH +-\S.{0,200}$", re.MULTILINE)
+_COMMAND = re.compile(r"(?:^|[$#>] ?|`)(?:srun|salloc|sbatch)(?: .{0,300})?$", re.MULTILINE)
+_ASKS_SLURM = re.compile(
+    r"--gres\b|--gpus?\b|--gpus-per-|--tres-per-|\bgres ?[=:/]|\bgpu:|(?:sbatch|srun|salloc)\b.{0,200} -G ?[0-9a-z]|"
+    r"#SBATCH +-G\b|--exclusive|CUDA_VISIBLE_DEVICES ?[:=] ?[0-9]|SLURM_(?:JOB|STEP)_GPUS",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(?:gres|gpus)\S{0,20}", re.IGNORECASE)
+"""A sentence that says that the request is missing."""
+
+
+@importer("Slurm job", Rank.MESSAGE)
+def read_slurm_job(paste: Paste) -> Snapshot:
+    """Batch scripts and commands of Slurm that ask for no GPU. A partition or a constraint is no request: Slurm shows a
+    job the GPUs that it asks for as a generic resource.
+    """
+    # The first line that tells how the job was started, where none asks for a GPU.
+    text = _DENIED.sub("", paste.text[:_LONGEST_TEXT])
+    found = _DIRECTIVE.search(text) if "#SBATCH" in text else None
+    if found is None and ("srun" in text or "salloc" in text or "sbatch" in text):
+        found = _COMMAND.search(text)
+    asked = found[0].strip("$#>` ") if found and not _ASKS_SLURM.search(text) else None
+    return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]) if asked is not None else None)
+
+
+_RUN = re.compile(
+    r"(?:^|[$#>\u276f%] ?|`|\bsudo )(?:(?:docker|podman|nerdctl) (?:container )?run"
+    r"|(?:apptainer|singularity) (?:exec|run|shell)) .{1,600}",
+    re.MULTILINE,
+)
+_ASKS = re.compile(
+    r"--gpus|--runtime|runtime: ?nvidia|nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|nvidia-docker|"
+    r"default-runtime|\bcdi\b|--nv(?:ccli)?\b|driver: ?nvidia",
+    re.IGNORECASE,
+)
+"""What gives a container the GPUs; ``--privileged`` gives their device nodes, and not the driver's libraries."""
+_LEFT_OUT = re.compile(
+    r"\b(?:without|no|missing|forg[oe]t(?:ting|ten)?|lack(?:s|ing)?|omit(?:s|ted|ting)?|not (?:use|pass|have|add))"
+    r"(?: (?:to )?(?:the|any|use|pass|add|set|specify(?:ing)?|adding|using))? ?[`'\"(]{0,2}"
+    r"(?:--(?:gpus?(?:[ =]all)?|nv(?:ccli)?|runtime(?:[ =]nvidia)?)\b)",
+    re.IGNORECASE,
+)
+"""An option that is told to be missing."""
+_BUILD = re.compile(
+    r"\b(?:during|in|inside|within|while|when|at|by) (?:the |a |my |running |executing )?[`'\"]{0,2}docker[ -]build\b",
+    re.IGNORECASE,
+)
+"""A program that runs while an image is built: nothing gives it a GPU, whatever other commands of the text do."""
+_COMPOSE = re.compile(
+    r"^services:[ \t]{0,8}$(?:\n.{0,200}){1,12}?\n[ \t]{1,12}(?P<image>image: ?\S{1,120})", re.MULTILINE
+)
+_OF_COMPOSE = re.compile(
+    r"runtime: ?[\"']?nvidia|driver: ?[\"']?(?:nvidia|cdi)|capabilities: ?|^[ \t]{1,12}gpus: ?|nvidia\.com/|"
+    r"NVIDIA_VISIBLE_DEVICES|privileged: ?true|/dev/nvidia|default-runtime|network_mode: ?[\"']?none",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""How a service of a compose file gets a GPU."""
+_WORKS = re.compile(r"(?m)^.*\b(?:nvidia-docker|--gpus|--runtime)\b.*(?:\b(?:works?|worked|succeeds?|fine)\b|正常).*$")
+"""A command that is told to work: another one is what the text is about."""
+_OF_APPTAINER = re.compile(r"\b(?:apptainer|singularity) |--nv")
+_ENGINES = ("docker", "podman", "nerdctl", "apptainer", "singularity")
+_BESIDE = "$#>` "
+
+
+@importer("container command", Rank.MESSAGE)
+def read_container_command(paste: Paste) -> Snapshot:
+    """Commands and compose files that start a container without a GPU, and logs that ``docker compose`` prefixed."""
+    command, text = _without_gpu(paste), paste.text[:_LONGEST_TEXT]
+    found = _COMPOSE.search(text) if "services:" in text else None
+    # A compose file that gives no service a GPU counts, whatever other commands of the text do.
+    service = found["image"] if found and not _OF_COMPOSE.search(text) else None
+    if command is None and service is None and not paste.of_compose:
+        return Snapshot()
+    asked = command[0].strip(_BESIDE) if command else service
+    shown = f"started without a GPU: {asked[:_SHOWN]}" if asked else f"log of {paste.of_compose}"
+    return Snapshot(
+        platform=Platform(
+            source=SOURCE,
+            os="linux",
+            container="apptainer" if command and _OF_APPTAINER.search(command[0]) else "docker",
+            container_evidence=shown,
+            started_without_gpu=True if asked else None,
+        )
+    )
+
+
+def _without_gpu(paste: Paste) -> re.Match[str] | None:
+    """The command, where nothing in the text asks for a GPU."""
+    text = paste.text[:_LONGEST_TEXT]
+    if not any(map(text.lower().__contains__, _ENGINES)):
+        return None
+    built = _BUILD.search(text)
+    if built:
+        return built
+    found = _RUN.search(text) or _LEFT_OUT.search(text)
+    return found if found and not _ASKS.search(_LEFT_OUT.sub("", _WORKS.sub("", text))) else None
+
+
+_IMAGE = re.compile(
+    r"(?:^|[\s\"'=`(])(?:docker\.io/)?(?P<name>[a-z0-9.-]{2,60}(?:/[a-z0-9._-]{2,60}){1,3}):(?P<tag>[A-Za-z0-9][\w.-]{2,100})(?=$|[\s\"'`,;)@])"
+)
+_NOT_RUN = re.compile(r"error|not found|manifest|pull access|unable|fail", re.IGNORECASE)
+_LONGEST_IMAGE_LINE, _MOST_IMAGES = 600, 8
+
+
+@importer("container image", Rank.PROSE)
+def read_image(paste: Paste) -> Snapshot:
+    """Container images whose tag says what they hold: ``FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime``."""
+    found = dict(image for image, _ in zip(_images(paste), range(_MOST_IMAGES), strict=False))
+    return _snapshot(next(iter(found.values()))) if len(found) == 1 else Snapshot()
+
+
+def _images(paste: Paste) -> Iterator[tuple[str, Image]]:
+    """The images whose tags the matrix can read, by name."""
+    for line in paste.statements:
+        if ":" not in line or "/" not in line or _NOT_RUN.search(line[:_LONGEST_IMAGE_LINE]):
+            continue
+        for match in _IMAGE.finditer(line[:_LONGEST_IMAGE_LINE]):
+            image = image_of(load_matrix(), f"{match['name']}:{match['tag']}")
+            if image is not None and image.row is not None:
+                yield image.name, image
+
+
+def _snapshot(image: Image) -> Snapshot:
+    versions = image.holds
+    cuda, cudnn = versions.get("cuda"), versions.get("cudnn")
+    framework = image.row.frameworks.get(image.name.rpartition(":")[0]) if image.row else None
+    if framework:
+        version = versions.get(framework)
+        minor = ".".join(cuda.split(".")[:2]) if cuda else None
+        gpu_build = False if cuda else None
+        found = Framework(source=SOURCE, name=framework, version=version, cuda=minor, cpu_only=gpu_build)
+        return with_environment(environment(frameworks=(found,)))
+    of_framework = is_framework(load_matrix(), canonical(image.name.partition(":")[0].rpartition("/")[2]))
+    told_by = OF_FRAMEWORK_IMAGE if of_framework else OF_IMAGE
+    items = (*((stated_cuda(cuda, told_by=told_by),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
+    libraries = Listing(items=items) if items else None
+    packages = {name: version for name, version in versions.items() if is_framework(load_matrix(), name)}
+    if not packages:
+        return Snapshot(libraries=libraries)
+    listed = tuple(Distribution(source=SOURCE, name=name, version=version) for name, version in packages.items())
+    return msgspec.structs.replace(with_environment(environment(distributions=listed)), libraries=libraries)
+
+
+_LABEL = re.compile(
+    r"nvidia\.com/cuda\.driver(?:-version)?\.(?P<part>full|major|minor|rev(?:ision)?)[\"']?[=:]\s?[\"']?(?P<value>[0-9][0-9.]{0,14})"
+)
+_NUMBERED = ("major", "minor", "rev")
+_LONGEST = 1 << 20
+
+
+@importer("Kubernetes node", Rank.OUTPUT)
+def read_kubernetes_node(paste: Paste) -> Snapshot:
+    """The labels that GPU feature discovery gives a node, as ``kubectl describe node`` or ``get node -o yaml`` shows
+    them.
+    """
+    release = _release(paste) if "nvidia.com/cuda.driver" in paste.text else None
+    return Snapshot(driver=Driver(source=SOURCE, release=release) if release is not None else None)
+
+
+def _release(paste: Paste) -> str | None:
+    """The release of the nodes' driver; None where the labels differ from node to node, or are incomplete."""
+    values: dict[str, set[str]] = {}
+    for label in _LABEL.finditer(paste.text[:_LONGEST]):
+        values.setdefault(label["part"].removesuffix("ision"), set()).add(label["value"])
+    if any(len(said) > 1 for said in values.values()):
+        return None
+    said = {part: next(iter(value)) for part, value in values.items()}
+    numbers = [said[part] for part in _NUMBERED if part in said]
+    return said.get("full") or (".".join(numbers) if "minor" in said and "major" in said else None)

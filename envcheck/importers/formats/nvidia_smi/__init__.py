@@ -1,0 +1,1 @@
+"""What nvidia-smi prints: its lists, its table and its full report."""

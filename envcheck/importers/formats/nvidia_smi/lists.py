@@ -1,0 +1,249 @@
+"""nvidia-smi's lists: ``-L`` (which collect_env quotes) with MIG devices, ``nvlink --status``, ``topo -m`` and
+``--query-gpu=… --format=csv``.
+
+A CSV has a head with the names of the fields, and a row for each GPU; without a head the fields are those of the
+command line above. Units stand in the head or behind the values. How GPUs are linked tells of no fault by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, flag, label, quantity, whole
+from envcheck.importers.formats.nvidia_smi.gpu import REASONS
+from envcheck.importers.importer import Rank, importer
+from envcheck.importers.paste import SOURCE, Paste
+from envcheck.snapshot import (
+    Driver,
+    Gpu,
+    Listing,
+    Memory,
+    Mig,
+    MigInstance,
+    NvLink,
+    Pcie,
+    Power,
+    Snapshot,
+    Temperature,
+    Throttle,
+)
+
+_GPU = re.compile(
+    r"GPU ([0-9]{1,3}): ?(?![^(\n]{0,60}\b(?:AMD|Intel|ATI|Radeon)\b)"
+    r"(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?"
+)
+_MIG = re.compile(r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?")
+_KIND = re.compile(r" \[(?:Discrete|Integrated)\]$")
+"""What fastfetch adds."""
+
+
+def is_gpu_line(line: str) -> bool:
+    """Whether this is a line of ``nvidia-smi -L``."""
+    line = line.strip()
+    return bool(_GPU.match(line) or _MIG.match(line))
+
+
+def listed_gpus(lines: Iterable[str]) -> Listing[Gpu] | None:
+    """The GPUs in these lines, or None if there are none."""
+    gpus: dict[int, Gpu] = {}
+    last: int | None = None
+    for line in lines:
+        gpu, instance = _GPU.match(line.strip()), _MIG.match(line.strip())
+        if gpu and len(gpus) < MOST_GPUS:
+            last = int(gpu[1])
+            name = _KIND.sub("", gpu[2].strip())
+            gpus.setdefault(last, Gpu(source=SOURCE, label=label(last), index=last, name=name, uuid=gpu[3]))
+        elif instance and last is not None:
+            mig = gpus[last].mig
+            known = mig.instances or () if mig else ()
+            new = MigInstance(source=SOURCE, uuid=instance[3], name=instance[1])
+            if len(known) < 8 and not (new.uuid and new.uuid in {other.uuid for other in known}):
+                mig = Mig(source=SOURCE, enabled=True, instances=(*known, new))
+                gpus[last] = msgspec.structs.replace(gpus[last], mig=mig)
+    return by_index(gpus)
+
+
+def by_index(gpus: Mapping[int, Gpu]) -> Listing[Gpu] | None:
+    """The GPUs by nvidia-smi's index, or None if there are none; complete if the numbers run from 0."""
+    if not gpus:
+        return None
+    return Listing(items=tuple(gpus.values()), complete=sorted(gpus) == list(range(len(gpus))))
+
+
+@importer("nvidia-smi -L", Rank.OUTPUT)
+def read_list(paste: Paste) -> Snapshot:
+    """``nvidia-smi -L``: ``GPU 0: NVIDIA A10 (UUID: GPU-…)`` and the MIG devices below each."""
+    return Snapshot(gpus=listed_gpus(line for line in paste.lines if is_gpu_line(line)))
+
+
+_LINK = re.compile(
+    r"\s{0,20}Link (?P<number>[0-9]{1,2}): (?:(?P<speed>[0-9.]{1,8}) GB/s|(?P<off><?inactive>?))", re.IGNORECASE
+)
+_GIGA = 1e9
+_MOST_LINKS = 64
+
+
+@importer("nvidia-smi nvlink", Rank.OUTPUT)
+def read_nvlink(paste: Paste) -> Snapshot:
+    """The links of each GPU that is named above them."""
+    gpus: dict[int, Gpu] = {}
+    last: int | None = None
+    for line in paste.lines:
+        if is_gpu_line(line):
+            listed = listed_gpus([line])
+            last = listed.items[0].index if listed else last
+            if listed and last is not None and len(gpus) < MOST_GPUS:
+                gpus.setdefault(last, listed.items[0])
+        elif last in gpus and (found := _LINK.match(line)):
+            known, number = gpus[last].nvlinks or (), int(found["number"])
+            if len(known) < _MOST_LINKS and number not in {link.link for link in known}:
+                speed = float(found["speed"]) * _GIGA if found["speed"] and found["speed"].count(".") < 2 else None
+                link = NvLink(source=SOURCE, link=number, active=found["off"] is None, bandwidth=speed)
+                gpus[last] = msgspec.structs.replace(gpus[last], nvlinks=(*known, link))
+    having = tuple(gpu for gpu in gpus.values() if gpu.nvlinks)
+    return Snapshot(gpus=Listing(items=having)) if having else Snapshot()
+
+
+_KIND_OF_LINK = r"(?:X|SYS|NODE|PHB|PXB|PIX|NV[0-9]{1,2}|OK|NS|CNS|GNS|TNS|DR)"
+_TOPO_ROW = re.compile(rf"GPU(?P<index>[0-9]{{1,3}})(?=(?:\s{{1,8}}{_KIND_OF_LINK}(?:\s|$)))(?:.{{0,400}}?\bX\b)")
+
+
+@importer("nvidia-smi topo", Rank.OUTPUT)
+def read_topo(paste: Paste) -> Snapshot:
+    """``nvidia-smi topo -m``: how many GPUs there are."""
+    rows = filter(None, (_TOPO_ROW.match(line.strip()) for line in paste.statements))
+    indices = sorted({int(row["index"]) for row in rows})[:MOST_GPUS]
+    return Snapshot(gpus=by_index({index: Gpu(source=SOURCE, label=label(index), index=index) for index in indices}))
+
+
+_COMMAND = re.compile(r"nvidia-smi\b.{0,80}?--query-gpu[ =][\"']?([a-z0-9_.,]{4,600})")
+_FIELDS = frozenset(
+    {
+        "name", "gpu_name", "index", "count", "uuid", "gpu_uuid", "driver_version", "compute_cap", "pci.bus_id",
+        "gpu_bus_id", "memory.total", "memory.used", "memory.free", "mig.mode.current", "persistence_mode",
+        "power.draw", "power.limit", "temperature.gpu", "pcie.link.width.current", "pcie.link.width.max",
+        "pcie.link.gen.max", "utilization.gpu", "timestamp", "pstate", "vbios_version", "serial",
+    }
+)  # fmt: skip
+"""Fields by their names in the query; of some only the name is needed, to know the head."""
+_ALONE = ("name", "compute_cap", "mig.mode.current")
+"""Fields that people ask for alone."""
+_FIELD = re.compile(r"[a-z][a-z0-9_]{1,40}(?:\.[a-z0-9_]{1,40}){0,3}")
+_REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.(?P<name>\w{1,40})")
+_UNIT = re.compile(r"\s?\[[^\]]{0,12}\]$")
+_LONGEST_LINE = 2_000
+
+
+@importer("nvidia-smi CSV", Rank.OUTPUT)
+def read_csv(paste: Paste) -> Snapshot:
+    """``nvidia-smi --query-gpu=… --format=csv``: a head with the names of the fields, and a row for each GPU."""
+    gpus: dict[int, Gpu] = {}
+    release = None
+    for row in _rows(paste):
+        index = whole(row.get("index", "")) if row.get("index") else len(gpus)
+        if index is None or len(gpus) >= MOST_GPUS:
+            continue
+        gpus.setdefault(index, _gpu(row, index))
+        number = re.fullmatch(r"[0-9]{3}(?:\.[0-9]{2,3}){1,2}", row.get("driver_version", ""))
+        release = release or (number[0] if number else None)
+    driver = Driver(source=SOURCE, installed=True, release=release) if release else None
+    return Snapshot(driver=driver, gpus=by_index(gpus))
+
+
+def _rows(paste: Paste) -> Iterator[dict[str, str]]:
+    """The rows below a head, or below a command that names the fields."""
+    fields: list[str] = []
+    for line in paste.lines:
+        text = line.strip()[:_LONGEST_LINE]
+        if command := _COMMAND.search(text):
+            fields = command[1].strip(",").split(",")
+        elif head := _head(text):
+            fields = head
+        elif fields:
+            values = text.split(",")
+            row = (
+                dict(zip(fields, (value.strip() for value in values), strict=True))
+                if len(values) == len(fields)
+                else {}
+            )
+            if _is_row(row):
+                yield row
+            else:
+                fields = []
+        elif bare := _of_bare_row(text):
+            yield bare
+
+
+def _of_bare_row(text: str) -> dict[str, str] | None:
+    """A row without a head or a command, where it begins with a GPU's name and has a driver's release."""
+    name, *others = (part.strip() for part in text.split(","))
+    releases = [value for value in others if _is_value("driver_version", value)]
+    row = {"name": name, "driver_version": releases[0]} if len(releases) == 1 else {}
+    return row if row and _is_row(row) else None
+
+
+def _head(text: str) -> list[str]:
+    """The fields of a head; none where the line is no head."""
+    names = [_UNIT.sub("", part.strip()) for part in text.split(",")] if "," in text else [text]
+    if len(names) == 1:
+        return names if names[0] in _ALONE else []
+    known = sum(name in _FIELDS for name in names)
+    return names if known >= min(2, len(names) - 1) and all(map(_FIELD.fullmatch, names)) else []
+
+
+def _is_row(row: dict[str, str]) -> bool:
+    name = row.get("name") or row.get("gpu_name")
+    if name is not None:
+        return bool(re.match(r"(?:NVIDIA|GeForce|Tesla|Quadro|TITAN|GRID|Graphics)\b", name))
+    return bool(row) and any(_is_value(field, value) for field, value in row.items())
+
+
+def _is_value(field: str, value: str) -> bool:
+    if field.startswith("pcie.link.width."):
+        return bool(re.fullmatch(r"[0-9]{1,2}", value))
+    if field == "mig.mode.current":
+        return value in ("Enabled", "Disabled")
+    return (field == "compute_cap" and bool(re.fullmatch(r"[0-9]{1,2}\.[0-9]", value))) or (
+        field == "driver_version" and bool(re.fullmatch(r"[0-9]{3}\.[0-9.]{2,8}", value))
+    )
+
+
+def _gpu(row: dict[str, str], index: int) -> Gpu:
+    place = row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
+    uuid = row.get("uuid") or row.get("gpu_uuid") or ""
+    capability = row.get("compute_cap", "")
+    mig, temperature = row.get("mig.mode.current"), row.get("temperature.gpu", "")
+    total, used = (whole(_with_unit(row.get(field, ""), "MiB")) for field in ("memory.total", "memory.used"))
+    draw, limit = (quantity(_with_unit(row.get(field, ""), "W")) for field in ("power.draw", "power.limit"))
+    width, most = (whole(row.get(field, "")) for field in ("pcie.link.width.current", "pcie.link.width.max"))
+    reasons = {
+        REASONS.get(found["name"]): flag(value) for field, value in row.items() if (found := _REASON.match(field))
+    }
+    active = tuple(name for name, is_active in reasons.items() if name and is_active)
+    looked = any(is_active is not None for name, is_active in reasons.items() if name)
+    return Gpu(
+        source=SOURCE,
+        label=label(index),
+        index=index,
+        pci_bus_id=bus_id(place),
+        uuid=uuid if re.fullmatch(r"GPU-[0-9a-fA-F-]{8,40}", uuid) else None,
+        name=row.get("name") or row.get("gpu_name"),
+        compute_capability=capability if re.fullmatch(r"[0-9]{1,2}\.[0-9]", capability) else None,
+        persistence_mode=flag(row["persistence_mode"]) if "persistence_mode" in row else None,
+        mig=Mig(source=SOURCE, enabled=mig == "Enabled") if mig in ("Enabled", "Disabled") else None,
+        memory=Memory(source=SOURCE, total=total, used=used) if total is not None or used is not None else None,
+        power=Power(source=SOURCE, draw=draw, limit=limit) if draw is not None or limit is not None else None,
+        throttle=Throttle(source=SOURCE, reasons=active) if looked else None,
+        temperature=Temperature(source=SOURCE, gpu=float(temperature))
+        if re.fullmatch(r"[0-9]{1,3}", temperature)
+        else None,
+        pcie=Pcie(source=SOURCE, width=width, width_max=most) if width is not None or most is not None else None,
+    )
+
+
+def _with_unit(value: str, unit: str) -> str:
+    """The value with its unit, which ``nounits`` leaves to the head."""
+    return f"{value} {unit}" if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,4})?", value) else value

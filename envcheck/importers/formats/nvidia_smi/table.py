@@ -1,0 +1,162 @@
+"""The table that ``nvidia-smi`` prints, in its several widths, and ``nvidia-smi --version``.
+
+The banner has been ``Driver Version`` and ``CUDA Version``, and is ``KMD Version`` and ``CUDA UMD Version`` in newer
+drivers; the oldest have no CUDA version. A truncated name ("NVIDIA GeForce ...") is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+
+import msgspec
+
+from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, error_in, flag, label, quantity, whole
+from envcheck.importers.formats.nvidia_smi.lists import by_index
+from envcheck.importers.importer import Rank, importer
+from envcheck.importers.paste import SOURCE, Paste
+from envcheck.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, MigInstance, Platform, Power, Snapshot
+
+_RELEASE = r"([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})"
+_BANNER = re.compile(
+    rf"\bNVIDIA-SMI:?\s{{1,8}}{_RELEASE}(?:\s{{1,40}}(?:Driver|KMD) Version:\s{{0,8}}{_RELEASE})?"
+    r"(?:\s{1,40}CUDA (?:UMD )?Version:\s{0,8}([0-9]{1,2}\.[0-9]{1,2}))?"
+)
+_TWO_VERSIONS = re.compile(
+    rf"\b(?:Driver|KMD) Version:\s{{0,8}}{_RELEASE}\s{{1,40}}\|?\s{{0,8}}"
+    r"CUDA (?:UMD )?Version:\s{0,8}([0-9]{1,2}\.[0-9]{1,2})"
+)
+_VERSION_LINE = re.compile(
+    r"(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA(?: UMD)?) version {0,12}: ([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})$", re.IGNORECASE
+)
+"""The lines of ``nvidia-smi --version`` and the head of ``nvidia-smi -q``, padded before the colon."""
+
+_WINDOWS_HEADER = re.compile(r"\| GPU  Name .{0,40}(?:TCC/WDDM|Driver-Model)")
+_INDEX_AND_NAME = re.compile(r"([0-9]{1,3}) {1,4}(\S.*)$")
+_LAST_COLUMN = re.compile(r"(.*?)\s+(On|Off|WDDM|TCC|MCDM|N/A)$")
+_USED_OF_TOTAL = re.compile(r"([0-9]{1,9}MiB) {0,4}/ {0,4}([0-9]{1,9}MiB)")
+_DRAW_OF_LIMIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?W) {0,4}/ {0,4}([0-9]{1,6}(?:\.[0-9]{1,3})?W)")
+_MIG_BOX = re.compile(r"\| MIG devices: {1,200}\|$")
+_MIG_ROW = re.compile(r"\| {1,4}([0-9]{1,3})(?: {1,6}[0-9]{1,3}){3} {1,6}\|")
+"""Numbers of the GPU, the GPU instance, the compute instance and the MIG device."""
+_UNANSWERED = "ERR!"
+"""What stands in a cell whose query failed."""
+_LONGEST_ROW = 200
+_MOST_ROWS = 500
+
+
+def _has_table(paste: Paste) -> bool:
+    return _driver(paste.lines) is not None or any(_first_row(line) for line in paste.lines)
+
+
+@importer("nvidia-smi", Rank.OUTPUT, recognise=_has_table)
+def read(paste: Paste) -> Snapshot:
+    # Only on Windows has the table a column for the driver model; elsewhere that is persistence mode.
+    windows = any(_WINDOWS_HEADER.search(line[:_LONGEST_ROW]) for line in paste.lines)
+    platform = Platform(source=SOURCE, os="windows") if windows else None
+    return Snapshot(platform=platform, driver=_driver(paste.lines), gpus=_gpus(paste.lines))
+
+
+def _driver(lines: Sequence[str]) -> Driver | None:
+    """The driver from the first banner; nvidia-smi's own release is used only where there is no other."""
+    for line in lines:
+        banner, pair = _BANNER.search(line[:_LONGEST_ROW]), _TWO_VERSIONS.search(line[:_LONGEST_ROW])
+        if banner:
+            return Driver(source=SOURCE, installed=True, release=banner[2] or banner[1], cuda=banner[3])
+        if pair:
+            return Driver(source=SOURCE, installed=True, release=pair[1], cuda=pair[2])
+    return _from_version_lines(lines)
+
+
+def _from_version_lines(lines: Sequence[str]) -> Driver | None:
+    versions: dict[str, str] = {}
+    for line in lines:
+        found = _VERSION_LINE.match(line.strip()[:_LONGEST_ROW])
+        if found:
+            versions.setdefault(found[1].lower(), found[2])
+    release = versions.get("driver") or versions.get("kmd")
+    # "CUDA Version : 12.4" alone may come from any tool; below a driver version it is nvidia-smi's.
+    if release is None or not any(" :" in line for line in lines if line.strip().lower().startswith(("driver", "kmd"))):
+        return None
+    cuda = versions.get("cuda") or versions.get("cuda umd")
+    return Driver(source=SOURCE, installed=True, release=release, cuda=cuda, nvml_version=versions.get("nvml"))
+
+
+# --- the rows of GPUs ---------------------------------------------------------------------------------------------
+
+
+def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
+    """The GPUs of the first table: the first row names a GPU, the next two have its state."""
+    gpus: dict[int, Gpu] = {}
+    below: Gpu | None = None
+    for line in lines:
+        first = _first_row(line)
+        if first and first.index is not None and len(gpus) < MOST_GPUS:
+            below = gpus.setdefault(first.index, first)
+        elif below is not None and below.index is not None and line.lstrip().startswith("|"):
+            below = gpus[below.index] = _with_row(below, _cells(line))
+        else:
+            below = None
+    numbers = _mig_box(lines)
+    for index, gpu in gpus.items() if numbers is not None else ():
+        if numbers is not None and gpu.mig and gpu.mig.enabled:
+            instances = (MigInstance(source=SOURCE),) * numbers.count(index)
+            gpus[index] = msgspec.structs.replace(gpu, mig=msgspec.structs.replace(gpu.mig, instances=instances))
+    return by_index(gpus)
+
+
+def _mig_box(lines: Sequence[str]) -> list[int] | None:
+    """The GPU number of each row in the first box of MIG devices; None without a box, or if it is cut off."""
+    start = next((place for place, line in enumerate(lines) if _MIG_BOX.match(line.strip()[:_LONGEST_ROW])), None)
+    if start is None:
+        return None
+    rest = (line.strip()[:_LONGEST_ROW] for line in lines[start : start + _MOST_ROWS])
+    box = tuple(takewhile(lambda line: line.startswith(("|", "+")), rest))
+    head = next((place for place, line in enumerate(box) if line.startswith("|==")), None)
+    if head is None or not box[-1].startswith("+"):
+        return None
+    return [int(row[1]) for line in box[head:] if (row := _MIG_ROW.match(line))]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip()[:_LONGEST_ROW].strip("|").split("|")]
+
+
+def _first_row(line: str) -> Gpu | None:
+    """``| 0  NVIDIA H200   On | 00000000:00:06.0 Off | 0 |``"""
+    if "|" not in line or ":" not in line:
+        return None
+    cells = _cells(line)
+    named = _INDEX_AND_NAME.match(cells[0])
+    place = cells[1].split(" ")[0] if len(cells) >= 3 else ""
+    if named is None or bus_id(place) is None:
+        return None
+    column = _LAST_COLUMN.match(named[2])
+    name = (column[1] if column else named[2]).strip()
+    ecc = Ecc(source=SOURCE, enabled=False) if cells[2] == "Off" else None
+    if re.fullmatch("[0-9]{1,9}", cells[2]):  # of volatile uncorrected errors
+        ecc = Ecc(source=SOURCE, enabled=True, volatile_uncorrected=int(cells[2]))
+    return Gpu(
+        source=SOURCE,
+        pci_bus_id=bus_id(place),
+        label=label(int(named[1])),
+        index=int(named[1]),
+        name=None if name.endswith("...") or error_in(name) or name.startswith(_UNANSWERED) else name,
+        persistence_mode=flag(column[2]) if column else None,
+        ecc=ecc,
+    )
+
+
+def _with_row(gpu: Gpu, cells: list[str]) -> Gpu:
+    """The GPU with a further row: the second has power and memory, the third (in newer drivers) the MIG mode."""
+    memory = next((found for cell in cells if (found := _USED_OF_TOTAL.search(cell))), None)
+    power = next((found for cell in cells if (found := _DRAW_OF_LIMIT.search(cell))), None)
+    if memory:
+        gpu = msgspec.structs.replace(gpu, memory=Memory(source=SOURCE, used=whole(memory[1]), total=whole(memory[2])))
+    if power:
+        draw, limit = quantity(power[1]), quantity(power[2])
+        gpu = msgspec.structs.replace(gpu, power=Power(source=SOURCE, draw=draw, limit=limit))
+    if not memory and gpu.memory and cells[-1] in ("Enabled", "Disabled"):
+        gpu = msgspec.structs.replace(gpu, mig=Mig(source=SOURCE, enabled=flag(cells[-1])))
+    return gpu

@@ -1,0 +1,279 @@
+"""The operating system: its names as tools print and people write them, prompts of Windows and of containers, the build
+of Windows, the C library and ``/dev/shm``.
+
+In prose a line counts only if it begins with the system, a label for it, or a prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Literal
+
+from envcheck.compat.load import load_matrix
+from envcheck.importers.importer import Rank, line_importer
+from envcheck.importers.paste import SOURCE
+from envcheck.importers.prose.languages import words_for
+from envcheck.snapshot import Platform, Snapshot
+
+_Os = Literal["linux", "windows", "macos"]
+
+_TITLE_OF_WINDOWS = re.compile(
+    r"^(?:microsoft\s+|майкрософт\s+)?(?:windows(?![a-z_])|win ?(?:7|8|1[01])\b)", re.IGNORECASE
+)
+_MACOS = re.compile(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
+_MACHINE = re.compile(r"\((x86_64|amd64|aarch64|arm64|ppc64le|i[3-6]86)\)\s*$", re.IGNORECASE)
+_VERSION = re.compile(r"(?:\b|(?<=[a-wyz]))([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\b")
+_KERNEL_OF_PYTHON = re.compile(r"Linux-(\S+?)-(x86_64|aarch64|ppc64le|i[3-6]86|armv[0-9]l)(?:-|$)")
+_KERNEL_OF_WSL = re.compile(r"microsoft|\bwsl", re.IGNORECASE)
+
+
+def from_title(title: str) -> Platform | None:
+    """Read ``Ubuntu 22.04.3 LTS (x86_64)`` or ``Microsoft Windows 11 Pro``; None for an unknown system."""
+    title = re.split("[,;\uff0c\uff1b]", title.strip()[:200])[0].strip()
+    machine = _MACHINE.search(title)
+    named = title[: machine.start()].strip() if machine else title
+    lowered = named.lower()
+    distribution = next((row.name for row in load_matrix().distributions if lowered.startswith(row.titles)), None)
+    os: _Os
+    if distribution or re.search(r"\bLinux\b", named, re.IGNORECASE):
+        os = "linux"
+    elif _TITLE_OF_WINDOWS.match(named):
+        os = "windows"
+    elif _MACOS.match(named):
+        os = "macos"
+    else:
+        return None
+    version = _VERSION.search(named) if distribution else None
+    release = version[1] if version else None
+    if release and distribution == "ubuntu":  # as in VERSION_ID of os-release: its titles add a point release
+        release = ".".join(release.split(".")[:2])
+    return Platform(
+        source=SOURCE,
+        os=os,
+        distribution=distribution,
+        distribution_version=release,
+        distribution_title=named if os == "linux" and distribution else None,
+        machine=machine[1].lower().replace("amd64", "x86_64") if machine else None,
+    )
+
+
+def from_python_platform(text: str) -> Platform | None:
+    """Read ``Linux-5.15.0-84-generic-x86_64-with-glibc2.35``, the output of Python's ``platform.platform()``.
+
+    Its C library is the one that the interpreter was linked with, not the system's, and is ignored.
+    """
+    text = text.strip()[:300]
+    if _TITLE_OF_WINDOWS.match(text):
+        return Platform(source=SOURCE, os="windows")
+    if _MACOS.match(text) or text.startswith("Darwin"):
+        return Platform(source=SOURCE, os="macos")
+    if not text.startswith("Linux"):
+        return None
+    found = _KERNEL_OF_PYTHON.match(text)
+    kernel = found[1] if found else None
+    return Platform(
+        source=SOURCE,
+        os="linux",
+        kernel_release=kernel,
+        machine=found[2] if found else None,
+        wsl=True if kernel and _KERNEL_OF_WSL.search(kernel) else None,
+    )
+
+
+_BULLET = " \t-*•#>`|"
+_LONGEST_LINE, _LONGEST_LIST = 300, 160
+
+_PERSONAL = re.compile(
+    r"\b(?:(?:my|the|our) (?:system|OS|operating system|PC|machine|laptop|computer) (?:is|runs|has) |"
+    r"(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
+    r"(?:(?:running|run|using|use|working|work)(?: on| under)?|on) )(?:an? )?"
+    r"(Windows (?:10|11)|Ubuntu [0-9]{2}\.[0-9]{2}|Debian [0-9]{1,2}|Fedora [0-9]{2})\b"
+    r"(?!.{0,80}\b(?:docker|container|VM|virtual|host)\b)",
+    re.IGNORECASE,
+)
+_KERNEL = re.compile(r"Linux version ([0-9][\w.+-]{2,60})")
+_OF_PYTHON = re.compile(r"\[(?:GCC|Clang)\b[^\]]{0,60}\](?: :: [\w., -]{1,40})? on linux$")
+"""The second line of what Python prints when it starts."""
+_WSL = re.compile(r"\bWSL ?2?\b")
+_IN_WSL = re.compile(
+    r"(?:(?:running |using )?(?:in|inside|under|on) )?"
+    r"WSL ?2?(?:$|[,;.:] |[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
+    r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
+    re.IGNORECASE,
+)
+_WORKS_IN_WSL = re.compile(
+    r"\b(?:I|we|I'm|am|running|run|trying|tried|using|set(?:ting)? up|install(?:ed|ing)?)\b[^.;,?]{0,60}"
+    r"\b(?:in|inside|from|on|under|within|with|via|through) (?:my |the )?WSL ?2?\b",
+    re.IGNORECASE,
+)
+_NOT_HERE = re.compile(
+    r"\b(?:not|n't|without|instead|native(?:ly)?|works?|worked|but|should|could|would|if)\b|n't\b|\?"
+)
+_IN_DOCKER = re.compile(r"(?:\([\w .-]{1,40}\) )?(?:root|[a-z_][\w-]{0,30})@[0-9a-f]{12}:[/~][^\s#$]{0,200} ?[#$]")
+"""A prompt with the name that Docker gives to a container: the begin of its id."""
+_ON_WINDOWS = re.compile(
+    r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\"
+    r"|[A-Za-z]:\\[^<>|\"?*\n]{0,200}\.py:[0-9]{1,6}: \w+:|.{0,200}\bWindowsPath\('",
+    re.IGNORECASE,
+)
+"""A prompt of Windows' shells, a line of a traceback or a warning from there, or a path as Python writes it."""
+_WINDOWS = re.compile(
+    r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?"
+    r"(?:Microsoft )?(?:Windows ?(?:7|8|8\.1|1[01]|Server)|Win ?(?:7|8|1[01]))\b"
+    r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
+    r"|(?:tensorflow|tf|keras|pytorch|torch|jax|python|(?:pip|conda) install)\b"
+    r".{0,40} (?:on (?:native )?Windows(?: (?:7|8|1[01]))?\b|\(Windows(?: (?:7|8|1[01]))?\))",
+    re.IGNORECASE,
+)
+_DONE_ON_WINDOWS = re.compile(
+    r"\b(?:install(?:s|ed|ing)?|runn?(?:s|ing)?|us(?:e|es|ing)|torch|tensorflow|python|uv|pip|conda)\b"
+    r"(?:[^.;?]|\.(?=[0-9])){0,60} on (?:native )?Windows(?: (?:7|8|1[01]))?\b"
+    r"(?![^.;]{0,60}\b(?:but|works?|worked|fine|Linux|WSL|docker)\b)",
+    re.IGNORECASE,
+)
+"""A sentence of what somebody does on Windows; one that compares systems says nothing of this one."""
+_IN_A_LIST = re.compile(
+    r"(?:^|[0-9] )Windows 1[01] (?:[A-Za-z]{2,12} )?[A-Z]{2,3}X? ?[0-9]|[0-9] on Windows 1[01]\b", re.IGNORECASE
+)
+"""A list of versions without signs between them: "torch 2.1 Windows 10 RTX 3060"."""
+_ELSEWHERE = re.compile(r"\b(?:works?|worked|fine|supports?|supported|not|only|Linux|WSL|docker|if|when)\b|n't\b|\?")
+
+
+@cache
+def _os() -> re.Pattern[str]:
+    labels = r"(?:OS(?: name)?|operating system|edition|platform|system)(?: ?[:=]\s{0,30}|\t| {8,40})"
+    others = rf"(?:(?:{words_for('own')})的?\s?)?(?:{words_for('system')})\s?"
+    others += r"(?:[:=]\s{0,30}|ist |est |es |é |[是为為は은는]\s?)?"
+    return re.compile(rf"(?:{labels}|{others})?([A-Za-z].{{2,100}})", re.IGNORECASE)
+
+
+@line_importer("system in prose", Rank.PROSE)
+def system_in(line: str) -> Snapshot | None:
+    """The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and the prompts of
+    Windows and of Docker's containers.
+    """
+    text = line[:_LONGEST_LINE].strip(_BULLET)
+    if not text:
+        return None
+    # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
+    parts = (
+        [part.strip(_BULLET) for part in re.split(r"[,;|\uff0c\uff1b。]| / ", text)]
+        if len(text) <= _LONGEST_LIST
+        else []
+    )
+    return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
+
+
+def _prompt(text: str) -> Snapshot | None:
+    """The system by the prompt of a shell, or by Python's greeting."""
+    if _OF_PYTHON.search(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux"))
+    if _ON_WINDOWS.match(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="windows"))
+    if found := _IN_DOCKER.match(text):
+        shown = found[0].rstrip(" #$")
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", container="docker", container_evidence=shown))
+    return None
+
+
+def _platform(text: str) -> Snapshot | None:
+    """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
+    if prompt := _prompt(text):
+        return prompt
+    if kernel := _KERNEL.match(text):
+        wsl = True if "microsoft" in kernel[1].lower() else None
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
+    if _IN_WSL.match(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
+    found = _os().match(text)
+    platform = from_title(found[1]) if found and _names_system(found[1]) else None
+    if platform is None and _is_on_windows(text):
+        platform = Platform(source=SOURCE, os="windows")
+    if platform is None and (own := _PERSONAL.search(text)):
+        platform = from_title(own[1])
+    if platform is None and "WSL" in text and _WORKS_IN_WSL.search(text) and not _NOT_HERE.search(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
+    if platform is None:
+        return None
+    if _WSL.search(text):
+        platform = Platform(source=SOURCE, os="linux", wsl=True)
+    return Snapshot(platform=platform)
+
+
+def _is_on_windows(text: str) -> bool:
+    """Whether a line names Windows at its begin or in a list, or says what is done there."""
+    if "win" not in text.lower():
+        return False
+    if _WINDOWS.match(text) or (len(text) <= _LONGEST_LIST and _IN_A_LIST.search(text)):
+        return True
+    done = _DONE_ON_WINDOWS.search(text) if "indows" in text else None
+    return done is not None and _ELSEWHERE.search(text[: done.end()]) is None
+
+
+def _names_system(text: str) -> bool:
+    """Whether the text is a name with at most a version, not a sentence."""
+    name = r"(?:[A-Z][\w!./-]*|(?:linux|ubuntu|windows|win|centos|debian|fedora)[0-9.]*)"
+    return bool(re.match(rf"{name}(?: [A-Z0-9(][\w.()-]*){{0,6}}(?:[,;\uff0c\uff1b]|\s*$)", text))
+
+
+_FULL = re.compile(r"\bWindows\b.{0,40}?\b(10\.0\.[0-9]{5}(?:\.[0-9]{1,5})?)\b", re.IGNORECASE)
+_BUILD = re.compile(
+    r"\b(?:Windows|OS|Insider|preview)\b.{0,30}?\bbuild(?: number| version)?[ :=]{1,3}(?:10\.0\.)?"
+    r"([0-9]{5}(?:\.[0-9]{1,5})?)\b",
+    re.IGNORECASE,
+)
+
+
+@line_importer("Windows build", Rank.OUTPUT)
+def windows_build_in(line: str) -> Snapshot | None:
+    """The full version number of Windows: ``Microsoft Windows [Version 10.0.22631.4317]``. It need not be the system
+    that the text is about, but may host a WSL.
+    """
+    text = line[:_LONGEST_LINE]
+    if found := _FULL.search(text):
+        return Snapshot(platform=Platform(source=SOURCE, windows_build=found[1]))
+    if found := _BUILD.search(text):
+        return Snapshot(platform=Platform(source=SOURCE, windows_build=f"10.0.{found[1]}"))
+    return None
+
+
+_RELEASE = re.compile(
+    r"\bldd \([^()\n]{3,60}\) (?P<ldd>2\.[0-9]{1,2})(?![0-9])"
+    r"|(?<![\w.-])(?:GNU C Library|glibc|GNU libc)(?: \([^()\n]{1,60}\))?"
+    r"(?:[ -](?:stable|release|version|is)){0,3}[ :=-]{1,3}"
+    r"(?P<said>2\.[0-9]{1,2})(?![0-9])|__glibc=(?P<conda>2\.[0-9]{1,2})\b",
+    re.IGNORECASE,
+)
+_WANTED = re.compile(
+    r"\b(?:needs?|requires?|required|at least|minimum|newer|older|built|compiled|upgrade|not found|want"
+    r"|expects?|supports?)\b|[<>]=?",
+    re.IGNORECASE,
+)
+
+
+@line_importer("C library", Rank.PROSE)
+def c_library_in(line: str) -> Snapshot | None:
+    """The release of the C library: ``ldd (GNU libc) 2.17``, ``getconf GNU_LIBC_VERSION``, "glibc 2.28"."""
+    text = line[:_LONGEST_LINE]
+    if "2." not in text or not (found := _RELEASE.search(text)) or _WANTED.search(text):
+        return None
+    release = next(filter(None, found.groups()))
+    return Snapshot(platform=Platform(source=SOURCE, os="linux", libc=f"glibc {release}"))
+
+
+_DF = re.compile(r"(?:shm|tmpfs|none)\s{1,40}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,80}?\s/dev/shm$", re.IGNORECASE)
+_DEEPSPEED = re.compile(r"shared memory \(/dev/shm\) size \.{2,} ([0-9.]{1,8}) ([KMGT])i?B", re.IGNORECASE)
+_FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+"""Without a letter, df counts blocks of 1 KiB."""
+
+
+@line_importer("shared memory", Rank.OUTPUT)
+def shared_memory_in(line: str) -> Snapshot | None:
+    """The size of ``/dev/shm``, from ``df`` and from DeepSpeed's report."""
+    text = line.strip()[:_LONGEST_LINE]
+    found = _DF.match(text) or _DEEPSPEED.search(text)
+    if found is None or found[1].count(".") > 1 or found[1] == ".":
+        return None
+    size = int(float(found[1]) * _FACTORS[found[2].upper()])
+    return Snapshot(platform=Platform(source=SOURCE, shared_memory=size))

@@ -1,1 +1,0 @@
-"""The full report of nvidia-smi, as XML or as text."""

@@ -1,1 +1,0 @@
-"""What the forms of ``nvidia-smi`` print, one importer a form."""

@@ -1,0 +1,1 @@
+"""Facts in sentences: components, versions and GPUs, however people and programs write them."""

@@ -1,0 +1,1 @@
+"""One file a format: a module with a ``NAME``, ``recognise`` and ``read``."""

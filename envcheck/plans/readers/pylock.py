@@ -1,0 +1,79 @@
+"""pylock.toml (PEP 751), read with packaging.pylock, which packaging has since 26.0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set  # noqa: PYI025 - a frozenset is one
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from envcheck.compat.question.package_needs import marker_names
+from envcheck.plans.requirement import item, of_wheel, refusal
+from envcheck.plans.sheet import Sheet, entries
+from envcheck.snapshot import Planned
+
+if TYPE_CHECKING:
+    from packaging.pylock import Package
+
+
+NAME = "pylock.toml"
+
+_FILE = re.compile(r"pylock(?:\.[^.]+)?\.toml")
+_OF_A_LOCK = {"extras", "dependency_groups"}
+"""Marker variables that say what of the lock file is installed; without options nothing of either is."""
+
+
+def recognise(name: str) -> bool:
+    return _FILE.fullmatch(name) is not None
+
+
+def read(sheet: Sheet) -> list[Planned]:
+    try:
+        from packaging.pylock import Pylock, PylockValidationError  # noqa: PLC0415 - older releases lack it
+    except ImportError:
+        raise sheet.error(None, "reading it needs packaging 26 or newer: pip install 'gpu-envcheck[plans]'") from None
+    document = sheet.toml()
+    if "packages" not in document:
+        raise sheet.error(None, "it locks no package")
+    try:
+        lock = Pylock.from_dict(document)
+    except (PylockValidationError, RecursionError, ValueError) as error:
+        raise sheet.unread(None, f"this is no valid lock file of PEP 751 ({type(error).__name__})") from None
+    extras, groups = lock.extras or (), lock.dependency_groups or ()
+    sheet.check_extras([*extras, *groups])
+    wanted = {canonicalize_name(name) for name in sheet.extras}
+    lines = [line for _, line in entries(sheet, document, "packages")]
+
+    def installed(package: Package) -> bool:
+        if package.marker is None:
+            return True
+        known: dict[str, str | Set[str]] = {
+            **sheet.markers,
+            "extras": frozenset[str](wanted & set(extras)),
+            "dependency_groups": frozenset[str]([*(lock.default_groups or ()), *(wanted & set(groups))]),
+        }
+        if not marker_names(str(package.marker)) <= sheet.markers.keys() | _OF_A_LOCK:
+            return True  # it depends on something that is not known
+        try:
+            return package.marker.evaluate(known, context="lock_file")
+        except ValueError:
+            return True
+
+    return sheet.bounded(
+        _planned(sheet, package, line) for package, line in zip(lock.packages, lines, strict=True) if installed(package)
+    )
+
+
+def _planned(sheet: Sheet, package: Package, line: int | None) -> Planned:
+    files = [each.filename for each in package.wheels or ()]
+    if package.version is not None:
+        # Without an index the addresses of the files say where it comes from.
+        build = sheet.build_of(package.index) if package.index else None if package.version.local else ""
+        found = item(sheet, package.name, SpecifierSet(f"=={package.version}"), line, build=build)
+        return msgspec.structs.replace(found, refused=refusal(sheet, () if package.sdist else files))
+    if files:
+        return of_wheel(sheet, files[0], line, name=package.name)
+    return item(sheet, package.name, SpecifierSet(), line, problem="the lock file states no version")

@@ -1,0 +1,227 @@
+"""One requirement (PEP 508), or a wheel by its name, as what it would install, and where an installer looks for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+from packaging.markers import InvalidMarker, Marker
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from envcheck.compat.question.package_needs import marker_names
+from envcheck.plans.sheet import Sheet, UnreadError
+from envcheck.snapshot import Planned
+
+LONGEST = 2000
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
+_LONGEST_MARKER = 50_000
+"""uv writes markers of some thousand characters where extras exclude each other."""
+
+
+def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = "", extra: str = "") -> Planned | None:
+    """What a requirement would install; None where its marker excludes it. Raises UnreadError for what is none.
+
+    ``build`` is the local tag of the builds that the index serves (``Planned.build``).
+    """
+    try:
+        asked = Requirement(text) if len(text) <= LONGEST else None
+    except (InvalidRequirement, RecursionError):
+        asked = None
+    if asked is None:
+        raise sheet.unread(line, "this is no requirement; write NAME==VERSION, as in torch==2.5.1")
+    if asked.marker is not None and applies(asked.marker, sheet.markers, extra) is False:
+        return None
+    if asked.url is not None:
+        return of_wheel(sheet, asked.url, line, name=asked.name)
+    found = item(sheet, asked.name, asked.specifier, line, build=build)
+    return msgspec.structs.replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras))))
+
+
+def check_name(name: str) -> None:
+    """Raise UnreadError where no package can have the name."""
+    if not _NAME.fullmatch(name):
+        raise UnreadError("a package without a valid name")
+
+
+def item(
+    sheet: Sheet,
+    name: str,
+    bounds: SpecifierSet,
+    line: int | None,
+    *,
+    build: str | None = "",
+    problem: str | None = None,
+) -> Planned:
+    """A named package within bounds; raise UsageError for a version that is too long to be one."""
+    if len(str(bounds)) > LONGEST:
+        raise sheet.error(line, "a version is too long")
+    normal = canonicalize_name(name)
+    return Planned(
+        source=f"{sheet.file}:{line}" if line else sheet.file,
+        name=normal,
+        asked=f"{normal}{bounds}",
+        bounds=str(bounds),
+        version=exact(bounds),
+        build=build,
+        file=sheet.file,
+        line=line,
+        problem=problem,
+    )
+
+
+def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") -> Planned:
+    """A file by its address: a wheel's name tells its version, other files at most a name (``#egg=NAME``)."""
+    named = re.search(r"[#&]egg=([A-Za-z0-9._-]{1,200})", address)
+    name = name or (named[1] if named else "")
+    file = re.split(r"[?#]", address, maxsplit=1)[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
+    try:
+        found, version, _, _ = parse_wheel_filename(file)
+    except ValueError:  # also where a number has thousands of digits
+        problem = "it is installed from an address or a folder, which does not state the version"
+        return (
+            item(sheet, name, SpecifierSet(), line, problem=problem)
+            if name
+            else unread(sheet, "an address or a folder", line, problem)
+        )
+    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=version.local or "")
+    return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))
+
+
+def unread(sheet: Sheet, what: str, line: int | None, problem: str, *, name: str = "") -> Planned:
+    """A line that may install anything, or any release of ``name``."""
+    source = f"{sheet.file}:{line}" if line else sheet.file
+    return Planned(source=source, name=name, asked=what, file=sheet.file, line=line, problem=problem)
+
+
+def entry(sheet: Sheet, line: int | None, items: Iterator[Planned]) -> Iterator[Planned]:
+    """What an entry of a file installs; where it is not understood, something that may be anything."""
+    try:
+        yield from items
+    except UnreadError as error:
+        yield open_part(sheet, line, error)
+
+
+def open_part(sheet: Sheet, line: int | None, error: UnreadError) -> Planned:
+    """A part of a file that is not understood and may install anything."""
+    place = error.line or line
+    return unread(sheet, f"line {place}" if place else "a part of the file", place, error.problem)
+
+
+def exact(bounds: SpecifierSet) -> str | None:
+    """The one version that bounds accept; None where they accept several."""
+    pins = {each.version for each in bounds if each.operator in ("==", "===") and "*" not in each.version}
+    if len(pins) != 1:
+        return None
+    pin = pins.pop()
+    try:
+        return pin if bounds.contains(pin, prereleases=True) else None
+    except ValueError:  # === with a text that is no version
+        return None
+
+
+def marker_of(text: str) -> Marker:
+    """The environment marker; raise UnreadError where it is none."""
+    try:
+        if len(text) <= _LONGEST_MARKER:
+            return Marker(text)
+    except (InvalidMarker, RecursionError):
+        pass
+    raise UnreadError("an environment marker cannot be read")
+
+
+def applies(marker: Marker, markers: Mapping[str, str], extra: str = "") -> bool | None:
+    """Whether a marker holds; None where it asks for something that is not known, such as the Python version."""
+    if not marker_names(str(marker)) <= markers.keys() | {"extra"}:
+        return None
+    try:
+        return marker.evaluate({"extra": extra, **markers})
+    except ValueError:  # a version of more digits than Python reads
+        return None
+
+
+_SYSTEMS = {"linux": ("manylinux", "linux", "musllinux"), "win32": ("win",), "darwin": ("macosx",)}
+_MACHINES = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
+
+
+def refusal(sheet: Sheet, files: Iterable[str]) -> str | None:
+    """Why none of these files can be installed; None where one can, or where that is not known.
+
+    ``files`` are names or addresses. A source archive can be built anywhere.
+    """
+    found: list[frozenset[Tag]] = []
+    for file in files:
+        name = file.partition("?")[0].partition("#")[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
+        if not name.endswith(".whl"):
+            return None
+        try:
+            found.append(parse_wheel_filename(name)[3])
+        except InvalidWheelFilename:
+            return None
+    if not found or any(_serves(tag, sheet.markers) for tags in found for tag in tags):
+        return None
+    known = (sheet.markers.get(key, "") for key in ("sys_platform", "platform_machine"))
+    python = f", Python {sheet.markers['python_version']}" if "python_version" in sheet.markers else ""
+    what = "the wheel that it names is" if len(found) == 1 else f"its {len(found)} wheels are"
+    return f"{what} for another system or Python than {' '.join(filter(None, known))}{python}"
+
+
+def _serves(tag: Tag, markers: Mapping[str, str]) -> bool:
+    """Whether a wheel of this tag can be installed, as far as the machine is known."""
+    system, machine = markers.get("sys_platform"), markers.get("platform_machine")
+    if tag.platform != "any":
+        if system in _SYSTEMS and not tag.platform.startswith(_SYSTEMS[system]):
+            return False
+        universal = tag.platform.endswith("universal2")
+        if machine in _MACHINES and not universal and not tag.platform.endswith(_MACHINES[machine]):
+            return False
+    python = markers.get("python_version", "").replace(".", "")
+    if not python or not tag.interpreter.startswith("cp"):
+        return True
+    own = tag.interpreter.removeprefix("cp")
+    if tag.abi == "abi3" and re.fullmatch("[0-9]{1,9}", own):
+        return int(own[1:] or 0) <= int(python[1:])
+    return own == python
+
+
+@dataclass
+class PackageIndexes:
+    """Where an installer looks; an extra index may have a newer build of the same release, which pip prefers."""
+
+    main: str | None = None
+    extra: tuple[str, ...] = ()
+    links: bool = False
+    none: bool = False
+    """Only files that it is given count."""
+
+    def take(self, meaning: str, value: str) -> bool:
+        """Note an option that says where to look; False for any other."""
+        if meaning == "index":
+            self.main = value
+        elif meaning == "extra":
+            self.extra = (*self.extra, *value.split())
+        elif meaning == "backend":
+            self.extra = (*self.extra, f"https://download.pytorch.org/whl/{value}")
+        elif meaning == "links":
+            self.links = True
+        elif meaning == "none":
+            self.none = True
+        else:
+            return False
+        return True
+
+    def build(self, sheet: Sheet) -> str | None:
+        """Local tag of PyTorch's builds there, empty for PyPI's own; None: not known."""
+        if self.none:
+            return None
+        builds = [sheet.build_of(each) for each in (self.main, *self.extra)]
+        if self.links:
+            builds.append(None)
+        tags = {each for each in builds if each}
+        if len(tags) > 1 or (None in builds and not tags):
+            return None
+        return tags.pop() if tags else ""

@@ -1,0 +1,248 @@
+"""From the lines of plans to one environment: what is asked twice is joined, what a plan leaves open is narrowed by
+what its pinned packages require, as every installer does, and PyTorch brings what it implies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from envcheck.compat.images import is_framework
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.requirements import declared
+from envcheck.compat.relations.torch import build_of, torch_row
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.compat.tables import CondaBuildRow
+from envcheck.plans.requirement import exact
+from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
+from envcheck.versions import CondaBuild, CudaVersion
+
+_CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*)?")
+_PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
+_NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
+
+
+def settled(items: Iterable[Planned], constraints: Iterable[Planned]) -> list[Planned]:
+    """Each package once: its lines joined, and the constraints that concern it added.
+
+    An installed package replaces what a base image holds.
+    """
+    by_name: dict[str, list[Planned]] = {}
+    for item in items:
+        by_name.setdefault(item.name, []).append(item)
+    bound: dict[str, list[Planned]] = {}
+    for each in constraints:
+        bound.setdefault(each.name, []).append(each)
+    found: list[Planned] = []
+    for name, asked in by_name.items():
+        if not name:
+            found += {(each.source, each.asked): each for each in asked}.values()
+            continue
+        installed = [each for each in asked if each.image is None] or asked
+        found.append(_joined([*installed, *bound.get(name, ())]))
+    return found
+
+
+def later(there: Planned, asked: Planned) -> Planned:
+    """What is there after a later command: pip leaves a release that the command accepts, and replaces any other."""
+    if not asked.name or there.version is None or asked.version is not None or asked.problem or asked.conda is not None:
+        return asked
+    if not SpecifierSet(asked.bounds).contains(there.version, prereleases=True):
+        return asked
+    return msgspec.structs.replace(there, extras=tuple(sorted({*there.extras, *asked.extras})))
+
+
+def _joined(asked: Sequence[Planned]) -> Planned:
+    """One record for several lines about one package: the line that pins it, within the bounds of all."""
+    lead = next((each for each in asked if each.version is not None), asked[0])
+    if len(asked) == 1:
+        return lead
+    texts = list(dict.fromkeys(each.bounds for each in asked if each.bounds))
+    try:
+        bounds = SpecifierSet(",".join(texts))
+    except InvalidSpecifier:
+        return lead
+    problem = next((each.problem for each in asked if each.problem), None)
+    version = lead.version if len(texts) == 1 else exact(bounds)
+    if version is None and any(each.version for each in asked):
+        other = next(each for each in asked if each.bounds not in ("", lead.bounds))
+        problem = f"{other.source} asks for {other.asked} and contradicts it"
+    build = lead.build if len({each.build for each in asked}) == 1 else None
+    return msgspec.structs.replace(
+        lead,
+        build=build,
+        extras=tuple(sorted({extra for each in asked for extra in each.extras})),
+        asked=f"{lead.name}{bounds}",
+        bounds=str(bounds),
+        version=None if problem else version,
+        problem=problem,
+    )
+
+
+def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matrix) -> Environment:
+    """The environment that would come to be: exact releases as distributions, PyTorch with what its build implies."""
+    known = [
+        each
+        for each in items
+        if each.version is not None
+        # Of what an image holds, only frameworks are packages of Python.
+        and (is_framework(matrix, each.name) if each.image else not (each.brings or each.name in _NO_DISTRIBUTIONS))
+    ]
+    interpreter = next((each for each in items if each.name == "python"), None)
+    family = _PYTHON.fullmatch(interpreter.bounds) if interpreter else None  # conda's python=3.10 is any 3.10
+    python = (interpreter.version if interpreter else None) or (family[1] if family else None)
+    of_conda = [each for each in known if each.conda is not None and matrix.has_trait(each.name, "distributes-torch")]
+    torch = next((each for each in known if each.name == "torch" or each in of_conda), None)
+    framework = _torch(torch, items, matrix) if torch else None
+    others = (_of_channel(each, items, matrix) for each in known if each is not torch)
+    unsure = framework is not None and torch is not None and torch.build is None
+    return Environment(
+        source="plan",
+        key=paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more",
+        why="--plan",
+        judged=True,
+        python=python,
+        manager="conda" if any(each.conda is not None for each in items) else None,
+        planned=tuple(items),
+        # Without the distribution nothing is inferred of a build that a private index may have made.
+        distributions=tuple(_distribution(each) for each in known if not (unsure and each is torch)),
+        frameworks=Listing(items=tuple(each for each in (framework, *others) if each)),
+    )
+
+
+def _distribution(item: Planned) -> Distribution:
+    return Distribution(
+        source=item.source,
+        name=item.name,
+        version=_with_tag(item),
+        build=item.conda or None,
+        channel="pip" if item.conda is None else "conda",
+    )
+
+
+def _with_tag(item: Planned) -> str:
+    """The version, with the local tag of the index for PyTorch (other packages of such an index have none)."""
+    version = item.version or ""
+    return f"{version}+{item.build}" if item.name == "torch" and item.build and "+" not in version else version
+
+
+def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework:
+    version = _with_tag(item)
+    if item.conda is None:
+        wheel = Framework(source=item.source, name="torch", version=version)
+        return wheel if is_published(version, item, matrix) else msgspec.structs.replace(wheel, version=item.version)
+    pins = (each for each in items if each.name == "pytorch-cuda")
+    pin = next((found[1] for each in pins if (found := _CUDA_PIN.fullmatch(each.bounds))), None)
+    build = CondaBuild.parse(item.conda)
+    cuda = str(build.cuda) if build.cuda else pin
+    cpu = build.cpu or item.name == "pytorch-cpu"
+    row = None if cpu else _conda_build(item, items, cuda, matrix)
+    return Framework(
+        source=item.source,
+        name="torch",
+        version=item.version,
+        cuda=None if cpu else cuda,
+        cpu_only=True if cpu else False if cuda else None,
+        gpu_code=row.targets if row else None,
+        read={"gpu_code": inferred(row.id)} if row else {},
+    )
+
+
+def _of_channel(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework | None:
+    """Another framework from a channel of conda, where a row tells what its build holds."""
+    build = CondaBuild.parse(item.conda or "")
+    row = _conda_build(item, items, str(build.cuda), matrix) if build.cuda else None
+    if row is None:
+        return None
+    return Framework(
+        source=item.source,
+        name=item.name,
+        version=item.version,
+        cuda=row.cuda,
+        cpu_only=False,
+        gpu_code=row.targets,
+        read={"gpu_code": f"inferred {row.id}"},
+    )
+
+
+def _conda_build(item: Planned, items: Sequence[Planned], cuda: str | None, matrix: Matrix) -> CondaBuildRow | None:
+    """The row of the channel's build that the build string, or a package that selects the CUDA, names."""
+    version = parse_version(item.version or "")
+    pinned = {each.name for each in items}
+    return next(
+        (
+            row
+            for row in matrix.conda_builds
+            if (row.name, row.cuda) == (item.name, cuda)
+            and version is not None
+            and parse_specifier(row.versions).cover(version) == "all"
+            and (re.fullmatch(row.builds, item.conda or "") or (not item.conda and row.selector in pinned))
+        ),
+        None,
+    )
+
+
+def is_published(version: str, item: Planned, matrix: Matrix) -> bool:
+    """Whether the build that an index's tag leads to exists, as far as the matrix tells."""
+    row, tag = torch_row(matrix, version), version.partition("+")[2]
+    cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None
+    if row is None or cuda is None or not item.build:
+        return True
+    return build_of(matrix, row.version, cuda, "linux", "x86_64") is not None
+
+
+def newest_first(versions: Iterable[str]) -> list[str]:
+    """Versions by PEP 440, newest first; texts that are none are left out."""
+    found: list[Version] = []
+    for text in versions:
+        try:
+            found.append(Version(text))
+        except ValueError:
+            continue
+    return [str(each) for each in sorted(found, reverse=True)]
+
+
+_MOST_ROUNDS = 8
+"""A release that is decided may decide another one: vLLM pins PyTorch, which pins Triton."""
+
+
+def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
+    """The items, the open ones within the bounds that the requirements of the pinned ones set on them."""
+    found, asked = list(items), dict[str, dict[str, str]]()
+    for _ in range(_MOST_ROUNDS):
+        # What pip chooses, or finds in the image: channels of conda have requirements of their own.
+        of_pip = [(n, item) for n, item in enumerate(found) if item.name and item.conda is item.refused is None]
+        left = [place for place, item in of_pip if item.version is item.problem is item.image is None]
+        pinned = [item for _, item in of_pip if left and item.version is not None]
+        if not left or all(item.name in asked for item in pinned):
+            break
+        asked |= {
+            item.name: declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)
+            for item in pinned
+            if item.name not in asked
+        }
+        for place in left:
+            found[place] = _within(found[place], asked)
+    return found
+
+
+def _within(item: Planned, asked: Mapping[str, Mapping[str, str]]) -> Planned:
+    """The item within what is required of it; where nothing is left, with the requirement that contradicts the plan."""
+    for owner, required in asked.items():
+        bounds = required.get(item.name)
+        if not bounds or bounds in item.bounds.split(","):
+            continue
+        try:
+            both = SpecifierSet(",".join(filter(None, (item.bounds, bounds))))
+        except InvalidSpecifier:
+            continue
+        version, pin = exact(both), exact(SpecifierSet(bounds))
+        if pin is not None and version is None:
+            why = f"{owner} requires {item.name}{bounds}, which the plan excludes"
+            return msgspec.structs.replace(item, problem=why)
+        item = msgspec.structs.replace(item, bounds=str(both), version=version)
+    return item
