@@ -10,10 +10,10 @@ import pytest
 
 from probes.bench import tensorrt as bench_tensorrt
 from probes.deep import tensorrt as deep_tensorrt
-from probes.inside import convolver
-from probes.inside.convolution import DRAWN, KINDS, Shape
-from probes.inside.engine import Way, computing, layers_of
-from probes.inside.works import Absent, Refused
+from probes.framework_bench import convolver
+from probes.framework_bench.convolution import DRAWN, KINDS, Shape
+from probes.framework_bench.engine import Way, computing, layers_of
+from probes.framework_bench.works import Absent, Refused
 from probes.kit.figures import Fields, Figure
 from probes.trials import trial
 from probes.trials.trial import NotTriedError
