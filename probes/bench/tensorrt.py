@@ -8,8 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from ..framework_bench.convolution import KINDS, Shape
-from ..framework_bench.convolver import Convolver
-from ..framework_bench.engine import Way, computing, tactic
+from ..framework_bench.engine import Convolver, Way, computing, tactic
 from ..framework_bench.works import Measure, Refused, rate, run_all
 from ..kit.figures import Fields, Figure
 from ..kit.harmless import give_up_making_devices

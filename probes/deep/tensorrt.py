@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..framework_bench.convolution import Shape
-from ..framework_bench.convolver import Convolver
-from ..framework_bench.engine import Log, Way
+from ..framework_bench.engine import Convolver, Log, Way
 from ..framework_bench.works import Absent
 from ..kit.out import Out
 from ..kit.tree import Tree
