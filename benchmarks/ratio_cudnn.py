@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes.inside import works  # noqa: E402
+from probes.framework_bench import works  # noqa: E402
 from probes.measuring.cudnn.attention import DIRECTIONS, Attention, Shape  # noqa: E402
 from probes.measuring.cudnn.convolution import FINAL, KINDS, Convolutions  # noqa: E402
 from probes.measuring.cudnn.layers import PRECISIONS, Layer  # noqa: E402

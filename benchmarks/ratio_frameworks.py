@@ -31,9 +31,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes.inside import framework as measuring  # noqa: E402
-from probes.inside import works  # noqa: E402
-from probes.inside.works import Absent, Refused  # noqa: E402
+from probes.framework_bench import framework as measuring  # noqa: E402
+from probes.framework_bench import works  # noqa: E402
+from probes.framework_bench.works import Absent, Refused  # noqa: E402
 
 ADAPTERS = {"torch": "PyTorch", "jax": "Jax", "cupy": "CuPy"}
 LEAST_PAIRS, RESAMPLED, WITHIN = 20, 1000, 0.01

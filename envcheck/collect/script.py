@@ -12,7 +12,7 @@ from envcheck import __version__, bundle
 from envcheck.collect.catalog import all_probes
 
 _KINDS = ("file", "driver")
-_OTHERS = ("bench", "deep", "inside", "kernels", "measuring", "trials")
+_OTHERS = ("bench", "deep", "framework_bench", "kernels", "measuring", "trials")
 """Folders of probes that only measure or try."""
 _FIELDS = ("name", "kind", "early", "seconds", "seconds_per_gpu", "scopes")
 _LINE = 120

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 
 from ..kit.figures import Figure
@@ -35,7 +34,9 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
         "shared-memory-read": lambda bench: caches().shared_read(bench),
         "texture-fetch": lambda bench: caches().texture(bench),
         "atomics": lambda bench: caches().atomics(bench),
-        **{name: _latency(caches, name) for name in ("latency-l1", "latency-l2", "latency-device-memory")},
+        "latency-l1": lambda bench: caches().latency("latency-l1", bench),
+        "latency-l2": lambda bench: caches().latency("latency-l2", bench),
+        "latency-device-memory": lambda bench: caches().latency("latency-device-memory", bench),
         "kernel-launch": in_graph,
         "launch-and-sync": and_wait,
     }
@@ -44,7 +45,3 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
     measures |= {Figure("fma", name): partial(fma, name) for name, kind in VECTOR.items() if able >= kind.least}
     measures |= {Figure("mma", name): partial(mma, name) for name, kind in TENSOR.items() if able >= kind.least}
     return measures
-
-
-def _latency(caches: Callable[[], Caches], name: str) -> Measure:
-    return lambda bench: caches().latency(name, bench)

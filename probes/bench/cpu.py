@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Tuple
 
-from ..inside.processor import blas_of, free_memory, processor
-from ..inside.works import (
+from ..framework_bench.processor import blas_of, free_memory, processor
+from ..framework_bench.works import (
     EPSILON,
     PANELS,
     PER_ROW,

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from itertools import product
 
-from ..inside.works import TRANSFORMS, TransformSize
+from ..framework_bench.works import TRANSFORMS, TransformSize
 from ..kit.figures import Fields, Figure, compared, verification
 from ..kit.out import Out
 from ..kit.tree import Tree

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, List, Sequence
 
 from ..deep.cupy import SUBJECT
-from ..inside.framework import Framework, product, released, training_step, tried_and_measured
-from ..inside.works import STEPS, Measure, gradients
+from ..framework_bench.framework import Framework, product, released, training_step, tried_and_measured
+from ..framework_bench.works import STEPS, Measure, gradients
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
 
-from ..inside.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
+from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

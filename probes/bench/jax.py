@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Callable, List, Sequence
 
 from ..deep.jax import SUBJECT
-from ..inside.framework import (
+from ..framework_bench.framework import (
     Framework,
     attention,
     convolution,
@@ -18,7 +18,7 @@ from ..inside.framework import (
     training_step,
     tried_and_measured,
 )
-from ..inside.works import STEPS, Absent, Measure, heads_for, layer_for
+from ..framework_bench.works import STEPS, Absent, Measure, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

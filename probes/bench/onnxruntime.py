@@ -8,8 +8,16 @@ from functools import partial
 from typing import Any, NamedTuple, Sequence
 
 from ..deep.onnxruntime import SUBJECT, session_for
-from ..inside.framework import Framework, attention, convolution, multiprocessors, product, released, tried_and_measured
-from ..inside.works import Measure, heads_for, layer_for
+from ..framework_bench.framework import (
+    Framework,
+    attention,
+    convolution,
+    multiprocessors,
+    product,
+    released,
+    tried_and_measured,
+)
+from ..framework_bench.works import Measure, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

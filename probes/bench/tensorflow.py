@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Callable, List, Sequence
 
 from ..deep.tensorflow import SUBJECT, gpus, pointer
-from ..inside.framework import (
+from ..framework_bench.framework import (
     Framework,
     attention,
     convolution,
@@ -17,7 +17,7 @@ from ..inside.framework import (
     training_step,
     tried_and_measured,
 )
-from ..inside.works import STEPS, Measure, heads_for, layer_for
+from ..framework_bench.works import STEPS, Measure, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-from ..inside.convolution import KINDS, Shape
-from ..inside.convolver import Convolver
-from ..inside.engine import Way, computing, tactic
-from ..inside.works import Measure, Refused, rate, run_all
+from ..framework_bench.convolution import KINDS, Shape
+from ..framework_bench.engine import Convolver, Way, computing, tactic
+from ..framework_bench.works import Measure, Refused, rate, run_all
 from ..kit.figures import Fields, Figure
 from ..kit.harmless import give_up_making_devices
 from ..kit.out import Out

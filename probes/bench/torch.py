@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Callable, Iterator, List, Sequence
 
 from ..deep.torch import SUBJECT
-from ..inside.framework import (
+from ..framework_bench.framework import (
     Framework,
     attention,
     convolution,
@@ -20,7 +20,7 @@ from ..inside.framework import (
     training_step,
     tried_and_measured,
 )
-from ..inside.works import STEPS, Absent, Measure, Refused, heads_for, layer_for
+from ..framework_bench.works import STEPS, Absent, Measure, Refused, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, List
 
-from ..inside import all_reduce
-from ..inside.works import Absent, Measure, Refused, rate, run_all
+from ..framework_bench import all_reduce
+from ..framework_bench.works import Absent, Measure, Refused, rate, run_all
 from ..kit.figures import Fields, Figure, verification
 from ..kit.out import Out
 from ..kit.tree import Tree

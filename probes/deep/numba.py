@@ -50,25 +50,18 @@ def kernel(_cuda: Any) -> Where:
     return on_gpu(pointer, "cuda:0")
 
 
-def _version(_cuda: Any) -> str:
-    numba = module("numba")
-
-    return str(numba.__version__)
-
-
 def _implementation(cuda: Any) -> str | None:
     """Version of numba-cuda, when that is what ``numba.cuda`` is."""
     return str(module("numba_cuda").__version__) if "numba_cuda" in (cuda.__file__ or "").split("/") else None
 
 
-def _runtime(cuda: Any) -> str:
-    return ".".join(map(str, cuda.runtime.get_version()))
-
-
 SUBJECT = Subject(
     module="numba.cuda",
     steps=(Step(KERNEL, kernel),),
-    build={"version": _version, "numba-cuda": _implementation},
-    answers={"cuda": _runtime, "devices": lambda cuda: len(cuda.gpus)},
+    build={"version": lambda _: str(module("numba").__version__), "numba-cuda": _implementation},
+    answers={
+        "cuda": lambda cuda: ".".join(map(str, cuda.runtime.get_version())),
+        "devices": lambda cuda: len(cuda.gpus),
+    },
     available=lambda cuda: bool(cuda.is_available()),
 )

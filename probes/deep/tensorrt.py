@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..inside.convolution import Shape
-from ..inside.convolver import Convolver
-from ..inside.engine import Log, Way
-from ..inside.works import Absent
+from ..framework_bench.convolution import Shape
+from ..framework_bench.engine import Convolver, Log, Way
+from ..framework_bench.works import Absent
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.driver import Floats

@@ -48,11 +48,6 @@ def convolution(torch: Any, device: str = "cuda") -> None:
     close(result.flatten().tolist(), convolve(image, weights).flatten().tolist(), tolerance=0.5)
 
 
-def _cudnn(torch: Any) -> str | None:
-    number = torch.backends.cudnn.version()
-    return decode(number, 9) if number else None
-
-
 def _nccl(torch: Any) -> str | None:
     if not torch.cuda.is_available() or not torch.distributed.is_available():
         return None
@@ -81,7 +76,7 @@ SUBJECT = Subject(
         "C++11 ABI": lambda torch: torch.compiled_with_cxx11_abi(),
     },
     answers={
-        "cudnn": _cudnn,
+        "cudnn": lambda torch: decode(torch.backends.cudnn.version() or 0, 9),
         "nccl": _nccl,
         "gpu code": lambda torch: " ".join(torch.cuda.get_arch_list()),
         "devices": lambda torch: torch.cuda.device_count(),

@@ -116,8 +116,13 @@ def in_graph(bench: Bench) -> Fields:
 def and_wait(bench: Bench) -> Fields:
     """Seconds of a launch and the wait for its end, as a Python program has it; the binding's own share beside it."""
     kernel = _nothing(bench)
+
+    def launch_and_wait() -> None:
+        kernel.launch(1, 1)
+        bench.device.synchronize()
+
     with bench.sampler.watch() as conditions:
-        waited = [_seconds_of(lambda: _launch_and_wait(bench, kernel)) for _ in range(CALLS)]
+        waited = [_seconds_of(launch_and_wait) for _ in range(CALLS)]
         queued = [_seconds_of(lambda: kernel.launch(1, 1)) for _ in range(CALLS)]
         bench.device.synchronize()
     own = statistics.median(queued)
@@ -133,11 +138,6 @@ def and_wait(bench: Bench) -> Fields:
 
 def _nothing(bench: Bench) -> Kernel:
     return Module(bench.device, bench.compiler.module("caches")).kernel("nothing")
-
-
-def _launch_and_wait(bench: Bench, kernel: Kernel) -> None:
-    kernel.launch(1, 1)
-    bench.device.synchronize()
 
 
 def _seconds_of(work: Any) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .device import Unavailable
-from .loading import opened
+from .library import opened
 
 WORKSPACE = 64 << 20
 CHOICES = 8

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any
 
 from .device import Device, Unavailable, call
-from .loading import opened
+from .library import opened
 
 # NVRTC, CUDA's run-time compiler, by the path of its library (NVRTC documentation, CUDA Toolkit).
 #

@@ -1,14 +1,29 @@
-"""A CUDA library by the path of its file, called through ctypes."""
+"""A CUDA library by the path of its file, loaded without dying of it and called through ctypes."""
 
 from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..elf.info import elf_info
 from .device import LibraryError, Unavailable
-from .loading import check, opened
-from .measurement import Bench
+
+if TYPE_CHECKING:
+    from .measurement import Bench  # which compiles kernels, and so needs this module
+
+
+def check(path: str) -> None:
+    """Raise OSError for a file that the loader refuses, or maps and then ends the process (one that is cut off)."""
+    found = elf_info(path)
+    if found and found.refused:
+        raise OSError(f"{path}: {found.refused}")
+
+
+def opened(name: str) -> ctypes.CDLL:
+    """Load a library by its path, or by its name as the loader finds it; raise OSError where that cannot be."""
+    check(name)
+    return ctypes.CDLL(name)
 
 
 class Library:

@@ -57,31 +57,28 @@ class Sampler:
                 conditions.update(self._conditions(samples))
 
     def _sample(self, samples: _Samples, stop: threading.Event) -> None:
+        nvml: Any = self._nvml
         while True:
-            self._round(samples)
+            readings = {
+                "sm_clock": _scaled(self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM), 1e6),
+                "memory_clock": _scaled(self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM), 1e6),
+                "power": _scaled(self._power(), 1e-3),
+                "temperature": _scaled(self._ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU), 1),
+                "utilisation": _scaled(getattr(self._ask("nvmlDeviceGetUtilizationRates"), "gpu", None), 1),
+            }
+            for name, value in readings.items():
+                if value is not None:
+                    samples.values.setdefault(name, []).append(value)
+            reasons = self._ask(
+                "nvmlDeviceGetCurrentClocksEventReasons", fallback="nvmlDeviceGetCurrentClocksThrottleReasons"
+            )
+            samples.reasons.update(reasons_in(reasons or 0))
+            generation = self._ask("nvmlDeviceGetCurrPcieLinkGeneration")
+            width = self._ask("nvmlDeviceGetCurrPcieLinkWidth")
+            samples.link = max(samples.link, (generation or 0, width or 0))
+            samples.rounds += 1
             if stop.wait(INTERVAL):
                 return
-
-    def _round(self, samples: _Samples) -> None:
-        nvml: Any = self._nvml
-        readings = {
-            "sm_clock": _scaled(self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM), 1e6),
-            "memory_clock": _scaled(self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM), 1e6),
-            "power": _scaled(self._power(), 1e-3),
-            "temperature": _scaled(self._ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU), 1),
-            "utilisation": _scaled(getattr(self._ask("nvmlDeviceGetUtilizationRates"), "gpu", None), 1),
-        }
-        for name, value in readings.items():
-            if value is not None:
-                samples.values.setdefault(name, []).append(value)
-        held = self._ask("nvmlDeviceGetCurrentClocksEventReasons", fallback="nvmlDeviceGetCurrentClocksThrottleReasons")
-        samples.reasons.update(reasons_in(held or 0))
-        generation, width = (
-            self._ask("nvmlDeviceGetCurrPcieLinkGeneration"),
-            self._ask("nvmlDeviceGetCurrPcieLinkWidth"),
-        )
-        samples.link = max(samples.link, (generation or 0, width or 0))
-        samples.rounds += 1
 
     def _power(self) -> float | None:
         """Momentary power in milliwatts where the GPU reports it separately from the average over a second."""
@@ -90,26 +87,26 @@ class Sampler:
         answer = self._ask("nvmlDeviceGetFieldValues", [momentary]) if momentary is not None else None
         if answer and answer[0].nvmlReturn == 0:
             return float(answer[0].value.uiVal)
-        return _number(self._ask("nvmlDeviceGetPowerUsage"))
+        return _scaled(self._ask("nvmlDeviceGetPowerUsage"), 1)
 
     def _conditions(self, samples: _Samples) -> Fields:
         spans = {
             name: {"low": min(values), "median": statistics.median(values), "high": max(values), "source": "nvml"}
             for name, values in samples.values.items()
         }
-        held = {reason: round(count / samples.rounds, 3) for reason, count in sorted(samples.reasons.items())}
+        throttle = {reason: round(count / samples.rounds, 3) for reason, count in sorted(samples.reasons.items())}
         generation, width = samples.link
         after = self._ask("nvmlDeviceGetTemperature", getattr(self._nvml, "NVML_TEMPERATURE_GPU", 0))
         found = {
             "source": "nvml",
             "samples": samples.rounds,
             **spans,
-            "throttle": held,
+            "throttle": throttle,
             "power_limit": _scaled(self._ask("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
             "power_limit_default": _scaled(self._ask("nvmlDeviceGetPowerManagementDefaultLimit"), 1e-3),
             "pcie_generation": generation or None,
             "pcie_width": width or None,
-            "temperature_after": _number(after),
+            "temperature_after": _scaled(after, 1),
             **self._before,
         }
         return {name: value for name, value in found.items() if value is not None}
@@ -141,10 +138,6 @@ def _handle(nvml: ModuleType | None, uuid: str) -> Any:
         return None if nvml is None else nvml.nvmlDeviceGetHandleByUUID(uuid.encode())
     except Exception:
         return None
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _scaled(value: Any, factor: float) -> float | None:

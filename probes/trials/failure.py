@@ -52,8 +52,13 @@ def files_named(error: BaseException) -> list[dict[str, Any]]:
         if before is None or before in chain:
             break
         chain.append(before)
-    for each in _named(chain[::-1]):
-        found.setdefault(each.path, each)
+    chain.reverse()
+    for raised in chain:
+        for each in (*_by_attributes(raised), *_by_text(raised)):
+            found.setdefault(each.path, each)
+    for raised in chain:
+        for each in _by_traceback(raised):
+            found.setdefault(each.path, each)
     manifest = _Manifest()
     return [manifest.told(each) for each in list(found.values())[:_MOST]]
 
@@ -87,14 +92,6 @@ def _quoted_context(error: BaseException) -> BaseException | None:
         return before if before is not None and str(before) and str(before) in str(error) else None
     except Exception:
         return None
-
-
-def _named(chain: list[BaseException]) -> Iterator[_Found]:
-    for error in chain:
-        yield from _by_attributes(error)
-        yield from _by_text(error)
-    for error in chain:
-        yield from _by_traceback(error)
 
 
 def _by_attributes(error: BaseException) -> Iterator[_Found]:

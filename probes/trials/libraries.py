@@ -78,18 +78,15 @@ def _property(name: str) -> Ask:
     return ask
 
 
-def _written(name: str, count: int, kind: Any = ctypes.c_int) -> Callable[[Any], list[int]]:
-    def ask(library: Any) -> list[int]:
-        values = [kind(0) for _ in range(count)]
-        getattr(library, name)(*map(ctypes.byref, values))
-        return [int(value.value) for value in values]
-
-    return ask
+def _written(library: Any, name: str, count: int, kind: Any = ctypes.c_int) -> list[int]:
+    values = [kind(0) for _ in range(count)]
+    getattr(library, name)(*map(ctypes.byref, values))
+    return [int(value.value) for value in values]
 
 
 def _joined(name: str, count: int, kind: Any = ctypes.c_int) -> Ask:
     def ask(library: Any) -> str | None:
-        numbers = _written(name, count, kind)(library)
+        numbers = _written(library, name, count, kind)
         return ".".join(map(str, numbers)) if any(numbers) else None
 
     return ask
@@ -104,13 +101,8 @@ def _returned(name: str, kind: Any, since_ten_thousands: int) -> Ask:
     return ask
 
 
-def _nccl(library: Any) -> str | None:
-    (number,) = _written("ncclGetVersion", 1)(library)
-    return decode(number, 2)
-
-
 def _runtime(library: Any) -> str | None:
-    (number,) = _written("cudaRuntimeGetVersion", 1)(library)
+    (number,) = _written(library, "cudaRuntimeGetVersion", 1)
     return f"{number // 1000}.{number % 1000 // 10}" if number > 0 else None
 
 
@@ -125,7 +117,7 @@ _ASKS: dict[str, Ask] = {
     "cudart": _runtime,
     "nvrtc": _joined("nvrtcVersion", 2),
     "nvJitLink": _joined("nvJitLinkVersion", 2, ctypes.c_uint),
-    "nccl": _nccl,
+    "nccl": lambda library: decode(_written(library, "ncclGetVersion", 1)[0], 2),
     "cudnn": _CUDNN,
     "cudnn_graph": _CUDNN,
     "cudnn_ops_infer": _CUDNN,
@@ -163,12 +155,13 @@ def loaded_libraries() -> list[dict[str, Any]]:
     of itself, and ends the process when it cannot load that.
     """
     named = [(path, name.family) for path in mapped_files() for name in [family_of(os.path.basename(path))] if name]
-    families = {family for _, family in named}
-    return [_loaded(path, family, asked=family != "cudnn" or bool(families & _ANSWERS)) for path, family in named]
-
-
-def _loaded(path: str, family: str, *, asked: bool) -> dict[str, Any]:
-    text = os.path.realpath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    version = version_of_loaded(path, family) if asked else None
-    record = {"path": text, "family": family, "source": "memory map"}
-    return {**record, "version": version, "read": {"version": "the library itself"}} if version else record
+    cudnn_version_is_loaded = any(family in _ANSWERS for _, family in named)
+    records: list[dict[str, Any]] = []
+    for path, family in named:
+        text = os.path.realpath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        record: dict[str, Any] = {"path": text, "family": family, "source": "memory map"}
+        version = version_of_loaded(path, family) if family != "cudnn" or cudnn_version_is_loaded else None
+        if version:
+            record.update(version=version, read={"version": "the library itself"})
+        records.append(record)
+    return records

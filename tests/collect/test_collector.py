@@ -108,7 +108,7 @@ def test_it_brings_no_probes_that_measure_or_try() -> None:
     )
     files = json.loads(zlib.decompress(base64.b64decode(packed)))["files"]
     folders = {name.split("/")[1] for name in files if name.count("/") > 1}
-    assert not folders & {"bench", "deep", "inside", "measuring", "trials"}
+    assert not folders & {"bench", "deep", "framework_bench", "measuring", "trials"}
 
 
 def test_it_is_a_program_of_the_standard_library_alone() -> None:

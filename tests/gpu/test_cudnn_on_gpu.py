@@ -18,7 +18,7 @@ from envcheck.collect.bench_plan import Bench as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes.bench import cudnn as bench_cudnn
-from probes.inside import works
+from probes.framework_bench import works
 from probes.measuring.cudnn import attention
 from probes.measuring.cudnn.convolution import KINDS, Convolutions, verified
 from probes.measuring.cudnn.handles import COUNT, THREADS, handles

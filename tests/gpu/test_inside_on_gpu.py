@@ -20,7 +20,7 @@ from envcheck.collect.request import probe_request
 from envcheck.rules.speed.frameworks import library_figure
 from envcheck.snapshot import Measurement, Snapshot, Trial
 from envcheck.snapshot.merge import merge
-from probes.inside.cuda import Gpu
+from probes.framework_bench.cuda import Gpu
 from probes.measuring.device import ordinals
 from probes.trials.driver import DriverError
 from tests.every import cases

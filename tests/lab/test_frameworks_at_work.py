@@ -17,8 +17,8 @@ PACKAGES = {"jax": ("jax==0.10.2", "numpy==2.2.6"), "onnxruntime": ("onnxruntime
 SMALL = """
 import importlib, json, sys
 sys.path.insert(0, {root!r})
-from probes.inside import framework as measuring, works
-from probes.inside.works import Absent, Refused
+from probes.framework_bench import framework as measuring, works
+from probes.framework_bench.works import Absent, Refused
 measuring.is_device_memory, measuring.free_memory = (lambda pointer: bool(pointer)), (lambda: 64 << 30)
 measuring.SIDES, measuring.SAMPLES, measuring.PAUSE, measuring.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
 measuring.STEPS = works.Steps(width=64, batch=32)

@@ -18,7 +18,7 @@ from itertools import count
 from operator import mul
 from typing import Any
 
-from ...inside.works import heads_for
+from ...framework_bench.works import heads_for
 from ...kit.figures import Fields, compared
 from ..arrays import ELEMENTS, Array, Arrays
 from ..device import LibraryError

@@ -17,7 +17,7 @@ from functools import partial
 from operator import mul
 from typing import Any
 
-from ...inside.works import layer_for
+from ...framework_bench.works import layer_for
 from ...kit.figures import Fields, compared
 from ..arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..device import Unavailable

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 
 from ..device import LibraryError, Unavailable
-from ..library import Library
-from ..loading import check, opened
+from ..library import Library, check, opened
 from ..measurement import Bench
 
 TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}

@@ -126,33 +126,31 @@ def _run(wanted: Line, asked: Fields, orders: Orders, out: Out, work: Work) -> F
         works = [partial(work, order, (rank,)) for rank in ranks]
         uplink = RunUplink(wanted["run"], orders, out)
         faults = supervise(works, lambda _, line: heard.append(line), Limits(), uplink)
-        return _told(heard, faults, ranks, folder)
+        return _outcome(heard, faults, ranks, folder)
     except OSError as error:  # no process or no pipe could be had
         return {"faults": [{"kind": "exited", "text": f"no processes could be started: {error}"}]}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _told(heard: Sequence[Line], faults: Sequence[Fault], ranks: Sequence[Rank], folder: str) -> Fields:
+def _outcome(heard: Sequence[Line], faults: Sequence[Fault], ranks: Sequence[Rank], folder: str) -> Fields:
     """The result of a run, of this node's slowest rank, or its faults with the end of NCCL's log."""
     lines = read_logs(folder)
     results = [line["result"] for line in heard if "result" in line]
-    told: Fields = {"nccl": next((line["version"] for line in heard if "version" in line), "")}
-    told["transports"] = connections(lines)["transports"]
+    outcome: Fields = {"nccl": next((line["version"] for line in heard if "version" in line), "")}
+    outcome["transports"] = connections(lines)["transports"]
     if faults:
-        told["faults"] = [_fault(fault, ranks) for fault in faults]
-        told["log"] = [clean(line) for line in last_words(lines)[-_LINES:]]
-        return told
+        outcome["faults"] = []
+        for fault in faults:
+            rank = ranks[fault.worker]
+            text = f"rank {rank.number} ({rank.title}): {fault.text}, during: {fault.step}"
+            outcome["faults"].append({"kind": fault.kind, "text": clean(text), "error": fault.line.get("kind", "")})
+        outcome["log"] = [clean(line) for line in last_words(lines)[-_LINES:]]
+        return outcome
     missing = next((result["missing"] for result in results if "missing" in result), None)
     if missing or len(results) < len(ranks):
-        return {**told, "missing": missing or "it was not measured"}
-    told["seconds"] = [max(each) for each in zip(*(result["seconds"] for result in results))]
-    told["wrong"] = sum(result["wrong"] for result in results)
-    told["checked"] = sum(result["checked"] for result in results)
-    return told
-
-
-def _fault(fault: Fault, ranks: Sequence[Rank]) -> Fields:
-    rank = ranks[fault.worker]
-    text = f"rank {rank.number} ({rank.title}): {fault.text}, during: {fault.step}"
-    return {"kind": fault.kind, "text": clean(text), "error": fault.line.get("kind", "")}
+        return {**outcome, "missing": missing or "it was not measured"}
+    outcome["seconds"] = [max(each) for each in zip(*(result["seconds"] for result in results))]
+    outcome["wrong"] = sum(result["wrong"] for result in results)
+    outcome["checked"] = sum(result["checked"] for result in results)
+    return outcome

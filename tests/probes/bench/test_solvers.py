@@ -14,7 +14,7 @@ import pytest
 
 from probes.bench import cufft as bench_cufft
 from probes.bench import cusolver as bench_cusolver
-from probes.inside.works import TransformSize
+from probes.framework_bench.works import TransformSize
 from probes.measuring.device import LibraryError
 from probes.measuring.mathematics.cufft import INVERSE
 from tests.every import cases

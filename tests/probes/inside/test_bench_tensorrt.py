@@ -10,10 +10,10 @@ import pytest
 
 from probes.bench import tensorrt as bench_tensorrt
 from probes.deep import tensorrt as deep_tensorrt
-from probes.inside import convolver
-from probes.inside.convolution import DRAWN, KINDS, Shape
-from probes.inside.engine import Way, computing, layers_of
-from probes.inside.works import Absent, Refused
+from probes.framework_bench import engine
+from probes.framework_bench.convolution import DRAWN, KINDS, Shape
+from probes.framework_bench.engine import Way, computing, layers_of
+from probes.framework_bench.works import Absent, Refused
 from probes.kit.figures import Fields, Figure
 from probes.trials import trial
 from probes.trials.trial import NotTriedError
@@ -28,7 +28,7 @@ class Played:
     """Measures with a release that is played."""
 
     def __init__(self, tensorrt: ModuleType) -> None:
-        self._convolver = convolver.Convolver(tensorrt, SHAPE)
+        self._convolver = engine.Convolver(tensorrt, SHAPE)
 
     def measured(self, way: Way) -> Fields:
         return bench_tensorrt.measured(self._convolver, way)
@@ -40,7 +40,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def with_release(version: str, **faults: Any) -> Played:
         monkeypatch.setitem(sys.modules, "numpy", fake_tensorrt.numpy())
-        monkeypatch.setattr(convolver, "Gpu", fake_tensorrt.Gpu)
+        monkeypatch.setattr(engine, "Gpu", fake_tensorrt.Gpu)
         return Played(fake_tensorrt.make(version, **faults))
 
     return with_release
@@ -165,7 +165,7 @@ def test_what_is_measured_and_in_which_order() -> None:
 
 @pytest.fixture
 def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(convolver, "Gpu", fake_tensorrt.Gpu)
+    monkeypatch.setattr(engine, "Gpu", fake_tensorrt.Gpu)
     monkeypatch.setattr(deep_tensorrt, "_IMAGE", SHAPE)
     monkeypatch.setattr(trial, "is_device_memory", lambda pointer: pointer in fake_tensorrt.Memory.at)
 
@@ -199,7 +199,7 @@ def test_a_trial_that_finds_no_memory_is_no_failure(monkeypatch: pytest.MonkeyPa
 
 def probe(run_probe: Any, monkeypatch: pytest.MonkeyPatch, tensorrt: ModuleType | None, **bench: Any) -> Any:
     monkeypatch.setitem(sys.modules, "tensorrt", tensorrt)
-    monkeypatch.setattr(convolver, "Gpu", fake_tensorrt.Gpu)
+    monkeypatch.setattr(engine, "Gpu", fake_tensorrt.Gpu)
     monkeypatch.setattr(bench_tensorrt, "SHAPE", SHAPE)
     monkeypatch.setattr(bench_tensorrt, "give_up_making_devices", lambda: None)
     return run_probe("bench.tensorrt", {"bench": {"gpu": "GPU-1", "full": True, "only": [], **bench}})

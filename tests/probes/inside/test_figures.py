@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from probes.bench import cpu as bench_cpu
-from probes.inside import processor
-from probes.inside.convolution import KINDS, Convolution, Shape
-from probes.inside.processor import Blas, blas_of
-from probes.inside.works import Absent, Refused, TransformSize, compared, rate, run_all
+from probes.framework_bench import processor
+from probes.framework_bench.convolution import KINDS, Convolution, Shape
+from probes.framework_bench.processor import Blas, blas_of
+from probes.framework_bench.works import Absent, Refused, TransformSize, compared, rate, run_all
 from probes.kit.figures import Fields, Figure
 from probes.kit.tree import Tree
 from tests.every import cases

@@ -18,10 +18,10 @@ import pytest
 from probes.bench import onnxruntime as bench_onnxruntime
 from probes.bench import torch_all_reduce
 from probes.bench.onnxruntime import Held
-from probes.inside import all_reduce, works
-from probes.inside import framework as measuring
-from probes.inside.framework import Framework, Work
-from probes.inside.works import Absent, Refused
+from probes.framework_bench import all_reduce, works
+from probes.framework_bench import framework as measuring
+from probes.framework_bench.framework import Framework, Work
+from probes.framework_bench.works import Absent, Refused
 from probes.kit.figures import compared
 from probes.measuring.cudnn import attention as own_attention
 from probes.measuring.cudnn.layers import Layer

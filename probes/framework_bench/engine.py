@@ -1,4 +1,4 @@
-"""TensorRT engines of a convolution with bias and ReLU: built, saved, loaded, inspected and run (8.5 to 11).
+"""TensorRT engines of a convolution with bias and ReLU: built, loaded, inspected, run and verified (8.5 to 11).
 
 What releases differ in was read from the bindings of 8.5.3, 8.6.0, 10.0.1, 10.14.1 and 11.4.0: up to 10 the builder
 chooses precisions by flags, from 11 on a network is strongly typed and INT8 is written as layers that quantize. Weights
@@ -14,11 +14,14 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from .convolution import KINDS, RESULT_STEP, SIDE, STEP, Convolution
-from .cuda import Memory
-from .works import Absent, Refused
+from ..kit.figures import Fields
+from .convolution import DRAWN, KINDS, RESULT_STEP, SIDE, STEP, Convolution, Shape, stored
+from .cuda import Gpu, Memory
+from .works import Absent, Refused, compared
 
 GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
 """Names of the tensors: input, output of the convolution, output of the ReLU."""
@@ -28,6 +31,12 @@ _BORROWED = ("CUBLAS", "CUBLAS_LT", "CUDNN")
 """Tactic sources that are other libraries; separate probes measure those."""
 _MOVES = ("Reformat", "NoOp", "Copy", "Shuffle")
 """Layer types that compute nothing."""
+_WORKSPACE = 1 << 30
+_RESERVE = 256 << 20
+"""Bytes of device memory left to others."""
+_PORTABLE = (8, 0)
+"""What ``HardwareCompatibilityLevel.AMPERE_PLUS`` begins with."""
+_HOW = f"{DRAWN} random elements against FP64 in Python, by the saved and loaded engine"
 
 
 class Way(NamedTuple):
@@ -317,3 +326,59 @@ def tactic(layers: list[dict[str, Any]]) -> str:
     """The kernel of the convolution, as far as the inspector names it."""
     names = (layer.get("TacticName") for layer in layers if layer.get("Name") in computing(layers))
     return next((name for name in names if isinstance(name, str) and name), "")
+
+
+class Made(NamedTuple):
+    """An engine that was saved, loaded and run once."""
+
+    engine: Engine
+    seconds: float
+    """That building took."""
+    result: Memory
+    verification: Fields
+
+
+class Convolver:
+    """Makes engines of ``shape`` with the module ``tensorrt``; raise Refused or DriverError where one of them fails."""
+
+    def __init__(self, tensorrt: Any, shape: Shape) -> None:
+        self.shape, self.version, self.gpu = shape, tensorrt.__version__, Gpu()
+        self._tensorrt, self._log = tensorrt, Log(tensorrt)
+        self._convolution = Convolution(shape)
+
+    @contextmanager
+    def made(self, way: Way) -> Iterator[Made]:
+        """An engine and its memory, for as long as the block lasts; raise Absent where there is not as much memory."""
+        self._log.forget()
+        if way.portable and self.gpu.capability() < _PORTABLE:
+            raise Absent("engines for more than one kind of GPU are for compute capability 8.0 and newer")
+        size = KINDS[way.precision].size
+        sizes = {GIVEN: self.shape.inputs * size, RESULT: self.shape.results * size}
+        if not way.fused:
+            sizes[BETWEEN] = sizes[RESULT]
+        free, needed = self.gpu.free_memory(), sum(sizes.values()) + _RESERVE
+        if needed > free:
+            raise Absent(f"{needed >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
+        plan = build(self._tensorrt, self._log, self._convolution, way, min(_WORKSPACE, (free - needed) // 2 + 1))
+        engine = Engine(self._tensorrt, self._log, plan)
+        memory: dict[str, Memory] = {}
+        try:
+            for name, count in sizes.items():
+                memory[name] = self.gpu.memory(count)
+            engine.connect(memory)
+            yield Made(engine, plan.seconds, memory[RESULT], self._verified(way, engine, memory))
+        finally:
+            for each in memory.values():
+                each.free()
+
+    def _verified(self, way: Way, engine: Engine, memory: dict[str, Memory]) -> Fields:
+        given, size = self._convolution.given(way.precision), KINDS[way.precision].size
+        memory[GIVEN].write(given)
+        engine.run(self.gpu.stream)
+        self.gpu.synchronize()
+
+        def found(place: int) -> float:
+            return stored(way.precision, memory[RESULT].read(place * size, size))
+
+        triples = self._convolution.triples(way.precision, given, found)
+        return compared(triples, self._convolution.tolerance(way.precision), _HOW)
