@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from envcheck.checks import Evidence, Fix, Missing, Status
+from envcheck.checks import Evidence, Missing, Status
 from envcheck.compat.error_lines import lines_with
-from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.devices import refused
 from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
@@ -84,6 +83,9 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         title = f"{full_name(framework)} is a CPU build: it never uses a GPU"
         return Outcome(status="note", title=title, evidence=build, decided_by=basis_of(framework, "cpu_only"))
     wanted = evidence_for_cuda(subject.environment, facts)
+    # PYTHONPATH precedes installed packages.
+    named_there = (facts.variable("PYTHONPATH") or "").split(":")
+    folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
     return Outcome(
         status=_status(subject, facts),
         title=f"{facts.matrix.title_of(framework.name)} cannot use the GPU: {kind}",
@@ -91,15 +93,11 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         evidence=(*build, evidence_of("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
         decided_by=basis_of(framework, "cpu_only"),
         confidence="medium" if wanted else "high",
-        fixes=(*_remove_from_path(framework, facts), *install_gpu_build(facts, framework)),
+        fixes=(
+            *(without_variable("PYTHONPATH", folders, facts) if folders else ()),
+            *install_gpu_build(facts, framework),
+        ),
     )
-
-
-def _remove_from_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
-    """Remove the framework's folder from PYTHONPATH, which precedes installed packages."""
-    named_there = (facts.variable("PYTHONPATH") or "").split(":")
-    folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
-    return without_variable("PYTHONPATH", folders, facts) if folders else ()
 
 
 def _status(subject: FrameworkSubject, facts: Facts) -> Status:
@@ -108,16 +106,13 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     if framework.name == "torch":
         return "fail"
     if "onnxruntime" in facts.matrix.projects(framework.name, "shares-its-folder"):
-        return "warn" if _overwritten(subject, facts.matrix) or not others else "note"
+        # A GPU package that is installed too was overwritten by this one.
+        names = {each.name for each in distributions_in(subject.environment)} - {framework.name}
+        overwritten = any("onnxruntime" in facts.matrix.projects(name, "has-cuda-provider") for name in names)
+        return "warn" if overwritten or not others else "note"
     # Many packages bring JAX for the CPU: it is meant for the GPU where it was asked for one.
     meant = not framework.name.startswith("jax") or framework.gpu_available is False
     return "fail" if is_main_framework(framework, facts.matrix) and meant and not others else "warn"
-
-
-def _overwritten(subject: FrameworkSubject, matrix: Matrix) -> bool:
-    """Whether the GPU package is installed too and was overwritten by this one."""
-    names = {each.name for each in distributions_in(subject.environment)} - {subject.framework.name}
-    return any("onnxruntime" in matrix.projects(name, "has-cuda-provider") for name in names)
 
 
 def _without_cuda(framework: Framework) -> str:

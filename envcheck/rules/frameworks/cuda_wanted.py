@@ -42,12 +42,10 @@ def _variable(facts: Facts) -> tuple[Evidence, ...]:
 
 
 def _package(environment: Environment, matrix: Matrix) -> tuple[Evidence, ...]:
-    found = next((each for each in environment.distributions or () if _brings_cuda(each.name, matrix)), None)
-    return (evidence_of(f"CUDA's libraries: {found.name}", found, "version"),) if found else ()
-
-
-def _brings_cuda(name: str, matrix: Matrix) -> bool:
-    return wheel_of(name) is not None or any(matrix.has_trait(name, trait) for trait in _OF_CUDA)
+    for each in environment.distributions or ():
+        if wheel_of(each.name) is not None or any(matrix.has_trait(each.name, trait) for trait in _OF_CUDA):
+            return (evidence_of(f"CUDA's libraries: {each.name}", each, "version"),)
+    return ()
 
 
 def _stated(facts: Facts) -> tuple[Evidence, ...]:

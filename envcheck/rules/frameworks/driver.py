@@ -42,18 +42,14 @@ from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 def _fixes(facts: Facts) -> tuple[Fix, ...]:
     """What gets a program that the driver refuses to run: a build for an older CUDA, or a newer driver."""
-    asked = _asked_by_an_image(facts)
+    # An image may demand a CUDA version of the driver.
+    demands = (fragment_in("cuda-asked-of-driver", error.text) for error in facts.snapshot.observed_errors)
+    asked = next((match[1] for match in demands if match), None)
     if asked is None:
         return (*install_other_release(facts), *update_driver(facts))
     branch = branch_for_cuda(facts.matrix, asked, facts.driver_os)
     image = Fix(text=f"Start an image for a CUDA older than {asked}: nvidia-smi shows the newest that the driver runs")
     return (*update_driver(facts, f"driver >= {branch.branch}" if branch else ""), image)
-
-
-def _asked_by_an_image(facts: Facts) -> str | None:
-    """The CUDA version that an image demands of the driver, where a line says so."""
-    told = (fragment_in("cuda-asked-of-driver", error.text) for error in facts.snapshot.observed_errors)
-    return next((match[1] for match in told if match), None)
 
 
 def _is_driver_separate(subject: FrameworkSubject, facts: Facts) -> bool:

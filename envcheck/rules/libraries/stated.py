@@ -23,7 +23,7 @@ from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, name_of, names_in, wheel_of
 from envcheck.rules.facts.machine import runs_builds_for
 from envcheck.rules.fixes.outcomes import incompatible
-from envcheck.rules.messages.observed import ObservedProblem, observed_problems, tells_of
+from envcheck.rules.messages.observed import observed_problems, tells_of
 from envcheck.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.versions import CudaVersion
 
@@ -35,7 +35,13 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
     if framework.source != PASTED or framework.loads is not None or framework.version is None:
         return False
-    if framework.cpu_only or framework.hip or framework.gpu_available or _uses_the_gpu(facts):
+    # A program that got as far as the GPU's memory or its compiler has its libraries.
+    if (
+        framework.cpu_only
+        or framework.hip
+        or framework.gpu_available
+        or tells_of(facts.snapshot, "gpu-memory-exhausted", "jit-compiler-too-old")
+    ):
         return False
     if not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
@@ -43,11 +49,6 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     said = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
     loaded = any(each.family == "cudnn" and each.loaded for each in items_in(facts.snapshot.libraries))
     return said is not None and not conda and (loaded or not _bundles(subject, facts))
-
-
-def _uses_the_gpu(facts: Facts) -> bool:
-    """Whether a program of the text got as far as the GPU's memory or its compiler, and thus has its libraries."""
-    return tells_of(facts.snapshot, "gpu-memory-exhausted", "jit-compiler-too-old")
 
 
 def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -116,9 +117,18 @@ def stated_misfit(
     framework, copy = subject.framework, _copy(component, subject, facts)
     if copy is None or not states_versions(subject, facts):
         return None
-    if _is_explained_otherwise(framework, facts) or (copy.of_wheel and not other_major):
+    # A failure that a program reports is more certain, unless it is a library that did not load and has no name.
+    reported = any(
+        problem.line.status == "fail"
+        and (problem.line.problem != "library-not-found" or any(names_in(each.value) for each in problem.evidence))
+        for problem in observed_problems(facts.snapshot)
+    )
+    # No library helps where the driver is too old for the build.
+    built = CudaVersion.parse(framework.cuda)
+    driver_too_old = built is not None and not runs_builds_for(facts, built)
+    if reported or driver_too_old or (copy.of_wheel and not other_major):
         return None
-    failed = _something_failed(subject, facts)
+    failed = framework.gpu_available is False or bool(facts.snapshot.observed_errors)
     if component == "cuda" and not failed and (copy.of_wheel or _copy("cudnn", subject, facts) is None):
         return None
     fits = _fits(component, copy.version, subject, facts)
@@ -147,18 +157,6 @@ def _fits(component: Literal["cuda", "cudnn"], there: str, subject: FrameworkSub
     return [_fit(component, there, build, framework, facts) for build in _builds(subject, facts)]
 
 
-def _is_explained_otherwise(framework: Framework, facts: Facts) -> bool:
-    """Whether a program reports a failure, which is more certain, or the driver is too old for any library to help."""
-    built = CudaVersion.parse(framework.cuda)
-    reported = any(met.line.status == "fail" and not _is_open(met) for met in observed_problems(facts.snapshot))
-    return reported or (built is not None and not runs_builds_for(facts, built))
-
-
-def _is_open(met: ObservedProblem) -> bool:
-    """Whether a program says that something did not load, and not which library."""
-    return met.line.problem == "library-not-found" and not any(names_in(each.value) for each in met.evidence)
-
-
 def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     """The versions of the builds of a release, PyPI's first; those for the stated CUDA, if there are any."""
     framework = subject.framework
@@ -183,7 +181,3 @@ def _is_other_major(fit: Fit, stated: str) -> bool:
     """Whether no release of the stated major would do, by the change that the fit names."""
     wanted = re.search(r"[<>=]\s*([0-9]+)", fit.nearest_change)
     return wanted is not None and stated.partition(".")[0] != wanted[1]
-
-
-def _something_failed(subject: FrameworkSubject, facts: Facts) -> bool:
-    return subject.framework.gpu_available is False or bool(facts.snapshot.observed_errors)

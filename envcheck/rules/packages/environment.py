@@ -85,7 +85,8 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge."""
     if found := frameworks_in(environment):
         return passed(", ".join(map(full_name, found)), decided_by="declared")
-    other = _with_framework(facts)
+    others = (each for each in items_in(facts.snapshot.environments) if not each.judged)
+    other = next(filter(frameworks_in, others), None)
     if other is None:
         text = "No framework that envcheck knows is installed there, nor in any other environment that was found."
         return Outcome(
@@ -101,12 +102,6 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
         decided_by="declared",
         fixes=(Fix(text="Judge that environment", command=("envcheck", "check", "--python", place)),),
     )
-
-
-def _with_framework(facts: Facts) -> Environment | None:
-    listing = facts.snapshot.environments
-    others = (other for other in items_in(listing) if not other.judged)
-    return next(filter(frameworks_in, others), None)
 
 
 _OTHER_PYTHON = Fix(
@@ -151,14 +146,11 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return None
     title = f"{full_name(framework)} has no wheels for Python {environment.python}"
     anew = Fix(text=f"Create an environment with {fit.nearest_change or 'a supported Python'}")
-    worst: Status = "fail" if _would_be_refused(framework.name, environment) else "warn"
+    # The installation will be refused: PyPI and PyTorch's indexes have no wheel.
+    item = next((each for each in environment.planned or () if each.name == framework.name), None)
+    refused = item is not None and item.conda is None and item.image is None and item.build is not None
+    worst: Status = "fail" if refused else "warn"
     return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst=worst)
-
-
-def _would_be_refused(name: str, environment: Environment) -> bool:
-    """Whether it is yet to be installed, from PyPI or PyTorch's indexes, which have no wheel."""
-    item = next((each for each in environment.planned or () if each.name == name), None)
-    return item is not None and item.conda is None and item.image is None and item.build is not None
 
 
 @rule(

@@ -57,7 +57,12 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
         return None
     pairs, doubled = list(_pairs(parts, facts)), list(_two_plugins(parts))
     halves = _missing_halves(parts, environment, facts)
-    wrong = [*pairs, *doubled, *(_half_gone(parts[half], line) for half, line in halves.items())]
+    wrong = [*pairs, *doubled]
+    for name, line in halves.items():
+        half = parts[name]
+        needs = "has no CUDA backend" if _PLUGIN.fullmatch(half.name) else "has a CUDA backend without kernels"
+        reason = f"{half.name} {half.version} needs {line}, which is not installed: JAX {needs}"
+        wrong.append(Misfit(half.name, reason, (evidence_of(half.name, half, "version"),), "fail"))
     if not wrong:
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
@@ -97,12 +102,6 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
                 continue
             found[name] = f"{other}{bounds or f'=={part.version}'}"
     return found
-
-
-def _half_gone(half: Distribution, line: str) -> Misfit:
-    needs = "has no CUDA backend" if _PLUGIN.fullmatch(half.name) else "has a CUDA backend without kernels"
-    reason = f"{half.name} {half.version} needs {line}, which is not installed: JAX {needs}"
-    return Misfit(half.name, reason, (evidence_of(half.name, half, "version"),), "fail")
 
 
 def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[Misfit]:

@@ -244,18 +244,14 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
     lines = subject.environment.startup or ()
     led = f" Code in {lines[0].path} changes the search path." if lines else ""
     others = _stopped_frameworks((framework.name,), subject.environment)
+    python = subject.environment.executable or "python"
+    text = "See what runs when the interpreter starts, and remove what leads to the other copy"
     return Outcome(
         status="fail" if failed(framework) else "warn",
         title=f"{framework.name} is imported from an unexpected place",
         message=f"{trial.path} is imported, but {framework.path} was expected and checked.{led}",
         evidence=where,
         decided_by="framework-ran",
-        fixes=(_locate_copy(subject.environment),),
+        fixes=(Fix(text=text, command=(python, "-v", "-c", "pass")),),
         frameworks=others if len(others) > 1 else (),
     )
-
-
-def _locate_copy(environment: Environment) -> Fix:
-    python = environment.executable or "python"
-    text = "See what runs when the interpreter starts, and remove what leads to the other copy"
-    return Fix(text=text, command=(python, "-v", "-c", "pass"))

@@ -51,17 +51,12 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     )
 
 
-def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
-    """Each unreadable path once, without those that environments report."""
-    listing = items_in(snapshot.environments)
-    told = {part.path for environment in listing for part in environment.unreadable or ()}
-    return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
-
-
 @rule(layer="kernel", always=True, ground="machine")
 def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read."""
-    hidden = _of_the_machine(snapshot)
+    # Each path once, without those that environments report.
+    reported = {part.path for each in items_in(snapshot.environments) for part in each.unreadable or ()}
+    hidden = tuple({part.path: part for part in snapshot.unreadable if part.path not in reported}.values())
     if not hidden:
         return None
     return _unreadable_outcome(
@@ -98,7 +93,13 @@ def _open(check: Check, hidden: dict[str, Environment]) -> Check:
         return check
     parts = environment.unreadable or ()
     if check.status != "pass":
-        named = _names_in(check)
+        texts = (
+            check.subject.key,
+            check.title,
+            check.message,
+            *(f"{each.what} {each.value}" for each in check.evidence),
+        )
+        named = frozenset(normalised(word.rstrip(".")) for text in texts for word in _WORD.findall(text))
         parts = tuple(part for part in parts if _may_disprove(part.path, check, named, environment))
     if not parts:
         return check
@@ -110,11 +111,6 @@ def _open(check: Check, hidden: dict[str, Environment]) -> Check:
         fixes=(),
         action="none",
     )
-
-
-def _names_in(check: Check) -> frozenset[str]:
-    texts = (check.subject.key, check.title, check.message, *(f"{each.what} {each.value}" for each in check.evidence))
-    return frozenset(normalised(word.rstrip(".")) for text in texts for word in _WORD.findall(text))
 
 
 def _may_disprove(path: str, check: Check, named: frozenset[str], environment: Environment) -> bool:

@@ -69,10 +69,15 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     first = met[0]
     distinct = {culprit.file.path: culprit for culprit in reversed(met)}
     culprits = [*distinct.values()][::-1][:_MOST]
+    names = list(dict.fromkeys(full_name(culprit.framework) for culprit in met))
+    stopped = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    message = f"{_sentence(first, facts)} It stops {stopped}."
+    if _is_of_another_copy(first, environment):
+        message += " The installed copy is not the one that is imported: installing it again changes nothing."
     return Outcome(
         status="fail",
         title=title_of_first(_title(first, facts), distinct),
-        message=f"{_sentence(first, facts)} It stops {_stopped(met)}.{_copy_owner(first, environment)}",
+        message=message,
         evidence=tuple(_evidence(met)),
         decided_by="framework-ran",
         fixes=tuple(dict.fromkeys(fix for each in culprits for fix in _fixes(each, facts))),
@@ -82,12 +87,6 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
 
 def _is_of_another_copy(culprit: Culprit, environment: Environment | None) -> bool:
     return of_another_copy(culprit.package or _module(culprit.file).partition(".")[0], environment)
-
-
-def _copy_owner(culprit: Culprit, environment: Environment) -> str:
-    if not _is_of_another_copy(culprit, environment):
-        return ""
-    return " The installed copy is not the one that is imported: installing it again changes nothing."
 
 
 def _title(culprit: Culprit, facts: Facts) -> str:
@@ -148,11 +147,6 @@ def _frames(framework: Framework) -> Iterator[TrialFile]:
 
 def _module(file: TrialFile) -> str:
     return file.path.replace("/", ".")
-
-
-def _stopped(met: list[Culprit]) -> str:
-    names = list(dict.fromkeys(full_name(culprit.framework) for culprit in met))
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def _evidence(met: list[Culprit]) -> Iterator[Evidence]:

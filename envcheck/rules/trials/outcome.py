@@ -81,7 +81,10 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     if trial.imported is not True:
         return None
     if trial.ran_on_gpu is None:
-        return _without_proof(subject, trial, facts)
+        if trial.error or (not trial.skipped and _unfinished(subject, facts)):
+            return _open(f"Not known whether {full_name(framework)} can use the GPU", subject, facts)
+        title = f"{full_name(framework)} was imported but not tested on the GPU"
+        return Outcome(status="skipped", title=title, message=trial.skipped or "")
     if trial.ran_on_gpu and not trial.error:
         return _ran(framework, trial, facts)
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
@@ -138,14 +141,6 @@ def _unfinished(subject: FrameworkSubject, facts: Facts) -> ProbeRun | None:
 def _unfinished_beside(subject: FrameworkSubject, facts: Facts) -> tuple[ProbeRun, ...]:
     """The unfinished trials of the framework's environment, its own among them."""
     return unfinished_trials(subject.environment, facts.snapshot)
-
-
-def _without_proof(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
-    framework = subject.framework
-    if trial.error or (not trial.skipped and _unfinished(subject, facts)):
-        return _open(f"Not known whether {full_name(framework)} can use the GPU", subject, facts)
-    title = f"{full_name(framework)} was imported but not tested on the GPU"
-    return Outcome(status="skipped", title=title, message=trial.skipped or "")
 
 
 def _failure_of_base(subject: FrameworkSubject) -> Outcome | None:
