@@ -28,7 +28,7 @@ _MOST = 4096
 _NOBODY: tuple[str, Gpu | None] = ("", None)
 
 
-class Quantity(msgspec.Struct, frozen=True, order=True):
+class FleetQuantity(msgspec.Struct, frozen=True, order=True):
     """What was measured, on what."""
 
     model: str
@@ -42,7 +42,7 @@ class Quantity(msgspec.Struct, frozen=True, order=True):
 class NodeFigure(msgspec.Struct, frozen=True):
     """A figure of one node."""
 
-    quantity: Quantity
+    quantity: FleetQuantity
     subject: str
     """``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
     value: float
@@ -81,10 +81,10 @@ def _quantity(
     shape: tuple[int, ...],
     burst: bool | None,  # noqa: FBT001  a fact
     variant: str | None,
-) -> Quantity:
+) -> FleetQuantity:
     """One object for each quantity: a fleet has a few dozen, and a million figures."""
     alike = Measurement(name=name, precision=precision, shape=shape, burst=burst, variant=variant)
-    return Quantity(model, measurement_name(alike), unit)
+    return FleetQuantity(model, measurement_name(alike), unit)
 
 
 def _busy(measured: Measurement, gpu: Gpu) -> bool:
@@ -109,7 +109,7 @@ _FEWEST = 4
 """With fewer figures none is called slow."""
 
 
-class Limits(msgspec.Struct, frozen=True):
+class FigureLimits(msgspec.Struct, frozen=True):
     """Limits outside which a figure is slow."""
 
     median: float
@@ -132,12 +132,12 @@ class Limits(msgspec.Struct, frozen=True):
         return (value - self.median) / self.sigma if self.sigma > 0 else None
 
 
-def limits(unit: str, count: int, median: float, mad: float) -> Limits:
+def limits(unit: str, count: int, median: float, mad: float) -> FigureLimits:
     """The limits of a quantity with ``count`` figures."""
     if count < _FEWEST:
-        return Limits(median)
+        return FigureLimits(median)
     sigma = DEVIATION * mad
     distance = max(_LEAST_SCORE, NormalDist().inv_cdf(1 - min(_BY_CHANCE / count, 0.5))) * sigma
     if unit == "s":
-        return Limits(median, high=max(median + distance, median / (1 - _SLOWER)), sigma=sigma)
-    return Limits(median, low=min(median - distance, median * (1 - _SLOWER)), sigma=sigma)
+        return FigureLimits(median, high=max(median + distance, median / (1 - _SLOWER)), sigma=sigma)
+    return FigureLimits(median, low=min(median - distance, median * (1 - _SLOWER)), sigma=sigma)

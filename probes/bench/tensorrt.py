@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-from ..inside.convolution import KINDS, Shape
+from ..inside.convolution import KINDS, ConvolutionShape
 from ..inside.convolver import Convolver
 from ..inside.engine import Way, computing, tactic
 from ..inside.works import Measure, Refused, rate, run_all
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.harmless import give_up_making_devices
 from ..kit.out import Out
 from ..kit.tree import Tree
@@ -29,7 +29,7 @@ PROBE = {
     "fills": ["measurements"],
 }
 
-SHAPE = Shape(64, 128, 56, 56, 128)
+SHAPE = ConvolutionShape(64, 128, 56, 56, 128)
 """As in the middle of a residual network; its tensors are larger than an L2 cache in every precision but INT8."""
 NAME = "tensorrt-convolution"
 WAYS = {
@@ -48,14 +48,14 @@ def collect(tree: Tree, out: Out) -> None:
     run_all(tree, out, measures(SHAPE))
 
 
-def measures(shape: Shape) -> dict[Figure, Measure]:
+def measures(shape: ConvolutionShape) -> dict[FigureKey, Measure]:
     """The measures, by figure; the fused engines first."""
     convolver = lru_cache(maxsize=None)(lambda: Convolver(_tensorrt(), shape))
     asked = [(precision, "fused") for precision in KINDS]
     asked += [(precision, "unfused") for precision in KINDS]
     asked += [("fp16", "fused, portable")]
     return {
-        Figure(NAME, precision, variant=variant): partial(_measured, convolver, Way(precision, **WAYS[variant]))
+        FigureKey(NAME, precision, variant=variant): partial(_measured, convolver, Way(precision, **WAYS[variant]))
         for precision, variant in asked
     }
 

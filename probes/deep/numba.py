@@ -7,7 +7,7 @@ from typing import Any
 
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
+from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, module, on_gpu
 
 PROBE = {
     "title": "Numba, imported and run",
@@ -65,7 +65,7 @@ def _runtime(cuda: Any) -> str:
     return ".".join(map(str, cuda.runtime.get_version()))
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="numba.cuda",
     steps=(Step(KERNEL, kernel),),
     build={"version": _version, "numba-cuda": _implementation},

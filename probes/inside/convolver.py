@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..kit.figures import Fields
-from .convolution import DRAWN, KINDS, Convolution, Shape, stored
-from .cuda import Gpu, Memory
+from .convolution import DRAWN, KINDS, Convolution, ConvolutionShape, stored
+from .cuda import RuntimeGpu, RuntimeMemory
 from .engine import BETWEEN, GIVEN, RESULT, Engine, Log, Way, build
 from .works import Absent, compared
 
@@ -26,15 +26,15 @@ class Made(NamedTuple):
     engine: Engine
     seconds: float
     """That building took."""
-    result: Memory
+    result: RuntimeMemory
     verification: Fields
 
 
 class Convolver:
     """Makes engines of ``shape`` with the module ``tensorrt``; raise Refused or DriverError where one of them fails."""
 
-    def __init__(self, tensorrt: Any, shape: Shape) -> None:
-        self.shape, self.version, self.gpu = shape, tensorrt.__version__, Gpu()
+    def __init__(self, tensorrt: Any, shape: ConvolutionShape) -> None:
+        self.shape, self.version, self.gpu = shape, tensorrt.__version__, RuntimeGpu()
         self._tensorrt, self._log = tensorrt, Log(tensorrt)
         self._convolution = Convolution(shape)
 
@@ -53,7 +53,7 @@ class Convolver:
             raise Absent(f"{needed >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
         plan = build(self._tensorrt, self._log, self._convolution, way, min(_WORKSPACE, (free - needed) // 2 + 1))
         engine = Engine(self._tensorrt, self._log, plan)
-        memory: dict[str, Memory] = {}
+        memory: dict[str, RuntimeMemory] = {}
         try:
             for name, count in sizes.items():
                 memory[name] = self.gpu.memory(count)
@@ -63,7 +63,7 @@ class Convolver:
             for each in memory.values():
                 each.free()
 
-    def _verified(self, way: Way, engine: Engine, memory: dict[str, Memory]) -> Fields:
+    def _verified(self, way: Way, engine: Engine, memory: dict[str, RuntimeMemory]) -> Fields:
         given, size = self._convolution.given(way.precision), KINDS[way.precision].size
         memory[GIVEN].write(given)
         engine.run(self.gpu.stream)

@@ -17,7 +17,7 @@ import time
 from typing import Any, NamedTuple
 
 from .convolution import KINDS, RESULT_STEP, SIDE, STEP, Convolution
-from .cuda import Memory
+from .cuda import RuntimeMemory
 from .works import Absent, Refused
 
 GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
@@ -84,7 +84,7 @@ class Log:
             return self.given(None, otherwise)
 
 
-class Plan(NamedTuple):
+class EnginePlan(NamedTuple):
     """A serialized engine."""
 
     data: bytes
@@ -92,7 +92,7 @@ class Plan(NamedTuple):
     """That building took."""
 
 
-def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace: int) -> Plan:
+def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace: int) -> EnginePlan:
     """Build an engine with at most ``workspace`` bytes of scratch memory; raise Refused where TensorRT does not.
 
     Raises Absent where this release offers nothing of the kind.
@@ -114,7 +114,7 @@ def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace
         _plain(tensorrt, network, convolution, way, held)
     began = time.monotonic()
     plan = log.given(builder.build_serialized_network(network, config), "the network could not be built")
-    return Plan(bytes(plan), time.monotonic() - began)
+    return EnginePlan(bytes(plan), time.monotonic() - began)
 
 
 def _weakly_typed(tensorrt: Any) -> bool:
@@ -257,7 +257,7 @@ def _dims(convolution: Convolution) -> tuple[int, ...]:
 class Engine:
     """An engine that was loaded, saved to a file, and loaded again from that."""
 
-    def __init__(self, tensorrt: Any, log: Log, plan: Plan) -> None:
+    def __init__(self, tensorrt: Any, log: Log, plan: EnginePlan) -> None:
         self._log = log
         runtime = log.made(tensorrt.Runtime, "no runtime")
         first = log.given(runtime.deserialize_cuda_engine(plan.data), "no engine from the serialized network")
@@ -285,7 +285,7 @@ class Engine:
         name = getattr(level, "name", "NONE")
         return {"NONE": "for this kind of GPU only", "AMPERE_PLUS": "for every GPU from Ampere on"}.get(name, name)
 
-    def connect(self, memory: dict[str, Memory]) -> None:
+    def connect(self, memory: dict[str, RuntimeMemory]) -> None:
         """Say where the tensors lie, by their names."""
         for name, place in memory.items():
             connected = self._context.set_tensor_address(name, place.address)

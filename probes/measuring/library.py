@@ -11,7 +11,7 @@ from .loading import check, opened
 from .measurement import Bench
 
 
-class Library:
+class CudaLibrary:
     """The library of a family that the examined environment would load.
 
     A library that is not there raises Unavailable; one that cannot be loaded, or whose call fails, LibraryError.
