@@ -14,7 +14,7 @@ from envcheck.compat.performance.spread import speed_ratio
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
-from envcheck.fleet.figures import BINS, MOVED, FigureLimits, FleetQuantity, limits
+from envcheck.fleet.figures import BINS, MOVED, FigureLimits, Quantity, limits
 from envcheck.fleet.groups import ALL, Kinds, grouped
 from envcheck.fleet.record import (
     CameOrWent,
@@ -26,7 +26,7 @@ from envcheck.fleet.record import (
     Head,
     Node,
     NodeGpu,
-    NodePlace,
+    Place,
     Problem,
     Slow,
     Slowed,
@@ -82,7 +82,7 @@ class _Comparison:
         self._kinds = Kinds(nodes)
         self._subjects: Numbers[str] = Numbers({"": 0})
         self._digests: Numbers[bytes] = Numbers()
-        self._quantities: Numbers[FleetQuantity] = Numbers()
+        self._quantities: Numbers[Quantity] = Numbers()
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
     def result(self) -> FleetComparison:
@@ -180,12 +180,12 @@ class _Comparison:
                 counts=tuple(map(int, counts)),
             )
 
-    def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[NodePlace, ...]:
+    def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[Place, ...]:
         names = list(self._subjects)
         found: dict[int, list[str]] = defaultdict(list)
         for node, subject in pairs:
             found[node] += [names[subject]] if subject else []
-        return tuple(NodePlace(node=self._nodes[node].node, subjects=tuple(told)) for node, told in found.items())
+        return tuple(Place(node=self._nodes[node].node, subjects=tuple(told)) for node, told in found.items())
 
     def _spreads(self, tables: Tables) -> tuple[tuple[Spread, ...], dict[int, FigureLimits]]:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)

@@ -28,7 +28,7 @@ _MOST = 4096
 _NOBODY: tuple[str, Gpu | None] = ("", None)
 
 
-class FleetQuantity(msgspec.Struct, frozen=True, order=True):
+class Quantity(msgspec.Struct, frozen=True, order=True):
     """What was measured, on what."""
 
     model: str
@@ -42,7 +42,7 @@ class FleetQuantity(msgspec.Struct, frozen=True, order=True):
 class NodeFigure(msgspec.Struct, frozen=True):
     """A figure of one node."""
 
-    quantity: FleetQuantity
+    quantity: Quantity
     subject: str
     """``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
     value: float
@@ -81,10 +81,10 @@ def _quantity(
     shape: tuple[int, ...],
     burst: bool | None,  # noqa: FBT001  a fact
     variant: str | None,
-) -> FleetQuantity:
+) -> Quantity:
     """One object for each quantity: a fleet has a few dozen, and a million figures."""
     alike = Measurement(name=name, precision=precision, shape=shape, burst=burst, variant=variant)
-    return FleetQuantity(model, measurement_name(alike), unit)
+    return Quantity(model, measurement_name(alike), unit)
 
 
 def _busy(measured: Measurement, gpu: Gpu) -> bool:

@@ -16,7 +16,7 @@ from envcheck import __version__
 from envcheck.checks import Status, Tool, Verdict
 from envcheck.compat.load import matrix_date
 from envcheck.errors import ExitCode
-from envcheck.fleet.figures import FleetQuantity
+from envcheck.fleet.figures import Quantity
 
 
 class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ class Head(Line, Overall, frozen=True, kw_only=True, tag="fleet"):
     """When the earlier fleet report was made, in UTC; null where it was compared with none."""
 
 
-class NodePlace(FleetPart, frozen=True, kw_only=True):
+class Place(FleetPart, frozen=True, kw_only=True):
     """A node, and what in it."""
 
     node: str
@@ -160,7 +160,7 @@ class Difference(Line, frozen=True, kw_only=True):
     """Nodes or GPUs that have the common value."""
     known: int
     """Nodes or GPUs of which the value is known."""
-    places: tuple[NodePlace, ...]
+    places: tuple[Place, ...]
     """The nodes that differ."""
 
 
@@ -190,7 +190,7 @@ class Slow(Line, frozen=True, kw_only=True):
     """``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
     serial: str | None = None
     """Serial number of the board, where it was asked for and is known."""
-    quantity: FleetQuantity
+    quantity: Quantity
     """What was measured."""
     value: float
     """In the unit of the quantity."""
@@ -206,7 +206,7 @@ class Slow(Line, frozen=True, kw_only=True):
 class Spread(Line, frozen=True, kw_only=True):
     """How the figures of a quantity are distributed over the fleet."""
 
-    quantity: FleetQuantity
+    quantity: Quantity
     """What was measured."""
     count: int
     """Number of figures."""
@@ -235,7 +235,7 @@ class Drift(Line, frozen=True, kw_only=True):
     """The earlier value; null: it was absent."""
     after: str | None
     """The value now; null: it is absent."""
-    places: tuple[NodePlace, ...]
+    places: tuple[Place, ...]
     """Where it changed."""
 
 
@@ -246,7 +246,7 @@ class Slowed(Line, frozen=True, kw_only=True):
     """Name of the node."""
     subject: str
     """As in ``Slow``."""
-    quantity: FleetQuantity
+    quantity: Quantity
     """What was measured."""
     before: float
     """The earlier figure."""

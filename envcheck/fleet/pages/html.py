@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from envcheck.checks import Status
 from envcheck.fleet.pages.rows import folded
 from envcheck.fleet.pages.text import counts, fact_text, left_out, unanswered, value_text
-from envcheck.fleet.record import Fleet, Node, NodePlace, Slow, Spread
+from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
 from envcheck.report import Options
 from envcheck.report.markup.html import Markup, chip, document, join, tag
 from envcheck.report.page.pen import WORDS
@@ -234,7 +234,7 @@ def _several(names: Sequence[str]) -> str:
     return f"{len(set(names)):,}: {shown}{more}" if len(runs) > 1 or len(names) > 1 else names[0]
 
 
-def _where(places: Sequence[NodePlace]) -> Markup | str:
+def _where(places: Sequence[Place]) -> Markup | str:
     if len(places) > _NAMES:
         return _several([place.node for place in places])
     return join([", ".join(" ".join(filter(None, (each.node, "+".join(each.subjects)))) for each in places)])

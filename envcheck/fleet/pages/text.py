@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from envcheck.checks import Status
 from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
-from envcheck.fleet.record import Difference, Drift, Fleet, NodePlace, Slow, Split, counted
+from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split, counted
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen
 from envcheck.rules.facts.measurements import quantity
@@ -124,7 +124,7 @@ def _groups(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         yield row(pen, "pass", f"{facts}{differs}", group.nodes, sign=f"{group.number}.")
 
 
-def _places(pen: Pen, status: Status, text: str, places: Sequence[NodePlace]) -> list[Line]:
+def _places(pen: Pen, status: Status, text: str, places: Sequence[Place]) -> list[Line]:
     return row(pen, status, text, [each.node for each in places], parts=["+".join(each.subjects) for each in places])
 
 
