@@ -34,7 +34,7 @@ from probes.measuring.kernels import Compiler  # noqa: E402
 from probes.measuring.measurement import Bench, timed  # noqa: E402
 from probes.measuring.sampler import Sampler  # noqa: E402
 
-LAYER, SHAPE = Layer(*works.Layer()), Shape(*works.Heads())
+LAYER, SHAPE = Layer(*works.LayerShape()), Shape(*works.Heads())
 CONVOLUTIONS = [f"{name} {way}, {layout}" for name in PRECISIONS for way in KINDS for layout in ("NCHW", "NHWC")]
 ATTENTION = [f"attention {direction}" for direction in DIRECTIONS]
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from probes.measuring.nccl.supervisor import Limits, Talk, supervise  # noqa: E402
 from probes.measuring.nccl.values import OPERATIONS  # noqa: E402
-from probes.measuring.nccl.worker import Order, Rank, Step, Worker, binary  # noqa: E402
+from probes.measuring.nccl.worker import NcclRank, NcclStep, Order, Worker, binary  # noqa: E402
 
 PROGRAMS = {
     "all-reduce": "all_reduce",
@@ -77,12 +77,12 @@ def main() -> None:
 
 def _ours(given: argparse.Namespace, names: list[str], uuids: list[str], way: str) -> dict[Key, float]:
     steps = tuple(
-        Step(name, _size(name, size, len(uuids)), samples=3, least=launches, most=launches, per_graph=per_graph)
+        NcclStep(name, _size(name, size, len(uuids)), samples=3, least=launches, most=launches, per_graph=per_graph)
         for name in names
         for size, launches, per_graph in _asked(graphs=given.graphs)
     )
     order = Order(len(uuids), steps, {"nccl": [str(given.nccl)], "nvrtc": [str(given.nvrtc)]}, {}, 120.0)
-    ranks = tuple(Rank(number, uuid, f"GPU {number}", {}) for number, uuid in enumerate(uuids))
+    ranks = tuple(NcclRank(number, uuid, f"GPU {number}", {}) for number, uuid in enumerate(uuids))
     shares = [(rank,) for rank in ranks] if way == "apart" else [ranks]
     heard: dict[int, list[list[float]]] = defaultdict(list)
 
@@ -101,7 +101,7 @@ def _ours(given: argparse.Namespace, names: list[str], uuids: list[str], way: st
     }
 
 
-def _work(order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
+def _work(order: Order, share: tuple[NcclRank, ...], talk: Talk) -> None:
     Worker(order, share, talk).run()
 
 

@@ -3,11 +3,11 @@
 from functools import partial
 
 from benchmarks.replayed_bench import gather
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker.sessions import examine_in_worker
 
 if __name__ == "__main__":
-    EnvcheckApp(Request(bench=Bench()), Options(), examine=partial(examine_in_worker, gather=gather)).run()
+    EnvcheckApp(Request(bench=BenchRequest()), Options(), examine=partial(examine_in_worker, gather=gather)).run()

@@ -138,7 +138,7 @@ def _links(bench: Bench, torch: Any) -> list[tuple[str, Figure, Figure, float, s
 
 
 def _products(bench: Bench, torch: Any) -> list[tuple[str, Figure, Figure, float, str]]:
-    runner = bench_gemm.Runner(bench, CublasLt(bench.libraries["cublasLt"][0]))
+    runner = bench_gemm.CublasRunner(bench, CublasLt(bench.libraries["cublasLt"][0]))
     shape = (SIDE, SIDE, SIDE)
     return [
         (

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from envcheck.checks import Report
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.errors import UsageError
 from envcheck.events import Interrupted, Judged, OnEvent
 from envcheck.pipeline import session
@@ -23,7 +23,7 @@ from tests.every import cases, every
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong
 
-MEASURES = Request(only=MEASURED, bench=Bench())
+MEASURES = Request(only=MEASURED, bench=BenchRequest())
 BUSY = conditions(utilisation_before=97.0)
 
 
@@ -125,10 +125,10 @@ def test_a_failure_is_told_also_when_interrupted(monkeypatch: pytest.MonkeyPatch
 
 def test_measurements_beside_the_whole_check() -> None:
     found = machine(h200(sm_count=132), measurements=(gemm(), memory_copy()), runs=(run(),))
-    plain = session.judge(found, Request(bench=Bench()))
+    plain = session.judge(found, Request(bench=BenchRequest()))
     assert plain.verdict == "pass"
     assert "measured" not in plain.headline
-    slow = session.judge(but(found, measurements=(gemm(value=300e12),)), Request(bench=Bench()))
+    slow = session.judge(but(found, measurements=(gemm(value=300e12),)), Request(bench=BenchRequest()))
     assert (slow.verdict, slow.primary) == ("fail", "slow-gemm")
 
 

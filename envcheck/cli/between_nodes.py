@@ -13,7 +13,7 @@ from typing import NoReturn
 from envcheck.cli.deliver import write_all
 from envcheck.cli.request import read_input
 from envcheck.collect.bench import become_node
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.request import probe_request, working_folder
 from envcheck.errors import UsageError
 from envcheck.fleet.collective.report import FleetBench, judged, render
@@ -55,7 +55,7 @@ def take_part(options: Namespace) -> NoReturn:
     facts = session.gather_here(Request(python=python, cwd=working_folder(), variables=variables))
     request = probe_request(cwd=working_folder(), variables=variables, python=python)
     try:
-        become_node(facts, request, Bench(gpus=options.gpu or (), force=options.force))
+        become_node(facts, request, BenchRequest(gpus=options.gpu or (), force=options.force))
     except OSError as error:
         raise UsageError(f"--fleet-node: its program cannot be started: {error.strerror or error}") from None
 

@@ -22,7 +22,7 @@ from envcheck.text.streams import say
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
-    from envcheck.collect.bench_plan import Bench
+    from envcheck.collect.bench_plan import BenchRequest
     from envcheck.components import Component
     from envcheck.config.read import Configuration
     from envcheck.pipeline.request import Machine, Policy
@@ -300,12 +300,12 @@ def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, 
     return overlay_folders(options.matrix, os.environ, unread=tell)
 
 
-def _quick(options: Namespace) -> Bench | None:
+def _quick(options: Namespace) -> BenchRequest | None:
     if not getattr(options, "bench", False):
         return None
-    from envcheck.collect.bench_plan import Bench
+    from envcheck.collect.bench_plan import BenchRequest
 
-    return Bench(force=options.force)
+    return BenchRequest(force=options.force)
 
 
 def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, str]) -> Namespace:

@@ -14,7 +14,7 @@ import msgspec
 
 from envcheck import bundle
 from envcheck.collect.attempt import About, Verdict, row
-from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of, seen_alone, wanted
+from envcheck.collect.bench_plan import BenchRequest, Chosen, choose, request_of, seen_alone, wanted
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
 from envcheck.collect.job import Ended, ProbeGroup
@@ -33,7 +33,7 @@ CHILD_VARIABLES = {"CUDA_CACHE_DISABLE": "1", "CUDA_MODULE_LOADING": "LAZY"}
 
 def run_bench(
     specs: Sequence[ProbeSpec],
-    wish: Bench,
+    wish: BenchRequest,
     loop: Loop,
     launch: Launch,
     *,
@@ -125,7 +125,7 @@ _ALARM_OF_NODE = 24 * 3600
 """Seconds after which it ends in any case: before that, at the end of its stdin."""
 
 
-def become_node(gathered: Snapshot, request: Mapping[str, Any], wish: Bench) -> NoReturn:
+def become_node(gathered: Snapshot, request: Mapping[str, Any], wish: BenchRequest) -> NoReturn:
     """Replace this process by the program: it answers on this process's stdout, and takes orders from its stdin.
 
     Raises OSError where that fails.

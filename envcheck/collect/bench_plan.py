@@ -13,7 +13,7 @@ from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
 from envcheck.snapshot import Gpu, Snapshot, frameworks_in, items_in
 
 
-class Bench(msgspec.Struct, frozen=True):
+class BenchRequest(msgspec.Struct, frozen=True):
     """That GPUs are to be measured."""
 
     full: bool = False
@@ -36,7 +36,7 @@ class Chosen(msgspec.Struct, frozen=True):
     refused: Mapping[str, str]
 
 
-def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
+def choose(snapshot: Snapshot, wish: BenchRequest) -> Chosen:
     """The GPUs that CUDA shows, that were asked for, and that are not in use."""
     listing = items_in(snapshot.gpus)
     shown = [gpu for gpu in listing if gpu.cuda_ordinal is not None and gpu.uuid]
@@ -47,7 +47,7 @@ def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
     return Chosen(free if wish.timing else free[:1], {} if free and not wish.timing else refused)
 
 
-def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any]:
+def request_of(wish: BenchRequest, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any]:
     """The part ``bench`` of a bench probe's request, less the GPU that a probe is for."""
     beside = compared(wish)
     return {
@@ -62,7 +62,7 @@ def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any
     }
 
 
-def compared(wish: Bench) -> list[str]:
+def compared(wish: BenchRequest) -> list[str]:
     """Quantities of which only those figures are measured that frameworks are compared with."""
     if wish.full or not wish.timing:
         return []
@@ -72,7 +72,7 @@ def compared(wish: Bench) -> list[str]:
     return list(dict.fromkeys(each.beside for each in asked if each.beside and each.beside not in wish.only))
 
 
-def wanted(spec: ProbeSpec, wish: Bench) -> bool:
+def wanted(spec: ProbeSpec, wish: BenchRequest) -> bool:
     """Whether a probe that runs in the environment is to run; one that measures a framework is named like it."""
     if spec.asked != "frameworks":
         return wish.full or bool(wish.only)

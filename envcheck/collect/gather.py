@@ -19,7 +19,7 @@ from envcheck.checks import Scope
 from envcheck.collect import cleanup
 from envcheck.collect.attempt import Verdict, row
 from envcheck.collect.bench import run_bench
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
 from envcheck.collect.deaths import noted
@@ -58,7 +58,7 @@ def gather(
     interpreter: str | None = None,
     verify: bool = False,
     deep: Deep | None = None,
-    bench: Bench | None = None,
+    bench: BenchRequest | None = None,
 ) -> list[Snapshot]:
     """Run ``specs`` and return a partial Snapshot for each, in their order, with its rows in ``runs``.
 
@@ -92,7 +92,9 @@ def gather(
             _run_in_order(chosen, launch, loop, results)
             if deep:
                 _try_out(chosen, deep, loop, results, request)
-                _measure(asked.shown_to_work(chosen), Bench(force=deep.force, timing=False), loop, launch, results)
+                _measure(
+                    asked.shown_to_work(chosen), BenchRequest(force=deep.force, timing=False), loop, launch, results
+                )
             if bench:
                 _measure(asked.measured(chosen), bench, loop, launch, results)
         finally:
@@ -126,7 +128,7 @@ def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Resul
     )
 
 
-def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch, results: _Results) -> None:
+def _measure(specs: Sequence[ProbeSpec], wish: BenchRequest, loop: Loop, launch: Launch, results: _Results) -> None:
     """Run the measurements; if the user interrupts them, keep the results so far."""
     if not specs:
         return
@@ -150,7 +152,7 @@ class _Asked(NamedTuple):
 
     verify: bool
     deep: Deep | None
-    bench: Bench | None
+    bench: BenchRequest | None
 
     def wants(self, spec: ProbeSpec) -> bool:
         if spec.kind == "bench":

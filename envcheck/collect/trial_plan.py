@@ -174,14 +174,14 @@ class PlannedTrial(msgspec.Struct, frozen=True):
     """For CUDA_VISIBLE_DEVICES; None: as the user has it."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class TrialPlan(msgspec.Struct, frozen=True):
     """The planned trials, and rows for those that are skipped."""
 
     trials: tuple[PlannedTrial, ...]
     settled: tuple[Ended, ...]
 
 
-def plan(specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, Any], choice: Choice) -> Plan:
+def plan(specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, Any], choice: Choice) -> TrialPlan:
     """The trials of ``specs`` for the gathered facts, each with its complete ``request``."""
     environments = [found for found in items_in(snapshot.environments) if found.judged]
     steps = [step for environment in environments for step in _within(environment, specs, snapshot, request, choice)]
@@ -189,7 +189,7 @@ def plan(specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, A
         reason = Verdict("skipped", "no Python environment was found to try anything in")
         steps = [Ended(spec, row(spec, reason)) for spec in specs]
     trials = tuple(step for step in steps if isinstance(step, PlannedTrial))
-    return Plan(trials, tuple(step for step in steps if isinstance(step, Ended)))
+    return TrialPlan(trials, tuple(step for step in steps if isinstance(step, Ended)))
 
 
 def _within(

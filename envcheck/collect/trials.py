@@ -20,7 +20,15 @@ from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Launch
 from envcheck.collect.job import Ended, ProbeGroup
 from envcheck.collect.loop import Loop
-from envcheck.collect.trial_plan import Choice, Plan, PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
+from envcheck.collect.trial_plan import (
+    Choice,
+    PlannedTrial,
+    TrialPlan,
+    child_variables,
+    choose_gpu,
+    plan,
+    temporary_folder,
+)
 from envcheck.events import OnEvent, ProbesPlanned
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot, Trial, frameworks_in, items_in
 
@@ -156,19 +164,19 @@ def run_inside(
             run_trials(trials, loop, most, finished, on_event)
 
 
-def _for_gpu(specs: Sequence[ProbeSpec], gpu: Gpu, gathered: Snapshot, request: Mapping[str, Any]) -> Plan:
+def _for_gpu(specs: Sequence[ProbeSpec], gpu: Gpu, gathered: Snapshot, request: Mapping[str, Any]) -> TrialPlan:
     """The trials on one GPU."""
     asked = {**request, "bench": {**request["bench"], "gpu": gpu.uuid}}
     return plan(specs, gathered, asked, Choice(gpu=gpu, visible=seen_alone(gpu, gathered)))
 
 
-def _of_no_framework(planned: Plan, gpu: str | None) -> Plan:
+def _of_no_framework(planned: TrialPlan, gpu: str | None) -> TrialPlan:
     """Rows as other measurements have them: how these end says nothing about a framework."""
     return _about(planned, framework=None, gpu=gpu)
 
 
-def _about(planned: Plan, **fields: str | None) -> Plan:
+def _about(planned: TrialPlan, **fields: str | None) -> TrialPlan:
     replace = msgspec.structs.replace
     trials = (replace(trial, about=replace(trial.about, **fields)) for trial in planned.trials)
     settled = (replace(ended, run=replace(ended.run, **fields)) for ended in planned.settled)
-    return Plan(tuple(trials), tuple(settled))
+    return TrialPlan(tuple(trials), tuple(settled))

@@ -14,7 +14,7 @@ from envcheck.compat.performance.spread import speed_ratio
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
-from envcheck.fleet.figures import BINS, MOVED, Limits, Quantity, limits
+from envcheck.fleet.figures import BINS, MOVED, FigureLimits, Quantity, limits
 from envcheck.fleet.groups import ALL, Kinds, grouped
 from envcheck.fleet.record import (
     CameOrWent,
@@ -187,7 +187,7 @@ class _Comparison:
             found[node] += [names[subject]] if subject else []
         return tuple(Place(node=self._nodes[node].node, subjects=tuple(told)) for node, told in found.items())
 
-    def _spreads(self, tables: Tables) -> tuple[tuple[Spread, ...], dict[int, Limits]]:
+    def _spreads(self, tables: Tables) -> tuple[tuple[Spread, ...], dict[int, FigureLimits]]:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
         for quantity, place, count in tables.histogram(BINS):
             bins[quantity][place] = count
@@ -211,7 +211,7 @@ class _Comparison:
             )
         return tuple(spreads), found
 
-    def _slow(self, tables: Tables, found: Mapping[int, Limits]) -> Iterator[Slow]:
+    def _slow(self, tables: Tables, found: Mapping[int, FigureLimits]) -> Iterator[Slow]:
         names, quantities = list(self._subjects), list(self._quantities)
         for number, limit in found.items():
             for node, subject, value in tables.outside(number, limit.low, limit.high):

@@ -109,7 +109,7 @@ _FEWEST = 4
 """With fewer figures none is called slow."""
 
 
-class Limits(msgspec.Struct, frozen=True):
+class FigureLimits(msgspec.Struct, frozen=True):
     """Limits outside which a figure is slow."""
 
     median: float
@@ -132,12 +132,12 @@ class Limits(msgspec.Struct, frozen=True):
         return (value - self.median) / self.sigma if self.sigma > 0 else None
 
 
-def limits(unit: str, count: int, median: float, mad: float) -> Limits:
+def limits(unit: str, count: int, median: float, mad: float) -> FigureLimits:
     """The limits of a quantity with ``count`` figures."""
     if count < _FEWEST:
-        return Limits(median)
+        return FigureLimits(median)
     sigma = DEVIATION * mad
     distance = max(_LEAST_SCORE, NormalDist().inv_cdf(1 - min(_BY_CHANCE / count, 0.5))) * sigma
     if unit == "s":
-        return Limits(median, high=max(median + distance, median / (1 - _SLOWER)), sigma=sigma)
-    return Limits(median, low=min(median - distance, median * (1 - _SLOWER)), sigma=sigma)
+        return FigureLimits(median, high=max(median + distance, median / (1 - _SLOWER)), sigma=sigma)
+    return FigureLimits(median, low=min(median - distance, median * (1 - _SLOWER)), sigma=sigma)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from envcheck.checks import Location, Scope
-    from envcheck.collect.bench_plan import Bench
+    from envcheck.collect.bench_plan import BenchRequest
     from envcheck.components import Component
     from envcheck.pipeline.verdict import FailOn
     from envcheck.snapshot import Environment, Measurement
@@ -81,7 +81,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Also hash every file that the frameworks of the judged environment and what they require installed."""
     deep: bool = False
     """Also import each framework of the judged environment and let it compute on the GPU: starts its interpreter."""
-    bench: Bench | None = None
+    bench: BenchRequest | None = None
     """What is to be measured, if anything."""
     baseline: tuple[Measurement, ...] = ()
     """Figures to compare the measured ones with."""

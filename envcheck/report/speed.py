@@ -9,7 +9,7 @@ from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
-from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
@@ -59,7 +59,7 @@ def render(report: Report, options: Options) -> str:
         *_across_gpus(report, pen),
         *_processor(report, pen),
         *_not_measured(report, pen),
-        (Span(count_text(report), "dim"),),
+        (StyledSpan(count_text(report), "dim"),),
     ]
     return pen.show(lines)
 
@@ -75,10 +75,10 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
         yield ()
         place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2 + _SHARE - 1
         title = pen.clip(_title(gpu, figures), place - 1)
-        yield (Span(title, "title"), Span(" " * (place - len(title) - len(_HEADING) + 1) + _HEADING, "dim"))
+        yield (StyledSpan(title, "title"), StyledSpan(" " * (place - len(title) - len(_HEADING) + 1) + _HEADING, "dim"))
         for heading, measured in with_headings(figures):
             if heading:
-                yield (Span(pen.clip(heading, pen.width), "dim"),)
+                yield (StyledSpan(pen.clip(heading, pen.width), "dim"),)
             check = checks.get((gpu.key, measurement_key(measured)))
             yield _row(measured, check, known, pen, speed_against(measured, earlier))
 
@@ -93,7 +93,10 @@ def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
     yield ()
     title = "Across GPUs"
     place = 2 + _NAME + 1
-    yield (Span(title, "title"), Span(" " * (place - len(title)) + "difference, slowest and fastest", "dim"))
+    yield (
+        StyledSpan(title, "title"),
+        StyledSpan(" " * (place - len(title)) + "difference, slowest and fastest", "dim"),
+    )
     for found in sorted(apart, key=lambda found: -found.difference):
         # `` 30%  GPU 1: 576 of 823 TFLOP/s``
         compared = [gpu for gpu in found.gpus if gpu.why_not is None]
@@ -105,11 +108,11 @@ def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
         name = f"  {pen.clip(found.title, _NAME):<{_NAME}} "
         told = f"{found.difference:>4.0%}  GPU {slowest.gpu if slowest else '?'}: {shown} of {best}"
         straggles = any(gpu.straggles for gpu in compared)
-        yield (Span(name), Span(pen.clip(told, pen.width - len(name)), "warn" if straggles else ""))
+        yield (StyledSpan(name), StyledSpan(pen.clip(told, pen.width - len(name)), "warn" if straggles else ""))
     same = len(report.across_gpus) - len(apart)
     if same:
         more = " more" if apart else ""
-        yield (Span(f"  {plural(same, 'figure')}{more} within {_APART:.0%}", "dim"),)
+        yield (StyledSpan(f"  {plural(same, 'figure')}{more} within {_APART:.0%}", "dim"),)
 
 
 def _processor(report: Report, pen: Pen) -> Iterable[Line]:
@@ -122,14 +125,14 @@ def _processor(report: Report, pen: Pen) -> Iterable[Line]:
     place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2
     yield ()
     title = pen.clip(f"CPU  {name}".rstrip(), place - 1)
-    yield (Span(title, "title"), Span(" " * (place - len(title)) + "the GPU: times as fast", "dim"))
+    yield (StyledSpan(title, "title"), StyledSpan(" " * (place - len(title)) + "the GPU: times as fast", "dim"))
     for measured in figures:
         row = _row(measured, None, (), pen)
         faster = speedup(measured, report.measurements)
         told = f"{faster:.3g} x" if faster else "-"
         room = pen.width - place - _SHARE - 4
         yield (
-            (*row[:-1], Span(f"  {told:>{_SHARE + 2}}  {pen.clip(measured.detail, room)}", "dim"))
+            (*row[:-1], StyledSpan(f"  {told:>{_SHARE + 2}}  {pen.clip(measured.detail, room)}", "dim"))
             if measured.value
             else row
         )
@@ -156,15 +159,15 @@ def _row(
     name = f"  {pen.clip(measurement_name_among(measured, gpus), _NAME):<{_NAME}} "
     if measured.value is None:
         room = pen.width - len(name) - _STATUS - 1
-        mark = Span(f"{'FAIL':<{_STATUS}} ", "fail") if measured.failed else Span(f"{'-':<{_STATUS}} ")
-        return (Span(name), mark, Span(pen.clip(reason_without_value(measured), room), "dim"))
+        mark = StyledSpan(f"{'FAIL':<{_STATUS}} ", "fail") if measured.failed else StyledSpan(f"{'-':<{_STATUS}} ")
+        return (StyledSpan(name), mark, StyledSpan(pen.clip(reason_without_value(measured), room), "dim"))
     value = f"{quantity(measured.value, measured.unit):>{_VALUE}}"
     wrong = measured.verification is not None and not measured.verification.right
     return (
-        Span(name),
-        Span(f"{'WRONG' if wrong else WORDS[status]:<{_STATUS}} ", "fail" if wrong else status),
-        Span(value),
-        Span(_remarks(measured, check, before), "dim"),
+        StyledSpan(name),
+        StyledSpan(f"{'WRONG' if wrong else WORDS[status]:<{_STATUS}} ", "fail" if wrong else status),
+        StyledSpan(value),
+        StyledSpan(_remarks(measured, check, before), "dim"),
     )
 
 
@@ -201,5 +204,5 @@ def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:
     if told:
         yield ()
     for text in told:
-        yield (Span(pen.clip(text, pen.width), "dim"),)
+        yield (StyledSpan(pen.clip(text, pen.width), "dim"),)
     yield ()

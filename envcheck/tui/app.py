@@ -287,9 +287,9 @@ class EnvcheckApp(WindowedApp):
         self._begin("Testing frameworks", lambda request: replace(request, deep=True), ("bench",))
 
     def action_bench(self, full: bool) -> None:  # noqa: FBT001
-        from envcheck.collect.bench_plan import Bench
+        from envcheck.collect.bench_plan import BenchRequest
 
-        bench, speed = Bench(full=full), self.tabs.speed
+        bench, speed = BenchRequest(full=full), self.tabs.speed
         try:
             if speed is not None:
                 bench = speed.requested(full=full)

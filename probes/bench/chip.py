@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from ..kit.figures import Figure
+from ..kit.figures import FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.caches import Caches
@@ -27,7 +27,7 @@ def collect(tree: Tree, out: Out) -> None:
     with_full(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[Figure, Measure]:
+def _measures(bench: Bench) -> dict[FigureKey, Measure]:
     caches = cache(lambda: Caches(bench))
     by_name: dict[str, Measure] = {
         "l2-read": lambda bench: caches().l2_read(bench),
@@ -41,7 +41,7 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
         "launch-and-sync": and_wait,
     }
     able = bench.device.capability
-    measures = {Figure(name): measure for name, measure in by_name.items()}
-    measures |= {Figure("fma", name): partial(fma, name) for name, kind in VECTOR.items() if able >= kind.least}
-    measures |= {Figure("mma", name): partial(mma, name) for name, kind in TENSOR.items() if able >= kind.least}
+    measures = {FigureKey(name): measure for name, measure in by_name.items()}
+    measures |= {FigureKey("fma", name): partial(fma, name) for name, kind in VECTOR.items() if able >= kind.least}
+    measures |= {FigureKey("mma", name): partial(mma, name) for name, kind in TENSOR.items() if able >= kind.least}
     return measures

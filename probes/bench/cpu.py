@@ -29,7 +29,7 @@ from ..framework_bench.works import (
     run_all,
     tolerance,
 )
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 
@@ -69,14 +69,14 @@ def collect(tree: Tree, out: Out) -> None:
     run_all(tree, out, measures())
 
 
-def measures() -> dict[Figure, Measure]:
+def measures() -> dict[FigureKey, Measure]:
     """The measures, by figure."""
     sparse = lru_cache(maxsize=None)(_Sparse)
-    figures: dict[Figure, Measure] = {Figure("cpu-gemm", kind): partial(product, kind) for kind in KINDS}
-    figures[Figure("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times_vector()
-    figures[Figure("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times_matrix()
+    figures: dict[FigureKey, Measure] = {FigureKey("cpu-gemm", kind): partial(product, kind) for kind in KINDS}
+    figures[FigureKey("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times_vector()
+    figures[FigureKey("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times_matrix()
     for name, kind in (("1D, batched", "fp32"), ("1D, batched", "fp64"), ("2D", "fp32")):
-        figures[Figure("cpu-fft", kind, variant=f"{name}, C2C")] = partial(transform, name, kind)
+        figures[FigureKey("cpu-fft", kind, variant=f"{name}, C2C")] = partial(transform, name, kind)
     return figures
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
@@ -29,17 +29,17 @@ PROBE = {
     "fills": ["measurements"],
 }
 LAYOUTS = ("NCHW", "NHWC")
-SMALLEST = Figure("cudnn-convolution", "fp32", variant="forward, NCHW")
+SMALLEST = FigureKey("cudnn-convolution", "fp32", variant="forward, NCHW")
 """What a deep check runs."""
 
 
 COMPARED = (
     *(
-        Figure("cudnn-convolution", kind, variant=f"forward, {layout}")
+        FigureKey("cudnn-convolution", kind, variant=f"forward, {layout}")
         for kind in ("fp32", "tf32", "fp16", "bf16")
         for layout in LAYOUTS
     ),
-    Figure("cudnn-attention", "bf16", variant="forward"),
+    FigureKey("cudnn-attention", "bf16", variant="forward"),
 )
 """What frameworks are compared with."""
 
@@ -52,21 +52,21 @@ def collect(tree: Tree, out: Out) -> None:
         with_full(tree, out, _measures)
 
 
-def _compared(bench: Bench) -> dict[Figure, Measure]:
+def _compared(bench: Bench) -> dict[FigureKey, Measure]:
     return {figure: measure for figure, measure in _measures(bench).items() if figure in COMPARED}
 
 
-def _measures(bench: Bench) -> dict[Figure, Measure]:
+def _measures(bench: Bench) -> dict[FigureKey, Measure]:
     library = cache(lambda: Cudnn(bench))
     convolutions = cache(lambda: Convolutions(bench, library()))
     if not bench.timing:
         return {SMALLEST: _convolution(convolutions, "fp32", "forward", "NCHW")}
     able = [name for name, kind in PRECISIONS.items() if bench.device.capability >= kind.least]
-    measures: dict[Figure, Measure] = {Figure(HANDLES): lambda bench: handles([bench], library())}
+    measures: dict[FigureKey, Measure] = {FigureKey(HANDLES): lambda bench: handles([bench], library())}
     for name in able:
         for direction in KINDS:
             for layout in LAYOUTS:
-                figure = Figure("cudnn-convolution", name, variant=f"{direction}, {layout}")
+                figure = FigureKey("cudnn-convolution", name, variant=f"{direction}, {layout}")
                 measures[figure] = _convolution(convolutions, name, direction, layout)
     return measures | _layers(library, bench) | _attention(library, bench)
 
@@ -75,12 +75,12 @@ def _convolution(convolutions: Callable[[], Convolutions], name: str, direction:
     return lambda _: convolutions().measured(name, direction, layout)
 
 
-def _layers(library: Callable[[], Cudnn], bench: Bench) -> dict[Figure, Measure]:
+def _layers(library: Callable[[], Cudnn], bench: Bench) -> dict[FigureKey, Measure]:
     """The older functions, forward and backward."""
 
-    def both(name: str, make: Callable[..., Task], before: str = "") -> dict[Figure, Measure]:
+    def both(name: str, make: Callable[..., Task], before: str = "") -> dict[FigureKey, Measure]:
         return {
-            Figure(name, "fp32", variant=before + ("backward" if backward else "forward")): partial(
+            FigureKey(name, "fp32", variant=before + ("backward" if backward else "forward")): partial(
                 measure, name, before + ("backward" if backward else "forward"), partial(make, backward=backward)
             )
             for backward in (False, True)
@@ -97,17 +97,17 @@ def _layers(library: Callable[[], Cudnn], bench: Bench) -> dict[Figure, Measure]
     measures |= both("cudnn-batch-norm", Layers.batch_norm) | both("cudnn-lrn", Layers.lrn)
     measures |= both("cudnn-divisive-norm", Layers.divisive)
     variant = "NCHW to NHWC"
-    measures[Figure("cudnn-transform", "fp32", variant=variant)] = partial(
+    measures[FigureKey("cudnn-transform", "fp32", variant=variant)] = partial(
         measure, "cudnn-transform", variant, Layers.transform
     )
     return measures
 
 
-def _attention(library: Callable[[], Cudnn], bench: Bench) -> dict[Figure, Measure]:
+def _attention(library: Callable[[], Cudnn], bench: Bench) -> dict[FigureKey, Measure]:
     attention = cache(lambda: Attention(bench, library()))
     able = [name for name, least in ATTENTION_PRECISIONS.items() if bench.device.capability >= least]
     return {
-        Figure("cudnn-attention", name, variant=direction): _attend(attention, name, direction)
+        FigureKey("cudnn-attention", name, variant=direction): _attend(attention, name, direction)
         for name in able
         for direction in ATTENTION_DIRECTIONS
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kit.figures import Figure
+from ..kit.figures import FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.cudnn.handles import NAME, handles
@@ -39,5 +39,5 @@ def collect(tree: Tree, out: Out) -> None:
     benches = [bench_of(asked, uuid, Device(known[uuid])) for uuid in uuids]
     first = benches[0]
     first.device.enter()
-    figure = Figure(NAME, variant=f"{len(benches)} GPUs")
+    figure = FigureKey(NAME, variant=f"{len(benches)} GPUs")
     run_all(first, out, {figure: lambda bench: {**handles(benches, Cudnn(bench)), **figure.facts}})

@@ -11,7 +11,7 @@ from functools import cache, partial
 from itertools import product
 
 from ..framework_bench.works import TRANSFORMS, TransformSize
-from ..kit.figures import Fields, Figure, compared, verification
+from ..kit.figures import Fields, FigureKey, compared, verification
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.arrays import ELEMENTS, RESERVE, Array
@@ -46,21 +46,23 @@ def collect(tree: Tree, out: Out) -> None:
     with_full(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[Figure, Measure]:
-    runner = cache(lambda: Runner(bench))
+def _measures(bench: Bench) -> dict[FigureKey, Measure]:
+    runner = cache(lambda: TransformRunner(bench))
     if not bench.timing:
-        return {Figure("cufft", "fp32", variant="1D, batched, C2C"): _transform(runner, "1D, batched", "C2C", "fp32")}
+        return {
+            FigureKey("cufft", "fp32", variant="1D, batched, C2C"): _transform(runner, "1D, batched", "C2C", "fp32")
+        }
     return {
-        Figure("cufft", kind, variant=f"{name}, {form}"): _transform(runner, name, form, kind)
+        FigureKey("cufft", kind, variant=f"{name}, {form}"): _transform(runner, name, form, kind)
         for name, form, kind in product(TRANSFORMS, ("C2C", "R2C"), ("fp32", "fp64"))
     }
 
 
-def _transform(runner: Callable[[], Runner], name: str, form: str, kind: str) -> Measure:
+def _transform(runner: Callable[[], TransformRunner], name: str, form: str, kind: str) -> Measure:
     return lambda _: runner().transform(name, form, kind)
 
 
-class Runner:
+class TransformRunner:
     """Transforms on one GPU."""
 
     def __init__(self, bench: Bench) -> None:

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, List, Sequence
 
 from ..deep.cupy import SUBJECT
-from ..framework_bench.framework import Framework, product, released, training_step, tried_and_measured
+from ..framework_bench.framework import BenchFramework, product, released, training_step, tried_and_measured
 from ..framework_bench.works import STEPS, Measure, gradients
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.trial import OnCpuError
@@ -42,7 +42,7 @@ def _require_gpu(cupy: Any) -> None:
         raise OnCpuError("CuPy finds no GPU")
 
 
-class CuPy(Framework):
+class CuPy(BenchFramework):
     """CuPy, by arrays on the first GPU."""
 
     name = "cupy"
@@ -70,13 +70,13 @@ class CuPy(Framework):
         self.cupy.get_default_memory_pool().free_all_blocks()
 
 
-def measures(framework: CuPy) -> dict[Figure, Measure]:
+def measures(framework: CuPy) -> dict[FigureKey, Measure]:
     """The measures, by figure."""
-    figures: dict[Figure, Measure] = {
-        Figure(GEMM, precision, variant=EAGER): partial(product, framework, precision, framework.cupy.matmul)
+    figures: dict[FigureKey, Measure] = {
+        FigureKey(GEMM, precision, variant=EAGER): partial(product, framework, precision, framework.cupy.matmul)
         for precision in (_of_floats(), "fp16")
     }
-    figures[Figure(STEP, _of_floats(), variant=EAGER)] = partial(trained, framework)
+    figures[FigureKey(STEP, _of_floats(), variant=EAGER)] = partial(trained, framework)
     return released(framework, figures)
 
 

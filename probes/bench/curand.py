@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 
-from ..kit.figures import Fields, Figure, verification
+from ..kit.figures import Fields, FigureKey, verification
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.arrays import RESERVE, Array
@@ -38,22 +38,22 @@ def collect(tree: Tree, out: Out) -> None:
     with_full(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[Figure, Measure]:
-    runner = cache(lambda: Runner(bench))
+def _measures(bench: Bench) -> dict[FigureKey, Measure]:
+    runner = cache(lambda: RandomRunner(bench))
     if not bench.timing:
-        return {Figure("curand-uniform", "fp32", variant="Philox"): _numbers(runner, "uniform", "Philox")}
+        return {FigureKey("curand-uniform", "fp32", variant="Philox"): _numbers(runner, "uniform", "Philox")}
     return {
-        Figure(f"curand-{law}", "fp32", variant=name): _numbers(runner, law, name)
+        FigureKey(f"curand-{law}", "fp32", variant=name): _numbers(runner, law, name)
         for law in ("uniform", "normal")
         for name in GENERATORS
     }
 
 
-def _numbers(runner: Callable[[], Runner], law: str, name: str) -> Measure:
+def _numbers(runner: Callable[[], RandomRunner], law: str, name: str) -> Measure:
     return lambda _: runner().numbers(law, name)
 
 
-class Runner:
+class RandomRunner:
     """Random numbers on one GPU."""
 
     def __init__(self, bench: Bench) -> None:

@@ -10,7 +10,7 @@ from functools import cache, partial
 from itertools import pairwise
 from operator import mul
 
-from ..kit.figures import Fields, Figure, compared, verification
+from ..kit.figures import Fields, FigureKey, compared, verification
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.arrays import ELEMENTS, Array
@@ -48,22 +48,22 @@ def collect(tree: Tree, out: Out) -> None:
     with_full(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[Figure, Measure]:
-    runner = cache(lambda: Runner(bench))
+def _measures(bench: Bench) -> dict[FigureKey, Measure]:
+    runner = cache(lambda: SolverRunner(bench))
     if not bench.timing:
-        return {Figure("cusolver-lu", "fp32"): _factorization(runner, "lu", "fp32")}
+        return {FigureKey("cusolver-lu", "fp32"): _factorization(runner, "lu", "fp32")}
     return {
-        Figure(f"cusolver-{name}", kind): _factorization(runner, name, kind)
+        FigureKey(f"cusolver-{name}", kind): _factorization(runner, name, kind)
         for name in SIDES
         for kind in ("fp32", "fp64")
     }
 
 
-def _factorization(runner: Callable[[], Runner], name: str, kind: str) -> Measure:
+def _factorization(runner: Callable[[], SolverRunner], name: str, kind: str) -> Measure:
     return lambda _: getattr(runner(), name)(kind)
 
 
-class Runner:
+class SolverRunner:
     """Factorizations on one GPU."""
 
     def __init__(self, bench: Bench) -> None:

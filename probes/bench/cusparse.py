@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.arrays import RESERVE, Array
@@ -22,7 +22,7 @@ from ..measuring.mathematics.cusparse import (
     CuSparse,
     Multiplication,
     Panels,
-    Result,
+    SparseResult,
     blocks,
     panels,
     verified,
@@ -58,7 +58,7 @@ ALGORITHMS = {
 
 
 @dataclass(frozen=True)
-class Task:
+class SparseTask:
     """A product to be made: how, and where its operands lie."""
 
     call: str
@@ -86,12 +86,12 @@ class Task:
         return sum(array.bytes for array in (*self.indices, self.values, self.dense, self.result))
 
 
-class Way(NamedTuple):
+class SparseWay(NamedTuple):
     """A multiplication that can be run."""
 
     name: str
     run: Work
-    result: Result
+    result: SparseResult
 
 
 def collect(tree: Tree, out: Out) -> None:
@@ -99,23 +99,23 @@ def collect(tree: Tree, out: Out) -> None:
     with_full(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[Figure, Measure]:
-    runner = cache(lambda: Runner(bench))
+def _measures(bench: Bench) -> dict[FigureKey, Measure]:
+    runner = cache(lambda: SparseRunner(bench))
     if not bench.timing:
-        return {Figure("cusparse-spmm", "fp32", variant="CSR"): _product(runner, "SpMM", "CSR", "fp32")}
+        return {FigureKey("cusparse-spmm", "fp32", variant="CSR"): _product(runner, "SpMM", "CSR", "fp32")}
     measures = {}
     for call in ("SpMV", "SpMM"):
         for form, kind in (("CSR", "fp32"), ("CSR", "fp64"), ("COO", "fp32"), ("BSR", "fp32")):
-            figure = Figure(f"cusparse-{call.lower()}", kind, variant=form)
+            figure = FigureKey(f"cusparse-{call.lower()}", kind, variant=form)
             measures[figure] = _product(runner, call, form, kind)
     structured = cache(lambda: CuSparseLt(bench))
     for kind, row in KINDS.items():
         if bench.device.capability >= row.least:
-            measures[Figure("cusparselt-spmm", kind, variant="2:4")] = _structured(structured, kind)
+            measures[FigureKey("cusparselt-spmm", kind, variant="2:4")] = _structured(structured, kind)
     return measures
 
 
-def _product(runner: Callable[[], Runner], call: str, form: str, kind: str) -> Measure:
+def _product(runner: Callable[[], SparseRunner], call: str, form: str, kind: str) -> Measure:
     return lambda _: runner().product(call, form, kind)
 
 
@@ -123,7 +123,7 @@ def _structured(library: Callable[[], CuSparseLt], kind: str) -> Measure:
     return lambda bench: structured_product(bench, library(), kind)
 
 
-class Runner:
+class SparseRunner:
     """Sparse products on one GPU; the pattern of the matrices is drawn once."""
 
     def __init__(self, bench: Bench) -> None:
@@ -154,14 +154,14 @@ class Runner:
             )
         return found
 
-    def _task(self, call: str, form: str, kind: str, held: ExitStack) -> Task:
+    def _task(self, call: str, form: str, kind: str, held: ExitStack) -> SparseTask:
         width = WIDTH if call == "SpMM" else 1
         pattern = self._pattern(form, kind, width)
         indices = self._indices(pattern, form, held)
         values = held.enter_context(self._shop.random(kind, pattern.entries))
         dense = held.enter_context(self._shop.random(kind, pattern.columns * width))
         result = held.enter_context(self._shop.arrays.empty(kind, pattern.rows * width))
-        return Task(call, form, kind, pattern, indices, values, dense, result)
+        return SparseTask(call, form, kind, pattern, indices, values, dense, result)
 
     def _pattern(self, form: str, kind: str, width: int) -> Panels | Blocks:
         """A matrix as large as wanted, or smaller where memory is scarce."""
@@ -194,13 +194,13 @@ class Runner:
             address += len(piece)
         return indices
 
-    def _ways(self, task: Task, held: ExitStack) -> list[Way]:
+    def _ways(self, task: SparseTask, held: ExitStack) -> list[SparseWay]:
         """What this release can do; raise LibraryError for an algorithm that fails, and where there is none."""
         algorithms = ALGORITHMS[task.call, task.form].items()
         attempts = [partial(self._generic, task, name, algorithm, held) for name, algorithm in algorithms]
         if task.form == "BSR":
             attempts.append(partial(self._older, task))
-        ways: list[Way] = []
+        ways: list[SparseWay] = []
         errors: list[Exception] = []
         for attempt in attempts:
             try:
@@ -216,7 +216,7 @@ class Runner:
             raise errors[0]
         return ways
 
-    def _generic(self, task: Task, name: str, algorithm: int, held: ExitStack) -> Way:
+    def _generic(self, task: SparseTask, name: str, algorithm: int, held: ExitStack) -> SparseWay:
         """One algorithm of the generic API; it has run once."""
         library, pattern = self._library, task.pattern
         if isinstance(pattern, Blocks):
@@ -236,11 +236,11 @@ class Runner:
         product = Multiplication(library, task.call, (matrix, dense, result), task.kind, algorithm)
         workspace = held.enter_context(self._shop.workspace(product.workspace()))
         product.prepare(workspace)
-        way = Way(name, partial(product.run, workspace), Result(task.result, task.width, 1))
+        way = SparseWay(name, partial(product.run, workspace), SparseResult(task.result, task.width, 1))
         way.run()
         return way
 
-    def _older(self, task: Task) -> Way:
+    def _older(self, task: SparseTask) -> SparseWay:
         """The functions for blocks that the generic API succeeds."""
         pattern = task.pattern
         assert isinstance(pattern, Blocks)  # noqa: S101
@@ -249,11 +249,11 @@ class Runner:
         run = partial(
             older.run, shape, pattern.side, task.addresses, task.dense.address, task.result.address, task.width
         )
-        result = Result(task.result, 1, pattern.rows)
+        result = SparseResult(task.result, 1, pattern.rows)
         run()
-        return Way("bsrmv" if task.width == 1 else "bsrmm", run, result)
+        return SparseWay("bsrmv" if task.width == 1 else "bsrmm", run, result)
 
-    def _fastest(self, ways: list[Way]) -> Way:
+    def _fastest(self, ways: list[SparseWay]) -> SparseWay:
         if len(ways) == 1 or not self._bench.timing:
             return ways[0]
         return min(ways, key=lambda way: min(timed(self._bench.device, way.run, TRIAL)))

@@ -12,12 +12,12 @@ from functools import cache, partial
 from typing import Any
 
 from ..framework_bench.works import LEAST_RUNS, LONGEST_RUN, PAUSE, SAMPLE_SECONDS, SAMPLES, SIDES
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, Heuristic, Precision, Product
+from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, GemmPrecision, Heuristic, Product
 from ..measuring.device import Unavailable
-from ..measuring.kernels import Kernel, Module, number, pointer
+from ..measuring.kernels import CompiledKernel, Module, number, pointer
 from ..measuring.measurement import Bench, Measure, Plan, on_gpu, timed
 from ..measuring.verify import Operands, all_elements, drawn_elements
 
@@ -56,28 +56,28 @@ def collect(tree: Tree, out: Out) -> None:
     on_gpu(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[Figure, Measure]:
+def _measures(bench: Bench) -> dict[FigureKey, Measure]:
     paths = bench.libraries.get("cublasLt", [])
     if not paths:
-        return {Figure("gemm"): _no_library}
+        return {FigureKey("gemm"): _no_library}
     few = (*QUICK, *COMPARED) if bench.frameworks else QUICK
     chosen = [name for name in PRECISIONS if bench.full or name in few]
     able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
     if bench.wants("gemm"):
         bench.compiler.ahead(*(("gemm", *_options(PRECISIONS[name])) for name in able))
-    runner = cache(lambda: Runner(bench, CublasLt(paths[0])))
-    measures = {Figure("gemm", name): _square(runner, name, burst=True) for name in able}
+    runner = cache(lambda: CublasRunner(bench, CublasLt(paths[0])))
+    measures = {FigureKey("gemm", name): _square(runner, name, burst=True) for name in able}
     if bench.full:
-        measures |= {Figure("gemm", name, burst=False): _square(runner, name, burst=False) for name in able}
-        measures |= {Figure("gemm", name, shape): _shaped(runner, name, shape) for name in able for shape in SHAPES}
+        measures |= {FigureKey("gemm", name, burst=False): _square(runner, name, burst=False) for name in able}
+        measures |= {FigureKey("gemm", name, shape): _shaped(runner, name, shape) for name in able for shape in SHAPES}
     return measures
 
 
-def _square(runner: Callable[[], Runner], name: str, *, burst: bool) -> Measure:
+def _square(runner: Callable[[], CublasRunner], name: str, *, burst: bool) -> Measure:
     return lambda bench: runner().square(name, bench, burst=burst)
 
 
-def _shaped(runner: Callable[[], Runner], name: str, shape: tuple[int, int, int]) -> Measure:
+def _shaped(runner: Callable[[], CublasRunner], name: str, shape: tuple[int, int, int]) -> Measure:
     return lambda bench: runner().shaped(name, shape, bench, burst=True)
 
 
@@ -85,7 +85,7 @@ def _no_library(_: Bench) -> Fields:
     raise Unavailable("no cuBLASLt was found: neither the examined environment nor a toolkit holds one")
 
 
-class Runner:
+class CublasRunner:
     """Products on one GPU. Operands are allocated for each and freed again."""
 
     def __init__(self, bench: Bench, library: CublasLt) -> None:
@@ -195,7 +195,7 @@ class Runner:
         return first
 
     @contextmanager
-    def _operands(self, precision: Precision, shape: tuple[int, int, int]) -> Iterator[Operands]:
+    def _operands(self, precision: GemmPrecision, shape: tuple[int, int, int]) -> Iterator[Operands]:
         """Memory for a product; the operands are random numbers."""
         m, n, k = shape
         device = self._bench.device
@@ -208,18 +208,18 @@ class Runner:
             device.fill(result, result_size, POISON)
             yield operands
 
-    def _kernel(self, kernel: str, precision: Precision) -> Kernel:
+    def _kernel(self, kernel: str, precision: GemmPrecision) -> CompiledKernel:
         options = _options(precision)
         if options not in self._modules:
             self._modules[options] = Module(self._bench.device, self._bench.compiler.module("gemm", options))
         return self._modules[options].kernel(kernel)
 
 
-def _options(precision: Precision) -> tuple[str, ...]:
+def _options(precision: GemmPrecision) -> tuple[str, ...]:
     return f"-DKIND={precision.code}", f"-DRESULT={precision.result_code}"
 
 
-def _fill(bench: Bench, fill: Kernel, operands: Operands) -> None:
+def _fill(bench: Bench, fill: CompiledKernel, operands: Operands) -> None:
     left, right, _ = operands.addresses
     m, n, k = operands.shape
     for seed, (address, count) in enumerate(((left, m * k), (right, n * k)), 1):

@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Sequence
 
 from ..deep.jax import SUBJECT
 from ..framework_bench.framework import (
-    Framework,
+    BenchFramework,
     attention,
     convolution,
     multiprocessors,
@@ -19,7 +19,7 @@ from ..framework_bench.framework import (
     tried_and_measured,
 )
 from ..framework_bench.works import STEPS, Absent, Measure, heads_for, layer_for
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.trial import OnCpuError
@@ -53,7 +53,7 @@ def _require_gpu(jax: Any) -> None:
         raise OnCpuError(f"JAX computes on the {platform}")
 
 
-class Jax(Framework):
+class Jax(BenchFramework):
     """JAX, by arrays on its first device."""
 
     name = "jax"
@@ -83,18 +83,18 @@ class Jax(Framework):
         return int(array.device_buffer.unsafe_buffer_pointer())
 
 
-def measures(framework: Jax) -> dict[Figure, Measure]:
+def measures(framework: Jax) -> dict[FigureKey, Measure]:
     """The measures, by figure."""
-    figures: dict[Figure, Measure] = {}
+    figures: dict[FigureKey, Measure] = {}
     for precision in ("fp32", "tf32", "bf16"):
-        figures[Figure(GEMM, precision, variant=JIT)] = partial(multiplied, framework, precision)
+        figures[FigureKey(GEMM, precision, variant=JIT)] = partial(multiplied, framework, precision)
     for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
-        figure = Figure(CONVOLUTION, precision, variant=f"forward, {layout}, {JIT}")
+        figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {JIT}")
         figures[figure] = partial(convolved, framework, precision, layout)
-    figures[Figure(ATTENTION, "bf16", variant=f"forward, {JIT}")] = partial(attended, framework, "xla")
-    figures[Figure(ATTENTION, "bf16", variant=f"forward, {FUSED}")] = partial(attended, framework, "cudnn")
-    figures[Figure(STEP, "bf16", variant=JIT)] = partial(trained, framework)
-    figures[Figure(STEP, "bf16", variant=EAGER)] = partial(trained, framework, compiled=False)
+    figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {JIT}")] = partial(attended, framework, "xla")
+    figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {FUSED}")] = partial(attended, framework, "cudnn")
+    figures[FigureKey(STEP, "bf16", variant=JIT)] = partial(trained, framework)
+    figures[FigureKey(STEP, "bf16", variant=EAGER)] = partial(trained, framework, compiled=False)
     return released(framework, figures)
 
 

@@ -10,7 +10,7 @@ from ..kit.figures import Fields
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.device import CudaError, Device, Unavailable, call, capability, ordinals
-from ..measuring.host_copies import WAYS, HostCopies, HostMemory, Place, on_node, places
+from ..measuring.host_copies import WAYS, CopyPlace, HostCopies, HostMemory, on_node, places
 from ..measuring.kernels import Compiler
 from ..measuring.measurement import Bench, bench_of, missing, visible
 from ..measuring.peer_copies import PeerCopies
@@ -29,7 +29,7 @@ PROBE = {
 
 _NAMES = (*WAYS, "both-directions", "copy-latency", "peer-to-peer")
 Measure = Callable[[], Fields]
-Memory = dict[Place, HostMemory]
+Memory = dict[CopyPlace, HostMemory]
 """Page-locked memory of each NUMA node: to lock it takes long, and every GPU can use it."""
 
 
@@ -86,14 +86,14 @@ def _host_links(tree: Tree, bench: Bench, memory: Memory, out: Out) -> None:
     out.fact({"measurements": rows})
 
 
-def _pinned(tree: Tree, bench: Bench, place: Place, memory: Memory, out: Out) -> None:
+def _pinned(tree: Tree, bench: Bench, place: CopyPlace, memory: Memory, out: Out) -> None:
     names = (*WAYS, "both-directions", "copy-latency") if bench.full else WAYS
     with on_node(tree, place):
         host = memory.setdefault(place, HostMemory(bench.device))
         _host_copies(bench, host, names, _facts("pinned", place), out)
 
 
-def _facts(kind: str, place: Place) -> Fields:
+def _facts(kind: str, place: CopyPlace) -> Fields:
     if not place.words:
         return {"variant": kind}
     return {"variant": f"{kind}, {place.words}", "detail": f"cuMemcpyAsync, host memory of NUMA node {place.node}"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from ..kit.figures import Fields, Figure, verification
+from ..kit.figures import Fields, FigureKey, verification
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.device import Device, Unavailable
@@ -43,10 +43,10 @@ def collect(tree: Tree, out: Out) -> None:
     on_gpu(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[Figure, Measure]:
+def _measures(bench: Bench) -> dict[FigureKey, Measure]:
     kinds = COLUMNS if bench.full else {"copy": 2, "read": 1}
     traffic = cache(lambda: Traffic(bench, Buffers(bench.device, max(kinds.values()))))
-    return {Figure(f"device-memory-{kind}"): _measured(traffic, kind) for kind in kinds}
+    return {FigureKey(f"device-memory-{kind}"): _measured(traffic, kind) for kind in kinds}
 
 
 def _measured(traffic: Callable[[], Traffic], kind: str) -> Measure:

@@ -13,9 +13,9 @@ from ..kit.tree import Tree
 from ..measuring.measurement import before, missing
 from ..measuring.nccl.figures import Figures
 from ..measuring.nccl.library import log_variables
-from ..measuring.nccl.plan import Job, jobs
+from ..measuring.nccl.plan import NcclJob, jobs
 from ..measuring.nccl.supervisor import Limits, Talk, supervise
-from ..measuring.nccl.worker import Order, Rank, Worker
+from ..measuring.nccl.worker import NcclRank, Order, Worker
 
 PROBE = {
     "title": "NCCL",
@@ -41,7 +41,7 @@ def collect(tree: Tree, out: Out) -> None:
     """Run each job of the plan; this process watches, and never starts CUDA."""
     asked = tree.request["bench"]
     ranks = tuple(
-        Rank(number, gpu["uuid"], f"GPU {gpu['index']}", before(asked, gpu["uuid"]))
+        NcclRank(number, gpu["uuid"], f"GPU {gpu['index']}", before(asked, gpu["uuid"]))
         for number, gpu in enumerate(asked["gpus"])
     )
     if len(ranks) < 2:
@@ -56,7 +56,7 @@ def collect(tree: Tree, out: Out) -> None:
         _run(job, ranks, asked, out)
 
 
-def _run(job: Job, ranks: tuple[Rank, ...], asked: Fields, out: Out) -> None:
+def _run(job: NcclJob, ranks: tuple[NcclRank, ...], asked: Fields, out: Out) -> None:
     folder = tempfile.mkdtemp(prefix="envcheck-nccl-")
     try:
         variables = log_variables(os.environ, folder, choices=job.choices)
@@ -72,5 +72,5 @@ def _run(job: Job, ranks: tuple[Rank, ...], asked: Fields, out: Out) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _work(order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
+def _work(order: Order, share: tuple[NcclRank, ...], talk: Talk) -> None:
     Worker(order, share, talk).run()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Sequence
 
 from ..deep.onnxruntime import SUBJECT, session_for
 from ..framework_bench.framework import (
-    Framework,
+    BenchFramework,
     attention,
     convolution,
     multiprocessors,
@@ -18,7 +18,7 @@ from ..framework_bench.framework import (
     tried_and_measured,
 )
 from ..framework_bench.works import Measure, heads_for, layer_for
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.onnx_models import node, work_model
@@ -56,7 +56,7 @@ class Held(NamedTuple):
     host: Any = None
 
 
-class OnnxRuntime(Framework):
+class OnnxRuntime(BenchFramework):
     """ONNX Runtime, by values bound to the inputs and outputs of a session."""
 
     name = "onnxruntime"
@@ -122,15 +122,15 @@ class OnnxRuntime(Framework):
         return Held(self.runtime.OrtValue.ortvalue_from_numpy(numbers, "cuda", 0), numbers)
 
 
-def measures(framework: OnnxRuntime) -> dict[Figure, Measure]:
+def measures(framework: OnnxRuntime) -> dict[FigureKey, Measure]:
     """The measures, by figure."""
-    figures: dict[Figure, Measure] = {}
+    figures: dict[FigureKey, Measure] = {}
     for precision in ("fp32", "tf32", "fp16"):
-        figures[Figure(GEMM, precision, variant=SESSION)] = partial(multiplied, framework, precision)
+        figures[FigureKey(GEMM, precision, variant=SESSION)] = partial(multiplied, framework, precision)
     for precision in ("tf32", "fp16"):
-        figure = Figure(CONVOLUTION, precision, variant=f"forward, NCHW, {SESSION}")
+        figure = FigureKey(CONVOLUTION, precision, variant=f"forward, NCHW, {SESSION}")
         figures[figure] = partial(convolved, framework, precision)
-    figures[Figure(ATTENTION, "fp16", variant=f"forward, {SESSION}")] = partial(attended, framework)
+    figures[FigureKey(ATTENTION, "fp16", variant=f"forward, {SESSION}")] = partial(attended, framework)
     return released(framework, figures)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Sequence
 
 from ..deep.tensorflow import SUBJECT, gpus, pointer
 from ..framework_bench.framework import (
-    Framework,
+    BenchFramework,
     attention,
     convolution,
     multiprocessors,
@@ -18,7 +18,7 @@ from ..framework_bench.framework import (
     tried_and_measured,
 )
 from ..framework_bench.works import STEPS, Measure, heads_for, layer_for
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.trial import OnCpuError
@@ -51,7 +51,7 @@ def _require_gpu(tensorflow: Any) -> None:
         raise OnCpuError("TensorFlow lists no GPU, and computes on the CPU")
 
 
-class TensorFlow(Framework):
+class TensorFlow(BenchFramework):
     """TensorFlow 2, by tensors on the first GPU."""
 
     name = "tensorflow"
@@ -83,19 +83,19 @@ class TensorFlow(Framework):
         return made
 
 
-def measures(framework: TensorFlow) -> dict[Figure, Measure]:
+def measures(framework: TensorFlow) -> dict[FigureKey, Measure]:
     """The measures, by figure."""
-    figures: dict[Figure, Measure] = {}
+    figures: dict[FigureKey, Measure] = {}
     for precision in ("fp32", "tf32", "fp16", "bf16"):
-        figures[Figure(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision, EAGER)
-    figures[Figure(GEMM, "bf16", variant=XLA)] = partial(multiplied, framework, "bf16", XLA)
+        figures[FigureKey(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision, EAGER)
+    figures[FigureKey(GEMM, "bf16", variant=XLA)] = partial(multiplied, framework, "bf16", XLA)
     for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
-        figure = Figure(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
+        figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
         figures[figure] = partial(convolved, framework, precision, layout)
     for variant in (EAGER, XLA):
-        figures[Figure(ATTENTION, "bf16", variant=f"forward, {variant}")] = partial(attended, framework, variant)
+        figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {variant}")] = partial(attended, framework, variant)
     for variant in (EAGER, FUNCTION, XLA):
-        figures[Figure(STEP, "bf16", variant=variant)] = partial(trained, framework, variant)
+        figures[FigureKey(STEP, "bf16", variant=variant)] = partial(trained, framework, variant)
     return released(framework, figures)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-from ..framework_bench.convolution import KINDS, Shape
+from ..framework_bench.convolution import KINDS, ConvolutionShape
 from ..framework_bench.engine import Convolver, Way, computing, tactic
 from ..framework_bench.works import Measure, Refused, rate, run_all
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.harmless import give_up_making_devices
 from ..kit.out import Out
 from ..kit.tree import Tree
@@ -28,7 +28,7 @@ PROBE = {
     "fills": ["measurements"],
 }
 
-SHAPE = Shape(64, 128, 56, 56, 128)
+SHAPE = ConvolutionShape(64, 128, 56, 56, 128)
 """As in the middle of a residual network; its tensors are larger than an L2 cache in every precision but INT8."""
 NAME = "tensorrt-convolution"
 WAYS = {
@@ -47,14 +47,14 @@ def collect(tree: Tree, out: Out) -> None:
     run_all(tree, out, measures(SHAPE))
 
 
-def measures(shape: Shape) -> dict[Figure, Measure]:
+def measures(shape: ConvolutionShape) -> dict[FigureKey, Measure]:
     """The measures, by figure; the fused engines first."""
     convolver = lru_cache(maxsize=None)(lambda: Convolver(_tensorrt(), shape))
     asked = [(precision, "fused") for precision in KINDS]
     asked += [(precision, "unfused") for precision in KINDS]
     asked += [("fp16", "fused, portable")]
     return {
-        Figure(NAME, precision, variant=variant): partial(_measured, convolver, Way(precision, **WAYS[variant]))
+        FigureKey(NAME, precision, variant=variant): partial(_measured, convolver, Way(precision, **WAYS[variant]))
         for precision, variant in asked
     }
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, List, Sequence
 
 from ..deep.torch import SUBJECT
 from ..framework_bench.framework import (
-    Framework,
+    BenchFramework,
     attention,
     convolution,
     multiprocessors,
@@ -21,7 +21,7 @@ from ..framework_bench.framework import (
     tried_and_measured,
 )
 from ..framework_bench.works import STEPS, Absent, Measure, Refused, heads_for, layer_for
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.trial import OnCpuError
@@ -61,7 +61,7 @@ def _require_gpu(torch: Any) -> None:
         raise OnCpuError("PyTorch finds no GPU")
 
 
-class PyTorch(Framework):
+class PyTorch(BenchFramework):
     """PyTorch, by tensors on the first GPU."""
 
     name = "torch"
@@ -106,21 +106,21 @@ class PyTorch(Framework):
         return run
 
 
-def measures(framework: PyTorch) -> dict[Figure, Measure]:
+def measures(framework: PyTorch) -> dict[FigureKey, Measure]:
     """The measures, by figure."""
-    figures: dict[Figure, Measure] = {}
+    figures: dict[FigureKey, Measure] = {}
     for precision in ("fp32", "tf32", "fp16", "bf16"):
-        figures[Figure(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision)
+        figures[FigureKey(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision)
     for layout in ("NCHW", "NHWC"):
         for precision in ("tf32", "bf16"):
-            figure = Figure(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
+            figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
             figures[figure] = partial(convolved, framework, precision, layout)
-    figure = Figure(CONVOLUTION, "bf16", variant=f"forward, NHWC, {SEARCHED}")
+    figure = FigureKey(CONVOLUTION, "bf16", variant=f"forward, NHWC, {SEARCHED}")
     figures[figure] = partial(convolved, framework, "bf16", "NHWC", searched=True)
-    figures[Figure(ATTENTION, "bf16", variant=f"forward, {EAGER}")] = partial(attended, framework)
-    figures[Figure(STEP, "bf16", variant=EAGER)] = partial(trained, framework)
-    figures[Figure(GEMM, "bf16", variant=COMPILED)] = partial(multiplied, framework, "bf16", compiled=True)
-    figures[Figure(STEP, "bf16", variant=COMPILED)] = partial(trained, framework, compiled=True)
+    figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {EAGER}")] = partial(attended, framework)
+    figures[FigureKey(STEP, "bf16", variant=EAGER)] = partial(trained, framework)
+    figures[FigureKey(GEMM, "bf16", variant=COMPILED)] = partial(multiplied, framework, "bf16", compiled=True)
+    figures[FigureKey(STEP, "bf16", variant=COMPILED)] = partial(trained, framework, compiled=True)
     return released(framework, figures)
 
 

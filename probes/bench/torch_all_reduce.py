@@ -14,7 +14,7 @@ from typing import Any, List
 
 from ..framework_bench import all_reduce
 from ..framework_bench.works import Absent, Measure, Refused, rate, run_all
-from ..kit.figures import Fields, Figure, verification
+from ..kit.figures import Fields, FigureKey, verification
 from ..kit.out import Out
 from ..kit.tree import Tree
 
@@ -65,12 +65,12 @@ def _outcome(ordinals: list[int]) -> Fields | Exception:
         return reason
 
 
-def measures(told: Any, count: int) -> dict[Figure, Measure]:
+def measures(told: Any, count: int) -> dict[FigureKey, Measure]:
     """Both figures, of one run that ``told`` returns."""
     variant = f"{count} GPUs, torch.distributed"
     return {
-        Figure(NAME, "fp32", variant=variant): lambda: bandwidth(told(), count),
-        Figure(LATENCY, "fp32", variant=variant): lambda: latency(told()),
+        FigureKey(NAME, "fp32", variant=variant): lambda: bandwidth(told(), count),
+        FigureKey(LATENCY, "fp32", variant=variant): lambda: latency(told()),
     }
 
 

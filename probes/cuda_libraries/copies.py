@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..kit.library_names import LibraryName, family_of
+from ..kit.library_names import LibraryFileName, family_of
 from ..kit.tree import Tree, refused
 from ..loader.cache import library_path
 from ..owners.claims import Claim
@@ -31,7 +31,7 @@ class Copy(NamedTuple):
 
     path: str
     """Real path, as the examined machine sees it."""
-    name: LibraryName
+    name: LibraryFileName
     size: int
     origin: str
     environment: str | None

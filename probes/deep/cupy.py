@@ -7,7 +7,7 @@ from typing import Any
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.libraries import decode
-from ..trials.trial import Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "CuPy, imported and run",
@@ -60,7 +60,7 @@ def _nccl(cupy: Any) -> str | None:
     return decode(int(nccl.get_version()), 2) if nccl is not None and hasattr(nccl, "get_version") else None
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="cupy",
     steps=(
         Step("a matrix product", matrix_product),

@@ -12,7 +12,7 @@ from ..trials.trial import (
     NotTriedError,
     OnCpuError,
     Step,
-    Subject,
+    TrialSubject,
     Where,
     attempt,
     close,
@@ -159,18 +159,18 @@ def _gated(_operations: Any) -> Where:
     return _here(result)
 
 
-ON_TORCH: dict[str, Subject] = {
-    "torchvision": Subject("torchvision", (Step("its non-maximum suppression", _suppression),), _VERSION),
-    "torchaudio": Subject("torchaudio", (Step("a spectrogram", _spectrogram),), _VERSION),
-    "flash-attn": Subject("flash_attn", (Step("its attention", _flash_attention),), _VERSION),
-    "flash-attn-3": Subject("flash_attn_interface", (Step("its attention", _flash_attention),), _VERSION),
-    "xformers": Subject("xformers", (Step("its attention", _efficient_attention),), _VERSION),
-    "bitsandbytes": Subject("bitsandbytes", (Step("its quantisation", _quantisation),), _VERSION),
-    "transformer-engine": Subject("transformer_engine.pytorch", (Step("a linear layer", _linear),)),
-    "vllm": Subject("vllm._C", (Step("its gated activation", _gated),)),
-    "deepspeed": Subject("deepspeed", build=_VERSION, why_none=_ONLY_IMPORTED),
-    "torch-tensorrt": Subject("torch_tensorrt", build=_VERSION, why_none=_ONLY_IMPORTED),
-    "apex": Subject("apex", why_none=_ONLY_IMPORTED),
+ON_TORCH: dict[str, TrialSubject] = {
+    "torchvision": TrialSubject("torchvision", (Step("its non-maximum suppression", _suppression),), _VERSION),
+    "torchaudio": TrialSubject("torchaudio", (Step("a spectrogram", _spectrogram),), _VERSION),
+    "flash-attn": TrialSubject("flash_attn", (Step("its attention", _flash_attention),), _VERSION),
+    "flash-attn-3": TrialSubject("flash_attn_interface", (Step("its attention", _flash_attention),), _VERSION),
+    "xformers": TrialSubject("xformers", (Step("its attention", _efficient_attention),), _VERSION),
+    "bitsandbytes": TrialSubject("bitsandbytes", (Step("its quantisation", _quantisation),), _VERSION),
+    "transformer-engine": TrialSubject("transformer_engine.pytorch", (Step("a linear layer", _linear),)),
+    "vllm": TrialSubject("vllm._C", (Step("its gated activation", _gated),)),
+    "deepspeed": TrialSubject("deepspeed", build=_VERSION, why_none=_ONLY_IMPORTED),
+    "torch-tensorrt": TrialSubject("torch_tensorrt", build=_VERSION, why_none=_ONLY_IMPORTED),
+    "apex": TrialSubject("apex", why_none=_ONLY_IMPORTED),
 }
 """By the name of the ``Framework`` record."""
 
@@ -229,10 +229,10 @@ def _llama_offload(llama_cpp: Any) -> Where:
     raise NotTriedError("what it computes needs a model; it says that it can offload to a GPU")
 
 
-OTHERS: dict[str, Subject] = {
-    "paddlepaddle": Subject("paddle", (Step("a matrix product", _paddle_product),), _VERSION),
-    "mxnet": Subject("mxnet", (Step("a matrix product", _mxnet_product),), _VERSION),
-    "ctranslate2": Subject("ctranslate2", (Step("a copy to the GPU and back", _translation_copy),), _VERSION),
-    "llama-cpp-python": Subject("llama_cpp", (Step("a question about its build", _llama_offload),), _VERSION),
+OTHERS: dict[str, TrialSubject] = {
+    "paddlepaddle": TrialSubject("paddle", (Step("a matrix product", _paddle_product),), _VERSION),
+    "mxnet": TrialSubject("mxnet", (Step("a matrix product", _mxnet_product),), _VERSION),
+    "ctranslate2": TrialSubject("ctranslate2", (Step("a copy to the GPU and back", _translation_copy),), _VERSION),
+    "llama-cpp-python": TrialSubject("llama_cpp", (Step("a question about its build", _llama_offload),), _VERSION),
 }
 """By what the name of the ``Framework`` record begins with."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "JAX, imported and run",
@@ -23,7 +23,7 @@ PROBE = {
 def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of ``jax``."""
     module = "jaxlib" if tree.request["framework"]["name"] == "jaxlib" else "jax"
-    attempt(tree, out, SUBJECT if module == "jax" else Subject(module, why_none="jaxlib alone computes nothing"))
+    attempt(tree, out, SUBJECT if module == "jax" else TrialSubject(module, why_none="jaxlib alone computes nothing"))
 
 
 def _device(jax: Any) -> Any:
@@ -77,7 +77,7 @@ def _jaxlib(_jax: Any) -> Any:
     return getattr(jaxlib, "__version__", None) or jaxlib.version.__version__
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="jax",
     steps=(Step("a matrix product", matrix_product), Step("a convolution", convolution)),
     build={"version": lambda jax: jax.__version__, "jaxlib": _jaxlib},

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
+from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, module, on_gpu
 
 PROBE = {
     "title": "Numba, imported and run",
@@ -55,7 +55,7 @@ def _implementation(cuda: Any) -> str | None:
     return str(module("numba_cuda").__version__) if "numba_cuda" in (cuda.__file__ or "").split("/") else None
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="numba.cuda",
     steps=(Step(KERNEL, kernel),),
     build={"version": lambda _: str(module("numba").__version__), "numba-cuda": _implementation},

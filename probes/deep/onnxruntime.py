@@ -9,7 +9,7 @@ from typing import Any
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.onnx_models import convolution_model, product_model
-from ..trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "ONNX Runtime, imported and run",
@@ -91,7 +91,7 @@ def convolution(runtime: Any) -> None:
     close(result.ravel().tolist(), [36.0] * (8 * 14 * 14), tolerance=0.5)
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="onnxruntime",
     steps=(Step("a matrix product", matrix_product), Step("a convolution", convolution)),
     build={

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "TensorFlow, imported and run",
@@ -70,7 +70,7 @@ def _built_with(name: str) -> Any:
     return ask
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="tensorflow",
     steps=(Step("a matrix product", matrix_product), Step("a convolution", convolution)),
     build={

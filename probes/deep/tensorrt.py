@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..framework_bench.convolution import Shape
+from ..framework_bench.convolution import ConvolutionShape
 from ..framework_bench.engine import Convolver, Log, Way
 from ..framework_bench.works import Absent
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.driver import Floats
-from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
+from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 
 PROBE = {
     "title": "TensorRT, imported and run",
@@ -23,7 +23,7 @@ PROBE = {
 }
 
 _SIZE = 64
-_IMAGE = Shape(1, 32, 16, 16, 32)
+_IMAGE = ConvolutionShape(1, 32, 16, 16, 32)
 _WORKSPACE = 64 << 20
 _NO_BUILDER = "it only runs engines that were built elsewhere"
 
@@ -33,7 +33,7 @@ def collect(tree: Tree, out: Out) -> None:
     name = tree.request["framework"]["name"]
     parts = {"tensorrt-lean": "tensorrt_lean", "tensorrt-dispatch": "tensorrt_dispatch"}
     module = next((module for start, module in parts.items() if name.startswith(start)), None)
-    subject = SUBJECT if module is None else Subject(module, build=SUBJECT.build, why_none=_NO_BUILDER)
+    subject = SUBJECT if module is None else TrialSubject(module, build=SUBJECT.build, why_none=_NO_BUILDER)
     attempt(tree, out, subject)
 
 
@@ -89,7 +89,7 @@ def _executed(context: Any, given: Floats, result: Floats) -> bool:
     return bool(context.execute_v2([given.address, result.address]))
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="tensorrt",
     steps=(Step("a matrix product", matrix_product), Step("a convolution with bias and ReLU", convolution)),
     build={"version": lambda tensorrt: tensorrt.__version__},

@@ -8,7 +8,7 @@ from typing import Any
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.libraries import decode
-from ..trials.trial import Step, Subject, Where, attempt, close, equal, on_gpu
+from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_gpu
 
 PROBE = {
     "title": "PyTorch, imported and run",
@@ -66,7 +66,7 @@ def _quiet_switch(place: Any) -> str:
         return "on" if place.allow_tf32 else "off"
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="torch",
     steps=(Step("a matrix product", matrix_product), Step("a convolution", convolution)),
     build={

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
+from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 
 PROBE = {
     "title": "Triton, imported and run",
@@ -43,7 +43,7 @@ def _target(triton: Any) -> str:
     return f"{target.backend} {target.arch}" if hasattr(target, "arch") else str(target)
 
 
-SUBJECT = Subject(
+SUBJECT = TrialSubject(
     module="triton",
     steps=(Step("a kernel compiled at run time", kernel),),
     build={"version": lambda triton: triton.__version__},

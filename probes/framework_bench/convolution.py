@@ -27,7 +27,7 @@ DRAWN = 192
 """Elements of the result that are compared."""
 
 
-class Shape(NamedTuple):
+class ConvolutionShape(NamedTuple):
     """Shape of a batch of images and the filters over them."""
 
     images: int
@@ -57,7 +57,7 @@ class Shape(NamedTuple):
         return 2.0 * self.results * self.channels * SIDE * SIDE
 
 
-class Kind(NamedTuple):
+class ConvolutionKind(NamedTuple):
     """How a precision is stored, and how far its results may be off."""
 
     size: int
@@ -71,9 +71,9 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "fp32": Kind(4, "<f", 0, 2.0**-24),
-    "fp16": Kind(2, "<e", 8, 2.0**-11),
-    "int8": Kind(1, "<b", 32, 0.0),
+    "fp32": ConvolutionKind(4, "<f", 0, 2.0**-24),
+    "fp16": ConvolutionKind(2, "<e", 8, 2.0**-11),
+    "int8": ConvolutionKind(1, "<b", 32, 0.0),
 }
 """NCHW; NHWC with channels filled up to a multiple of 8; planes of 32 channels each: TensorRT's LINEAR, HWC8, CHW32."""
 _HALF_A_STEP = 0.55
@@ -83,7 +83,7 @@ _HALF_A_STEP = 0.55
 class Convolution:
     """Fresh random operands of a shape, and exact results."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ConvolutionShape) -> None:
         if shape.channels % 32 or shape.filters % 32:
             raise ValueError("INT8 needs channels in groups of 32")
         self.shape = shape

@@ -16,7 +16,7 @@ _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 """Members of ``CUdevice_attribute``."""
 
 
-class Memory:
+class RuntimeMemory:
     """Bytes of device memory, poisoned until something is written."""
 
     def __init__(self, driver: Any, size: int) -> None:
@@ -55,7 +55,7 @@ class Memory:
         check("cuMemFree", self._driver.cuMemFree_v2(self._address))
 
 
-class Gpu:
+class RuntimeGpu:
     """The first GPU of this process, in the context that the framework under test uses too."""
 
     def __init__(self) -> None:
@@ -75,9 +75,9 @@ class Gpu:
         check("cuCtxGetDevice", self._driver.cuCtxGetDevice(ctypes.byref(device)))
         return self._attribute(_CAPABILITY_MAJOR, device), self._attribute(_CAPABILITY_MINOR, device)
 
-    def memory(self, size: int) -> Memory:
+    def memory(self, size: int) -> RuntimeMemory:
         """``size`` bytes; raise DriverError where there is not as much."""
-        return Memory(self._driver, size)
+        return RuntimeMemory(self._driver, size)
 
     def free_memory(self) -> int:
         """Bytes that can still be allocated, about."""

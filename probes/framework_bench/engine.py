@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..kit.figures import Fields
-from .convolution import DRAWN, KINDS, RESULT_STEP, SIDE, STEP, Convolution, Shape, stored
-from .cuda import Gpu, Memory
+from .convolution import DRAWN, KINDS, RESULT_STEP, SIDE, STEP, Convolution, ConvolutionShape, stored
+from .cuda import RuntimeGpu, RuntimeMemory
 from .works import Absent, Refused, compared
 
 GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
@@ -93,7 +93,7 @@ class Log:
             return self.given(None, otherwise)
 
 
-class Plan(NamedTuple):
+class EnginePlan(NamedTuple):
     """A serialized engine."""
 
     data: bytes
@@ -101,7 +101,7 @@ class Plan(NamedTuple):
     """That building took."""
 
 
-def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace: int) -> Plan:
+def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace: int) -> EnginePlan:
     """Build an engine with at most ``workspace`` bytes of scratch memory; raise Refused where TensorRT does not.
 
     Raises Absent where this release offers nothing of the kind.
@@ -123,7 +123,7 @@ def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace
         _plain(tensorrt, network, convolution, way, held)
     began = time.monotonic()
     plan = log.given(builder.build_serialized_network(network, config), "the network could not be built")
-    return Plan(bytes(plan), time.monotonic() - began)
+    return EnginePlan(bytes(plan), time.monotonic() - began)
 
 
 def _weakly_typed(tensorrt: Any) -> bool:
@@ -266,7 +266,7 @@ def _dims(convolution: Convolution) -> tuple[int, ...]:
 class Engine:
     """An engine that was loaded, saved to a file, and loaded again from that."""
 
-    def __init__(self, tensorrt: Any, log: Log, plan: Plan) -> None:
+    def __init__(self, tensorrt: Any, log: Log, plan: EnginePlan) -> None:
         self._log = log
         runtime = log.made(tensorrt.Runtime, "no runtime")
         first = log.given(runtime.deserialize_cuda_engine(plan.data), "no engine from the serialized network")
@@ -294,7 +294,7 @@ class Engine:
         name = getattr(level, "name", "NONE")
         return {"NONE": "for this kind of GPU only", "AMPERE_PLUS": "for every GPU from Ampere on"}.get(name, name)
 
-    def connect(self, memory: dict[str, Memory]) -> None:
+    def connect(self, memory: dict[str, RuntimeMemory]) -> None:
         """Say where the tensors lie, by their names."""
         for name, place in memory.items():
             connected = self._context.set_tensor_address(name, place.address)
@@ -334,15 +334,15 @@ class Made(NamedTuple):
     engine: Engine
     seconds: float
     """That building took."""
-    result: Memory
+    result: RuntimeMemory
     verification: Fields
 
 
 class Convolver:
     """Makes engines of ``shape`` with the module ``tensorrt``; raise Refused or DriverError where one of them fails."""
 
-    def __init__(self, tensorrt: Any, shape: Shape) -> None:
-        self.shape, self.version, self.gpu = shape, tensorrt.__version__, Gpu()
+    def __init__(self, tensorrt: Any, shape: ConvolutionShape) -> None:
+        self.shape, self.version, self.gpu = shape, tensorrt.__version__, RuntimeGpu()
         self._tensorrt, self._log = tensorrt, Log(tensorrt)
         self._convolution = Convolution(shape)
 
@@ -361,7 +361,7 @@ class Convolver:
             raise Absent(f"{needed >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
         plan = build(self._tensorrt, self._log, self._convolution, way, min(_WORKSPACE, (free - needed) // 2 + 1))
         engine = Engine(self._tensorrt, self._log, plan)
-        memory: dict[str, Memory] = {}
+        memory: dict[str, RuntimeMemory] = {}
         try:
             for name, count in sizes.items():
                 memory[name] = self.gpu.memory(count)
@@ -371,7 +371,7 @@ class Convolver:
             for each in memory.values():
                 each.free()
 
-    def _verified(self, way: Way, engine: Engine, memory: dict[str, Memory]) -> Fields:
+    def _verified(self, way: Way, engine: Engine, memory: dict[str, RuntimeMemory]) -> Fields:
         given, size = self._convolution.given(way.precision), KINDS[way.precision].size
         memory[GIVEN].write(given)
         engine.run(self.gpu.stream)

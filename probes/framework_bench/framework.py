@@ -8,11 +8,11 @@ import importlib
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.driver import check, is_device_memory, with_context
-from ..trials.trial import OnCpuError, Subject, attempt
+from ..trials.trial import OnCpuError, TrialSubject, attempt
 from .works import (
     LEAST_RUNS,
     LONGEST_RUN,
@@ -25,7 +25,7 @@ from .works import (
     STEPS,
     Absent,
     Heads,
-    Layer,
+    LayerShape,
     Measure,
     Refused,
     Triple,
@@ -48,7 +48,7 @@ _MULTIPROCESSORS = 16
 """``CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT``."""
 
 
-class Framework:
+class BenchFramework:
     """What the measurements need of a framework; each has its own."""
 
     name = ""
@@ -81,7 +81,7 @@ class Framework:
         """Give memory back that nothing holds."""
 
 
-class Work(NamedTuple):
+class FrameworkWork(NamedTuple):
     """Something that a framework computes."""
 
     operations: float
@@ -95,7 +95,7 @@ class Work(NamedTuple):
     shape: Tuple[int, ...] = ()  # noqa: UP006  read by Python 3.8 too
 
 
-def measured(framework: Framework, work: Work) -> Fields:
+def measured(framework: BenchFramework, work: FrameworkWork) -> Fields:
     """Run, prove, time and verify ``work``; raise Refused where its result is not in the GPU's memory."""
     result = work.run()
     framework.wait(result)
@@ -177,7 +177,7 @@ Multiply = Callable[[Any, Any], Any]
 _sides: Dict[str, int] = {}  # noqa: UP006  read by Python 3.8 too
 
 
-def side_for(framework: Framework, precision: str, multiply: Multiply) -> int:
+def side_for(framework: BenchFramework, precision: str, multiply: Multiply) -> int:
     """The largest side whose product fits and takes no longer than ``LONGEST_RUN``, judged by the smallest."""
     if precision not in _sides:
         least = SIDES[-1]
@@ -192,7 +192,7 @@ def side_for(framework: Framework, precision: str, multiply: Multiply) -> int:
     return _sides[precision]
 
 
-def product(framework: Framework, precision: str, multiply: Multiply, detail: str = "") -> Fields:
+def product(framework: BenchFramework, precision: str, multiply: Multiply, detail: str = "") -> Fields:
     """A square matrix product; ``multiply`` computes it in ``precision``."""
     side = side_for(framework, precision, multiply)
     needing(6 * side**2 * SIZE[precision])
@@ -200,7 +200,7 @@ def product(framework: Framework, precision: str, multiply: Multiply, detail: st
     left, right = (framework.random((side, side), precision) for _ in range(2))
     return measured(
         framework,
-        Work(
+        FrameworkWork(
             2.0 * side**3,
             lambda: multiply(left, right),
             lambda result: product_triples(framework.take, left, right, result, shape),
@@ -213,9 +213,9 @@ def product(framework: Framework, precision: str, multiply: Multiply, detail: st
 
 
 def convolution(
-    framework: Framework,
+    framework: BenchFramework,
     precision: str,
-    layer: Layer,
+    layer: LayerShape,
     convolve: Multiply,
     shown: tuple[str, str] = ("NCHW", "OIHW"),
     operand: Callable[[Any], Any] = lambda array: array,
@@ -233,7 +233,7 @@ def convolution(
     given, weights = (operand(framework.random(shape, precision)) for shape in (layer.given(layout), kernel))
     return measured(
         framework,
-        Work(
+        FrameworkWork(
             layer.operations,
             lambda: convolve(given, weights),
             lambda result: convolution_triples(framework.take, given, weights, result, layer, layout, order),
@@ -245,7 +245,7 @@ def convolution(
 
 
 def attention(
-    framework: Framework,
+    framework: BenchFramework,
     precision: str,
     heads: Heads,
     attend: Callable[[Any, Any, Any], Any],
@@ -267,7 +267,7 @@ def attention(
     own = heads.scale / factor
     return measured(
         framework,
-        Work(
+        FrameworkWork(
             heads.operations,
             lambda: attend(*tensors),
             lambda result: attention_triples(framework.take, tensors, result, heads._replace(scale=own), order),
@@ -283,7 +283,7 @@ Step = Callable[[List[Any], Any, Any], List[Any]]
 
 
 def training_step(
-    framework: Framework,
+    framework: BenchFramework,
     numpy: Any,
     step: Step,
     to_numpy: Callable[[Any], Any],
@@ -324,9 +324,9 @@ def training_step(
 def tried_and_measured(
     tree: Tree,
     out: Out,
-    subject: Subject,
+    subject: TrialSubject,
     require_gpu: Callable[[Any], None],
-    measures: Callable[[Any], dict[Figure, Measure]],
+    measures: Callable[[Any], dict[FigureKey, Measure]],
 ) -> None:
     """Try a framework as a deep check does, and make the measurements that its module allows.
 
@@ -345,7 +345,7 @@ def tried_and_measured(
     run_all(tree, out, measures(module))
 
 
-def released(framework: Framework, measures: dict[Figure, Measure]) -> dict[Figure, Measure]:
+def released(framework: BenchFramework, measures: dict[FigureKey, Measure]) -> dict[FigureKey, Measure]:
     """The same measures, each giving back afterwards what it has allocated."""
 
     def ending(measure: Measure) -> Measure:

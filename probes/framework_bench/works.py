@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..kit import figures
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out, clean
 from ..kit.tree import Tree
 
@@ -76,7 +76,7 @@ SIZE = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 _DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
 
 
-class Layer(NamedTuple):
+class LayerShape(NamedTuple):
     """A convolution of stride 1 whose result is as large as its input: a layer of ResNet-50 (its third stage), with a
     batch that fills an H200.
     """
@@ -119,9 +119,9 @@ class Heads(NamedTuple):
         return 4.0 * self.batch * self.heads * self.length**2 * self.depth
 
 
-def layer_for(multiprocessors: int) -> Layer:
+def layer_for(multiprocessors: int) -> LayerShape:
     """The layer for a GPU of that size."""
-    return Layer() if multiprocessors >= _LARGE else Layer(images=Layer().images // 8)
+    return LayerShape() if multiprocessors >= _LARGE else LayerShape(images=LayerShape().images // 8)
 
 
 def heads_for(multiprocessors: int) -> Heads:
@@ -161,7 +161,7 @@ PLACES, FILTERS = 6, 8
 
 
 def convolution_triples(
-    take: Take, given: Any, weights: Any, result: Any, layer: Layer, layout: str, order: str = "OIHW"
+    take: Take, given: Any, weights: Any, result: Any, layer: LayerShape, layout: str, order: str = "OIHW"
 ) -> Iterator[Triple]:
     """Elements of a convolution's result; ``order`` is how the weights lie: ``OIHW`` or ``HWIO``."""
     chosen = sorted(_DRAW.sample(range(layer.filters), FILTERS))
@@ -193,7 +193,7 @@ def _pixel(layout: str, image: int, row: int, column: int) -> tuple[Any, ...]:
     return (image, slice(None), row, column) if layout == "NCHW" else (image, row, column, slice(None))
 
 
-def _by_place(numbers: list[float], layer: Layer, *, channels_first: bool) -> dict[tuple[int, int], list[float]]:
+def _by_place(numbers: list[float], layer: LayerShape, *, channels_first: bool) -> dict[tuple[int, int], list[float]]:
     """The weights of one filter, for each place of its window those of all channels."""
     found = {}
     for down in range(layer.window):
@@ -326,7 +326,7 @@ Measure = Callable[[], Fields]
 """Makes a measurement; returns what ``rate`` and ``compared`` return, and further fields."""
 
 
-def run_all(tree: Tree, out: Out, measures: dict[Figure, Measure], gpu: str | None = None) -> None:
+def run_all(tree: Tree, out: Out, measures: dict[FigureKey, Measure], gpu: str | None = None) -> None:
     """Make the measurements that the request asks for, each sent as soon as it is there.
 
     They are those of ``gpu``, a UUID; None: of the GPU that the request names, if any.

@@ -9,7 +9,7 @@ from typing import Any, Dict, NamedTuple
 Fields = Dict[str, Any]
 
 
-class Figure(NamedTuple):
+class FigureKey(NamedTuple):
     """What tells a measurement from the others of its GPU, by the fields of ``Measurement``."""
 
     name: str

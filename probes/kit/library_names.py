@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-class Family(NamedTuple):
+class LibraryFamily(NamedTuple):
     """The part of a row of ``families.toml`` that probes need; a test compares them."""
 
     name: str
@@ -30,7 +30,7 @@ class Family(NamedTuple):
 
 
 FAMILIES = (
-    Family(
+    LibraryFamily(
         "cudart",
         "cudart",
         "cuda",
@@ -39,7 +39,7 @@ FAMILIES = (
         part="cuda_cudart",
         owners="cuda-runtime|cuda-cudart|cudart",
     ),
-    Family(
+    LibraryFamily(
         "nvrtc",
         r"nvrtc(?:-builtins)?(?:\.alt)?",
         "cuda",
@@ -48,43 +48,43 @@ FAMILIES = (
         part="cuda_nvrtc",
         owners="cuda-nvrtc|nvrtc",
     ),
-    Family("nvJitLink", "nvJitLink", "cuda", wheel="nvjitlink", sonames=("nvJitLink",)),
-    Family("nvfatbin", "nvfatbin", "cuda"),
-    Family("nvvm", "nvvm", "apart", part="cuda_nvcc", owners="cuda-nvvm|nvvm|cuda-nvcc"),
-    Family("cublasmp", "cublas[Mm]p", "own"),
-    Family(
+    LibraryFamily("nvJitLink", "nvJitLink", "cuda", wheel="nvjitlink", sonames=("nvJitLink",)),
+    LibraryFamily("nvfatbin", "nvfatbin", "cuda"),
+    LibraryFamily("nvvm", "nvvm", "apart", part="cuda_nvcc", owners="cuda-nvvm|nvvm|cuda-nvcc"),
+    LibraryFamily("cublasmp", "cublas[Mm]p", "own"),
+    LibraryFamily(
         "cublas", r"cublas\w*|nvblas", "cuda", wheel="cublas", sonames=("cublas", "cublasLt"), owners="cublas|nvblas"
     ),
-    Family("cusparseLt", "cusparseLt", "own"),
-    Family("cusparse", r"cusparse\w*", "own", wheel="cusparse", sonames=("cusparse",)),
-    Family("cusolver", r"cusolver\w*", "own", wheel="cusolver", sonames=("cusolver",)),
-    Family("cufft", r"cufft\w*", "own", wheel="cufft", sonames=("cufft",)),
-    Family("curand", "curand", "own", wheel="curand", sonames=("curand",)),
-    Family("cufile", r"cufile\w*", "own"),
-    Family(
+    LibraryFamily("cusparseLt", "cusparseLt", "own"),
+    LibraryFamily("cusparse", r"cusparse\w*", "own", wheel="cusparse", sonames=("cusparse",)),
+    LibraryFamily("cusolver", r"cusolver\w*", "own", wheel="cusolver", sonames=("cusolver",)),
+    LibraryFamily("cufft", r"cufft\w*", "own", wheel="cufft", sonames=("cufft",)),
+    LibraryFamily("curand", "curand", "own", wheel="curand", sonames=("curand",)),
+    LibraryFamily("cufile", r"cufile\w*", "own"),
+    LibraryFamily(
         "cupti", "cupti", "apart", wheel="cuda-cupti", sonames=("cupti",), part="cuda_cupti", owners="cuda-cupti|cupti"
     ),
-    Family("nvToolsExt", "nvToolsExt", "apart", part="cuda_nvtx", owners="nvtx|cuda-nvtx|nvtoolsext"),
-    Family("npp", r"npp\w+", "cuda", owners="npp|cuda-npp"),
-    Family("nvjpeg", "nvjpeg", "cuda"),
-    Family("nvjpeg2k", r"nvjpeg\w+", "own"),
-    Family("cudss", r"cudss\w*", "own"),
-    Family("cudnn", r"cudnn\w*", "own", wheel="cudnn", sonames=("cudnn",)),
-    Family("nccl", "nccl", "own", wheel="nccl", sonames=("nccl",)),
-    Family("nvshmem_host", r"nvshmem\w*", "own", wheel="nvshmem", sonames=("nvshmem_host",), owners="nvshmem"),
-    Family("cutensor", r"cutensor\w*", "own"),
-    Family("nvinfer", r"nvinfer\w*", "own", owners="tensorrt|nvinfer"),
-    Family("nvonnxparser", r"nvonnxparser\w*", "own", owners="tensorrt|nvinfer|nvonnxparsers?"),
-    Family("nvparsers", "nvparsers|nvcaffe_parser", "own", owners="tensorrt|nvinfer|nvparsers"),
-    Family("magma", r"magma\w*", "own"),
-    Family("nvds", r"nvds\w+", "own", owners="deepstream"),
-    Family(
+    LibraryFamily("nvToolsExt", "nvToolsExt", "apart", part="cuda_nvtx", owners="nvtx|cuda-nvtx|nvtoolsext"),
+    LibraryFamily("npp", r"npp\w+", "cuda", owners="npp|cuda-npp"),
+    LibraryFamily("nvjpeg", "nvjpeg", "cuda"),
+    LibraryFamily("nvjpeg2k", r"nvjpeg\w+", "own"),
+    LibraryFamily("cudss", r"cudss\w*", "own"),
+    LibraryFamily("cudnn", r"cudnn\w*", "own", wheel="cudnn", sonames=("cudnn",)),
+    LibraryFamily("nccl", "nccl", "own", wheel="nccl", sonames=("nccl",)),
+    LibraryFamily("nvshmem_host", r"nvshmem\w*", "own", wheel="nvshmem", sonames=("nvshmem_host",), owners="nvshmem"),
+    LibraryFamily("cutensor", r"cutensor\w*", "own"),
+    LibraryFamily("nvinfer", r"nvinfer\w*", "own", owners="tensorrt|nvinfer"),
+    LibraryFamily("nvonnxparser", r"nvonnxparser\w*", "own", owners="tensorrt|nvinfer|nvonnxparsers?"),
+    LibraryFamily("nvparsers", "nvparsers|nvcaffe_parser", "own", owners="tensorrt|nvinfer|nvparsers"),
+    LibraryFamily("magma", r"magma\w*", "own"),
+    LibraryFamily("nvds", r"nvds\w+", "own", owners="deepstream"),
+    LibraryFamily(
         "cuda",
         "cuda",
         "own",
         owners=r"cuda1|cuda-compat|nvidia-compute|nvidia-driver-cuda-libs|nvidia-l4t-cuda|nvidia-tesla-\d+-cuda1",
     ),
-    Family(
+    LibraryFamily(
         "nvidia-ml", "nvidia-ml", "own", owners=r"nvidia-ml1|nvidia-compute|nvidia-driver-libs|nvidia-tesla-\d+-ml1"
     ),
 )
@@ -110,7 +110,7 @@ GPU_CODE_LISTED = (
 """Families whose GPU code is listed; first those that omit GPUs and are quick to list."""
 
 
-class LibraryName(NamedTuple):
+class LibraryFileName(NamedTuple):
     """The parts of a library's file name."""
 
     family: str
@@ -119,14 +119,14 @@ class LibraryName(NamedTuple):
     """The numbers after ``.so.``: ``9.1.0``, ``9`` or nothing."""
 
 
-def family_of(name: str) -> LibraryName | None:
+def family_of(name: str) -> LibraryFileName | None:
     """The family and version in a file name (without folder), or None for any other file."""
     match = _NAME.fullmatch(name)
-    return LibraryName(match["family"], match["version"].lstrip(".")) if match else None
+    return LibraryFileName(match["family"], match["version"].lstrip(".")) if match else None
 
 
 @lru_cache(maxsize=256)
-def row_of(family: str) -> Family | None:
+def row_of(family: str) -> LibraryFamily | None:
     """The row of a family by a name from a file: ``cublas`` for ``cublasLt``."""
     match = re.fullmatch("|".join(f"({row.files})" for row in FAMILIES), family, re.ASCII)
     return FAMILIES[match.lastindex - 1] if match and match.lastindex else None

@@ -20,7 +20,7 @@ RESERVE = 256 << 20
 
 
 @dataclass(frozen=True)
-class Element:
+class ElementType:
     """The type of an array's elements."""
 
     code: int
@@ -32,12 +32,12 @@ class Element:
 
 
 ELEMENTS = {
-    "fp64": Element(0, 8, 2**-53),
-    "fp32": Element(1, 4, 2**-24),
-    "fp16": Element(2, 2, 2**-11),
-    "bf16": Element(3, 2, 2**-8),
-    "int8": Element(5, 1, 0.0),
-    "int32": Element(INT32, 4, 0.0),
+    "fp64": ElementType(0, 8, 2**-53),
+    "fp32": ElementType(1, 4, 2**-24),
+    "fp16": ElementType(2, 2, 2**-11),
+    "bf16": ElementType(3, 2, 2**-8),
+    "int8": ElementType(5, 1, 0.0),
+    "int32": ElementType(INT32, 4, 0.0),
 }
 
 
@@ -51,7 +51,7 @@ class Array:
     address: int
 
     @property
-    def element(self) -> Element:
+    def element(self) -> ElementType:
         return ELEMENTS[self.kind]
 
     @property

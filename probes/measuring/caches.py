@@ -9,7 +9,7 @@ from typing import Any
 
 from ..kit.figures import Fields, verification
 from .device import Unavailable, call, driver
-from .kernels import Kernel, Module, pointer
+from .kernels import CompiledKernel, Module, pointer
 from .measurement import Bench, Plan, measurement, timed
 
 BLOCK = 512
@@ -31,7 +31,7 @@ class Caches:
         self._module = Module(bench.device, bench.compiler.module("caches"))
         self._total = bench.device.allocate(8)
 
-    def kernel(self, name: str) -> Kernel:
+    def kernel(self, name: str) -> CompiledKernel:
         return self._module.kernel(name)
 
     def l2_read(self, bench: Bench) -> Fields:

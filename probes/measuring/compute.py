@@ -10,7 +10,7 @@ from typing import Any
 
 from ..kit.figures import Fields, verification
 from .device import Unavailable, call, instantiated
-from .kernels import Kernel, Module, pointer
+from .kernels import CompiledKernel, Module, pointer
 from .measurement import Bench, Plan, measurement, timed
 
 # Throughput of multiply-adds: on the vector units, and through ``mma.sync`` on the tensor cores.
@@ -24,7 +24,7 @@ ROUNDS = 4096
 
 
 @dataclass(frozen=True)
-class Kind:
+class InstructionKind:
     """An instruction of ``kernels/compute.cu``."""
 
     code: int
@@ -35,18 +35,18 @@ class Kind:
 
 
 VECTOR = {
-    "fp64": Kind(0, 2, (5, 0)),
-    "fp32": Kind(1, 2, (5, 0)),
-    "fp16": Kind(2, 4, (5, 3)),
-    "int8": Kind(5, 8, (6, 1)),
+    "fp64": InstructionKind(0, 2, (5, 0)),
+    "fp32": InstructionKind(1, 2, (5, 0)),
+    "fp16": InstructionKind(2, 4, (5, 3)),
+    "int8": InstructionKind(5, 8, (6, 1)),
 }
 TENSOR = {
-    "fp64": Kind(0, 2 * 8 * 8 * 4, (8, 0)),
-    "tf32": Kind(6, 2 * 16 * 8 * 8, (8, 0)),
-    "fp16": Kind(2, 2 * 16 * 8 * 16, (8, 0)),
-    "bf16": Kind(3, 2 * 16 * 8 * 16, (8, 0)),
-    "fp8": Kind(4, 2 * 16 * 8 * 32, (8, 9)),
-    "int8": Kind(5, 2 * 16 * 8 * 32, (8, 0)),
+    "fp64": InstructionKind(0, 2 * 8 * 8 * 4, (8, 0)),
+    "tf32": InstructionKind(6, 2 * 16 * 8 * 8, (8, 0)),
+    "fp16": InstructionKind(2, 2 * 16 * 8 * 16, (8, 0)),
+    "bf16": InstructionKind(3, 2 * 16 * 8 * 16, (8, 0)),
+    "fp8": InstructionKind(4, 2 * 16 * 8 * 32, (8, 9)),
+    "int8": InstructionKind(5, 2 * 16 * 8 * 32, (8, 0)),
 }
 
 
@@ -62,7 +62,9 @@ def mma(precision: str, bench: Bench) -> Fields:
     return _measured("mma", "mma.sync", precision, kind, bench, operations=kind.operations * BLOCK // WARP)
 
 
-def _measured(name: str, method: str, precision: str, kind: Kind, bench: Bench, *, operations: int) -> Fields:
+def _measured(
+    name: str, method: str, precision: str, kind: InstructionKind, bench: Bench, *, operations: int
+) -> Fields:
     """Fill the GPU with blocks that do nothing else; ``operations`` is what a block's threads do in one instruction."""
     major, minor = bench.device.capability
     if (major, minor) < kind.least:
@@ -136,7 +138,7 @@ def and_wait(bench: Bench) -> Fields:
     }
 
 
-def _nothing(bench: Bench) -> Kernel:
+def _nothing(bench: Bench) -> CompiledKernel:
     return Module(bench.device, bench.compiler.module("caches")).kernel("nothing")
 
 

@@ -204,7 +204,7 @@ NODES = "/sys/devices/system/node"
 
 
 @dataclass(frozen=True)
-class Place:
+class CopyPlace:
     """Where host memory is taken."""
 
     node: int | None
@@ -217,8 +217,8 @@ class Place:
 class Places:
     """The places of one GPU; without a far one, ``why_not_far`` says why."""
 
-    near: Place
-    far: Place | None = None
+    near: CopyPlace
+    far: CopyPlace | None = None
     why_not_far: str = ""
 
 
@@ -233,27 +233,27 @@ def places(tree: Tree, own: int | None) -> Places:
         _listed(told[0]) if told else set(present)
     )
     if len(present) < 2:
-        return Places(Place(None), why_not_far="sysfs shows no second NUMA node")
+        return Places(CopyPlace(None), why_not_far="sysfs shows no second NUMA node")
     if own is None:
-        return Places(Place(None), why_not_far="sysfs does not say which NUMA node the GPU is on")
+        return Places(CopyPlace(None), why_not_far="sysfs does not say which NUMA node the GPU is on")
     if own not in usable:
-        return Places(Place(None), why_not_far=f"this process may not use NUMA node {own}, which the GPU is on")
+        return Places(CopyPlace(None), why_not_far=f"this process may not use NUMA node {own}, which the GPU is on")
     # Whether no part of the process's memory follows the default policy.
     lines = (tree.read_text("/proc/self/numa_maps") or "").splitlines()
     policies = {words[1] for words in map(str.split, lines) if len(words) > 1}
     if policies and "default" not in policies:
-        return Places(Place(None), why_not_far="a memory policy (numactl) holds this process's memory in place")
-    near = Place(own, "near")
+        return Places(CopyPlace(None), why_not_far="a memory policy (numactl) holds this process's memory in place")
+    near = CopyPlace(own, "near")
     others = usable - {own}
     if not others:
         return Places(near, why_not_far=f"this process may use NUMA node {own} alone")
     away = _distances(tree, own, present)
     farthest = max(sorted(others), key=lambda node: away.get(node, 0))
-    return Places(near, Place(farthest, "far"))
+    return Places(near, CopyPlace(farthest, "far"))
 
 
 @contextmanager
-def on_node(tree: Tree, place: Place) -> Iterator[None]:
+def on_node(tree: Tree, place: CopyPlace) -> Iterator[None]:
     """Run this thread on the CPUs of the place's node, so that host memory is taken there (Linux's default policy)."""
     before = os.sched_getaffinity(0)
     if place.node is not None:

@@ -131,7 +131,7 @@ _UNDER_WAY: dict[tuple[str, ...], Thread] = {}
 """What is being compiled ahead."""
 
 
-class Kernel:
+class CompiledKernel:
     """A loaded function."""
 
     def __init__(self, device: Device, handle: Any) -> None:
@@ -261,9 +261,9 @@ class Module:
     def __init__(self, device: Device, code: bytes) -> None:
         self._device = device
         self._module = call("cuModuleLoadData", code)
-        self._kernels: dict[str, Kernel] = {}
+        self._kernels: dict[str, CompiledKernel] = {}
 
-    def kernel(self, name: str) -> Kernel:
+    def kernel(self, name: str) -> CompiledKernel:
         if name not in self._kernels:
-            self._kernels[name] = Kernel(self._device, call("cuModuleGetFunction", self._module, name.encode()))
+            self._kernels[name] = CompiledKernel(self._device, call("cuModuleGetFunction", self._module, name.encode()))
         return self._kernels[name]

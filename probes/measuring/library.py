@@ -26,7 +26,7 @@ def opened(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(name)
 
 
-class Library:
+class CudaLibrary:
     """The library of a family that the examined environment would load.
 
     A library that is not there raises Unavailable; one that cannot be loaded, or whose call fails, LibraryError.

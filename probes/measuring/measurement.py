@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..kit.figures import Fields, Figure
+from ..kit.figures import Fields, FigureKey
 from ..kit.out import Out
 from ..kit.tree import Tree
 from .device import CudaError, Device, LibraryError, Stopwatch, Unavailable, ordinals
@@ -141,7 +141,7 @@ def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
 Measure = Callable[[Bench], Fields]
 
 
-def run_all(bench: Bench, out: Out, measures: dict[Figure, Measure]) -> None:
+def run_all(bench: Bench, out: Out, measures: dict[FigureKey, Measure]) -> None:
     """Make the measurements that were asked for, each sent as soon as it is there.
 
     What is not available, and a library that fails, costs its own measurement; a failed call of the driver breaks the
@@ -179,7 +179,7 @@ def visible(out: Out) -> dict[str, int] | None:
         return None
 
 
-def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measure]]) -> None:
+def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[FigureKey, Measure]]) -> None:
     """Run ``measures`` on the GPU that the request names."""
     asked = tree.request["bench"]
     uuid = asked["gpu"]
@@ -202,7 +202,7 @@ def bench_of(asked: Fields, uuid: str, device: Device) -> Bench:
     return Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"], timing, beside)
 
 
-def with_full(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measure]]) -> None:
+def with_full(tree: Tree, out: Out, measures: Callable[[Bench], dict[FigureKey, Measure]]) -> None:
     """Run ``measures`` with ``--full``, when named, or in a deep check; a quick run leaves them out."""
     asked = tree.request["bench"]
     if not asked.get("full") and not asked.get("only") and asked.get("timing", True):

@@ -41,7 +41,7 @@ def disable(first: Bench, second: Bench) -> None:
         call("cuCtxDisablePeerAccess", second.device.context)
 
 
-class End:
+class CopyEnd:
     """One GPU of a pair: what it sends, where it receives, and the pattern on it."""
 
     def __init__(self, bench: Bench, seed: int, *, sends: bool, receives: bool) -> None:
@@ -90,8 +90,8 @@ class PeerCopies:
         self._link = link
         enable(first, second)
         enable(second, first)
-        self._here = End(first, SEED, sends=True, receives=both)
-        self._there = End(second, OTHER, sends=both, receives=True)
+        self._here = CopyEnd(first, SEED, sends=True, receives=both)
+        self._there = CopyEnd(second, OTHER, sends=both, receives=True)
         first.device.enter()
 
     def close(self) -> None:

@@ -18,9 +18,9 @@ from operator import mul
 from typing import Any
 
 from ..kit.figures import Fields, verification
-from .cublaslt import Precision
+from .cublaslt import GemmPrecision
 from .device import Device
-from .kernels import Compiler, Kernel, Module, number, pointer
+from .kernels import CompiledKernel, Compiler, Module, number, pointer
 from .measurement import Bench
 
 DRAWN = 1024
@@ -51,12 +51,12 @@ class Operands:
     """As of ``cublaslt.Product``."""
 
 
-def tolerance(precision: Precision, k: int, c: float) -> float:
+def tolerance(precision: GemmPrecision, k: int, c: float) -> float:
     """Allowed error in units of an element's expected size, the result's own rounding left out."""
     return c * (precision.sum_epsilon * math.sqrt(k) + precision.input_epsilon)
 
 
-def drawn_elements(device: Device, precision: Precision, operands: Operands, draw: random.Random) -> Fields:
+def drawn_elements(device: Device, precision: GemmPrecision, operands: Operands, draw: random.Random) -> Fields:
     """Check ``DRAWN`` elements, of rows and columns drawn too, against FP64 sums on the CPU.
 
     ``worst`` is the greatest error as a share of what its own element may have, times what one of expected size may.
@@ -86,7 +86,7 @@ def drawn_elements(device: Device, precision: Precision, operands: Operands, dra
 
 
 def _vectors(
-    device: Device, precision: Precision, address: int, k: int, drawn: list[int], stride: int = 1
+    device: Device, precision: GemmPrecision, address: int, k: int, drawn: list[int], stride: int = 1
 ) -> dict[int, Any]:
     """Rows of an operand as Python numbers, by their index; ``stride`` is the distance of two elements of a row."""
     size = precision.size
@@ -98,7 +98,7 @@ def _vectors(
     return {index: _values(device.read(address + index * k * size, k * size), precision) for index in drawn}
 
 
-def all_elements(device: Device, check: Kernel, precision: Precision, operands: Operands) -> Fields:
+def all_elements(device: Device, check: CompiledKernel, precision: GemmPrecision, operands: Operands) -> Fields:
     """Check every element on the GPU, with sums of short FP32 parts in FP64."""
     m, n, k = operands.shape
     left, right, result = operands.addresses
@@ -125,7 +125,7 @@ def all_elements(device: Device, check: Kernel, precision: Precision, operands: 
     return verification(m * n, wrong, "every element against FP64 sums on the GPU", tolerance=tolerated)
 
 
-def _operand_variance(precision: Precision) -> float:
+def _operand_variance(precision: GemmPrecision) -> float:
     """Mean square of the operands that ``kernels/gemm.cu`` draws."""
     if precision.code == 5:
         return 5461.5
@@ -158,14 +158,14 @@ def _fp8_table() -> list[float]:
     return [_fp8(bits) for bits in range(256)]
 
 
-def _values(data: bytearray, precision: Precision) -> Any:
+def _values(data: bytearray, precision: GemmPrecision) -> Any:
     """Operand elements as Python numbers."""
     if precision.code == 4:
         return list(map(_fp8_table().__getitem__, data))
     return decoded(data, precision.code)
 
 
-def _result(data: bytearray, precision: Precision) -> float:
+def _result(data: bytearray, precision: GemmPrecision) -> float:
     return float(decoded(data, INT32 if precision.code == 5 else precision.result_code)[0])
 
 

@@ -34,7 +34,7 @@ _NAMED = re.compile(r"(?:^|[\s'\"(\[`])(/[^\s:'\"`()]{1,400}|lib[\w.+-]{1,120}\.
 _ABOUT_MODULES = ("importlib._bootstrap", "importlib/_bootstrap")
 
 
-class _Found(NamedTuple):
+class _NamedFile(NamedTuple):
     path: str
     """Absolute; a library's bare name where the loader knew no more; a module's path below a site folder."""
     role: str
@@ -44,7 +44,7 @@ class _Found(NamedTuple):
 
 def files_named(error: BaseException) -> list[dict[str, Any]]:
     """The files that ``error`` and its traceback name, as ``TrialFile`` records, the nearest to the cause first."""
-    found: dict[str, _Found] = {}
+    found: dict[str, _NamedFile] = {}
     # What was raised first, then what was raised because of it.
     chain = [error]
     while len(chain) < _CHAIN:
@@ -77,7 +77,7 @@ def cut_off(path: str) -> list[dict[str, Any]]:
     length, count = struct.unpack_from("<HH", head, 58)
     if start + length * count <= size:
         return []
-    return [{"state": "differs", "detail": "it is cut off", **_Manifest().told(_Found(path, "error"))}]
+    return [{"state": "differs", "detail": "it is cut off", **_Manifest().told(_NamedFile(path, "error"))}]
 
 
 def damaged(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -94,19 +94,19 @@ def _quoted_context(error: BaseException) -> BaseException | None:
         return None
 
 
-def _by_attributes(error: BaseException) -> Iterator[_Found]:
+def _by_attributes(error: BaseException) -> Iterator[_NamedFile]:
     if isinstance(error, SyntaxError) and _is_file(error.filename):
-        yield _Found(str(error.filename), "error", error.lineno)
+        yield _NamedFile(str(error.filename), "error", error.lineno)
     if isinstance(error, ImportError) and _is_file(error.path) and not isinstance(error, ModuleNotFoundError):
         role = "error" if str(error.path).endswith((".so", ".pyd")) else "frame"
-        yield _Found(str(error.path), role)
+        yield _NamedFile(str(error.path), role)
     if isinstance(error, ModuleNotFoundError) and error.name:
-        yield _Found(error.name.replace(".", "/"), "module")
+        yield _NamedFile(error.name.replace(".", "/"), "module")
     if isinstance(error, OSError) and _is_file(error.filename):
-        yield _Found(os.fsdecode(error.filename), "error")
+        yield _NamedFile(os.fsdecode(error.filename), "error")
 
 
-def _by_text(error: BaseException) -> Iterator[_Found]:
+def _by_text(error: BaseException) -> Iterator[_NamedFile]:
     """The paths and libraries in the message; where a library lacks something of another, that one too."""
     try:
         text = str(error)[:4000]
@@ -119,14 +119,14 @@ def _by_text(error: BaseException) -> Iterator[_Found]:
         name = match.group(1)
         if name.startswith("/"):
             if _is_file(name) and not os.path.isdir(name):
-                yield _Found(name, "error")
+                yield _NamedFile(name, "error")
             continue
         if loaded is None:
             loaded = {os.path.basename(path): path for path in mapped_files()}
-        yield _Found(loaded.get(name, name), "error")
+        yield _NamedFile(loaded.get(name, name), "error")
 
 
-def _by_traceback(error: BaseException) -> Iterator[_Found]:
+def _by_traceback(error: BaseException) -> Iterator[_NamedFile]:
     """Files of packages that were being run, the innermost first, and the file that the import system was reading."""
     frames = []
     trace = error.__traceback__
@@ -140,19 +140,19 @@ def _by_traceback(error: BaseException) -> Iterator[_Found]:
             places = (frame.f_locals.get(key) for key in ("source_path", "path", "bytecode_path"))
             read = next((place for place in places if isinstance(place, str) and _is_file(place)), None)
             if read and os.path.isfile(read):
-                yield _Found(read, "frame")
+                yield _NamedFile(read, "frame")
         elif (
             name.startswith("/") and ("/site-packages/" in name or "/dist-packages/" in name)
         ) and kept < _MOST_FRAMES:
             kept += 1
-            yield _Found(name, "frame", line)
+            yield _NamedFile(name, "frame", line)
 
 
 def _is_file(name: Any) -> bool:
     return isinstance(name, (str, bytes)) and os.fsdecode(name).startswith("/")
 
 
-class _Line(NamedTuple):
+class _RecordedFile(NamedTuple):
     """A file as its distribution recorded it."""
 
     owner: str
@@ -168,7 +168,7 @@ class _Manifest:
         self._records: list[tuple[str, str, bytes]] | None = None
         self._left = _HASH_LIMIT
 
-    def told(self, found: _Found) -> dict[str, Any]:
+    def told(self, found: _NamedFile) -> dict[str, Any]:
         """A file with its owner and its state."""
         if found.role == "module":
             line = self._module(found.path)
@@ -182,7 +182,7 @@ class _Manifest:
         shown = {key: clean(value) if isinstance(value, str) else value for key, value in told.items()}
         return {"source": "trial", **{key: value for key, value in shown.items() if value is not None}}
 
-    def _state(self, path: str, line: _Line | None) -> dict[str, Any]:
+    def _state(self, path: str, line: _RecordedFile | None) -> dict[str, Any]:
         try:
             size = os.stat(path).st_size
         except OSError as error:
@@ -213,7 +213,7 @@ class _Manifest:
             return {"state": "as installed"}
         return {"state": "differs", "detail": "its content is not what was installed"}
 
-    def _file(self, path: str) -> _Line | None:
+    def _file(self, path: str) -> _RecordedFile | None:
         for place in dict.fromkeys((path, os.path.realpath(path))):
             for site, owner, data in self._all():
                 real = next((folder for folder in (site, os.path.realpath(site)) if place.startswith(folder + "/")), "")
@@ -223,7 +223,7 @@ class _Manifest:
                         return line._replace(path=place)
         return None
 
-    def _library(self, name: str) -> _Line | None:
+    def _library(self, name: str) -> _RecordedFile | None:
         """A library that was installed under this very name."""
         wanted = f"/{name},".encode("utf-8", "surrogateescape")
         for site, owner, data in self._all():
@@ -233,7 +233,7 @@ class _Manifest:
                 return _row(data, data[start : end + len(wanted) - 1].decode("utf-8", "replace"), owner, site)
         return None
 
-    def _module(self, path: str) -> _Line | None:
+    def _module(self, path: str) -> _RecordedFile | None:
         """The file that the module ``path`` (with slashes) was installed as: source, or compiled for this Python."""
         names = [f"{path}/__init__.py", f"{path}.py", *(f"{path}{suffix}" for suffix in EXTENSION_SUFFIXES)]
         for site, owner, data in self._all():
@@ -285,7 +285,7 @@ def _by_conda(installer: str) -> bool:
         return False
 
 
-def _row(data: bytes, name: str, owner: str, site: str) -> _Line | None:
+def _row(data: bytes, name: str, owner: str, site: str) -> _RecordedFile | None:
     """The line of a RECORD about the file ``name``."""
     plain = name.encode("utf-8", "surrogateescape")
     wanted = b'"' + plain + b'",' if b"," in plain else plain + b","
@@ -300,4 +300,4 @@ def _row(data: bytes, name: str, owner: str, site: str) -> _Line | None:
     if len(row) != 3:
         return None
     size = int(row[2]) if row[2].isascii() and row[2].isdigit() and len(row[2]) < 19 else None
-    return _Line(owner, os.path.normpath(f"{site}/{name}"), row[1], size)
+    return _RecordedFile(owner, os.path.normpath(f"{site}/{name}"), row[1], size)

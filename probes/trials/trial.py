@@ -118,8 +118,8 @@ def _hear(event: str, arguments: Any) -> None:
 
 # Try a framework: import it, let it compute on the GPU, and tell after each stage how far it came.
 #
-# What a trial is made of is a ``Subject``; everything else is the same for all. What was sent stays, should a later
-# stage crash or hang.
+# What a trial is made of is a ``TrialSubject``; everything else is the same for all. What was sent stays, should a
+# later stage crash or hang.
 
 
 SOURCE = "trial"
@@ -153,7 +153,7 @@ class Step(NamedTuple):
     """Given the imported module; the first step of a subject says where it ran. Raises what went wrong."""
 
 
-class Subject(NamedTuple):
+class TrialSubject(NamedTuple):
     """What is imported, what it computes, and what it is asked."""
 
     module: str
@@ -193,14 +193,14 @@ def close(result: Any, expected: Any, tolerance: float = 1e-3) -> None:
         raise ArithmeticError("the result is wrong")
 
 
-def attempt(tree: Tree, out: Out, subject: Subject) -> None:
+def attempt(tree: Tree, out: Out, subject: TrialSubject) -> None:
     """Try ``subject`` and send what happens as the trial of the request's framework."""
     give_up_making_devices()
     _Attempt(tree, out, subject).run()
 
 
 class _Attempt:
-    def __init__(self, tree: Tree, out: Out, subject: Subject) -> None:
+    def __init__(self, tree: Tree, out: Out, subject: TrialSubject) -> None:
         self._tree, self._out, self._subject = tree, out, subject
 
     def run(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from envcheck import events
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.deaths import noted
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
@@ -59,10 +59,10 @@ class Machine:
         self.probes = probes
         self.gpus = [dict(gpu) for gpu in GPUS]
 
-    def run(self, wish: Bench | None = None, **options: Any) -> Snapshot:
+    def run(self, wish: BenchRequest | None = None, **options: Any) -> Snapshot:
         listing = {"gpus": {"items": self.gpus, "complete": True}}
         self.probes.add("gpus", f"def collect(tree, out):\n    out.fact({listing!r})\n", fills=["gpus"])
-        self.probes.run_all(bench=wish or Bench(), **options)
+        self.probes.run_all(bench=wish or BenchRequest(), **options)
         return merge(self.probes.parts.values())
 
     def ends(self, kind: str) -> str:
@@ -172,7 +172,7 @@ def collect(tree, out):
 """,
         **ON_GPU,
     )
-    asked = json.loads(named(machine.run(Bench(full=True, only=("gemm",))), "asked")["GPU-1"].detail)
+    asked = json.loads(named(machine.run(BenchRequest(full=True, only=("gemm",))), "asked")["GPU-1"].detail)
     assert (asked["gpu"], asked["full"], asked["only"]) == ("GPU-1", True, ["gemm"])
     assert [gpu["uuid"] for gpu in asked["gpus"]] == ["GPU-0", "GPU-1"]
     assert isinstance(asked["libraries"], dict)
@@ -210,7 +210,7 @@ def test_a_busy_gpu_is_skipped_with_the_reason(machine: Machine) -> None:
     assert refused.status == "skipped"
     assert refused.detail == "GPU 1 is busy (a kernel ran 90% of the time); --force measures it anyway"
     assert runs(found, "bench_links")[None].status == "ok"
-    assert set(named(machine.run(Bench(force=True)), "bench_a")) == {"GPU-0", "GPU-1"}
+    assert set(named(machine.run(BenchRequest(force=True)), "bench_a")) == {"GPU-0", "GPU-1"}
 
 
 def test_with_every_gpu_busy_links_are_skipped_too(machine: Machine) -> None:
@@ -221,8 +221,8 @@ def test_with_every_gpu_busy_links_are_skipped_too(machine: Machine) -> None:
     assert (run.status, run.detail) == ("skipped", "every GPU is in use")
 
 
-@cases("wish", Bench(gpus=(5,)), None)
-def test_without_a_gpu_every_probe_says_so(wish: Bench | None, machine: Machine) -> None:
+@cases("wish", BenchRequest(gpus=(5,)), None)
+def test_without_a_gpu_every_probe_says_so(wish: BenchRequest | None, machine: Machine) -> None:
     if wish is None:
         machine.gpus = []
     machine.probes.add("bench_a", MEASURE, **ON_GPU)
@@ -283,7 +283,7 @@ def test_the_main_figures_have_a_shorter_deadline(machine: Machine, monkeypatch:
     monkeypatch.setattr("envcheck.collect.bench._QUICK_SECONDS", 0.5)
     machine.probes.add("bench_a", machine.ends("time.sleep(2)"), **ON_GPU, seconds=60.0)
     assert runs(machine.run(), "bench_a")["GPU-0"].status == "timed-out"
-    assert runs(machine.run(Bench(full=True)), "bench_a")["GPU-0"].status == "ok"
+    assert runs(machine.run(BenchRequest(full=True)), "bench_a")["GPU-0"].status == "ok"
 
 
 def test_the_timeout_of_the_run_ends_everything(machine: Machine) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envcheck import events
-from envcheck.collect.bench_plan import Bench, Chosen, choose, compared, request_of
+from envcheck.collect.bench_plan import BenchRequest, Chosen, choose, compared, request_of
 from envcheck.snapshot import Gpu, Library, Listing, ProbeRun, Snapshot
 from envcheck.snapshot.gpus import GpuLink
 from envcheck.snapshot.merge import merge
@@ -33,13 +33,13 @@ def uuids(found: tuple[Gpu, ...]) -> list[int | None]:
 
 def test_all_that_cuda_shows_in_cudas_order() -> None:
     turned = machine(h200(0, cuda_ordinal=1), h200(1, cuda_ordinal=0), h200(2, cuda_ordinal=None))
-    assert uuids(choose(turned, Bench()).gpus) == [1, 0]
+    assert uuids(choose(turned, BenchRequest()).gpus) == [1, 0]
 
 
 def test_only_those_that_were_asked_for() -> None:
     four = machine(*map(h200, range(4)))
-    assert uuids(choose(four, Bench(gpus=(3, 1))).gpus) == [1, 3]
-    assert choose(four, Bench(gpus=(7,))).gpus == ()
+    assert uuids(choose(four, BenchRequest(gpus=(3, 1))).gpus) == [1, 3]
+    assert choose(four, BenchRequest(gpus=(7,))).gpus == ()
 
 
 @cases(
@@ -49,22 +49,22 @@ def test_only_those_that_were_asked_for() -> None:
 )
 def test_a_busy_gpu_is_left_out_unless_forced(changes: dict[str, Any], words: str) -> None:
     busy = but(h200(1), **changes)
-    chosen = choose(machine(h200(0), busy), Bench())
+    chosen = choose(machine(h200(0), busy), BenchRequest())
     assert uuids(chosen.gpus) == [0]
     assert dict(chosen.refused) == {busy.uuid: words}
-    assert uuids(choose(machine(h200(0), busy), Bench(force=True)).gpus) == [0, 1]
+    assert uuids(choose(machine(h200(0), busy), BenchRequest(force=True)).gpus) == [0, 1]
 
 
 def test_nothing_is_chosen_where_nothing_is_known() -> None:
-    assert choose(Snapshot(), Bench()).gpus == ()
-    assert choose(machine(h200(uuid=None)), Bench()).gpus == ()
+    assert choose(Snapshot(), BenchRequest()).gpus == ()
+    assert choose(machine(h200(uuid=None)), BenchRequest()).gpus == ()
 
 
 # --- the request --------------------------------------------------------------------------------------------------
 
 
 def asked(snapshot: Snapshot, **wish: Any) -> dict[str, Any]:
-    bench = Bench(**wish)
+    bench = BenchRequest(**wish)
     return request_of(bench, choose(snapshot, bench), snapshot)
 
 
@@ -180,7 +180,7 @@ class Machine:
         header = {**INSIDE, "fills": ["measurements"], **header}
         self.probes.add(name, TELL.replace("{end}", end), **header)
 
-    def run(self, wish: Bench | None = None) -> Snapshot:
+    def run(self, wish: BenchRequest | None = None) -> Snapshot:
         items = [{"name": name, "version": "1.0"} for name in self.frameworks]
         judged = {**self.environment, "frameworks": {"items": items, "complete": True}}
         other = {**judged, "key": "/other"}
@@ -190,7 +190,7 @@ class Machine:
         }
         self.probes.add("facts", f"def collect(tree, out):\n    out.fact({facts!r})\n", fills=["gpus"])
         request = {"root": "/", "cwd": "/", "variables": self.variables, "python": []}
-        self.probes.run_all(request, bench=wish or Bench(full=True))
+        self.probes.run_all(request, bench=wish or BenchRequest(full=True))
         return merge(self.probes.parts.values())
 
 
@@ -211,7 +211,7 @@ def seen(found: Snapshot, name: str) -> dict[str | None, dict[str, Any]]:
 
 def test_it_runs_as_the_users_program_in_the_environment_that_is_judged(machine_inside: Machine) -> None:
     machine_inside.add("bench_cpu", per="machine", uses="files")
-    found = machine_inside.run(Bench(full=True, only=("cpu-gemm",)))
+    found = machine_inside.run(BenchRequest(full=True, only=("cpu-gemm",)))
     (told,) = seen(found, "bench_cpu").values()
     assert (told["environment"], told["framework"], told["only"]) == (KEY, None, ["cpu-gemm"])
     assert (told["executable"], told["isolated"], told["mine"]) == (sys.executable, 0, "1")
@@ -289,7 +289,7 @@ def test_why_nothing_is_started(change: str, status: str, detail: str, machine_i
 def test_the_main_figures_start_nothing_of_the_environment(machine_inside: Machine) -> None:
     machine_inside.add("bench_cpu", per="machine", uses="files")
     machine_inside.add("bench_trt", tries=["tensorrt"])
-    found = machine_inside.run(Bench())
+    found = machine_inside.run(BenchRequest())
     assert not found.measurements
     for name in ("bench_cpu", "bench_trt"):
         (run,) = runs(found, name).values()
@@ -301,7 +301,7 @@ def test_its_deadline_is_its_own_even_where_only_a_few_figures_were_asked_for(
 ) -> None:
     monkeypatch.setattr("envcheck.collect.bench._QUICK_SECONDS", 0.2)
     machine_inside.add("bench_trt", "time.sleep(1)")
-    found = machine_inside.run(Bench(only=("tensorrt-convolution",)))
+    found = machine_inside.run(BenchRequest(only=("tensorrt-convolution",)))
     assert {run.status for run in runs(found, "bench_trt").values()} == {"ok"}
 
 
@@ -338,7 +338,7 @@ def test_frameworks_run_when_they_are_asked_for_one_after_the_other_on_one_gpu(m
     machine_inside.add("torch", tries=["torch"], asked="frameworks")
     machine_inside.add("jax", tries=["jax"], asked="frameworks")
     machine_inside.add("cpu", per="machine", uses="files")
-    found = machine_inside.run(Bench(frameworks=True))
+    found = machine_inside.run(BenchRequest(frameworks=True))
     (torch,), (jax,) = seen(found, "torch").values(), seen(found, "jax").values()
     assert {torch["visible"], jax["visible"]} == {"GPU-0"}
     assert torch["began"] >= jax["ended"] or jax["began"] >= torch["ended"]
@@ -346,16 +346,16 @@ def test_frameworks_run_when_they_are_asked_for_one_after_the_other_on_one_gpu(m
     assert [(run.status, run.framework) for run in runs(found, "torch").values()] == [("ok", "torch")]
 
 
-@cases("wish", Bench(), Bench(full=True), Bench(full=True, only=("gemm",)))
-def test_without_being_asked_no_framework_is_imported(machine_inside: Machine, wish: Bench) -> None:
+@cases("wish", BenchRequest(), BenchRequest(full=True), BenchRequest(full=True, only=("gemm",)))
+def test_without_being_asked_no_framework_is_imported(machine_inside: Machine, wish: BenchRequest) -> None:
     machine_inside.frameworks = ["torch"]
     machine_inside.add("torch", tries=["torch"], asked="frameworks")
     (run,) = runs(machine_inside.run(wish), "torch").values()
     assert (run.status, run.detail) == ("absent", "measured with --frameworks")
 
 
-@cases("wish", Bench(only=("torch-gemm",)), Bench(frameworks=True, only=("torch-gemm",)))
-def test_of_named_quantities_only_their_framework_is_imported(machine_inside: Machine, wish: Bench) -> None:
+@cases("wish", BenchRequest(only=("torch-gemm",)), BenchRequest(frameworks=True, only=("torch-gemm",)))
+def test_of_named_quantities_only_their_framework_is_imported(machine_inside: Machine, wish: BenchRequest) -> None:
     machine_inside.frameworks = ["torch", "jax"]
     machine_inside.add("torch", tries=["torch"], asked="frameworks")
     machine_inside.add("torch_all_reduce", tries=["torch"], asked="frameworks", per="machine")
@@ -372,7 +372,7 @@ def test_a_framework_that_crashes_at_work_costs_its_own_rows_and_has_failed(mach
         machine_inside.probes.add(
             name, TRIAL.format(end=end), **{**FRAMEWORKS, "fills": ["measurements"], "tries": [name]}
         )
-    found = machine_inside.run(Bench(frameworks=True))
+    found = machine_inside.run(BenchRequest(frameworks=True))
     assert found.environments
     judged = next(each for each in found.environments.items if each.key == KEY)
     trials = {each.name: each.trial for each in judged.frameworks.items if each.trial} if judged.frameworks else {}
@@ -386,18 +386,18 @@ def test_what_all_ranks_do_is_no_trial_of_the_framework(machine_inside: Machine)
     machine_inside.add(
         "torch_all_reduce", "os.kill(os.getpid(), 11)", **{**FRAMEWORKS, "per": "machine", "tries": ["torch"]}
     )
-    found = machine_inside.run(Bench(frameworks=True))
+    found = machine_inside.run(BenchRequest(frameworks=True))
     (run,) = runs(found, "torch_all_reduce").values()
     assert (run.status, run.framework) == ("crashed", None)
 
 
 def test_the_work_that_frameworks_are_compared_with_is_measured_too() -> None:
     everything = ["gemm", "cudnn-convolution", "cudnn-attention", "nccl-all-reduce"]
-    assert compared(Bench(frameworks=True)) == everything
-    assert compared(Bench(only=("jax-gemm", "jax-attention"))) == ["gemm", "cudnn-attention"]
-    assert compared(Bench(only=("cupy-gemm", "gemm"))) == []
-    assert compared(Bench()) == compared(Bench(full=True, frameworks=True)) == []
-    asked = request_of(Bench(only=("cupy-gemm",)), Chosen((), {}), Snapshot())
+    assert compared(BenchRequest(frameworks=True)) == everything
+    assert compared(BenchRequest(only=("jax-gemm", "jax-attention"))) == ["gemm", "cudnn-attention"]
+    assert compared(BenchRequest(only=("cupy-gemm", "gemm"))) == []
+    assert compared(BenchRequest()) == compared(BenchRequest(full=True, frameworks=True)) == []
+    asked = request_of(BenchRequest(only=("cupy-gemm",)), Chosen((), {}), Snapshot())
     assert (asked["only"], asked["beside"]) == (["cupy-gemm", "gemm"], ["gemm"])
 
 
@@ -405,7 +405,7 @@ def test_a_framework_that_hangs_costs_its_own_figures_only(machine_inside: Machi
     machine_inside.frameworks = ["torch", "jax"]
     machine_inside.add("torch", "time.sleep(600)", tries=["torch"], asked="frameworks", seconds=1.0)
     machine_inside.add("jax", tries=["jax"], asked="frameworks")
-    found = machine_inside.run(Bench(frameworks=True))
+    found = machine_inside.run(BenchRequest(frameworks=True))
     (torch,) = runs(found, "torch").values()
     assert (torch.status, torch.framework) == ("timed-out", "torch")
     assert seen(found, "jax")

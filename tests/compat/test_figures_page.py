@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.compat.performance.quantities import QUANTITIES, Quantity
+from envcheck.compat.performance.quantities import QUANTITIES, BenchQuantity
 from envcheck.compat.performance.spread import LEAST_TOLERATED, TOLERATED
 from envcheck.rules.facts.measurements import quantity
 from envcheck.rules.speed.siblings import USUAL, USUAL_TRANSFER
@@ -36,7 +36,7 @@ def test_no_row_is_overlooked() -> None:
 
 
 @every(QUANTITIES)
-def test_every_quantity_has_its_row(declared: Quantity) -> None:
+def test_every_quantity_has_its_row(declared: BenchQuantity) -> None:
     assert declared.name in NORMAL, f"docs/figures.md says nothing of {declared.name}"
     tells, normal = NORMAL[declared.name]
     assert tells.lower().startswith(declared.title.split(",")[0].split(" (")[0].lower())

@@ -26,7 +26,7 @@ import pytest
 
 from envcheck import events
 from envcheck.collect import child
-from envcheck.collect.bench_plan import Bench as Wish
+from envcheck.collect.bench_plan import BenchRequest as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
@@ -387,7 +387,7 @@ def test_one_wrong_element_in_ten_thousand_tiles_is_caught(precision: str, works
     """128 x 128 tiles of 64 x 64 elements are 16,384; one element of the product is spoiled after each run."""
     if workshop.device.capability < PRECISIONS[precision].least:
         pytest.skip("this GPU has no such precision")
-    runner = bench_gemm.Runner(workshop, CublasLt(libraries()["cublasLt"][0]))
+    runner = bench_gemm.CublasRunner(workshop, CublasLt(libraries()["cublasLt"][0]))
     shape = (8192, 8192, 512)
     sound = runner.shaped(precision, shape, workshop, burst=True)["verification"]
     assert (sound["right"], sound["checked"]) == (True, 8192 * 8192)

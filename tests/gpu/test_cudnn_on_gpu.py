@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import Bench as Wish
+from envcheck.collect.bench_plan import BenchRequest as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes.bench import cudnn as bench_cudnn
@@ -77,7 +77,7 @@ def test_all_of_its_work_is_right_and_timed(bench: Bench) -> None:
         assert (found["name"], found["library"]) == (figure.name, libraries()["cudnn"][0])
 
 
-LAYER, SHAPE = Layer(*works.Layer()), attention.Shape(*works.Heads())
+LAYER, SHAPE = Layer(*works.LayerShape()), attention.Shape(*works.Heads())
 
 
 @pytest.mark.parametrize("layout", bench_cudnn.LAYOUTS)

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.request import probe_request
 from envcheck.rules.speed.frameworks import library_figure
 from envcheck.snapshot import Measurement, Snapshot, Trial
 from envcheck.snapshot.merge import merge
-from probes.framework_bench.cuda import Gpu
+from probes.framework_bench.cuda import RuntimeGpu
 from probes.measuring.device import ordinals
 from probes.trials.driver import DriverError
 from tests.every import cases
@@ -40,22 +40,22 @@ def python_with(module: str) -> str:
 def measured(probe: str, python: str, *only: str) -> Snapshot:
     specs = [spec for spec in all_probes() if spec.name in (*NEEDED, probe)]
     request = probe_request(cwd="/", variables=dict(os.environ), python=[python])
-    return merge(gather(specs, request, scopes=["node", "env"], bench=Bench(full=True, only=only, force=True)))
+    return merge(gather(specs, request, scopes=["node", "env"], bench=BenchRequest(full=True, only=only, force=True)))
 
 
 @pytest.fixture
-def gpu() -> Gpu:
-    return Gpu()
+def gpu() -> RuntimeGpu:
+    return RuntimeGpu()
 
 
-def test_its_compute_capability_is_what_the_driver_probe_says(gpu: Gpu) -> None:
+def test_its_compute_capability_is_what_the_driver_probe_says(gpu: RuntimeGpu) -> None:
     found = measured("cuda", sys.executable)
     assert found.gpus
     first = min(found.gpus.items, key=lambda each: 0 if each.cuda_ordinal == 0 else 1)
     assert "{}.{}".format(*gpu.capability()) == first.compute_capability
 
 
-def test_memory_holds_what_was_written_and_poison_elsewhere(gpu: Gpu) -> None:
+def test_memory_holds_what_was_written_and_poison_elsewhere(gpu: RuntimeGpu) -> None:
     memory, data = gpu.memory(1000), os.urandom(600)
     assert memory.read(0, 1000) == b"\xff" * 1000
     memory.write(data)
@@ -71,7 +71,7 @@ def test_memory_holds_what_was_written_and_poison_elsewhere(gpu: Gpu) -> None:
     memory.free()
 
 
-def test_memory_that_is_not_there_is_refused_and_nothing_else_breaks(gpu: Gpu) -> None:
+def test_memory_that_is_not_there_is_refused_and_nothing_else_breaks(gpu: RuntimeGpu) -> None:
     with pytest.raises(DriverError, match="cuMemAlloc"):
         gpu.memory(1 << 50)
     memory = gpu.memory(8)
@@ -80,7 +80,7 @@ def test_memory_that_is_not_there_is_refused_and_nothing_else_breaks(gpu: Gpu) -
     memory.free()
 
 
-def test_freed_memory_is_free_again(gpu: Gpu) -> None:
+def test_freed_memory_is_free_again(gpu: RuntimeGpu) -> None:
     before = gpu.free_memory()
     memory = gpu.memory(1 << 30)
     assert gpu.free_memory() < before
@@ -88,7 +88,7 @@ def test_freed_memory_is_free_again(gpu: Gpu) -> None:
     assert gpu.free_memory() >= before - (64 << 20)
 
 
-def test_what_is_timed_runs_on_the_stream(gpu: Gpu) -> None:
+def test_what_is_timed_runs_on_the_stream(gpu: RuntimeGpu) -> None:
     source, target = gpu.memory(1 << 26), gpu.memory(1 << 26)
     data, driver = os.urandom(1 << 12), ctypes.CDLL("libcuda.so.1")
     source.write(data)
@@ -168,7 +168,9 @@ def measured_frameworks(
         spec for spec in all_probes() if spec.name in NEEDED_FRAMEWORKS or spec.name.startswith(f"bench.{framework}")
     ]
     request = probe_request(cwd="/", variables={**os.environ, **dict(variables)}, python=[python])
-    return merge(gather(specs, request, scopes=["node", "env"], bench=Bench(frameworks=True, only=only, force=True)))
+    return merge(
+        gather(specs, request, scopes=["node", "env"], bench=BenchRequest(frameworks=True, only=only, force=True))
+    )
 
 
 def trial_of(found: Snapshot, framework: str) -> Trial:

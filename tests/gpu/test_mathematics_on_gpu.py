@@ -130,7 +130,7 @@ def spoiled(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, harm: Callab
 
 def test_a_wrong_quarter_of_a_sparse_product_is_caught(workshop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     results: list[Any] = []
-    real = bench_cusparse.Runner._task
+    real = bench_cusparse.SparseRunner._task
 
     def noted(self: Any, *given: Any) -> Any:
         task = real(self, *given)
@@ -141,7 +141,7 @@ def test_a_wrong_quarter_of_a_sparse_product_is_caught(workshop: Bench, monkeypa
         result = results[-1]
         workshop.device.fill(result.address, result.bytes // 4, 0x3F)
 
-    monkeypatch.setattr(bench_cusparse.Runner, "_task", noted)
+    monkeypatch.setattr(bench_cusparse.SparseRunner, "_task", noted)
     spoiled(monkeypatch, Multiplication, "run", harm)
     assert not deep("cusparse", workshop)["verification"]["right"]
 

@@ -20,12 +20,12 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import Bench as Wish
+from envcheck.collect.bench_plan import BenchRequest as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
 from probes.measuring.nccl.values import OPERATIONS
-from probes.measuring.nccl.worker import Order, Rank, Step, Worker
+from probes.measuring.nccl.worker import NcclRank, NcclStep, Order, Worker
 from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,17 +50,17 @@ def _two_gpus() -> None:
         pytest.skip("no NCCL here")
 
 
-def ranks() -> tuple[Rank, ...]:
-    return tuple(Rank(number, gpu["uuid"], f"GPU {gpu['index']}", {}) for number, gpu in enumerate(asked()["gpus"]))
+def ranks() -> tuple[NcclRank, ...]:
+    return tuple(NcclRank(number, gpu["uuid"], f"GPU {gpu['index']}", {}) for number, gpu in enumerate(asked()["gpus"]))
 
 
-def _work(order: Order, share: tuple[Rank, ...], variables: dict[str, str], talk: Talk) -> None:
+def _work(order: Order, share: tuple[NcclRank, ...], variables: dict[str, str], talk: Talk) -> None:
     os.environ.update(variables)
     Worker(order, share, talk).run()
 
 
 def run(
-    *steps: Step, apart: bool = True, libraries: dict[str, list[str]] | None = None, **last: str
+    *steps: NcclStep, apart: bool = True, libraries: dict[str, list[str]] | None = None, **last: str
 ) -> tuple[list[Fault], list[list[dict[str, Any]]]]:
     """Do the steps; ``last`` are variables of the last process alone. Results are those of each step, by process."""
     everybody = ranks()
@@ -81,7 +81,7 @@ def run(
 def test_every_operation_is_right_in_every_type(*, apart: bool, kind: str) -> None:
     sizes = (96 * len(ranks()), 12 << 20)
     steps = [
-        Step(name, size, kind, in_place=in_place, samples=1, least=1, most=2)
+        NcclStep(name, size, kind, in_place=in_place, samples=1, least=1, most=2)
         for name, in_place in IN_PLACE
         for size in sizes
     ]
@@ -95,7 +95,7 @@ def test_every_operation_is_right_in_every_type(*, apart: bool, kind: str) -> No
 
 def test_a_gpu_that_is_hidden_from_one_rank_is_named() -> None:
     first = asked()["gpus"][0]["uuid"]
-    faults, _ = run(Step("all-reduce", 1 << 20), CUDA_VISIBLE_DEVICES=first)
+    faults, _ = run(NcclStep("all-reduce", 1 << 20), CUDA_VISIBLE_DEVICES=first)
     last = ranks()[-1]
     assert f"CUDA does not show {last.title} to rank {last.number}: CUDA_VISIBLE_DEVICES={first}" in faults[0].text
 
@@ -189,7 +189,7 @@ def test_two_versions_in_one_job_are_named() -> None:
         pytest.skip("ENVCHECK_OTHER_NCCL names no second libnccl.so.2")
     everybody = ranks()
     libraries = asked()["libraries"]
-    orders = [Order(len(everybody), (Step("all-reduce", 1 << 20),), libraries, {}, 60.0) for _ in everybody]
+    orders = [Order(len(everybody), (NcclStep("all-reduce", 1 << 20),), libraries, {}, 60.0) for _ in everybody]
     orders[-1] = Order(len(everybody), orders[0].steps, {**libraries, "nccl": [other]}, {}, 60.0)
     works = [partial(_work, order, (rank,), {}) for order, rank in zip(orders, everybody, strict=True)]
     faults = supervise(works, lambda *_: None, Limits(start=15.0))

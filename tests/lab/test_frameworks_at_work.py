@@ -24,7 +24,7 @@ measuring.SIDES, measuring.SAMPLES, measuring.PAUSE, measuring.SAMPLE_SECONDS = 
 measuring.STEPS = works.Steps(width=64, batch=32)
 probe = importlib.import_module("probes.bench.{name}")
 probe.multiprocessors = lambda: 132
-probe.layer_for = lambda _: works.Layer(2, 16, 16, 7, 3)
+probe.layer_for = lambda _: works.LayerShape(2, 16, 16, 7, 3)
 probe.heads_for = lambda _: works.Heads(1, 2, 32, 16, 0.5)
 module = importlib.import_module({name!r})
 {made}

@@ -12,7 +12,7 @@ import pytest
 
 from envcheck.compat.gpu_names import _FORM, name_keys
 from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.quantities import QUANTITIES, Quantity, framework_tested, library_tested
+from envcheck.compat.performance.quantities import QUANTITIES, BenchQuantity, framework_tested, library_tested
 from envcheck.compat.relations.driver import architecture_name
 from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, Precision, RateRow
 from envcheck.rules.catalog import find_rule
@@ -380,12 +380,12 @@ def test_a_band_names_its_architecture(row: EfficiencyRow) -> None:
 
 
 @every(QUANTITIES)
-def test_a_band_is_a_share_of_a_ceiling(quantity: Quantity) -> None:
+def test_a_band_is_a_share_of_a_ceiling(quantity: BenchQuantity) -> None:
     assert (quantity.name in {row.quantity for row in MATRIX.efficiencies}) == bool(quantity.ceiling)
 
 
 @every(QUANTITIES)
-def test_every_quantity_is_measured(quantity: Quantity) -> None:
+def test_every_quantity_is_measured(quantity: BenchQuantity) -> None:
     assert is_measured(quantity.name)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.checks import Report
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
@@ -42,7 +42,7 @@ def run(status: str = "ok", detail: str = "", **more: str) -> ProbeRun:
 
 def reported(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] = (run(),)) -> Report:
     here = [h200(number, sm_count=132) for number in range(gpus)]
-    return session.judge(machine(*here, measurements=figures, runs=runs), Request(only=MEASURED, bench=Bench()))
+    return session.judge(machine(*here, measurements=figures, runs=runs), Request(only=MEASURED, bench=BenchRequest()))
 
 
 def quick(gpu: int = 0) -> list[Measurement]:
@@ -204,7 +204,9 @@ def test_the_speed_stands_beside_that_of_earlier_runs() -> None:
     report = session.judge(
         machine(h200(sm_count=132), measurements=(memory_copy(4.1e12), to_gpu()), runs=(run(),)),
         Request(
-            only=MEASURED, bench=Bench(), baseline=(memory_copy(4.3e12), memory_copy(4.28e12), memory_copy(4.29e12))
+            only=MEASURED,
+            bench=BenchRequest(),
+            baseline=(memory_copy(4.3e12), memory_copy(4.28e12), memory_copy(4.29e12)),
         ),
     )
     rows = page_of(report).splitlines()

@@ -11,7 +11,7 @@ from textual._compositor import Compositor
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Tree
 
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.errors import UsageError
 from envcheck.events import OnEvent, ProbeFinished
 from envcheck.pipeline.request import Request
@@ -116,7 +116,7 @@ def test_deep_and_bench_run_only_when_asked_for_and_keep_what_the_other_told() -
     assert (first.deep, first.bench) == (again.deep, again.bench) == (False, None)
     assert deep.deep
     assert deep.bench is None
-    assert bench.bench == Bench()
+    assert bench.bench == BenchRequest()
     assert not bench.deep
 
 

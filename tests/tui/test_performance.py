@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from envcheck.checks import Report
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.fleet import saved
 from envcheck.fleet.record import Fleet
 from envcheck.pipeline.request import Request
@@ -132,8 +132,8 @@ def test_the_fields_choose_gpus_and_figures() -> None:
         await until(pilot, lambda: "there is no quantity 'gem'" in words(app))
 
     show(None, steps, gather=replay, size=LARGE)
-    assert replay.requests[1].bench == Bench(full=True, gpus=(0, 2), only=("gemm",))
-    assert replay.requests[2].bench == Bench(frameworks=True)
+    assert replay.requests[1].bench == BenchRequest(full=True, gpus=(0, 2), only=("gemm",))
+    assert replay.requests[2].bench == BenchRequest(frameworks=True)
 
 
 def test_progress_of_a_measurement_is_told() -> None:

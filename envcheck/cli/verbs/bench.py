@@ -10,7 +10,7 @@ import msgspec
 
 from envcheck.cli.deliver import deliver
 from envcheck.cli.request import baseline, of_configuration, overlays
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.request import working_folder
 from envcheck.compat.performance.quantities import QUANTITIES, selected
 from envcheck.errors import ExitCode, UsageError
@@ -63,7 +63,7 @@ def _request(options: Namespace) -> Request:
         configuration=options.configuration.path if options.configuration else None,
         fail_on=options.fail_on,
         timeout=options.timeout,
-        bench=Bench(
+        bench=BenchRequest(
             full=options.full,
             only=selected(word.strip() for words in options.only or () for word in words.split(",")),
             gpus=options.gpu or (),

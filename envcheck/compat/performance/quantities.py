@@ -13,7 +13,7 @@ from envcheck.text.wrap import did_you_mean
 Ceiling: TypeAlias = Literal["", "multiprocessors", "sparse", "memory", "pcie", "nvlink", "library"]
 """What bounds a quantity: operations per clock of the multiprocessors, or twice as many where half of an operand is
 zero (2:4 sparsity); the bandwidth of device memory, of the PCI Express link, of NVLink; what envcheck
-itself got out of the library for the same work (``Quantity.beside``); empty: nothing that anybody states."""
+itself got out of the library for the same work (``BenchQuantity.beside``); empty: nothing that anybody states."""
 
 LIBRARIES = {
     "cudnn": "cuDNN",
@@ -38,7 +38,7 @@ PROCESSOR = "cpu-"
 """How the names of quantities begin that the processor is measured by."""
 
 
-class Quantity(msgspec.Struct, frozen=True):
+class BenchQuantity(msgspec.Struct, frozen=True):
     """A quantity that ``envcheck bench`` measures."""
 
     name: str
@@ -63,84 +63,86 @@ class Quantity(msgspec.Struct, frozen=True):
 
 
 QUANTITIES = (
-    Quantity("device-memory-write", "device memory write", "memory", seconds=0.4),
-    Quantity("device-memory-read", "device memory read", "memory", quick=True, seconds=0.4),
-    Quantity("device-memory-copy", "device memory copy", "memory", quick=True, seconds=0.4),
-    Quantity("device-memory-triad", "device memory triad", "memory", seconds=0.4),
-    Quantity("gemm", "matrix product", "multiprocessors", "cublasLt", quick=True, seconds=74),
-    Quantity("host-to-device", "copy from host to GPU", "pcie", quick=True),
-    Quantity("device-to-host", "copy from GPU to host", "pcie", quick=True),
-    Quantity("copy-latency", "copy latency", of_host=True),
-    Quantity("both-directions", "both directions"),
-    Quantity("peer-to-peer", "copy between GPUs", "nvlink", quick=True, seconds=2),
-    Quantity("l2-read", "L2 read"),
-    Quantity("shared-memory-read", "shared memory read"),
-    Quantity("texture-fetch", "texture fetch"),
-    Quantity("atomics", "atomics"),
-    Quantity("latency-l1", "L1 latency"),
-    Quantity("latency-l2", "L2 latency"),
-    Quantity("latency-device-memory", "device memory latency"),
-    Quantity("kernel-launch", "kernel launch", of_host=True),
-    Quantity("launch-and-sync", "launch and sync", of_host=True),
-    Quantity("fma", "FMA throughput", "multiprocessors", seconds=2),
-    Quantity("mma", "tensor cores (mma)", "multiprocessors", seconds=3),
-    Quantity("cudnn-handles", "handles, made and destroyed", "", "cudnn", of_host=True, seconds=0.3),
-    Quantity("cudnn-convolution", "convolution", "multiprocessors", "cudnn", seconds=11),
-    Quantity("cudnn-attention", "attention", "multiprocessors", "cudnn", seconds=3),
-    Quantity("cudnn-pooling", "pooling", "memory", "cudnn", seconds=0.3),
-    Quantity("cudnn-softmax", "softmax", "memory", "cudnn", seconds=0.2),
-    Quantity("cudnn-activation", "activation", "memory", "cudnn", seconds=0.6),
-    Quantity("cudnn-batch-norm", "batch normalization", "memory", "cudnn", seconds=0.6),
-    Quantity("cudnn-lrn", "LRN", "memory", "cudnn", seconds=0.2),
-    Quantity("cudnn-divisive-norm", "divisive normalization", "", "cudnn", seconds=0.4),
-    Quantity("cudnn-transform", "tensor transform", "memory", "cudnn", seconds=0.1),
-    Quantity("cusparse-spmv", "SpMV", "memory", "cusparse", seconds=1.2),
-    Quantity("cusparse-spmm", "SpMM", "memory", "cusparse", seconds=1.0),
-    Quantity("cusparselt-spmm", "SpMM", "sparse", "cusparseLt", seconds=4.4),
-    Quantity("cufft", "transform", "memory", "cufft", seconds=4.3),
-    Quantity("cusolver-lu", "LU", "multiprocessors", "cusolver", seconds=0.7),
-    Quantity("cusolver-cholesky", "Cholesky", "multiprocessors", "cusolver", seconds=0.3),
-    Quantity("cusolver-qr", "QR", "multiprocessors", "cusolver", seconds=0.4),
-    Quantity("cusolver-svd", "SVD", "", "cusolver", seconds=1.1),
-    Quantity("curand-uniform", "uniform numbers", "memory", "curand", seconds=0.6),
-    Quantity("curand-normal", "normal numbers", "memory", "curand", seconds=0.9),
-    Quantity("nccl-all-reduce", "all-reduce", "", "nccl", quick=True, seconds=2),
-    Quantity("nccl-all-gather", "all-gather", "", "nccl", seconds=1.5),
-    Quantity("nccl-reduce-scatter", "reduce-scatter", "", "nccl", seconds=1.5),
-    Quantity("nccl-broadcast", "broadcast", "", "nccl", seconds=1.5),
-    Quantity("nccl-reduce", "reduce", "", "nccl", seconds=1.5),
-    Quantity("nccl-all-to-all", "all-to-all", "", "nccl", seconds=1.5),
-    Quantity("nccl-send-recv", "send-receive", "", "nccl", seconds=1.5),
-    Quantity(
+    BenchQuantity("device-memory-write", "device memory write", "memory", seconds=0.4),
+    BenchQuantity("device-memory-read", "device memory read", "memory", quick=True, seconds=0.4),
+    BenchQuantity("device-memory-copy", "device memory copy", "memory", quick=True, seconds=0.4),
+    BenchQuantity("device-memory-triad", "device memory triad", "memory", seconds=0.4),
+    BenchQuantity("gemm", "matrix product", "multiprocessors", "cublasLt", quick=True, seconds=74),
+    BenchQuantity("host-to-device", "copy from host to GPU", "pcie", quick=True),
+    BenchQuantity("device-to-host", "copy from GPU to host", "pcie", quick=True),
+    BenchQuantity("copy-latency", "copy latency", of_host=True),
+    BenchQuantity("both-directions", "both directions"),
+    BenchQuantity("peer-to-peer", "copy between GPUs", "nvlink", quick=True, seconds=2),
+    BenchQuantity("l2-read", "L2 read"),
+    BenchQuantity("shared-memory-read", "shared memory read"),
+    BenchQuantity("texture-fetch", "texture fetch"),
+    BenchQuantity("atomics", "atomics"),
+    BenchQuantity("latency-l1", "L1 latency"),
+    BenchQuantity("latency-l2", "L2 latency"),
+    BenchQuantity("latency-device-memory", "device memory latency"),
+    BenchQuantity("kernel-launch", "kernel launch", of_host=True),
+    BenchQuantity("launch-and-sync", "launch and sync", of_host=True),
+    BenchQuantity("fma", "FMA throughput", "multiprocessors", seconds=2),
+    BenchQuantity("mma", "tensor cores (mma)", "multiprocessors", seconds=3),
+    BenchQuantity("cudnn-handles", "handles, made and destroyed", "", "cudnn", of_host=True, seconds=0.3),
+    BenchQuantity("cudnn-convolution", "convolution", "multiprocessors", "cudnn", seconds=11),
+    BenchQuantity("cudnn-attention", "attention", "multiprocessors", "cudnn", seconds=3),
+    BenchQuantity("cudnn-pooling", "pooling", "memory", "cudnn", seconds=0.3),
+    BenchQuantity("cudnn-softmax", "softmax", "memory", "cudnn", seconds=0.2),
+    BenchQuantity("cudnn-activation", "activation", "memory", "cudnn", seconds=0.6),
+    BenchQuantity("cudnn-batch-norm", "batch normalization", "memory", "cudnn", seconds=0.6),
+    BenchQuantity("cudnn-lrn", "LRN", "memory", "cudnn", seconds=0.2),
+    BenchQuantity("cudnn-divisive-norm", "divisive normalization", "", "cudnn", seconds=0.4),
+    BenchQuantity("cudnn-transform", "tensor transform", "memory", "cudnn", seconds=0.1),
+    BenchQuantity("cusparse-spmv", "SpMV", "memory", "cusparse", seconds=1.2),
+    BenchQuantity("cusparse-spmm", "SpMM", "memory", "cusparse", seconds=1.0),
+    BenchQuantity("cusparselt-spmm", "SpMM", "sparse", "cusparseLt", seconds=4.4),
+    BenchQuantity("cufft", "transform", "memory", "cufft", seconds=4.3),
+    BenchQuantity("cusolver-lu", "LU", "multiprocessors", "cusolver", seconds=0.7),
+    BenchQuantity("cusolver-cholesky", "Cholesky", "multiprocessors", "cusolver", seconds=0.3),
+    BenchQuantity("cusolver-qr", "QR", "multiprocessors", "cusolver", seconds=0.4),
+    BenchQuantity("cusolver-svd", "SVD", "", "cusolver", seconds=1.1),
+    BenchQuantity("curand-uniform", "uniform numbers", "memory", "curand", seconds=0.6),
+    BenchQuantity("curand-normal", "normal numbers", "memory", "curand", seconds=0.9),
+    BenchQuantity("nccl-all-reduce", "all-reduce", "", "nccl", quick=True, seconds=2),
+    BenchQuantity("nccl-all-gather", "all-gather", "", "nccl", seconds=1.5),
+    BenchQuantity("nccl-reduce-scatter", "reduce-scatter", "", "nccl", seconds=1.5),
+    BenchQuantity("nccl-broadcast", "broadcast", "", "nccl", seconds=1.5),
+    BenchQuantity("nccl-reduce", "reduce", "", "nccl", seconds=1.5),
+    BenchQuantity("nccl-all-to-all", "all-to-all", "", "nccl", seconds=1.5),
+    BenchQuantity("nccl-send-recv", "send-receive", "", "nccl", seconds=1.5),
+    BenchQuantity(
         "tensorrt-convolution", "convolution, bias, ReLU", "multiprocessors", "tensorrt", autotuned=True, seconds=54
     ),
-    Quantity("torch-gemm", "matrix product", "library", "torch", beside="gemm", seconds=None),
-    Quantity("torch-convolution", "convolution", "library", "torch", beside="cudnn-convolution", seconds=None),
-    Quantity("torch-attention", "attention", "library", "torch", beside="cudnn-attention", seconds=None),
-    Quantity("torch-training-step", "training step", "library", "torch", beside="gemm", seconds=None),
-    Quantity("torch-all-reduce", "all-reduce", "library", "torch", beside="nccl-all-reduce", seconds=None),
-    Quantity("torch-all-reduce-latency", "all-reduce of 8 bytes", "", "torch", seconds=None),
-    Quantity("jax-gemm", "matrix product", "library", "jax", beside="gemm", seconds=None),
-    Quantity("jax-convolution", "convolution", "library", "jax", beside="cudnn-convolution", seconds=None),
-    Quantity("jax-attention", "attention", "library", "jax", beside="cudnn-attention", seconds=None),
-    Quantity("jax-training-step", "training step", "library", "jax", beside="gemm", seconds=None),
-    Quantity("cupy-gemm", "matrix product", "library", "cupy", beside="gemm", seconds=None),
-    Quantity("cupy-training-step", "training step", "library", "cupy", beside="gemm", seconds=None),
-    Quantity("tensorflow-gemm", "matrix product", "library", "tensorflow", beside="gemm", seconds=None),
-    Quantity(
+    BenchQuantity("torch-gemm", "matrix product", "library", "torch", beside="gemm", seconds=None),
+    BenchQuantity("torch-convolution", "convolution", "library", "torch", beside="cudnn-convolution", seconds=None),
+    BenchQuantity("torch-attention", "attention", "library", "torch", beside="cudnn-attention", seconds=None),
+    BenchQuantity("torch-training-step", "training step", "library", "torch", beside="gemm", seconds=None),
+    BenchQuantity("torch-all-reduce", "all-reduce", "library", "torch", beside="nccl-all-reduce", seconds=None),
+    BenchQuantity("torch-all-reduce-latency", "all-reduce of 8 bytes", "", "torch", seconds=None),
+    BenchQuantity("jax-gemm", "matrix product", "library", "jax", beside="gemm", seconds=None),
+    BenchQuantity("jax-convolution", "convolution", "library", "jax", beside="cudnn-convolution", seconds=None),
+    BenchQuantity("jax-attention", "attention", "library", "jax", beside="cudnn-attention", seconds=None),
+    BenchQuantity("jax-training-step", "training step", "library", "jax", beside="gemm", seconds=None),
+    BenchQuantity("cupy-gemm", "matrix product", "library", "cupy", beside="gemm", seconds=None),
+    BenchQuantity("cupy-training-step", "training step", "library", "cupy", beside="gemm", seconds=None),
+    BenchQuantity("tensorflow-gemm", "matrix product", "library", "tensorflow", beside="gemm", seconds=None),
+    BenchQuantity(
         "tensorflow-convolution", "convolution", "library", "tensorflow", beside="cudnn-convolution", seconds=None
     ),
-    Quantity("tensorflow-attention", "attention", "library", "tensorflow", beside="cudnn-attention", seconds=None),
-    Quantity("tensorflow-training-step", "training step", "library", "tensorflow", beside="gemm", seconds=None),
-    Quantity("onnxruntime-gemm", "matrix product", "library", "onnxruntime", beside="gemm", seconds=None),
-    Quantity(
+    BenchQuantity("tensorflow-attention", "attention", "library", "tensorflow", beside="cudnn-attention", seconds=None),
+    BenchQuantity("tensorflow-training-step", "training step", "library", "tensorflow", beside="gemm", seconds=None),
+    BenchQuantity("onnxruntime-gemm", "matrix product", "library", "onnxruntime", beside="gemm", seconds=None),
+    BenchQuantity(
         "onnxruntime-convolution", "convolution", "library", "onnxruntime", beside="cudnn-convolution", seconds=None
     ),
-    Quantity("onnxruntime-attention", "attention", "library", "onnxruntime", beside="cudnn-attention", seconds=None),
-    Quantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
-    Quantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),
-    Quantity("cpu-spmm", "SpMM", beside="cusparse-spmm", seconds=4),
-    Quantity("cpu-fft", "FFT", beside="cufft", seconds=4),
+    BenchQuantity(
+        "onnxruntime-attention", "attention", "library", "onnxruntime", beside="cudnn-attention", seconds=None
+    ),
+    BenchQuantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
+    BenchQuantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),
+    BenchQuantity("cpu-spmm", "SpMM", beside="cusparse-spmm", seconds=4),
+    BenchQuantity("cpu-fft", "FFT", beside="cufft", seconds=4),
 )
 """In reading order: what programs feel first, then the parts of the chip, then the libraries."""
 
@@ -148,7 +150,7 @@ QUANTITIES = (
 _BY_NAME = {quantity.name: (place, quantity) for place, quantity in enumerate(QUANTITIES)}
 
 
-def quantity_of(name: str) -> Quantity | None:
+def quantity_of(name: str) -> BenchQuantity | None:
     """The declaration of a quantity; None for one that a newer envcheck measured."""
     return _BY_NAME[name][1] if name in _BY_NAME else None
 

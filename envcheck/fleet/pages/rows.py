@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from envcheck.checks import Status
-from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.text.wrap import consecutive
 
 MOST_NAMES = 12
@@ -22,12 +22,12 @@ def section(
     if not rows:
         return
     yield ()
-    yield (Span(title, "title"),)
+    yield (StyledSpan(title, "title"),)
     for lines in rows[:most]:
         yield from lines
     if len(rows) > most:
         left = f"… and {len(rows) - most:,} more (-v shows them, {whole} has all)"
-        yield (Span(pen.text(f"  {left}"), "dim"),)
+        yield (StyledSpan(pen.text(f"  {left}"), "dim"),)
 
 
 def row(
@@ -44,15 +44,17 @@ def row(
             runs = [" ".join([*folded([name]), *filter(None, [part])]) for name, part in zip(names, parts, strict=True)]
         shown = ", ".join(runs[:MOST_NAMES]) + (", …" if len(runs) > MOST_NAMES else "")
         count = f"{len(set(names)):,} nodes: " if len(set(names)) > 1 else ""
-        lines += [(Span("       "), Span(line, "dim")) for line in pen.fill(count + shown, pen.width - 7, 2)]
+        lines += [
+            (StyledSpan("       "), StyledSpan(line, "dim")) for line in pen.fill(count + shown, pen.width - 7, 2)
+        ]
     return lines
 
 
 def filled(pen: Pen, lead: str, text: str, style: str = "", *, title: bool = False) -> Iterator[Line]:
     """``text`` after ``lead``, in at most three lines."""
     for place, line in enumerate(pen.fill(text, pen.width - len(lead), 3)):
-        mark = Span(lead if not place else " " * len(lead), style)  # type: ignore[arg-type]
-        yield (mark, Span(line, "title" if title else ""))
+        mark = StyledSpan(lead if not place else " " * len(lead), style)  # type: ignore[arg-type]
+        yield (mark, StyledSpan(line, "title" if title else ""))
 
 
 _UNUSUAL = re.compile(r"[\[\],\s\"]")

@@ -8,7 +8,7 @@ from itertools import groupby
 from envcheck.diff import Compared, Comparison, Diff
 from envcheck.diff.record import Change, Section
 from envcheck.report import Options
-from envcheck.report.page.pen import Line, Pen, Span, Style
+from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import width
 
@@ -43,16 +43,16 @@ def _comparison(found: Diff, comparison: Comparison, pen: Pen, options: Options)
     number = len(comparison.changes)
     word, style = ("DIFFERENT", "warn") if number else ("SAME", "pass")
     told = f"{number} difference{'s' if number != 1 else ''}" if number else "no difference in shared facts"
-    lines: list[Line] = [] if comparison is found.comparisons[0] else [(Span(""),)]
-    lines.append((Span(word.ljust(len(word) + 2), style), Span(told, "title")))  # type: ignore[arg-type]
+    lines: list[Line] = [] if comparison is found.comparisons[0] else [(StyledSpan(""),)]
+    lines.append((StyledSpan(word.ljust(len(word) + 2), style), StyledSpan(told, "title")))  # type: ignore[arg-type]
     lines += [*_report("-", first, pen), *_report("+", second, pen)]
     if len(comparison.base) > 1:
         lines += _filled(f"figures: compared with {len(comparison.base)} runs", pen, "    ", "dim")
     for section, changes in groupby(comparison.changes, key=lambda change: change.section):
-        lines += [(Span(""),), (Span(_TITLES[section], "title"),), *_changes(list(changes), pen, options)]
+        lines += [(StyledSpan(""),), (StyledSpan(_TITLES[section], "title"),), *_changes(list(changes), pen, options)]
     lines += _figures(comparison, pen, options)
     if comparison.not_compared and not options.quiet:
-        lines += [(Span(""),), (Span("Not compared", "title"),)]
+        lines += [(StyledSpan(""),), (StyledSpan("Not compared", "title"),)]
         for note in comparison.not_compared:
             lines += _filled(f"{note.section}: {note.why}", pen, "  ", "dim")
     return lines
@@ -64,12 +64,12 @@ def _figures(comparison: Comparison, pen: Pen, options: Options) -> Iterable[Lin
     if not same or options.quiet:
         return
     count = len(comparison.figures)
-    yield (Span(""),)
+    yield (StyledSpan(""),)
     if not options.verbose:
         counted = f"{len(same)} of {count} figures" if count > 1 else "1 figure"
         yield from _filled(f"{counted} unchanged within the noise of the runs (-v lists them)", pen, "", "dim")
         return
-    yield (Span("Measurements within their noise (change, of what is tolerated)", "title"),)
+    yield (StyledSpan("Measurements within their noise (change, of what is tolerated)", "title"),)
     for subject, about in groupby(same, key=lambda figure: figure.subject):
         if subject:
             yield from _filled(subject, pen, "  ", "")
@@ -118,24 +118,26 @@ def _change(change: Change, pen: Pen, indent: str) -> list[Line]:
         more, faster = "more" if change.ratio > 1 else "less", "faster" if change.faster else "slower"
         extent = f"  ({abs(change.ratio - 1):.0%} {more}, {faster})"
     if before is None:
-        pieces = [Span("added: "), _value(after)]
+        pieces = [StyledSpan("added: "), _value(after)]
     elif after is None:
-        pieces = [Span("removed: "), _value(before)]
+        pieces = [StyledSpan("removed: "), _value(before)]
     else:
-        pieces = [_value(before), Span(f" {arrow} "), _value(after), Span(extent, "dim")]
+        pieces = [_value(before), StyledSpan(f" {arrow} "), _value(after), StyledSpan(extent, "dim")]
     gap = " " * max(2, _NAME - width(name))
-    line: Line = (Span(f"{indent}{name}{gap}"), *pieces)
+    line: Line = (StyledSpan(f"{indent}{name}{gap}"), *pieces)
     if sum(width(span.text) for span in line) <= pen.width:
         return [line]
     text = "".join(span.text for span in pieces)
     return [*_filled(name, pen, indent, ""), *_filled(text, pen, f"{indent}  ", "")]
 
 
-def _value(text: str | None) -> Span:
-    return Span(text or "", _STYLES.get(text or "", ""))
+def _value(text: str | None) -> StyledSpan:
+    return StyledSpan(text or "", _STYLES.get(text or "", ""))
 
 
 def _filled(text: str, pen: Pen, indent: str, style: Style) -> list[Line]:
     texts = pen.fill(text, pen.width - len(indent), 6) or [""]
     blank = " " * len(indent)
-    return [(Span(indent if number == 0 else blank), Span(line, style)) for number, line in enumerate(texts)]
+    return [
+        (StyledSpan(indent if number == 0 else blank), StyledSpan(line, style)) for number, line in enumerate(texts)
+    ]

@@ -11,7 +11,7 @@ from envcheck.compat.question.lookup import Overview, Page
 from envcheck.compat.question.question import Answer, Reason, readable
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.report import Options
-from envcheck.report.page.pen import Line, Pen, Span, Style
+from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.sources import Source
 from envcheck.text.clean import clean
 
@@ -37,11 +37,11 @@ def render_answer(answer: Answer, options: Options, overlays: Sequence[str] = ()
 def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list[Line]:
     """The same as lines."""
     style = _WORDS[answer.verdict][1]
-    lines: list[Line] = [(Span(answer.verdict.upper(), style),)]
+    lines: list[Line] = [(StyledSpan(answer.verdict.upper(), style),)]
     for reason in answer.reasons:
         lines += [(), *_reason(pen, reason, overlays)]
     if answer.suggestions:
-        lines += [(), (Span("What would fit:", "title"),)]
+        lines += [(), (StyledSpan("What would fit:", "title"),)]
         lines += [line for text in answer.suggestions for line in _indented(pen, text, _INDENT)]
     if answer.assumed:
         assumed = ", ".join(f"{name}: {value}" for name, value in answer.assumed.items())
@@ -56,22 +56,25 @@ def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[
     """The overlay folders of the matrix, and whether what is shown rests on them."""
     for place in overlays:
         role = "cited above" if decides(cited, place) else "not cited here"
-        yield (Span(f"Matrix overlay: {clean(place)} ({role})"),)
+        yield (StyledSpan(f"Matrix overlay: {clean(place)} ({role})"),)
 
 
 def _reason(pen: Pen, reason: Reason, overlays: Sequence[str]) -> Iterator[Line]:
     word, style = _WORDS[reason.verdict]
     margin = _INDENT + " " * _COLUMN
     first, *rest = pen.fill(reason.message, pen.width - len(margin)) or [""]
-    yield Span(_INDENT), Span(f"{word:<{_COLUMN}}", style), Span(first)
+    yield StyledSpan(_INDENT), StyledSpan(f"{word:<{_COLUMN}}", style), StyledSpan(first)
     for line in rest:
-        yield Span(margin), Span(line)
+        yield StyledSpan(margin), StyledSpan(line)
     for source in reason.sources[:_MOST_SOURCES]:
         origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
-        yield Span(margin), Span(f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})", "dim")
+        yield (
+            StyledSpan(margin),
+            StyledSpan(f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})", "dim"),
+        )
     left = len(reason.sources) - _MOST_SOURCES
     if left > 0:
-        yield Span(margin), Span(f"and {left} more sources (--json)", "dim")
+        yield StyledSpan(margin), StyledSpan(f"and {left} more sources (--json)", "dim")
 
 
 _FACT_COLUMN = 26
@@ -125,7 +128,7 @@ _FLOPS = (1e12, "T/s")
 def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> str:
     """``page`` as text, ending in a newline; it says which of the ``overlays`` of the matrix it rests on."""
     pen = Pen(options)
-    lines: list[Line] = [(Span(page.component, "title"),)]
+    lines: list[Line] = [(StyledSpan(page.component, "title"),)]
     if page.known:
         lines += _indented(pen, ", ".join(page.known), _INDENT)
     if page.missing:
@@ -133,10 +136,10 @@ def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> s
     for facts in page.facts:
         lines += [(), *(line for name, value in facts.items() for line in _fact(pen, name, value))]
     if page.sources:
-        lines += [(), (Span("Sources", "title"),)]
+        lines += [(), (StyledSpan("Sources", "title"),)]
     for source in page.sources:
         # An address is never cut.
-        address: Line = (Span(_INDENT * 2), Span(clean(source.address), "dim"))
+        address: Line = (StyledSpan(_INDENT * 2), StyledSpan(clean(source.address), "dim"))
         lines += [*_indented(pen, f"{source.title}, read {source.read}", _INDENT), address]
     if overlays:
         lines += [(), *overlay_lines(overlays, page.sources)]
@@ -147,9 +150,10 @@ def render_overview(found: Overview, options: Options, overlays: Sequence[str] =
     """The components of the matrix as a table, ending in a newline."""
     pen = Pen(options)
     width = max([len(each.name) for each in found.components], default=0)
-    lines: list[Line] = [(Span(f"{len(found.components)} components: rows, newest source", "title"),)]
+    lines: list[Line] = [(StyledSpan(f"{len(found.components)} components: rows, newest source", "title"),)]
     lines += [
-        (Span(_INDENT), Span(clean(f"{each.name:<{width}}  {each.rows:>4}  {each.read}"))) for each in found.components
+        (StyledSpan(_INDENT), StyledSpan(clean(f"{each.name:<{width}}  {each.rows:>4}  {each.read}")))
+        for each in found.components
     ]
     if overlays:
         lines += [(), *overlay_lines(overlays, ())]
@@ -159,7 +163,7 @@ def render_overview(found: Overview, options: Options, overlays: Sequence[str] =
 def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:
     title = _TITLES.get(name) or name.replace("_", " ")
     if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
-        yield Span(_INDENT), Span(title)
+        yield StyledSpan(_INDENT), StyledSpan(title)
         for item in value:
             # A record on one line: its values without their names, which say themselves what they are.
             values = (_text(key, inner) for key, inner in item.items() if inner not in ("", []))
@@ -167,9 +171,9 @@ def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:
         return
     margin = len(_INDENT) + _FACT_COLUMN
     first, *rest = pen.fill(_text(name, value), pen.width - margin) or [""]
-    yield Span(_INDENT), Span(f"{title:<{_FACT_COLUMN - 1}} "), Span(first)
+    yield StyledSpan(_INDENT), StyledSpan(f"{title:<{_FACT_COLUMN - 1}} "), StyledSpan(first)
     for line in rest:
-        yield Span(" " * margin), Span(line)
+        yield StyledSpan(" " * margin), StyledSpan(line)
 
 
 def _text(name: str, value: Any) -> str:
@@ -191,4 +195,4 @@ def _text(name: str, value: Any) -> str:
 
 def _indented(pen: Pen, text: str, margin: str) -> Iterator[Line]:
     for line in pen.fill(text, pen.width - len(margin)):
-        yield Span(margin), Span(line)
+        yield StyledSpan(margin), StyledSpan(line)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.compat.performance.quantities import Quantity, framework_tested
+from envcheck.compat.performance.quantities import BenchQuantity, framework_tested
 from envcheck.text.wrap import clip, width
 
 _COLUMNS = 80
 
 
-def quantity_list(quantities: Iterable[Quantity]) -> str:
+def quantity_list(quantities: Iterable[BenchQuantity]) -> str:
     """A line for each quantity: its name, what it is, the library that it needs, and the seconds that it takes."""
     rows = [
         (

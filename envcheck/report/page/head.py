@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from envcheck.checks import ASSUMPTION, PLAN, Evidence, Report, pressing
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
 from envcheck.report.page.layout import LABEL, Room, fix_lines, labelled, labelled_items, tagged, title_lines
-from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.ignored import ignored
 from envcheck.rules.facts.measurements import only_measured
@@ -72,7 +72,7 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
             break
         kept += entry
         left -= 1
-    return [*kept, (Span(f"      +{left} more (-v)"),)]
+    return [*kept, (StyledSpan(f"      +{left} more (-v)"),)]
 
 
 def has_trial(report: Report) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envcheck.checks import Check, Fix, ways_in_order
-from envcheck.report.page.pen import Line, Pen, Span, Style
+from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.text.wrap import width
 
 LINES = 23
@@ -82,11 +82,11 @@ def title_lines(word: str, style: Style, title: str, rule: str, pen: Pen, most: 
         texts = [*texts[: most - 1], pen.clip(" ".join(texts[most - 1 :]), last_room)]
     if width(texts[-1]) > last_room:
         texts.append("")
-    heads = [Span(word.ljust(indent), style)] + [Span(" " * indent)] * (len(texts) - 1)
-    lines: list[Line] = [(head, Span(text, "title")) for head, text in zip(heads, texts, strict=True)]
+    heads = [StyledSpan(word.ljust(indent), style)] + [StyledSpan(" " * indent)] * (len(texts) - 1)
+    lines: list[Line] = [(head, StyledSpan(text, "title")) for head, text in zip(heads, texts, strict=True)]
     if tag:
-        gap = Span(" " * (room - width(texts[-1]) - width(tag)))
-        lines[-1] = (*lines[-1], gap, Span(tag, "dim"))
+        gap = StyledSpan(" " * (room - width(texts[-1]) - width(tag)))
+        lines[-1] = (*lines[-1], gap, StyledSpan(tag, "dim"))
     return lines
 
 
@@ -101,16 +101,19 @@ def labelled_items(label: str, items: Sequence[str], pen: Pen, most: int) -> lis
 
 
 def _labelled(label: str, texts: Sequence[str]) -> list[Line]:
-    return [(Span(f"  {label if number == 0 else '':<6}", "dim"), Span(line)) for number, line in enumerate(texts)]
+    return [
+        (StyledSpan(f"  {label if number == 0 else '':<6}", "dim"), StyledSpan(line))
+        for number, line in enumerate(texts)
+    ]
 
 
 def command_lines(command: str, label: str, pen: Pen, *, limited: bool = True) -> list[Line]:
     """``command`` behind its label; on a line of its own, and whole, where it does not fit there."""
     if width(command) <= pen.width - LABEL:
-        return [(Span(f"  {label:<6}", "dim"), Span(command, "command"))]
+        return [(StyledSpan(f"  {label:<6}", "dim"), StyledSpan(command, "command"))]
     if limited and width(command) > LONGEST_COMMAND:
         return labelled(label, f"a command of {len(command):,} characters (-v prints it)", pen, 1)
-    own_line: Line = (Span("  "), Span(command, "command"))
+    own_line: Line = (StyledSpan("  "), StyledSpan(command, "command"))
     return [*(labelled(label, "run:", pen, 1) if label else []), own_line]
 
 
@@ -120,7 +123,7 @@ def tagged(label: str, text: str, rule: str, pen: Pen) -> Line:
     tag = pen.clip(f"[{rule}]", room // 2)
     shown = pen.clip(text, room - width(tag) - 2)
     gap = " " * (room - width(shown) - width(tag))
-    return (Span(f"  {label:<6}", "dim"), Span(shown), Span(gap), Span(tag, "dim"))
+    return (StyledSpan(f"  {label:<6}", "dim"), StyledSpan(shown), StyledSpan(gap), StyledSpan(tag, "dim"))
 
 
 WHO = {"user": "", "root": "as root: ", "cluster-admin": "by the cluster's administrator: "}

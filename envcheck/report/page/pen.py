@@ -45,14 +45,14 @@ NARROWEST, WIDEST = 40, 100
 """Columns between which a page is readable."""
 
 
-class Span(msgspec.Struct, frozen=True):
+class StyledSpan(msgspec.Struct, frozen=True):
     """A piece of a line in one style."""
 
     text: str
     style: Style = ""
 
 
-Line: TypeAlias = tuple[Span, ...]
+Line: TypeAlias = tuple[StyledSpan, ...]
 
 
 class Pen:
@@ -93,7 +93,7 @@ class Pen:
         """``lines`` as one text."""
         return "".join("".join(map(self._paint, line)).rstrip() + "\n" for line in lines)
 
-    def _paint(self, span: Span) -> str:
+    def _paint(self, span: StyledSpan) -> str:
         safe = clean(span.text, ascii_only=self.ascii)
         if not self._color or not span.style or not safe.strip():
             return safe

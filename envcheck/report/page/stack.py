@@ -10,7 +10,7 @@ from envcheck.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Repo
 from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.gpu_groups import group_text, groups
 from envcheck.report.page.layout import Room
-from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import (
     framework_title,
     judged_environment,
@@ -39,8 +39,10 @@ def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = Fals
     for row in stack_rows(report, room.gpus, place_told=place_told):
         first, *rest = pen.fill(row.text, pen.width - _LABEL - _WORD, room.row) or [""]
         word = WORDS[row.status] if row.label or row.status != "skipped" else ""
-        lines.append((Span(row.label.ljust(_LABEL)), Span(word.ljust(_WORD), row.status), Span(first)))
-        lines += [(Span(" " * (_LABEL + _WORD)), Span(text)) for text in rest]
+        lines.append(
+            (StyledSpan(row.label.ljust(_LABEL)), StyledSpan(word.ljust(_WORD), row.status), StyledSpan(first))
+        )
+        lines += [(StyledSpan(" " * (_LABEL + _WORD)), StyledSpan(text)) for text in rest]
     return lines
 
 

@@ -6,7 +6,7 @@ from envcheck.checks import STATUSES, Report
 from envcheck.report.page.findings import dead_probes, probe_sentence
 from envcheck.report.page.head import has_trial, is_live_report, was_to_be_tried
 from envcheck.report.page.layout import Room
-from envcheck.report.page.pen import Line, Pen, Span
+from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.page.subject import judged_environment
 from envcheck.snapshot import frameworks_in
 from envcheck.text.wrap import width
@@ -22,18 +22,18 @@ def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
     """All of it, ending in ``Not tested: framework import (--deep).   1 fail, 14 pass, 3 skipped``."""
     assumed = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
     untried, number = untested(report), count_text(report)
-    counts: list[Line] = [(Span(untried, "dim"), Span(" " * _GAP), Span(number))]
+    counts: list[Line] = [(StyledSpan(untried, "dim"), StyledSpan(" " * _GAP), StyledSpan(number))]
     if not untried or width(untried) + _GAP + width(number) > pen.width:
-        counts = [(Span(text, "dim"),) for text in pen.fill(untried, pen.width)]
-        counts += [(Span(text),) for text in pen.fill(number, pen.width)]
+        counts = [(StyledSpan(text, "dim"),) for text in pen.fill(untried, pen.width)]
+        counts += [(StyledSpan(text),) for text in pen.fill(number, pen.width)]
     dead = dead_probes(report)
     shown = dead if len(dead) <= room.probes else dead[: room.probes - 1]
     probes = [probe_sentence(run) for run in shown]
     if len(dead) > len(shown):
         probes.append(f"Failed probes (-v): {', '.join(run.name for run in dead[len(shown) :])}")
     return [
-        *((Span(pen.clip(text, pen.width)),) for text in probes),
-        *((Span(text),) for text in (pen.fill(f"Assumed: {assumed}", pen.width, room.row) if assumed else [])),
+        *((StyledSpan(pen.clip(text, pen.width)),) for text in probes),
+        *((StyledSpan(text),) for text in (pen.fill(f"Assumed: {assumed}", pen.width, room.row) if assumed else [])),
         *_configuration(report, pen),
         *_overlays(report, pen),
         *counts,
@@ -48,7 +48,7 @@ def _configuration(report: Report, pen: Pen) -> list[Line]:
     ignored = sum(check.ignored is not None for check in report.checks)
     told = [f"{count} {what}" for count, what in ((ignored, "ignored"), (changed, "with another severity")) if count]
     remark = f" (findings: {', '.join(told)})" if told else ""
-    return [(Span(pen.clip(f"Configuration: {report.configuration}{remark}", pen.width)),)]
+    return [(StyledSpan(pen.clip(f"Configuration: {report.configuration}{remark}", pen.width)),)]
 
 
 def _overlays(report: Report, pen: Pen) -> list[Line]:
@@ -61,7 +61,7 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
     for place in report.overlays:
         rules = dict.fromkeys(check.rule for check in report.checks if decides(check.sources, place))
         told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
-    return [(Span(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width)),)]
+    return [(StyledSpan(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width)),)]
 
 
 def untested(report: Report) -> str:

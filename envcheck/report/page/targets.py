@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from envcheck.checks import STATUSES, Report, Status, Target
-from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 
 _CELL, _LEAST_NAME = 6, 24
 _FOUND: tuple[Status, ...] = ("fail", "warn", "unknown")
@@ -60,18 +60,24 @@ def target_lines(report: Report, pen: Pen) -> list[Line]:
         return []
     number = len(str(len(targets)))
     name = min(max(len(pen.clip(target.name, _LEAST_NAME)) for target in targets), _LEAST_NAME)
-    lines: list[Line] = [(Span(f"Judged for {len(targets)} target{'s' if len(targets) > 1 else ''}", "title"),)]
+    lines: list[Line] = [(StyledSpan(f"Judged for {len(targets)} target{'s' if len(targets) > 1 else ''}", "title"),)]
     for place, target in enumerate(targets, start=1):
         start = f"{place:>{number}}  {pen.clip(target.name, name):<{name}}  "
         word = WORDS[target.verdict]
         room = pen.width - len(start) - _CELL
-        lines.append((Span(start), Span(f"{word:<{_CELL}}", target.verdict), Span(pen.clip(target.headline, room))))
+        lines.append(
+            (
+                StyledSpan(start),
+                StyledSpan(f"{word:<{_CELL}}", target.verdict),
+                StyledSpan(pen.clip(target.headline, room)),
+            )
+        )
         indent = " " * (number + 2)
-        lines += [(Span(indent + text, "dim"),) for text in pen.fill(stated(target), pen.width - len(indent), 2)]
+        lines += [(StyledSpan(indent + text, "dim"),) for text in pen.fill(stated(target), pen.width - len(indent), 2)]
     lines += _table(targets, pen)
     worst = report.worst
     if len(targets) > 1 and worst is not None:
-        lines += [(Span(""),), (Span(pen.clip(f"The worst: {worst.name}", pen.width), "title"),)]
+        lines += [(StyledSpan(""),), (StyledSpan(pen.clip(f"The worst: {worst.name}", pen.width), "title"),)]
     return lines
 
 
@@ -85,9 +91,12 @@ def _table(targets: Sequence[Target], pen: Pen) -> list[Line]:
     lines: list[Line] = []
     for first in range(0, len(targets), most):
         numbers = range(first, min(first + most, len(targets)))
-        lines += [(Span(""),), (Span(" " * label + "".join(f"{number + 1:>{_CELL}}" for number in numbers)),)]
+        lines += [
+            (StyledSpan(""),),
+            (StyledSpan(" " * label + "".join(f"{number + 1:>{_CELL}}" for number in numbers)),),
+        ]
         for row in rows:
             cells = [row.statuses[number] for number in numbers]
-            spans = [Span(f"{WORDS[cell] if cell else '-':>{_CELL}}", cell or "skipped") for cell in cells]
-            lines.append((Span(f"{pen.clip(row.rule, label):<{label}}"), *spans))
+            spans = [StyledSpan(f"{WORDS[cell] if cell else '-':>{_CELL}}", cell or "skipped") for cell in cells]
+            lines.append((StyledSpan(f"{pen.clip(row.rule, label):<{label}}"), *spans))
     return lines

@@ -8,14 +8,14 @@ from envcheck.checks import STATUSES, Check, Report, ways
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
 from envcheck.report.page.head import evidence_text, verdict_lines
 from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
-from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import subject_line
 from envcheck.report.page.tail import tail_lines
 from envcheck.snapshot import ProbeRun
 from envcheck.snapshot.names import fact_name
 
-_BLANK: Line = (Span(""),)
+_BLANK: Line = (StyledSpan(""),)
 _PRESSING = ("fail", "warn", "unknown")
 
 
@@ -54,7 +54,7 @@ def _section(title: str, entries: Sequence[list[Line]]) -> list[Line]:
     """A heading and its entries; nothing without entries."""
     if not entries:
         return []
-    return [_BLANK, (Span(title, "title"),), *(line for entry in entries for line in entry)]
+    return [_BLANK, (StyledSpan(title, "title"),), *(line for entry in entries for line in entry)]
 
 
 def _checks(report: Report, pen: Pen) -> list[list[Line]]:
@@ -92,7 +92,7 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
     cited: list[Line] = []  # title and date, and the address whole on a line of its own
     for source in check.sources:
         cited += _labelled("docs", f"{source.title} (read {source.read})" if source.read else source.title, pen)
-        cited += [(Span(" " * LABEL), Span(pen.text(source.address)))] if source.address else []
+        cited += [(StyledSpan(" " * LABEL), StyledSpan(pen.text(source.address)))] if source.address else []
     return [
         *title_lines(word, check.status, title, check.rule, pen, UNLIMITED),
         *_labelled("about", subject_line(checks, report), pen),
@@ -137,4 +137,4 @@ def _probe(run: ProbeRun, pen: Pen) -> list[Line]:
 
 def _indented(text: str, pen: Pen) -> list[Line]:
     texts = pen.fill(text, pen.width - 4)
-    return [(Span("  " if number == 0 else "    "), Span(line)) for number, line in enumerate(texts)]
+    return [(StyledSpan("  " if number == 0 else "    "), StyledSpan(line)) for number, line in enumerate(texts)]

@@ -18,7 +18,7 @@ from envcheck.fleet import saved
 from envcheck.fleet.pages.text import page_lines
 from envcheck.fleet.record import Fleet, Node
 from envcheck.report import Options
-from envcheck.report.page.pen import WORDS, Pen, Span
+from envcheck.report.page.pen import WORDS, Pen, StyledSpan
 from envcheck.tui.widgets.paint import Paint
 
 _ORDER = ("fail", "unknown", "warn", "pass")
@@ -85,7 +85,7 @@ class FleetPage(ModalScreen[str | None]):
         rows = []
         for node in self._shown:
             word = "none" if node.problem else WORDS[node.verdict]
-            rows.append(Option(self._paint.line((Span(f"{word:<5} ", node.verdict), Span(_told(node))))))
+            rows.append(Option(self._paint.line((StyledSpan(f"{word:<5} ", node.verdict), StyledSpan(_told(node))))))
         if len(found) > _MOST:
             rows.append(Option(Text(f"{len(found) - _MOST:,} more: search for them"), disabled=True))
         listed = self.query_one("#fleet-nodes", OptionList)

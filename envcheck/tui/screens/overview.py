@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from envcheck.report.page.pen import Line, Pen, Span
+from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.text.wrap import clip
 from envcheck.tui.widgets.base import FindingList, StatusText
 from envcheck.tui.widgets.paint import Paint
@@ -91,21 +91,25 @@ class OverviewTab(Vertical):
         """Show what runs, where there is no verdict yet."""
         self._set_frames()
         pen = self._pen(self._columns("verdict"))
-        lines: list[Line] = [(Span(activity, "title"), Span(f"  {progress.counted()}", "dim"))]
+        lines: list[Line] = [(StyledSpan(activity, "title"), StyledSpan(f"  {progress.counted()}", "dim"))]
         room = max(1, self.size.height // 2 - 3)
         running = progress.running
         for probe in running[:room]:
             text = f"  running  {probe.name:<16} {probe.seconds:5.1f} s  {probe.text}"
-            lines.append((Span(pen.clip(text, pen.width), "dim"),))
+            lines.append((StyledSpan(pen.clip(text, pen.width), "dim"),))
         if len(running) > room:
-            lines.append((Span(f"  and {len(running) - room} more", "dim"),))
+            lines.append((StyledSpan(f"  and {len(running) - room} more", "dim"),))
         self._show_verdict(paint.lines(lines), "unknown")
 
     def show_problem(self, problem: str, paint: Paint) -> None:
         """Show why there is no verdict."""
         pen = self._pen(self._columns("verdict"))
-        reason = [(Span(line),) for line in pen.fill(problem, pen.width)]
-        lines: list[Line] = [(Span("NO VERDICT", "title"),), *reason, (Span("press r to try again", "dim"),)]
+        reason = [(StyledSpan(line),) for line in pen.fill(problem, pen.width)]
+        lines: list[Line] = [
+            (StyledSpan("NO VERDICT", "title"),),
+            *reason,
+            (StyledSpan("press r to try again", "dim"),),
+        ]
         self._show_verdict(paint.lines(lines), "unknown")
         self._place_parts()
 
@@ -251,6 +255,6 @@ def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
     rule = pen.text(finding.rule)
     room = columns - len(word)
     if width(title) + width(rule) + 2 > room:
-        return paint.line((Span(word, finding.status), Span(clip(title, room, pen.mark))))
+        return paint.line((StyledSpan(word, finding.status), StyledSpan(clip(title, room, pen.mark))))
     gap = " " * (room - width(title) - width(rule))
-    return paint.line((Span(word, finding.status), Span(title), Span(gap), Span(rule, "dim")))
+    return paint.line((StyledSpan(word, finding.status), StyledSpan(title), StyledSpan(gap), StyledSpan(rule, "dim")))

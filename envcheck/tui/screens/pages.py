@@ -8,7 +8,7 @@ from envcheck.checks import STATUSES, Check, Report, Status
 from envcheck.report.page.findings import Finding, Outline, folded
 from envcheck.report.page.head import head_lines
 from envcheck.report.page.layout import ROOMS
-from envcheck.report.page.pen import WORDS, Line, Pen, Span, screen_rows
+from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan, screen_rows
 from envcheck.report.page.tail import untested
 
 _COUNTED = {"?": "open"}
@@ -22,11 +22,11 @@ _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}
 def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
     """The verdict in the most detailed layout of at most ``most`` rows, else in the shortest."""
     untried = _with_keys(untested(outline.report))
-    tail: list[Line] = [(Span(untried, "dim"),)] if untried else []
+    tail: list[Line] = [(StyledSpan(untried, "dim"),)] if untried else []
     laid_out = ([*head_lines(outline, pen, room), *tail] for room in ROOMS)
     tightest = head_lines(outline, pen, ROOMS[-1])
     lines = next((lines for lines in laid_out if screen_rows(lines, pen.width) <= most), tightest)
-    return [tuple(Span(_with_keys(span.text), span.style) for span in line) for line in lines]
+    return [tuple(StyledSpan(_with_keys(span.text), span.style) for span in line) for line in lines]
 
 
 def count_text(checks: Iterable[Check]) -> str:
@@ -77,20 +77,20 @@ def first_lines(finding: Finding, report: Report, pen: Pen, documentation: str) 
 
     lines = check_lines(finding.lead, report, pen)[:_MOST_SHOWN]
     others = len(finding.checks) - 1
-    more: list[Line] = [(Span(f"and {others} more: enter shows all", "dim"),)] if others else []
+    more: list[Line] = [(StyledSpan(f"and {others} more: enter shows all", "dim"),)] if others else []
     return [*lines, *more, (), *_rule_lines(finding.rule, documentation, pen)]
 
 
 def _rule_lines(name: str, documentation: str, pen: Pen) -> list[Line]:
     if not documentation:
         return []
-    lines: list[Line] = [(Span(f"envcheck rule {pen.text(name)}", "title"),)]
+    lines: list[Line] = [(StyledSpan(f"envcheck rule {pen.text(name)}", "title"),)]
     for margin, paragraph in _paragraphs(documentation):
         if not margin and len(lines) > 1 and not paragraph.endswith("."):
-            lines.append((Span(pen.text(paragraph), "title"),))
+            lines.append((StyledSpan(pen.text(paragraph), "title"),))
         else:
             columns = pen.width - len(margin)
-            lines += [(Span(f"{margin}{line}", "dim"),) for line in pen.fill(paragraph, columns)] or [()]
+            lines += [(StyledSpan(f"{margin}{line}", "dim"),) for line in pen.fill(paragraph, columns)] or [()]
     return lines
 
 

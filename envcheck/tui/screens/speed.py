@@ -18,7 +18,7 @@ from envcheck.tui.widgets.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
-    from envcheck.collect.bench_plan import Bench
+    from envcheck.collect.bench_plan import BenchRequest
     from envcheck.tui.worker.sessions import Session
 
 _EMPTY = """No measurements yet.
@@ -69,9 +69,9 @@ class Speed(Vertical):
     def on_unmount(self) -> None:
         self._telemetry.stop()
 
-    def requested(self, *, full: bool) -> Bench:
+    def requested(self, *, full: bool) -> BenchRequest:
         """What the fields ask for; raise UsageError for what is not a number of a GPU or no quantity."""
-        from envcheck.collect.bench_plan import Bench
+        from envcheck.collect.bench_plan import BenchRequest
         from envcheck.compat.performance.quantities import selected
 
         gpus, only = (
@@ -82,7 +82,9 @@ class Speed(Vertical):
         if wrong:
             raise UsageError(f"{wrong[0]!r} is not a GPU number")
         figures = [part for part in only if part != _FRAMEWORKS]
-        return Bench(full=full, gpus=tuple(map(int, gpus)), only=selected(figures), frameworks=_FRAMEWORKS in only)
+        return BenchRequest(
+            full=full, gpus=tuple(map(int, gpus)), only=selected(figures), frameworks=_FRAMEWORKS in only
+        )
 
     def show_progress(self, session: Session, report: Report | None, paint: Paint) -> None:
         """Progress of a session that measures: the whole, and a line for each GPU."""

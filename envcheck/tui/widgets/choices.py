@@ -10,7 +10,7 @@ from rich.text import Text
 from envcheck.checks import STATUSES, Check, Report, ways
 from envcheck.errors import UsageError
 from envcheck.redact import mask_secrets
-from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import framework_title, gpu_name, listed, worst
 from envcheck.report.page.verbose import check_lines
 from envcheck.report.saved.read import read_report
@@ -34,7 +34,9 @@ def gpu_rows(report: Report, paint: Paint) -> list[Text]:
     for gpu in report.gpus:
         status = worst(_checks_of(gpu, report))
         number = f"GPU {gpu.index if gpu.index is not None else gpu.key}"
-        rows.append(paint.line((Span(f"{number:<8}"), Span(f"{WORDS[status]:<6}", status), Span(_state(gpu)))))
+        rows.append(
+            paint.line((StyledSpan(f"{number:<8}"), StyledSpan(f"{WORDS[status]:<6}", status), StyledSpan(_state(gpu))))
+        )
     return rows
 
 
@@ -56,7 +58,7 @@ def _state(gpu: Gpu) -> str:
 def gpu_lines(report: Report, number: int, pen: Pen) -> list[Line]:
     """Every check of one GPU, the most urgent first."""
     gpu = report.gpus[number]
-    lines: list[Line] = [(Span(pen.text(_state(gpu)), "title"),), ()]
+    lines: list[Line] = [(StyledSpan(pen.text(_state(gpu)), "title"),), ()]
     for check in sorted(_checks_of(gpu, report), key=lambda check: STATUSES.index(check.status)):
         lines += check_lines(check, report, pen)
     return lines
@@ -76,7 +78,7 @@ def environment_rows(report: Report, paint: Paint) -> tuple[Sequence[str], Seque
         word = "checked" if environment.judged else ""
         why = f" ({environment.why})" if environment.why else ""
         text = f"{environment.key}{why}: Python {environment.python or 'unknown'}, {titles}"
-        rows.append(paint.line((Span(f"{word:<9}", "pass"), Span(text))))
+        rows.append(paint.line((StyledSpan(f"{word:<9}", "pass"), StyledSpan(text))))
     return [environment.key for environment in found], rows
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from envcheck.checks import STATUSES, Check, Layer, Report, Status
-from envcheck.report.page.pen import Line, Pen, Span
+from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, listed, worst
 from envcheck.snapshot import frameworks_in
@@ -60,13 +60,15 @@ def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[L
         if not final:
             status = "skipped" if status == "unknown" else status
             text = _RUNNING if text == "not checked" else text
-        edge = Span("|" if pen.ascii else "▌", status), Span(" ")
+        edge = StyledSpan("|" if pen.ascii else "▌", status), StyledSpan(" ")
         mark = status_mark(status, ascii_only=pen.ascii) if row.label or status != "skipped" else ""
-        shown = Span(pen.clip(text.replace("(-v)", "(g)"), columns))
-        lines.append((*edge, Span(row.label.ljust(_LABEL), "title"), Span(mark.ljust(_MARK), status), shown))
+        shown = StyledSpan(pen.clip(text.replace("(-v)", "(g)"), columns))
+        lines.append(
+            (*edge, StyledSpan(row.label.ljust(_LABEL), "title"), StyledSpan(mark.ljust(_MARK), status), shown)
+        )
         if roomy:
             note = _note(row.label, report) if row.label else ""
-            lines.append((*edge, Span(" " * (_LABEL + _MARK)), Span(pen.clip(note, columns), "dim")))
+            lines.append((*edge, StyledSpan(" " * (_LABEL + _MARK)), StyledSpan(pen.clip(note, columns), "dim")))
     return lines
 
 

@@ -50,11 +50,11 @@ def kept_facts(facts: ProbeFacts, kinds: Iterable[str] | None) -> ProbeFacts:
 
 def probe_alone(request: Request, probe: str) -> Request:
     """A request for one probe, of whatever kind."""
-    from envcheck.collect.bench_plan import Bench
+    from envcheck.collect.bench_plan import BenchRequest
     from envcheck.collect.catalog import all_probes
 
     kind = next((spec.kind for spec in all_probes() if spec.name == probe), "file")
-    bench = Bench() if kind == "bench" else None
+    bench = BenchRequest() if kind == "bench" else None
     return replace(request, probes=(probe,), deep=kind == "deep", verify=kind == "verify", bench=bench)
 
 

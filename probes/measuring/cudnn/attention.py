@@ -25,7 +25,7 @@ from ..device import LibraryError
 from ..measurement import Bench, Work
 from ..measurement import Plan as Timing
 from . import graph as api
-from .graph import Graph, Plan, Tensor, packed, scratch
+from .graph import Graph, GraphPlan, Tensor, packed, scratch
 from .library import TYPES, Cudnn, IncompleteError, NotSupported
 
 PRECISIONS = {"bf16": (8, 0)}
@@ -184,7 +184,7 @@ class Attention:
         self._bench, self._library = bench, library
         self._shape = Shape(*heads_for(bench.device.sms))
         self._arrays = Arrays(bench)
-        self._plans: dict[tuple[str, str], tuple[Graph, Plan]] = {}
+        self._plans: dict[tuple[str, str], tuple[Graph, GraphPlan]] = {}
         self._scale, self._one = ctypes.c_float(self._shape.scale), ctypes.c_float(1.0)
 
     def measured(self, name: str, direction: str) -> Fields:
@@ -248,7 +248,7 @@ class Attention:
 
         return run
 
-    def _planned(self, kind: str, direction: str) -> tuple[Graph, Plan]:
+    def _planned(self, kind: str, direction: str) -> tuple[Graph, GraphPlan]:
         """The first plan that cuDNN has; it is kept, as a kernel was compiled for it.
 
         A release that takes no such graph, however it says so, has no fault: raise NotSupported.

@@ -25,7 +25,7 @@ from ..measurement import Bench, Work, timed
 from ..measurement import Plan as Timing
 from ..verify import decoded
 from . import graph as api
-from .graph import Attribute, Graph, Plan, Proposal, Tensor, scratch
+from .graph import Attribute, Graph, GraphPlan, Proposal, Tensor, scratch
 from .layers import PRECISIONS, Layer, Precision, W, X, Y
 from .library import TYPES, Cudnn, NotSupported
 
@@ -229,7 +229,7 @@ class Ready:
     """A convolution that can be run."""
 
     arrays: dict[int, Array]
-    plan: Plan
+    plan: GraphPlan
     run: Work
 
 
@@ -284,7 +284,7 @@ class Convolutions:
         draw = random.Random(os.urandom(16))  # noqa: S311  no secret
         return self._arrays.holding(kind, [draw.uniform(-1, 1) for _ in range(count)])
 
-    def _plans(self, graph: Graph, name: str) -> list[Plan]:
+    def _plans(self, graph: Graph, name: str) -> list[GraphPlan]:
         """What can be tried; raise NotSupported where cuDNN has nothing."""
         most = TRIED if self._bench.timing else 1
         room = self._bench.device.free_memory() - RESERVE
@@ -300,7 +300,7 @@ class Convolutions:
                 return plans
         raise refused or Unavailable("every engine of cuDNN needs more memory than is free")
 
-    def _fastest(self, graph: Graph, plans: list[Plan], pack: c_void_p) -> Plan:
+    def _fastest(self, graph: Graph, plans: list[GraphPlan], pack: c_void_p) -> GraphPlan:
         """Time each, as PyTorch does with ``cudnn.benchmark``: cuDNN's own first choice is not always the best."""
         best, least = plans[0], math.inf
         for plan in plans if len(plans) > 1 else ():

@@ -103,7 +103,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Plan:
+class GraphPlan:
     """A proposal that is ready to run."""
 
     descriptor: c_void_p
@@ -176,12 +176,12 @@ class Graph:
                 number = self._get(engine, ENGINE_NUMBER, 1)[0]
                 yield Proposal(configuration, number, frozenset(self._get(engine, ENGINE_NOTES, 64)))
 
-    def plan(self, proposal: Proposal) -> Plan:
+    def plan(self, proposal: Proposal) -> GraphPlan:
         """Make a proposal ready, which may compile a kernel; raise NotSupported or LibraryError where it cannot be."""
         plan = self.made(_PLAN, {PLAN_HANDLE: self._library.handle, PLAN_CONFIGURATION: proposal.configuration})
-        return Plan(plan, proposal, self._get(plan, PLAN_WORKSPACE, 1)[0])
+        return GraphPlan(plan, proposal, self._get(plan, PLAN_WORKSPACE, 1)[0])
 
-    def plans(self, proposals: Iterator[Proposal], most: int) -> Iterator[Plan]:
+    def plans(self, proposals: Iterator[Proposal], most: int) -> Iterator[GraphPlan]:
         """Up to ``most`` plans; raise what cuDNN said where there is none, and at once where cuDNN is incomplete."""
         found = 0
         said: NotSupported | LibraryError | None = None
@@ -206,7 +206,7 @@ class Graph:
         values = {PACK_IDS: list(pointers), PACK_POINTERS: list(pointers.values()), PACK_WORKSPACE: workspace}
         return self.made(_PACK, values)
 
-    def run(self, plan: Plan, pack: c_void_p) -> None:
+    def run(self, plan: GraphPlan, pack: c_void_p) -> None:
         """Queue a plan on the handle's stream."""
         self._library.ask("cudnnBackendExecute", self._library.handle, plan.descriptor, pack)
 

@@ -24,7 +24,7 @@ COUNT = 1 << 16
 
 
 @dataclass
-class _Worker:
+class _ThreadWorker:
     """What one thread does, and what came of it."""
 
     bench: Bench
@@ -71,7 +71,7 @@ def handles(benches: Sequence[Bench], library: Cudnn) -> Fields:
     first = benches[0]
     with ExitStack() as held:
         parts = [(bench, part) for bench in benches for part in held.enter_context(_parts(bench))]
-        workers = [_Worker(bench, library, part, each + 0.5) for each, (bench, part) in enumerate(parts)]
+        workers = [_ThreadWorker(bench, library, part, each + 0.5) for each, (bench, part) in enumerate(parts)]
         with first.sampler.watch() as conditions:
             _run(workers)
         found = [(value, worker.value, 1.0) for worker in workers for value in _values(worker)]
@@ -100,7 +100,7 @@ def _parts(bench: Bench) -> Iterator[list[Array]]:
         bench.device.enter()
 
 
-def _run(workers: Sequence[_Worker]) -> None:
+def _run(workers: Sequence[_ThreadWorker]) -> None:
     """Let them work at the same time; raise the first error."""
     threads = [threading.Thread(target=worker.run) for worker in workers]
     for thread in threads:
@@ -112,6 +112,6 @@ def _run(workers: Sequence[_Worker]) -> None:
             raise worker.error
 
 
-def _values(worker: _Worker) -> list[float]:
+def _values(worker: _ThreadWorker) -> list[float]:
     worker.bench.device.enter()
     return worker.array.values()

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 
 from ..device import LibraryError, Unavailable
-from ..library import Library, check, opened
+from ..library import CudaLibrary, check, opened
 from ..measurement import Bench
 
 TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}
@@ -35,7 +35,7 @@ class NotSupported(Unavailable):
     """cuDNN says that it cannot do this: on this GPU, of this shape or type, or in this release."""
 
 
-class Cudnn(Library):
+class Cudnn(CudaLibrary):
     """A cuDNN with a handle that works on the stream of the bench."""
 
     def __init__(self, bench: Bench, path: str = "") -> None:

@@ -10,7 +10,7 @@ from ctypes import byref, c_char_p, c_int
 from typing import ClassVar
 
 from ..arrays import Array, Arrays
-from ..library import Library
+from ..library import CudaLibrary
 from ..measurement import Bench, Plan
 
 PLAN = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.02, least_runs=2, enough=0.5)
@@ -26,7 +26,7 @@ def drawing() -> random.Random:
     return random.Random(os.urandom(16))  # noqa: S311  no secret
 
 
-class MathLibrary(Library):
+class MathLibrary(CudaLibrary):
     """A library whose functions begin with the name of its family."""
 
     prefix: ClassVar[str]

@@ -171,7 +171,7 @@ DRAWN = 256
 """Elements of a result that are checked."""
 
 
-class Pattern(Protocol):
+class SparsePattern(Protocol):
     """Where the entries of a matrix are."""
 
     @property
@@ -300,7 +300,7 @@ def shifted(base: array[int], step: int, times: int) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True)
-class Result:
+class SparseResult:
     """A product as it lies on the GPU: element (row, column) is ``row * row_step + column * column_step``."""
 
     array: Array
@@ -308,7 +308,9 @@ class Result:
     column_step: int
 
 
-def verified(pattern: Pattern, values: Array, dense: Array, result: Result, width: int, draw: random.Random) -> Fields:
+def verified(
+    pattern: SparsePattern, values: Array, dense: Array, result: SparseResult, width: int, draw: random.Random
+) -> Fields:
     """Check drawn elements of ``result = matrix . dense`` against FP64 sums on the CPU.
 
     ``dense`` lies row by row, ``width`` elements each (1: a vector). An element may be off by ``4 * epsilon * sqrt(K)``

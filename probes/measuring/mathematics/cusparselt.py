@@ -34,7 +34,7 @@ SMALLEST_INT8 = -128
 
 
 @dataclass(frozen=True)
-class Kind:
+class SparseKind:
     """The types of a product."""
 
     result: str
@@ -47,9 +47,9 @@ class Kind:
 
 
 KINDS = {
-    "fp16": Kind("fp16", 2, 2**-22, (8, 0)),
-    "bf16": Kind("bf16", 2, 2**-22, (8, 0)),
-    "int8": Kind("int32", 0, 0.0, (8, 0)),
+    "fp16": SparseKind("fp16", 2, 2**-22, (8, 0)),
+    "bf16": SparseKind("bf16", 2, 2**-22, (8, 0)),
+    "int8": SparseKind("int32", 0, 0.0, (8, 0)),
 }
 
 

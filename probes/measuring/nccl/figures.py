@@ -10,10 +10,10 @@ from ...kit.figures import Fields, verification
 from ...kit.out import Out, clean
 from ..measurement import missing
 from .library import choices, connections, last_words, read_logs
-from .plan import SMALLEST, Job
+from .plan import SMALLEST, NcclJob
 from .supervisor import Fault, Line
 from .values import OPERATIONS, tolerance
-from .worker import Rank, Step, binary
+from .worker import NcclRank, NcclStep, binary
 
 _NCCL_NAMES = {
     "all-reduce": "AllReduce",
@@ -31,7 +31,7 @@ _HOW = "every element on every GPU, against FP64"
 class Figures:
     """The results of a job, as they come in."""
 
-    def __init__(self, job: Job, ranks: Sequence[Rank], shares: Sequence[Sequence[Rank]], out: Out) -> None:
+    def __init__(self, job: NcclJob, ranks: Sequence[NcclRank], shares: Sequence[Sequence[NcclRank]], out: Out) -> None:
         self._job, self._ranks, self._shares, self._out = job, ranks, shares, out
         self._heard: dict[int, list[Fields]] = {}
         self._heard_of_pairs: dict[tuple[int, int, int], list[Fields]] = {}
@@ -78,7 +78,7 @@ class Figures:
                     found.append(self._of_pair(step, result, self._ranks[first], self._ranks[second], connected))
         return found
 
-    def _of_pair(self, step: Step, result: Fields, first: Rank, second: Rank, connected: Fields) -> Fields:
+    def _of_pair(self, step: NcclStep, result: Fields, first: NcclRank, second: NcclRank, connected: Fields) -> Fields:
         name, facts = f"nccl-{step.operation}", {"peer": second.uuid, "variant": "pair", "precision": step.kind}
         if "seconds" not in result:
             return missing(name, first.uuid, result["missing"], **facts)
@@ -91,7 +91,7 @@ class Figures:
         self, name: str, steps: dict[int, Fields], connected: Fields, chosen: dict[tuple[str, int], tuple[str, str]]
     ) -> list[Fields]:
         """Bandwidth at the largest size with those of the others, latency at the smallest, and other types."""
-        sweep: list[tuple[Step, Fields]] = []
+        sweep: list[tuple[NcclStep, Fields]] = []
         found = []
         for number, result in steps.items():
             step = self._job.steps[number]
@@ -117,7 +117,7 @@ class Figures:
             made.append(self._record(smallest, result["seconds"], "s", variant, None, result, connected))
         return made + found
 
-    def _points(self, name: str, sweep: Iterable[tuple[Step, Fields]]) -> list[Fields]:
+    def _points(self, name: str, sweep: Iterable[tuple[NcclStep, Fields]]) -> list[Fields]:
         points: dict[int, Fields] = {}
         for step, result in sweep:
             if "seconds" not in result:
@@ -131,7 +131,7 @@ class Figures:
                 point |= {"seconds": seconds, "bandwidth": rate}
         return list(points.values())
 
-    def _verification(self, sweep: Iterable[tuple[Step, Fields]]) -> Fields:
+    def _verification(self, sweep: Iterable[tuple[NcclStep, Fields]]) -> Fields:
         done = [result for _, result in sweep if "seconds" in result]
         return verification(
             sum(result["checked"] for result in done),
@@ -141,7 +141,7 @@ class Figures:
             tolerance=tolerance("fp32", len(self._ranks)),
         )
 
-    def _figure(self, step: Step, result: Fields, collective: Fields, checks: Fields | None = None) -> Fields:
+    def _figure(self, step: NcclStep, result: Fields, collective: Fields, checks: Fields | None = None) -> Fields:
         """Bus bandwidth of a step."""
         name = f"nccl-{step.operation}"
         if "seconds" not in result:
@@ -153,7 +153,7 @@ class Figures:
 
     def _record(
         self,
-        step: Step,
+        step: NcclStep,
         samples: list[float],
         unit: str,
         variant: str,
@@ -219,7 +219,7 @@ def _merged(parts: Sequence[Fields], processes: int) -> Fields:
     }
 
 
-def _verified(step: Step, result: Fields, ranks: int) -> Fields:
+def _verified(step: NcclStep, result: Fields, ranks: int) -> Fields:
     allowed = tolerance(step.kind, ranks)
     return verification(result["checked"], result["wrong"], _HOW, worst=result["worst"], tolerance=allowed)
 

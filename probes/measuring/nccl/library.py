@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 from ...kit.figures import Fields
 from ..device import LibraryError
-from ..library import Library
+from ..library import CudaLibrary
 from ..measurement import Bench
 
 ID_BYTES = 128
@@ -29,7 +29,7 @@ class UniqueId(ctypes.Structure):
     _fields_ = (("internal", ctypes.c_char * ID_BYTES),)
 
 
-class Nccl(Library):
+class Nccl(CudaLibrary):
     """The NCCL that the examined environment would load."""
 
     def __init__(self, bench: Bench) -> None:

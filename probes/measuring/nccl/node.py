@@ -24,14 +24,14 @@ from ...kit.tree import Tree
 from ..measurement import before
 from .library import connections, last_words, log_variables, read_logs
 from .supervisor import Fault, Limits, Line, Talk, supervise
-from .worker import Order, Rank, Step, Worker
+from .worker import NcclRank, NcclStep, Order, Worker
 
 _STDIN = 0
 _CHUNK = 1 << 16
 _LINES = 12
 """Lines of NCCL's log that are passed on after a failure."""
 
-Work = Callable[[Order, "tuple[Rank, ...]", Talk], None]
+Work = Callable[[Order, "tuple[NcclRank, ...]", Talk], None]
 """What each process of this node does."""
 
 
@@ -40,7 +40,7 @@ def collect(tree: Tree, out: Out) -> None:
     serve(tree.request["bench"], out, _work)
 
 
-def _work(order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
+def _work(order: Order, share: tuple[NcclRank, ...], talk: Talk) -> None:
     Worker(order, share, talk).run()
 
 
@@ -114,13 +114,13 @@ class RunUplink:
 def _run(wanted: Line, asked: Fields, orders: Orders, out: Out, work: Work) -> Fields:
     first = wanted["first"]
     ranks = [
-        Rank(first + number, gpu["uuid"], f"GPU {gpu['index']}", before(asked, gpu["uuid"]))
+        NcclRank(first + number, gpu["uuid"], f"GPU {gpu['index']}", before(asked, gpu["uuid"]))
         for number, gpu in enumerate(asked["gpus"])
     ]
     heard: list[Line] = []
     folder = tempfile.mkdtemp(prefix="envcheck-nccl-")
     try:
-        step = Step("all-reduce", wanted["size"], samples=3, least=1, seconds=0.02)
+        step = NcclStep("all-reduce", wanted["size"], samples=3, least=1, seconds=0.02)
         variables = log_variables(os.environ, folder, choices=False)
         order = Order(wanted["ranks"], (step,), asked["libraries"], variables, wanted["seconds"])
         works = [partial(work, order, (rank,)) for rank in ranks]
@@ -133,7 +133,7 @@ def _run(wanted: Line, asked: Fields, orders: Orders, out: Out, work: Work) -> F
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _outcome(heard: Sequence[Line], faults: Sequence[Fault], ranks: Sequence[Rank], folder: str) -> Fields:
+def _outcome(heard: Sequence[Line], faults: Sequence[Fault], ranks: Sequence[NcclRank], folder: str) -> Fields:
     """The result of a run, of this node's slowest rank, or its faults with the end of NCCL's log."""
     lines = read_logs(folder)
     results = [line["result"] for line in heard if "result" in line]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from .values import OPERATIONS
-from .worker import Step
+from .worker import NcclStep
 
 LARGEST = 8 << 30
 SMALLEST = 8
@@ -18,21 +18,21 @@ _WATCHED = 64 << 20
 
 
 @dataclass(frozen=True)
-class Job:
+class NcclJob:
     """Operations that one communicator of all GPUs does."""
 
     apart: bool
     """Whether each GPU has a process of its own, or one has all."""
-    steps: tuple[Step, ...]
+    steps: tuple[NcclStep, ...]
     seconds: float
     rounds: tuple[tuple[tuple[int, int], ...], ...] = ()
     """Pairs of ranks that work together afterwards; each rank is in one pair of a round at most."""
-    pair_steps: tuple[Step, ...] = ()
+    pair_steps: tuple[NcclStep, ...] = ()
     choices: bool = False
     """Whether NCCL logs which algorithm it chose for each operation."""
 
 
-def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[Job, ...]:
+def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[NcclJob, ...]:
     """What is measured: every operation, in a quick run one, or those that ``only`` names as quantities."""
     names = [name for name in OPERATIONS if not only or f"nccl-{name}" in only]
     if not names:
@@ -41,7 +41,7 @@ def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[Job, ...]:
         sizes = (SMALLEST, QUICK) if only else (QUICK,)
         quick = [step for name in (names if only else ["all-reduce"]) for step in _sweep(name, sizes, ranks)]
         quick = quick if only else [step for step in quick if not step.in_place]
-        return (Job(True, tuple(quick), 6.0, choices=True),)
+        return (NcclJob(True, tuple(quick), 6.0, choices=True),)
     every = [SMALLEST]
     while every[-1] < LARGEST:
         every.append(every[-1] * 4)
@@ -49,20 +49,20 @@ def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[Job, ...]:
     together = [step for name in names for step in _sweep(name, (SMALLEST, 32 << 10, 1 << 20, QUICK), ranks)]
     # Sums in the other types: whether they are right, with the time that they take.
     kinds = [
-        Step(name, _WATCHED, kind=kind, samples=3, seconds=0.005)
+        NcclStep(name, _WATCHED, kind=kind, samples=3, seconds=0.005)
         for name in names
         if name in ("all-reduce", "reduce", "reduce-scatter")
         for kind in ("int32", "fp16", "bf16")
     ]
     return (
-        Job(True, (*apart, *kinds), 20.0, *_in_pairs(names, ranks)),
-        Job(False, tuple(together), 8.0),
+        NcclJob(True, (*apart, *kinds), 20.0, *_in_pairs(names, ranks)),
+        NcclJob(False, tuple(together), 8.0),
     )
 
 
-def _in_pairs(names: Iterable[str], ranks: int) -> tuple[tuple[tuple[tuple[int, int], ...], ...], tuple[Step, ...]]:
+def _in_pairs(names: Iterable[str], ranks: int) -> tuple[tuple[tuple[tuple[int, int], ...], ...], tuple[NcclStep, ...]]:
     """Each pair of more than two GPUs, by the two operations that show a link."""
-    steps = [Step(name, QUICK, samples=3, seconds=0.01) for name in names if name in ("all-reduce", "send-recv")]
+    steps = [NcclStep(name, QUICK, samples=3, seconds=0.01) for name in names if name in ("all-reduce", "send-recv")]
     return (rounds(ranks), tuple(steps)) if ranks > 2 and steps else ((), ())
 
 
@@ -77,7 +77,7 @@ def rounds(ranks: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(found)
 
 
-def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[Step]:
+def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[NcclStep]:
     """Out of place, and in place where that exists."""
     found = []
     sliced = name in ("all-gather", "reduce-scatter", "all-to-all")
@@ -85,8 +85,8 @@ def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[Step]:
         given = max(size, 4 * ranks) if sliced else size
         for in_place in (False, True) if OPERATIONS[name].in_place else (False,):
             if size <= _SMALL:
-                found.append(Step(name, given, in_place=in_place, samples=7, seconds=0.002, per_graph=_PER_GRAPH))
+                found.append(NcclStep(name, given, in_place=in_place, samples=7, seconds=0.002, per_graph=_PER_GRAPH))
             else:
                 watch = size >= _WATCHED
-                found.append(Step(name, given, in_place=in_place, samples=3, seconds=0.01, watch=watch))
+                found.append(NcclStep(name, given, in_place=in_place, samples=3, seconds=0.01, watch=watch))
     return found

@@ -83,7 +83,7 @@ _BLOCKS_PER_SM = 16
 
 
 @dataclass
-class Found:
+class ComparedValues:
     """What a comparison found."""
 
     checked: int = 0
@@ -91,7 +91,7 @@ class Found:
     worst: float = 0.0
     """Greatest error, relative to the sum of the operands' sizes."""
 
-    def add(self, other: Found) -> None:
+    def add(self, other: ComparedValues) -> None:
         self.checked += other.checked
         self.wrong += other.wrong
         self.worst = max(self.worst, other.worst)
@@ -136,7 +136,7 @@ class Values:
             self._grid, _BLOCK, pointer(address), number(count), (seed, ctypes.c_ulonglong), (rank, ctypes.c_int)
         )
 
-    def compare(self, kind: str, address: int, due: Due, seed: int, ranks: int) -> Found:
+    def compare(self, kind: str, address: int, due: Due, seed: int, ranks: int) -> ComparedValues:
         """Compare every element; integers and copies must be equal."""
         self._device.fill(self._found, 16, 0)
         self._module.kernel(f"check_{kind}").launch(
@@ -154,7 +154,7 @@ class Values:
             pointer(self._found),
         )
         wrong, worst = struct.unpack("<Qd", bytes(self._device.read(self._found, 16)))
-        return Found(due.count, wrong, worst if math.isfinite(worst) else 1e300)
+        return ComparedValues(due.count, wrong, worst if math.isfinite(worst) else 1e300)
 
 
 def poison(bench: Bench, address: int, size: int) -> None:

@@ -19,7 +19,7 @@ from ..measurement import Bench
 from ..sampler import Sampler
 from .library import KINDS, SUM, Nccl, version_text
 from .supervisor import Talk
-from .values import OPERATIONS, ROOT, SIZES, Found, Operation, Values, poison
+from .values import OPERATIONS, ROOT, SIZES, ComparedValues, Operation, Values, poison
 
 RESERVE = 1 << 30
 """Bytes of device memory left to NCCL's own buffers and to others."""
@@ -34,7 +34,7 @@ Launch = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Rank:
+class NcclRank:
     """A rank and its GPU."""
 
     number: int
@@ -46,7 +46,7 @@ class Rank:
 
 
 @dataclass(frozen=True)
-class Step:
+class NcclStep:
     """A collective operation of one size that is timed and verified."""
 
     operation: str
@@ -75,7 +75,7 @@ class Order:
     """What all processes of a communicator do."""
 
     ranks: int
-    steps: tuple[Step, ...]
+    steps: tuple[NcclStep, ...]
     libraries: Mapping[str, list[str]]
     variables: Mapping[str, str]
     """Set before NCCL is loaded."""
@@ -83,7 +83,7 @@ class Order:
     """After which no step begins."""
     rounds: tuple[tuple[tuple[int, int], ...], ...] = ()
     """Pairs of ranks that work together after all have: each rank is in one pair of a round at most."""
-    pair_steps: tuple[Step, ...] = ()
+    pair_steps: tuple[NcclStep, ...] = ()
     """What each pair does, one pair at a time."""
 
 
@@ -100,7 +100,7 @@ def binary(size: int) -> str:
 class _Place:
     """A rank of this process: its GPU, buffers and kernels."""
 
-    def __init__(self, rank: Rank, bench: Bench, size: int) -> None:
+    def __init__(self, rank: NcclRank, bench: Bench, size: int) -> None:
         self.rank, self.bench = rank, bench
         self.enter()
         self.values = Values(bench)
@@ -133,7 +133,7 @@ class Team:
 class Worker:
     """What a process does: connect, then the steps."""
 
-    def __init__(self, order: Order, ranks: tuple[Rank, ...], talk: Talk) -> None:
+    def __init__(self, order: Order, ranks: tuple[NcclRank, ...], talk: Talk) -> None:
         self._order, self._ranks, self._talk = order, ranks, talk
 
     def run(self) -> None:
@@ -196,7 +196,7 @@ class Worker:
         members = (Member(place, place.rank.number, each) for place, each in zip(places, made, strict=True))
         return Team(self._order.ranks, tuple(members))
 
-    def _bench(self, rank: Rank, shown: dict[str, int]) -> Bench:
+    def _bench(self, rank: NcclRank, shown: dict[str, int]) -> Bench:
         if rank.uuid not in shown:
             chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
             why = f": CUDA_VISIBLE_DEVICES={chosen}" if chosen is not None else ""
@@ -227,7 +227,7 @@ class Worker:
 
     # One step.
 
-    def _done(self, step: Step, team: Team) -> Fields:
+    def _done(self, step: NcclStep, team: Team) -> Fields:
         """What came of a step: seconds of each sample, of the slowest rank here; and whether results are right."""
         if step.size > self._most:
             return {"missing": f"it needs more than the {binary(self._most)} of memory that every GPU has free"}
@@ -251,14 +251,14 @@ class Worker:
         done["in_graphs"] = self._in_graphs(step)
         return done | ({"conditions": conditions} if conditions and team.members[0].number == 0 else {})
 
-    def _timed(self, step: Step, launch: Launch, team: Team) -> list[float]:
+    def _timed(self, step: NcclStep, launch: Launch, team: Team) -> list[float]:
         if not self._in_graphs(step):
             return self._samples(step, launch, team)
         with ExitStack() as held:
             graphs = self._graphs(step.per_graph, launch, team, held)
             return [seconds / step.per_graph for seconds in self._samples(step, graphs, team)]
 
-    def _in_graphs(self, step: Step) -> bool:
+    def _in_graphs(self, step: NcclStep) -> bool:
         return step.per_graph > 0 and self._nccl.captures
 
     def _graphs(self, runs: int, launch: Launch, team: Team, held: ExitStack) -> Launch:
@@ -283,12 +283,12 @@ class Worker:
 
         return replayed
 
-    def _samples(self, step: Step, launch: Launch, team: Team) -> list[float]:
+    def _samples(self, step: NcclStep, launch: Launch, team: Team) -> list[float]:
         one = self._talk.agree(self._sample(step, launch, 1, team))
         runs = max(step.least, min(step.most, math.ceil(step.seconds / max(one, 1e-7))))
         return [self._sample(step, launch, runs, team) for _ in range(step.samples)]
 
-    def _sample(self, step: Step, launch: Launch, runs: int, team: Team) -> float:
+    def _sample(self, step: NcclStep, launch: Launch, runs: int, team: Team) -> float:
         """Seconds of one run. The runs before them bring the ranks together, and keep the GPUs at work meanwhile."""
         if not step.in_place:
             self._poison(step, team)
@@ -304,7 +304,7 @@ class Worker:
         self._talk.say(sampled=True)
         return max(member.place.watch.seconds() for member in team.members) / runs
 
-    def _launcher(self, operation: Operation, step: Step, team: Team) -> Launch:
+    def _launcher(self, operation: Operation, step: NcclStep, team: Team) -> Launch:
         """Queues runs on every rank of this process. The loop is short: small messages take a few microseconds."""
         members = team.members
         asked = [made for member in members for made in self._calls(operation, step, member, team.ranks)]
@@ -333,7 +333,9 @@ class Worker:
         if status:
             raise LibraryError(f"NCCL: {self._nccl.describe(status)}", self._nccl.path)
 
-    def _calls(self, operation: Operation, step: Step, member: Member, ranks: int) -> list[tuple[Any, tuple[Any, ...]]]:
+    def _calls(
+        self, operation: Operation, step: NcclStep, member: Member, ranks: int
+    ) -> list[tuple[Any, tuple[Any, ...]]]:
         """The calls of one rank, ready to be made."""
         rank = member.number
         count, kind = _count(step, ranks), ctypes.c_int(KINDS[step.kind])
@@ -368,7 +370,7 @@ class Worker:
             found.append((function("ncclRecv"), (ctypes.c_void_p(to_here + offset), many, kind, peer, *ending)))
         return found
 
-    def _fill(self, operation: Operation, step: Step, seed: int, team: Team) -> None:
+    def _fill(self, operation: Operation, step: NcclStep, seed: int, team: Team) -> None:
         """Fresh operands in what each rank sends."""
         count = _count(step, team.ranks)
         many = count // team.ranks if operation.sends == "part" else count
@@ -377,13 +379,13 @@ class Worker:
             send, _ = _addresses(operation, step, member, team.ranks)
             member.place.values.draw(step.kind, send, many, seed, member.number)
 
-    def _poison(self, step: Step, team: Team) -> None:
+    def _poison(self, step: NcclStep, team: Team) -> None:
         for member in team.members:
             member.place.enter()
             poison(member.place.bench, member.place.second, _count(step, team.ranks) * SIZES[step.kind])
 
-    def _verified(self, operation: Operation, step: Step, seed: int, team: Team) -> Found:
-        found = Found()
+    def _verified(self, operation: Operation, step: NcclStep, seed: int, team: Team) -> ComparedValues:
+        found = ComparedValues()
         for member in team.members:
             due = operation.due(member.number, team.ranks, _count(step, team.ranks))
             if due is None:
@@ -416,7 +418,7 @@ def prepared(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(type(argument).from_param(argument.value) for argument in arguments)
 
 
-def _count(step: Step, ranks: int) -> int:
+def _count(step: NcclStep, ranks: int) -> int:
     """Elements of the larger buffer: what is divided among the ranks, is so without a rest."""
     count = step.size // SIZES[step.kind]
     operation = OPERATIONS[step.operation]
@@ -425,7 +427,7 @@ def _count(step: Step, ranks: int) -> int:
     return max(count // ranks, 1) * ranks
 
 
-def _addresses(operation: Operation, step: Step, member: Member, ranks: int) -> tuple[int, int]:
+def _addresses(operation: Operation, step: NcclStep, member: Member, ranks: int) -> tuple[int, int]:
     """Where a rank sends from and receives to; in one buffer, as nccl.h says."""
     place = member.place
     if not step.in_place:

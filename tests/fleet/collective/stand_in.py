@@ -22,14 +22,14 @@ from probes.kit.out import Out
 from probes.measuring.device import LibraryError
 from probes.measuring.nccl.node import serve
 from probes.measuring.nccl.supervisor import Talk
-from probes.measuring.nccl.worker import Order, Rank
+from probes.measuring.nccl.worker import NcclRank, Order
 
 BANDWIDTH = 50e9
 """Bytes per second of a healthy node."""
 GPUS = 2
 
 
-def work(name: str, plan: dict[str, Any], order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
+def work(name: str, plan: dict[str, Any], order: Order, share: tuple[NcclRank, ...], talk: Talk) -> None:
     """Agree as often as NCCL's worker does before and in a step, and tell a time."""
     (rank,) = share
     talk.say(step="connecting the ranks", version="0.0.0", path="stand-in")

@@ -14,7 +14,7 @@ from probes.measuring import caches, device, verify
 from probes.measuring.arrays import ELEMENTS
 from probes.measuring.caches import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
 from probes.measuring.device import CudaError, Device, LibraryError, Unavailable
-from probes.measuring.library import Library
+from probes.measuring.library import CudaLibrary
 from probes.measuring.verify import decoded, encoded
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, load_instead
@@ -147,8 +147,10 @@ def test_nothing_is_freed_in_a_broken_context(freed: list[int]) -> None:
 # --- A library by its path: what is not there, what cannot be loaded, and what a call of it says --------------------
 
 
-def opened(*first: str, **libraries: str) -> Library:
-    return Library(bench_on(HostDevice(), {name: [path] for name, path in libraries.items()}), "cufft", "cuFFT", first)
+def opened(*first: str, **libraries: str) -> CudaLibrary:
+    return CudaLibrary(
+        bench_on(HostDevice(), {name: [path] for name, path in libraries.items()}), "cufft", "cuFFT", first
+    )
 
 
 def test_no_library_is_nobodys_fault() -> None:

@@ -20,7 +20,7 @@ from probes.measuring.cudnn.graph import MODE_A, Graph
 from probes.measuring.cudnn.layers import Layer, W, X, Y
 from probes.measuring.cudnn.library import Cudnn, IncompleteError, NotSupported
 from probes.measuring.device import LibraryError, Unavailable
-from probes.measuring.library import Library
+from probes.measuring.library import CudaLibrary
 from probes.measuring.measurement import run_all
 from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
@@ -350,7 +350,7 @@ def test_what_cannot_be_planned_is_skipped_but_an_incomplete_cudnn_is_not(
     standin.proposed = 5
     library = Cudnn(loaded(standin))
     answers = [9999, 3007, 0]
-    ask = Library.ask
+    ask = CudaLibrary.ask
 
     def asked(self: Cudnn, name: str, *arguments: object) -> None:
         kind = standin.kinds.get(getattr(arguments[0], "value", 0) or 0) if name == "cudnnBackendFinalize" else None

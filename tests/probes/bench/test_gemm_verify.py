@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.measuring.cublaslt import PRECISIONS, Precision
+from probes.measuring.cublaslt import PRECISIONS, GemmPrecision
 from probes.measuring.verify import (
     C,
     Operands,
@@ -133,7 +133,7 @@ class Memory:
         return self._blocks[start][address - start : address - start + size]
 
 
-def packed(value: float, precision: Precision) -> bytes:
+def packed(value: float, precision: GemmPrecision) -> bytes:
     if precision.result_code == 3:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)

@@ -17,7 +17,7 @@ from probes.bench import chip as bench_chip
 from probes.bench import gemm as bench_gemm
 from probes.bench import links as bench_links
 from probes.bench import memory as bench_memory
-from probes.kit.figures import Figure
+from probes.kit.figures import FigureKey
 from probes.kit.out import Out
 from probes.kit.tree import Tree
 from probes.measuring import kernels
@@ -34,7 +34,7 @@ def bench(*only: str) -> Bench:
     return Bench("GPU-1", nothing, nothing, nothing, full=False, only=frozenset(only), libraries={})
 
 
-def sent(measures: dict[Figure, Any], *only: str, fails: type[Exception] | None = None) -> list[Measurement]:
+def sent(measures: dict[FigureKey, Any], *only: str, fails: type[Exception] | None = None) -> list[Measurement]:
     lines: list[bytes] = []
     out = Out("bench_a", lines.append)
     if fails:
@@ -58,33 +58,35 @@ def failing(error: Exception) -> Any:
 
 
 def test_the_value_is_the_median() -> None:
-    (found,) = sent({Figure("device-memory-copy"): one("device-memory-copy")})
+    (found,) = sent({FigureKey("device-memory-copy"): one("device-memory-copy")})
     assert (found.value, found.samples, found.gpu) == (2.0, (3.0, 1.0, 2.0), "GPU-1")
 
 
 def test_only_what_was_asked_for() -> None:
     asked = {"gemm": "fp32", "fma": "fp32", "mma": "bf16"}
-    measures = {Figure(name, precision): one(name) for name, precision in asked.items()}
+    measures = {FigureKey(name, precision): one(name) for name, precision in asked.items()}
     assert [each.name for each in sent(measures, "gemm", "mma")] == ["gemm", "mma"]
     assert len(sent(measures)) == 3
 
 
 def test_what_is_unavailable_costs_itself_alone() -> None:
-    found = sent({Figure("gemm", "fp8"): failing(Unavailable("no algorithm")), Figure("gemm", "bf16"): one("gemm")})
+    found = sent(
+        {FigureKey("gemm", "fp8"): failing(Unavailable("no algorithm")), FigureKey("gemm", "bf16"): one("gemm")}
+    )
     assert [each.missing for each in found] == ["no algorithm", None]
     assert (found[0].name, found[0].precision, found[0].value) == ("gemm", "fp8", None)
 
 
 def test_a_failed_call_ends_the_rest_and_is_said() -> None:
     error = CudaError("cuLaunchKernel", 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
-    found = sent({Figure("gemm", "fp8"): failing(error), Figure("gemm", "bf16"): one("gemm")}, fails=CudaError)
+    found = sent({FigureKey("gemm", "fp8"): failing(error), FigureKey("gemm", "bf16"): one("gemm")}, fails=CudaError)
     assert [each.missing for each in found] == ["cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)"]
 
 
 def test_a_library_that_fails_costs_itself_alone_and_is_told_from_one_that_is_not_there() -> None:
     error = LibraryError("cudnnCreate: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED (1012)", "/opt/libcudnn.so.9")
-    figure = Figure("cudnn-convolution", "fp16", variant="forward")
-    found = sent({figure: failing(error), Figure("gemm", "bf16"): one("gemm")})
+    figure = FigureKey("cudnn-convolution", "fp16", variant="forward")
+    found = sent({figure: failing(error), FigureKey("gemm", "bf16"): one("gemm")})
     assert [each.failed for each in found] == [True, False]
     assert (found[0].missing, found[0].library) == (str(error), "/opt/libcudnn.so.9")
     assert (found[0].precision, found[0].variant) == ("fp16", "forward")
@@ -92,12 +94,12 @@ def test_a_library_that_fails_costs_itself_alone_and_is_told_from_one_that_is_no
 
 @cases(
     "figure, called, facts",
-    (Figure("device-memory-copy"), "device-memory-copy", {}),
-    (Figure("fma", "fp64"), "fma fp64", {"precision": "fp64"}),
-    (Figure("gemm", "bf16", burst=False), "gemm bf16 sustained", {"precision": "bf16", "burst": False}),
-    (Figure("gemm", "tf32", (16384, 8192, 1024)), "gemm tf32 16384x8192x1024", {"precision": "tf32"}),
+    (FigureKey("device-memory-copy"), "device-memory-copy", {}),
+    (FigureKey("fma", "fp64"), "fma fp64", {"precision": "fp64"}),
+    (FigureKey("gemm", "bf16", burst=False), "gemm bf16 sustained", {"precision": "bf16", "burst": False}),
+    (FigureKey("gemm", "tf32", (16384, 8192, 1024)), "gemm tf32 16384x8192x1024", {"precision": "tf32"}),
 )
-def test_what_is_missing_is_named_as_what_is_there(figure: Figure, called: str, facts: dict[str, Any]) -> None:
+def test_what_is_missing_is_named_as_what_is_there(figure: FigureKey, called: str, facts: dict[str, Any]) -> None:
     (found,) = sent({figure: failing(Unavailable("why"))})
     assert str(figure) == called
     assert (found.name, found.missing, found.shape) == (figure.name, "why", figure.shape)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from probes.kit.tree import Tree
-from probes.measuring.host_copies import Place, on_node, places
+from probes.measuring.host_copies import CopyPlace, on_node, places
 from tests.every import cases
 
 BuildRoot = Callable[..., str]
@@ -41,7 +41,7 @@ def found(build_root: BuildRoot, tree: dict[str, str], own: int | None) -> tuple
 
 
 def test_its_own_node_is_near_and_the_farthest_is_far(build_root: BuildRoot) -> None:
-    assert found(build_root, machine(4), 1) == (Place(1, "near"), Place(3, "far"), "")
+    assert found(build_root, machine(4), 1) == (CopyPlace(1, "near"), CopyPlace(3, "far"), "")
 
 
 @cases(
@@ -56,35 +56,35 @@ def test_its_own_node_is_near_and_the_farthest_is_far(build_root: BuildRoot) -> 
 def test_where_it_cannot_be_told_nothing_is_called_near(
     build_root: BuildRoot, tree: dict[str, str], own: int | None, why: str
 ) -> None:
-    assert found(build_root, tree, own) == (Place(None), None, why)
+    assert found(build_root, tree, own) == (CopyPlace(None), None, why)
 
 
 def test_one_usable_node_is_near_and_none_is_far(build_root: BuildRoot) -> None:
     why = "this process may use NUMA node 1 alone"
-    assert found(build_root, machine(2, allowed="1"), 1) == (Place(1, "near"), None, why)
+    assert found(build_root, machine(2, allowed="1"), 1) == (CopyPlace(1, "near"), None, why)
 
 
 def test_cpus_that_the_process_may_not_use_do_not_count(build_root: BuildRoot, affinity: list[set[int]]) -> None:
     affinity[:] = [{0, 1, 2}]
     near, far, why = found(build_root, machine(4), 0)
-    assert (near, far, why) == (Place(0, "near"), Place(1, "far"), "")
+    assert (near, far, why) == (CopyPlace(0, "near"), CopyPlace(1, "far"), "")
 
 
 def test_the_thread_runs_on_the_node_and_comes_back(build_root: BuildRoot, affinity: list[set[int]]) -> None:
     tree = Tree({"root": build_root(None, machine(4))})
-    with on_node(tree, Place(2, "far")):
+    with on_node(tree, CopyPlace(2, "far")):
         assert affinity[-1] == {4, 5}
     assert affinity[-1] == set(range(16))
 
 
 def test_the_thread_comes_back_from_what_fails(build_root: BuildRoot, affinity: list[set[int]]) -> None:
     tree = Tree({"root": build_root(None, machine(4))})
-    with pytest.raises(ZeroDivisionError), on_node(tree, Place(2, "far")):
+    with pytest.raises(ZeroDivisionError), on_node(tree, CopyPlace(2, "far")):
         _ = 1 / 0
     assert [each for each in affinity if each != set(range(16))] == [{4, 5}]
     assert affinity[-1] == set(range(16))
 
 
 def test_without_a_node_the_thread_stays_where_it_is(build_root: BuildRoot, affinity: list[set[int]]) -> None:
-    with on_node(Tree({"root": build_root(None, {})}), Place(None)):
+    with on_node(Tree({"root": build_root(None, {})}), CopyPlace(None)):
         assert affinity[-1] == set(range(16))

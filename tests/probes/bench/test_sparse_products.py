@@ -13,7 +13,7 @@ import pytest
 from probes.bench import cusparse as bench_cusparse
 from probes.measuring.device import LibraryError, Unavailable
 from probes.measuring.mathematics import cusparse, cusparselt
-from probes.measuring.mathematics.cusparse import Blocks, Panels, Result, blocks, panels, shifted, verified
+from probes.measuring.mathematics.cusparse import Blocks, Panels, SparseResult, blocks, panels, shifted, verified
 from probes.measuring.mathematics.cusparselt import broken_strips
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
@@ -85,7 +85,7 @@ def judged(form: str, width: int, spoil: Callable[[Rows], object], *, by_column:
     flat = [row[j] for j in range(width) for row in product] if by_column else [x for row in product for x in row]
     step = (1, matrix.rows) if by_column else (width, 1)
     given = (device.array("fp64", values), device.array("fp64", dense))
-    return verified(matrix, *given, Result(device.array("fp64", flat), *step), width, draw)
+    return verified(matrix, *given, SparseResult(device.array("fp64", flat), *step), width, draw)
 
 
 @cases("form", "CSR", "BSR")

@@ -17,7 +17,7 @@ from probes.trials.trial import (
     NotTriedError,
     OnCpuError,
     Step,
-    Subject,
+    TrialSubject,
     Where,
     attempt,
     close,
@@ -78,7 +78,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def try_toy(*steps: Step, no_gpu: str = "", **subject: Any) -> Sent:
     sent = Sent()
     request = {"framework": {"name": "toy"}, "environment": "/env", "no_gpu": no_gpu}
-    attempt(Tree(request), sent, Subject("toy_framework", steps, **subject))  # type: ignore[arg-type]
+    attempt(Tree(request), sent, TrialSubject("toy_framework", steps, **subject))  # type: ignore[arg-type]
     return sent
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envcheck.checks import Report
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
@@ -28,7 +28,7 @@ def here(count: int, **changes: Any) -> list[Gpu]:
 
 
 def reported(gpus: list[Gpu], *figures: Measurement, runs: tuple[ProbeRun, ...], whole: bool = False) -> Report:
-    request = Request(bench=Bench()) if whole else Request(only=MEASURED, bench=Bench())
+    request = Request(bench=BenchRequest()) if whole else Request(only=MEASURED, bench=BenchRequest())
     return session.judge(machine(*gpus, measurements=figures, runs=runs), request)
 
 
@@ -243,7 +243,7 @@ def run_beside(number: int, status: Any = "ok", detail: str = "") -> ProbeRun:
 
 
 def report(gpus: list[Gpu], *found: Measurement, runs: tuple[ProbeRun, ...]) -> Report:
-    request = Request(only=MEASURED, bench=Bench(force=True))
+    request = Request(only=MEASURED, bench=BenchRequest(force=True))
     return session.judge(machine(*gpus, measurements=found, runs=runs), request)
 
 

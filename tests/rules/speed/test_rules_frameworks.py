@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
 from envcheck.compat.tables import SettingRow
@@ -123,7 +123,7 @@ def test_the_variable_is_the_cause_of_all_figures_that_name_it_and_of_no_other()
 
 def test_bench_asks_after_variables_only_where_one_explains_a_figure() -> None:
     def told(snapshot: Snapshot) -> set[str]:
-        report = session.judge(snapshot, Request(only=MEASURED, bench=Bench()))
+        report = session.judge(snapshot, Request(only=MEASURED, bench=BenchRequest()))
         return {check.rule for check in report.checks} & set(BY_VARIABLE)
 
     low = but(measured(gemm(value=800e12), step(16e12)), variables=variables(CUDA_LAUNCH_BLOCKING="1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envcheck.checks import Check, Fix
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import BenchRequest
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.speed.ceilings import MEASURED
@@ -118,7 +118,7 @@ def test_damage_is_the_cause_also_where_only_figures_were_asked_for() -> None:
         kind="missing",
     )
     shipped = Shipped(source="wheel metadata", damaged=(file,), complete=True)
-    request = Request(only=MEASURED, bench=Bench())
+    request = Request(only=MEASURED, bench=BenchRequest())
 
     def report(**environment: Any) -> dict[str, Check]:
         judged = session.judge(with_cudnn(measured(refused(), gemm()), **environment), request)

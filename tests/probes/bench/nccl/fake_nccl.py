@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from probes.measuring.nccl import worker
-from probes.measuring.nccl.values import Due, Found, operand, tolerance
-from probes.measuring.nccl.worker import Order, Rank, Step, Worker
+from probes.measuring.nccl.values import ComparedValues, Due, operand, tolerance
+from probes.measuring.nccl.worker import NcclRank, NcclStep, Order, Worker
 from tests.probes.bench.host_gpu import HostDevice
 
 TYPES: dict[str, Any] = {"int32": ctypes.c_int32, "fp32": ctypes.c_float}
@@ -123,8 +123,8 @@ class HostValues:
     def draw(self, kind: str, address: int, count: int, seed: int, rank: int) -> None:
         cells(address, kind, count)[:] = [_stored(kind, operand(kind, seed, rank, index)) for index in range(count)]
 
-    def compare(self, kind: str, address: int, due: Due, seed: int, ranks: int) -> Found:
-        found = Found(due.count)
+    def compare(self, kind: str, address: int, due: Due, seed: int, ranks: int) -> ComparedValues:
+        found = ComparedValues(due.count)
         for place, value in enumerate(cells(address, kind, due.count)):
             parts = [operand(kind, seed, rank, index) for rank, index in _parts(due, place, ranks)]
             exact, size = sum(parts), sum(map(abs, parts))
@@ -190,10 +190,10 @@ class _Group:
 def run_steps(
     monkeypatch: pytest.MonkeyPatch,
     nccl: FakeNccl,
-    *steps: Step,
+    *steps: NcclStep,
     hidden: tuple[int, ...] = (),
     rounds: tuple[tuple[tuple[int, int], ...], ...] = (),
-    pair_steps: tuple[Step, ...] = (),
+    pair_steps: tuple[NcclStep, ...] = (),
 ) -> HostTalk:
     """One process with all ranks does the steps; GPUs that are ``hidden`` are not shown to it."""
     names = [f"GPU-{rank}" for rank in range(nccl.ranks)]
@@ -215,7 +215,7 @@ def run_steps(
         monkeypatch.setattr(worker, name, value)
     monkeypatch.setattr(nccl, "group", _Group)
     monkeypatch.setattr("time.sleep", lambda _: None)
-    ranks = tuple(Rank(number, name, f"GPU {number}", {}) for number, name in enumerate(names))
+    ranks = tuple(NcclRank(number, name, f"GPU {number}", {}) for number, name in enumerate(names))
     talk: Any = HostTalk()
     Worker(Order(len(ranks), steps, {}, {}, 60.0, rounds, pair_steps), ranks, talk).run()
     return talk  # type: ignore[no-any-return]

@@ -12,12 +12,12 @@ import pytest
 from envcheck.snapshot import Measurement, Snapshot
 from probes.bench import nccl as probe
 from probes.measuring.nccl.figures import Figures
-from probes.measuring.nccl.plan import LARGEST, SMALLEST, Job, jobs
+from probes.measuring.nccl.plan import LARGEST, SMALLEST, NcclJob, jobs
 from probes.measuring.nccl.supervisor import Fault
-from probes.measuring.nccl.worker import Rank, Step
+from probes.measuring.nccl.worker import NcclRank, NcclStep
 from tests.every import cases
 
-RANKS = tuple(Rank(number, f"GPU-{number}", f"GPU {number + 4}", {}) for number in range(2))
+RANKS = tuple(NcclRank(number, f"GPU-{number}", f"GPU {number + 4}", {}) for number in range(2))
 SHARES = [(rank,) for rank in RANKS]
 VERSION = {"version": "2.28.9", "path": "/srv/libnccl.so.2"}
 LOG = """\
@@ -26,10 +26,10 @@ node:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
 node:1:1 [0] NCCL INFO AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..23}
 """
 STEPS = (
-    Step("all-reduce", 8),
-    Step("all-reduce", 1 << 20),
-    Step("all-reduce", 1 << 20, in_place=True),
-    Step("all-reduce", 1 << 20, kind="bf16"),
+    NcclStep("all-reduce", 8),
+    NcclStep("all-reduce", 1 << 20),
+    NcclStep("all-reduce", 1 << 20, in_place=True),
+    NcclStep("all-reduce", 1 << 20, kind="bf16"),
 )
 
 
@@ -57,11 +57,11 @@ def result(step: int, *seconds: float, wrong: int = 0) -> dict[str, Any]:
 
 
 def sent(
-    folder: Path, *lines: tuple[int, dict[str, Any]], job: Job | None = None, faults: tuple[Fault, ...] = ()
+    folder: Path, *lines: tuple[int, dict[str, Any]], job: NcclJob | None = None, faults: tuple[Fault, ...] = ()
 ) -> Facts:
     facts: Any = Facts()
     (folder / "nccl.1.log").write_text(LOG)
-    figures = Figures(job or Job(True, STEPS, 10.0), RANKS, SHARES, facts)
+    figures = Figures(job or NcclJob(True, STEPS, 10.0), RANKS, SHARES, facts)
     figures.heard(0, VERSION)
     for worker, line in lines:
         figures.heard(worker, {"result": line})
@@ -104,7 +104,7 @@ def test_a_wrong_result_of_any_size_is_one_of_the_figure(tmp_path: Path) -> None
 
 
 def test_what_there_was_no_time_for_is_said(tmp_path: Path) -> None:
-    (only,) = sent(tmp_path, job=Job(True, (Step("broadcast", 8),), 1.0)).all("measurements")
+    (only,) = sent(tmp_path, job=NcclJob(True, (NcclStep("broadcast", 8),), 1.0)).all("measurements")
     assert (only.name, only.value, only.missing) == ("nccl-broadcast", None, "not measured: the time for it was over")
 
 

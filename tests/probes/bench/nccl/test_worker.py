@@ -10,7 +10,7 @@ import pytest
 from probes.measuring.nccl import worker
 from probes.measuring.nccl.plan import rounds
 from probes.measuring.nccl.values import OPERATIONS
-from probes.measuring.nccl.worker import Step, binary
+from probes.measuring.nccl.worker import NcclStep, binary
 from tests.every import cases
 from tests.probes.bench.nccl.fake_nccl import FakeNccl, HostTalk, run_steps
 
@@ -27,7 +27,7 @@ def test_every_operation_gives_what_is_due(
     monkeypatch: pytest.MonkeyPatch, name: str, *, in_place: bool, ranks: int, kind: str
 ) -> None:
     nccl = FakeNccl(ranks)
-    step = Step(name, 96 * ranks, kind, in_place=in_place, samples=2, least=1, most=2)
+    step = NcclStep(name, 96 * ranks, kind, in_place=in_place, samples=2, least=1, most=2)
     (result,) = run_steps(monkeypatch, nccl, step).results
     assert (result["wrong"], len(result["seconds"])) == (0, 2)
     elements = 24 * ranks
@@ -41,7 +41,7 @@ def test_one_wrong_element_of_one_rank_is_found(monkeypatch: pytest.MonkeyPatch,
         if rank == 0 and len(received):
             received[len(received) - 1] += 0.5
 
-    step = Step(name, 256, in_place=in_place, samples=1, least=1, most=1)
+    step = NcclStep(name, 256, in_place=in_place, samples=1, least=1, most=1)
     (result,) = run_steps(monkeypatch, FakeNccl(4, spoil), step).results
     assert 1 <= result["wrong"] <= 4  # an all-to-all has a receive for each peer
 
@@ -55,7 +55,7 @@ def test_what_was_there_before_is_not_taken_for_a_result(monkeypatch: pytest.Mon
         return 0
 
     monkeypatch.setattr(nccl, "run", forget)
-    (result,) = run_steps(monkeypatch, nccl, Step(name, 64, samples=1, least=1, most=1)).results
+    (result,) = run_steps(monkeypatch, nccl, NcclStep(name, 64, samples=1, least=1, most=1)).results
     assert result["wrong"] == result["checked"] > 0
 
 
@@ -64,7 +64,9 @@ def test_small_messages_are_queued_by_graphs_where_nccl_can(monkeypatch: pytest.
     nccl, called = FakeNccl(2), Counter[str]()
     monkeypatch.setattr(nccl, "captures", captures)
     monkeypatch.setattr(worker, "call", lambda name, *_: called.update([name]))
-    (result,) = run_steps(monkeypatch, nccl, Step("all-reduce", 64, samples=2, least=3, most=3, per_graph=4)).results
+    (result,) = run_steps(
+        monkeypatch, nccl, NcclStep("all-reduce", 64, samples=2, least=3, most=3, per_graph=4)
+    ).results
     assert result["in_graphs"] is captures
     each = 1e-5 / 3 / (4 if captures else 1)
     assert result["seconds"] == pytest.approx([each, each])
@@ -75,14 +77,14 @@ def test_small_messages_are_queued_by_graphs_where_nccl_can(monkeypatch: pytest.
 def test_operands_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[float, ...]] = []
     nccl = FakeNccl(2, lambda _, received: seen.append(tuple(received)))
-    step = Step("broadcast", 64, samples=1, least=1, most=1)
+    step = NcclStep("broadcast", 64, samples=1, least=1, most=1)
     run_steps(monkeypatch, nccl, step, step)
     assert len(set(seen)) == 2
 
 
 def test_a_hidden_gpu_is_named_with_its_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    talk = run_steps(monkeypatch, FakeNccl(2), Step("all-reduce", 64), hidden=(1,))
+    talk = run_steps(monkeypatch, FakeNccl(2), NcclStep("all-reduce", 64), hidden=(1,))
     assert talk.lines[-1]["error"] == "CUDA does not show GPU 1 to rank 1: CUDA_VISIBLE_DEVICES=0"
     assert not talk.results
 
@@ -94,7 +96,7 @@ def test_another_release_on_another_rank_is_named(monkeypatch: pytest.MonkeyPatc
     nccl.version, nccl.number = own, codes[own]
     agreed = iter([max(codes.values()), -min(codes.values())])
     monkeypatch.setattr(HostTalk, "agree", lambda _self, _value: next(agreed))
-    talk = run_steps(monkeypatch, nccl, Step("all-reduce", 64))
+    talk = run_steps(monkeypatch, nccl, NcclStep("all-reduce", 64))
     assert talk.lines[-1]["error"] == f"NCCL {own} here, {other} on another rank: all ranks need one release"
     assert talk.lines[-1]["library"] == nccl.path
 
@@ -106,8 +108,8 @@ def test_sizes_are_binary(size: int, text: str) -> None:
 
 @cases("ranks", 3, 4, 8)
 def test_every_pair_works_together_once(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
-    steps = tuple(Step(name, 64, samples=1, least=1, most=1) for name in ("all-reduce", "send-recv"))
-    first = Step("broadcast", 4096, samples=1, least=1, most=1)
+    steps = tuple(NcclStep(name, 64, samples=1, least=1, most=1) for name in ("all-reduce", "send-recv"))
+    first = NcclStep("broadcast", 4096, samples=1, least=1, most=1)
     pairs = rounds(ranks)
     _, *results = run_steps(monkeypatch, FakeNccl(ranks), first, rounds=pairs, pair_steps=steps).results
     assert all(result["wrong"] == 0 and result["checked"] == 2 * 16 for result in results)

@@ -17,10 +17,10 @@ import pytest
 
 from probes.bench import cpu as bench_cpu
 from probes.framework_bench import processor
-from probes.framework_bench.convolution import KINDS, Convolution, Shape
+from probes.framework_bench.convolution import KINDS, Convolution, ConvolutionShape
 from probes.framework_bench.processor import Blas, blas_of
 from probes.framework_bench.works import Absent, Refused, TransformSize, compared, rate, run_all
-from probes.kit.figures import Fields, Figure
+from probes.kit.figures import Fields, FigureKey
 from probes.kit.tree import Tree
 from tests.every import cases
 from tests.probes.trials.test_deep_end_to_end import python_of
@@ -38,7 +38,7 @@ class Sent:
         self.said.append(text)
 
 
-def ran(measures: dict[Figure, Callable[[], Fields]], only: tuple[str, ...] = ()) -> Sent:
+def ran(measures: dict[FigureKey, Callable[[], Fields]], only: tuple[str, ...] = ()) -> Sent:
     sent: Any = Sent()
     run_all(Tree({"root": "/", "bench": {"gpu": "GPU-1", "only": list(only)}}), sent, measures)
     return sent  # type: ignore[no-any-return]
@@ -52,14 +52,14 @@ def raising(error: Exception) -> Callable[[], Fields]:
 
 
 def test_each_end_is_a_measurement_of_its_own() -> None:
-    figure = Figure("product", "fp32", (4, 4), "fused")
+    figure = FigureKey("product", "fp32", (4, 4), "fused")
     same = {"source": "bench", "gpu": "GPU-1"}
     sent = ran(
         {
             figure: lambda: {"value": 2.0, "library": None},
-            Figure("absent"): raising(Absent("NumPy is not here")),
-            Figure("refused"): raising(Refused("no builder", "/lib/libnvinfer.so.8")),
-            Figure("failed"): raising(MemoryError("17 GiB")),
+            FigureKey("absent"): raising(Absent("NumPy is not here")),
+            FigureKey("refused"): raising(Refused("no builder", "/lib/libnvinfer.so.8")),
+            FigureKey("failed"): raising(MemoryError("17 GiB")),
         }
     )
     assert sent.measurements == [
@@ -72,7 +72,9 @@ def test_each_end_is_a_measurement_of_its_own() -> None:
 
 
 def test_only_what_was_asked_for_is_measured() -> None:
-    sent = ran({Figure("one"): dict, Figure("two"): raising(AssertionError("not asked for"))}, only=("one", "three"))
+    sent = ran(
+        {FigureKey("one"): dict, FigureKey("two"): raising(AssertionError("not asked for"))}, only=("one", "three")
+    )
     assert [each["name"] for each in sent.measurements] == ["one"]
 
 
@@ -99,7 +101,7 @@ def test_an_error_is_measured_by_the_size_of_the_sum() -> None:
 
 @pytest.mark.parametrize("precision", KINDS)
 def test_operands_are_drawn_anew_and_cover_their_range(precision: str) -> None:
-    convolution = Convolution(Shape(2, 32, 8, 8, 32))
+    convolution = Convolution(ConvolutionShape(2, 32, 8, 8, 32))
     first, second = convolution.given(precision), convolution.given(precision)
     assert first != second
     assert len(first) == convolution.shape.inputs * KINDS[precision].size
@@ -110,7 +112,7 @@ def test_operands_are_drawn_anew_and_cover_their_range(precision: str) -> None:
 
 def test_channels_that_int8_cannot_hold_are_refused() -> None:
     with pytest.raises(ValueError, match="groups of 32"):
-        Convolution(Shape(1, 24, 8, 8, 32))
+        Convolution(ConvolutionShape(1, 24, 8, 8, 32))
 
 
 # --- The processor's figures ----------------------------------------------------------------------------------------

@@ -11,27 +11,27 @@ import pytest
 from probes.bench import tensorrt as bench_tensorrt
 from probes.deep import tensorrt as deep_tensorrt
 from probes.framework_bench import engine
-from probes.framework_bench.convolution import DRAWN, KINDS, Shape
+from probes.framework_bench.convolution import DRAWN, KINDS, ConvolutionShape
 from probes.framework_bench.engine import Way, computing, layers_of
 from probes.framework_bench.works import Absent, Refused
-from probes.kit.figures import Fields, Figure
+from probes.kit.figures import Fields, FigureKey
 from probes.trials import trial
 from probes.trials.trial import NotTriedError
 from tests.every import cases
-from tests.probes.inside import fake_tensorrt
-from tests.probes.inside.fake_tensorrt import BINDINGS
+from tests.probes.framework_bench import fake_tensorrt
+from tests.probes.framework_bench.fake_tensorrt import BINDINGS
 
-SHAPE = Shape(1, 32, 4, 5, 32)
+SHAPE = ConvolutionShape(1, 32, 4, 5, 32)
 
 
 class Played:
     """Measures with a release that is played."""
 
     def __init__(self, tensorrt: ModuleType) -> None:
-        self._convolver = engine.Convolver(tensorrt, SHAPE)
+        self._engine = engine.Convolver(tensorrt, SHAPE)
 
     def measured(self, way: Way) -> Fields:
-        return bench_tensorrt.measured(self._convolver, way)
+        return bench_tensorrt.measured(self._engine, way)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def with_release(version: str, **faults: Any) -> Played:
         monkeypatch.setitem(sys.modules, "numpy", fake_tensorrt.numpy())
-        monkeypatch.setattr(engine, "Gpu", fake_tensorrt.Gpu)
+        monkeypatch.setattr(engine, "RuntimeGpu", fake_tensorrt.Gpu)
         return Played(fake_tensorrt.make(version, **faults))
 
     return with_release
@@ -155,7 +155,9 @@ def test_an_inspector_that_answers_otherwise_is_refused(text: str) -> None:
 
 def test_what_is_measured_and_in_which_order() -> None:
     figures = list(bench_tensorrt.measures(SHAPE))
-    assert figures[:3] == [Figure("tensorrt-convolution", kind, variant="fused") for kind in ("fp32", "fp16", "int8")]
+    assert figures[:3] == [
+        FigureKey("tensorrt-convolution", kind, variant="fused") for kind in ("fp32", "fp16", "int8")
+    ]
     assert [figure.variant for figure in figures[3:]] == ["unfused"] * 3 + ["fused, portable"]
     assert bench_tensorrt.SHAPE.channels % 32 == bench_tensorrt.SHAPE.filters % 32 == 0
 
@@ -165,7 +167,7 @@ def test_what_is_measured_and_in_which_order() -> None:
 
 @pytest.fixture
 def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "Gpu", fake_tensorrt.Gpu)
+    monkeypatch.setattr(engine, "RuntimeGpu", fake_tensorrt.Gpu)
     monkeypatch.setattr(deep_tensorrt, "_IMAGE", SHAPE)
     monkeypatch.setattr(trial, "is_device_memory", lambda pointer: pointer in fake_tensorrt.Memory.at)
 
@@ -199,7 +201,7 @@ def test_a_trial_that_finds_no_memory_is_no_failure(monkeypatch: pytest.MonkeyPa
 
 def probe(run_probe: Any, monkeypatch: pytest.MonkeyPatch, tensorrt: ModuleType | None, **bench: Any) -> Any:
     monkeypatch.setitem(sys.modules, "tensorrt", tensorrt)
-    monkeypatch.setattr(engine, "Gpu", fake_tensorrt.Gpu)
+    monkeypatch.setattr(engine, "RuntimeGpu", fake_tensorrt.Gpu)
     monkeypatch.setattr(bench_tensorrt, "SHAPE", SHAPE)
     monkeypatch.setattr(bench_tensorrt, "give_up_making_devices", lambda: None)
     return run_probe("bench.tensorrt", {"bench": {"gpu": "GPU-1", "full": True, "only": [], **bench}})

@@ -20,7 +20,7 @@ from probes.bench import torch_all_reduce
 from probes.bench.onnxruntime import Held
 from probes.framework_bench import all_reduce, works
 from probes.framework_bench import framework as measuring
-from probes.framework_bench.framework import Framework, Work
+from probes.framework_bench.framework import BenchFramework, FrameworkWork
 from probes.framework_bench.works import Absent, Refused
 from probes.kit.figures import compared
 from probes.measuring.cudnn import attention as own_attention
@@ -73,7 +73,7 @@ def test_a_convolution_is_compared_in_its_layout_edges_included(
     layout: str, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(works, "PLACES", 40)
-    layer = works.Layer(2, 3, 8, 4, 3)
+    layer = works.LayerShape(2, 3, 8, 4, 3)
     given = noise(*layer.given(layout))
     weights = noise(8, 3, 3, 3) if order == "OIHW" else noise(3, 3, 3, 8)
 
@@ -172,7 +172,7 @@ def test_a_sample_is_as_many_runs_as_fit_and_waits_for_the_last(monkeypatch: pyt
     assert clock.queued == 0
 
 
-class OnCpu(Framework):
+class OnCpu(BenchFramework):
     """A framework that leaves its results in host memory."""
 
     name, title = "torch", "PyTorch 2.9.1"
@@ -185,7 +185,7 @@ class OnCpu(Framework):
 
 
 def test_a_result_outside_the_gpus_memory_is_no_figure() -> None:
-    work = Work(1.0, lambda: None, lambda _: iter(()), 1.0, "")
+    work = FrameworkWork(1.0, lambda: None, lambda _: iter(()), 1.0, "")
     with pytest.raises(Refused, match=r"PyTorch 2\.9\.1 left the result outside the GPU's memory: the CPU computed it"):
         measuring.measured(OnCpu(), work)
 
