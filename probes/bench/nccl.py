@@ -14,8 +14,8 @@ from ..measuring.measurement import before, missing
 from ..measuring.nccl.figures import Figures
 from ..measuring.nccl.library import log_variables
 from ..measuring.nccl.plan import NcclJob, jobs
-from ..measuring.nccl.supervisor import Limits, Talk, supervise
-from ..measuring.nccl.worker import NcclRank, Order, Worker
+from ..measuring.nccl.supervisor import Limits, supervise
+from ..measuring.nccl.worker import NcclRank, Order, run_worker
 
 PROBE = {
     "title": "NCCL",
@@ -63,14 +63,10 @@ def _run(job: NcclJob, ranks: tuple[NcclRank, ...], asked: Fields, out: Out) -> 
         order = Order(len(ranks), job.steps, asked["libraries"], variables, job.seconds, job.rounds, job.pair_steps)
         shares = [(rank,) for rank in ranks] if job.apart else [ranks]
         figures = Figures(job, ranks, shares, out)
-        faults = supervise([partial(_work, order, share) for share in shares], figures.heard, Limits())
+        faults = supervise([partial(run_worker, order, share) for share in shares], figures.heard, Limits())
         figures.send(faults, folder)
     except OSError as error:  # no process or no pipe could be had
         text = f"no processes could be started: {error}"
         out.fact({"measurements": [missing("nccl-all-reduce", ranks[0].uuid, text)]})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _work(order: Order, share: tuple[NcclRank, ...], talk: Talk) -> None:
-    Worker(order, share, talk).run()

@@ -238,7 +238,6 @@ def places(tree: Tree, own: int | None) -> Places:
         return Places(CopyPlace(None), why_not_far="sysfs does not say which NUMA node the GPU is on")
     if own not in usable:
         return Places(CopyPlace(None), why_not_far=f"this process may not use NUMA node {own}, which the GPU is on")
-    # Whether no part of the process's memory follows the default policy.
     lines = (tree.read_text("/proc/self/numa_maps") or "").splitlines()
     policies = {words[1] for words in map(str.split, lines) if len(words) > 1}
     if policies and "default" not in policies:

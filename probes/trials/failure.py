@@ -141,9 +141,7 @@ def _by_traceback(error: BaseException) -> Iterator[_NamedFile]:
             read = next((place for place in places if isinstance(place, str) and _is_file(place)), None)
             if read and os.path.isfile(read):
                 yield _NamedFile(read, "frame")
-        elif (
-            name.startswith("/") and ("/site-packages/" in name or "/dist-packages/" in name)
-        ) and kept < _MOST_FRAMES:
+        elif name.startswith("/") and re.search("/(?:site|dist)-packages/", name) and kept < _MOST_FRAMES:
             kept += 1
             yield _NamedFile(name, "frame", line)
 

@@ -224,7 +224,7 @@ def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:
         return driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported).ok
     if reported is None or reported >= cuda:
         return True
-    # Whether it also runs on the oldest driver that supports what is reported.
+    # A newer CUDA runs too where the oldest driver that supports what is reported is new enough for it.
     rows = (minimum_driver(facts.matrix, version, facts.driver_os) for version in (cuda, reported))
     needed, present = (DriverRelease.parse(row.driver) if row else None for row in rows)
     return needed is not None and present is not None and needed <= present

@@ -56,7 +56,7 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     fits = f", which fits this {' and '.join(known)}" if known else ""
     fits += "" if driver else f"; the driver must run CUDA {cuda}"
     task = f"Install torch {choice.version} built for {choice.tag}{fits}"
-    # Whether conda installed PyTorch, or would install it into this conda environment.
+    # conda replaces what it installed, and in its own environment installs what is not there yet.
     distributions = distributions_in(environment)
     torches = [each for each in distributions if facts.matrix.has_trait(each.name, "distributes-torch")]
     managed_by_conda = environment is not None and environment.manager == "conda"

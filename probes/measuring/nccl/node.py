@@ -24,7 +24,7 @@ from ...kit.tree import Tree
 from ..measurement import before
 from .library import connections, last_words, log_variables, read_logs
 from .supervisor import Fault, Limits, Line, Talk, supervise
-from .worker import NcclRank, NcclStep, Order, Worker
+from .worker import NcclRank, NcclStep, Order, run_worker
 
 _STDIN = 0
 _CHUNK = 1 << 16
@@ -37,11 +37,7 @@ Work = Callable[[Order, "tuple[NcclRank, ...]", Talk], None]
 
 def collect(tree: Tree, out: Out) -> None:
     """Serve until stdin ends."""
-    serve(tree.request["bench"], out, _work)
-
-
-def _work(order: Order, share: tuple[NcclRank, ...], talk: Talk) -> None:
-    Worker(order, share, talk).run()
+    serve(tree.request["bench"], out, run_worker)
 
 
 def serve(asked: Fields, out: Out, work: Work) -> None:

@@ -449,3 +449,8 @@ def _most_that_fits(bench: Bench, wanted: int) -> int:
     bench.device.enter()
     room = max((bench.device.free_memory() - RESERVE) // 2, 4096)
     return wanted if wanted <= room else 1 << (room.bit_length() - 1)
+
+
+def run_worker(order: Order, ranks: tuple[NcclRank, ...], talk: Talk) -> None:
+    """What a forked process runs."""
+    Worker(order, ranks, talk).run()
