@@ -69,7 +69,7 @@ class WheelSteps(BuildHookInterface[Any]):
 
 def compiled_matrix(root: Path, scratch: Path) -> dict[str, str]:
     """``envcheck/matrix/compiled.json``, as file -> place in the wheel."""
-    from envcheck.compat.compiling import COMPILED, compile_folder, write_compiled  # noqa: PLC0415 - not installed yet
+    from envcheck.knowledge.compiling import COMPILED, compile_folder, write_compiled  # noqa: PLC0415 - not installed yet
 
     file = scratch / COMPILED
     write_compiled(compile_folder(root / "matrix"), file)

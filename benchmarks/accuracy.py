@@ -23,17 +23,17 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.checks import Check, Scope
-from envcheck.compat.error_lines import named_by
-from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.importers.formats.error_lines import is_error
+from envcheck.knowledge.error_lines import named_by
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Check, Scope
+from envcheck.model.snapshot import Snapshot
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.snapshot import Snapshot
 
 SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
 HEALTHY = "none"

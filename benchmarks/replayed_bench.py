@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
+from envcheck.model.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
+from envcheck.model.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.pipeline.request import Request
-from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 
 MACHINE = Path(__file__).resolve().parents[1] / "tests/machines/h200x4.json"
 SECONDS = 12.0

@@ -23,10 +23,10 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from envcheck.checks import Report  # noqa: E402 - of the checkout that this file belongs to
+from envcheck.model.checks import Report  # noqa: E402 - of the checkout that this file belongs to
+from envcheck.model.snapshot import Distribution, Snapshot  # noqa: E402
 from envcheck.pipeline.session import Request, judge  # noqa: E402
 from envcheck.report import FORMATS, render  # noqa: E402
-from envcheck.snapshot import Distribution, Snapshot  # noqa: E402
 
 RECORDED = ROOT / "tests" / "machines" / "h100-tried-and-measured.json"
 GPUS, DISTRIBUTIONS = 8, 300

@@ -26,33 +26,32 @@ __all__ = [
 
 _WHERE = {
     "EnvcheckError": "envcheck.errors",
-    "Report": "envcheck.checks",
+    "Report": "envcheck.model.checks",
     "RequirementNotMet": "envcheck.errors",
-    "Snapshot": "envcheck.snapshot",
+    "Snapshot": "envcheck.model.snapshot",
     "UsageError": "envcheck.errors",
     "check": "envcheck.api",
     "require": "envcheck.requirements",
+    "snapshot": "envcheck.api",
 }
-"""The module of each public name. ``snapshot`` is a package of its own, which can be called."""
+"""The module of each public name."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envcheck.api import check as check
     from envcheck.api import snapshot as snapshot
-    from envcheck.checks import Report as Report
     from envcheck.errors import EnvcheckError as EnvcheckError
     from envcheck.errors import RequirementNotMet as RequirementNotMet
     from envcheck.errors import UsageError as UsageError
+    from envcheck.model.checks import Report as Report
+    from envcheck.model.snapshot import Snapshot as Snapshot
     from envcheck.requirements import require as require
-    from envcheck.snapshot import Snapshot as Snapshot
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     from importlib import import_module  # noqa: PLC0415  most that import envcheck use none of them
 
-    if name == "snapshot":
-        return import_module("envcheck.snapshot")
     if name not in _WHERE:
         raise AttributeError(f"module 'envcheck' has no attribute {name!r}")
     value = getattr(import_module(_WHERE[name]), name)

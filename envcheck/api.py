@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from envcheck.collect.request import working_folder
-from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
+from envcheck.model.components import Component, parse_components
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.request import ALL_SCOPES, Request
 from envcheck.pipeline.verdict import FailOn
-from envcheck.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report, Scope
+    from envcheck.model.checks import Report, Scope
 
 
 def check(

@@ -16,8 +16,8 @@ import pytest
 import envcheck
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
-    from envcheck.snapshot import Gpu
+    from envcheck.model.checks import Report
+    from envcheck.model.snapshot import Gpu
 
 _USAGE = 'write memory="24GiB", capability="8.0" and a count of 1 or more'
 _MARKER = "needs_gpu(memory=None, capability=None, count=1): skip the test unless so many GPUs work, each with at least"
@@ -66,7 +66,7 @@ def why_not(*, memory: str | None = None, capability: str | float | None = None,
     ``memory`` is the total that the driver shows, which is a little less than the data sheet's. Raise UsageError for a
     value that cannot be read.
     """
-    from envcheck.bounds import parse_capability, parse_size  # noqa: PLC0415  no other test waits for it
+    from envcheck.model.bounds import parse_capability, parse_size  # noqa: PLC0415  no other test waits for it
 
     if isinstance(capability, (int, float)):
         capability = str(float(capability))

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from envcheck.bounds import capability_holds, names_capability, parse_version, same_words, sentence, version_holds
-from envcheck.components import Bound, Component, parse_components
 from envcheck.errors import RequirementNotMet, UsageError
+from envcheck.model.bounds import capability_holds, names_capability, parse_version, same_words, sentence, version_holds
+from envcheck.model.components import Bound, Component, parse_components
 
 _NEEDS_THE_DRIVER = ("cuda", "gpu-memory")
 """No file says anything about these."""
@@ -94,14 +94,14 @@ def _holds(bound: Bound, value: str) -> bool:
 
 
 def _capability(name: str) -> str | None:
-    from envcheck.compat.gpu_names import find_model  # noqa: PLC0415  it brings msgspec
+    from envcheck.knowledge.gpu_names import find_model  # noqa: PLC0415  it brings msgspec
 
     row = find_model(name)
     return row.compute_capability if row else None
 
 
 def _same_model(wanted: str, name: str) -> bool:
-    from envcheck.compat.gpu_names import find_model  # noqa: PLC0415  as above
+    from envcheck.knowledge.gpu_names import find_model  # noqa: PLC0415  as above
 
     model, actual = find_model(wanted), find_model(name)
     return bool(model and actual and model.name == actual.name) or same_words(wanted, name)
@@ -164,8 +164,8 @@ def _visible(program: Program, gpus: list[SeenGpu]) -> tuple[int, list[SeenGpu] 
     value = program.variables.get("CUDA_VISIBLE_DEVICES")
     if value is None or not gpus:
         return len(gpus), gpus
-    from envcheck.compat.relations.variables import read_visible  # noqa: PLC0415  it brings msgspec
-    from envcheck.snapshot import Gpu  # noqa: PLC0415  as above
+    from envcheck.knowledge.relations.variables import read_visible  # noqa: PLC0415  it brings msgspec
+    from envcheck.model.snapshot import Gpu  # noqa: PLC0415  as above
 
     reading = read_visible(value, [Gpu(pci_bus_id=gpu.bus, name=gpu.name, uuid=gpu.uuid or None) for gpu in gpus])
     count = reading.visible

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from .common.harmless import give_up_making_devices
+from .common.out import Out
+from .common.tree import Tree
 from .driver_apis import is_missing, why_not_loadable
 from .driver_apis.cuda import SONAME, CudaDevice, DriverApi, api_result, open_api, peer_access
-from .kit.harmless import give_up_making_devices
-from .kit.out import Out
-from .kit.tree import Tree
 
 PROBE = {
     "title": "CUDA's start and its devices",

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .elf.exported import Exports, constants
-from .elf.info import elf_info
-from .elf.library import ElfError, open_elf
-from .kit.out import Out, clean
-from .kit.system import is_mounted, mount_points
-from .kit.tree import Tree
-from .loader.cache import LoaderPath, search_path
+from .common.out import Out, clean
+from .common.system import is_mounted, mount_points
+from .common.tree import Tree
+from .files.elf.exported import Exports, constants
+from .files.elf.info import elf_info
+from .files.elf.library import ElfError, open_elf
+from .files.loader.cache import LoaderPath, search_path
 
 PROBE = {
     "title": "Libraries of the driver on disk",

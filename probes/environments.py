@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .installations.examined import examine, examined
-from .kit.out import Out
-from .kit.tree import Tree
+from .common.out import Out
+from .common.tree import Tree
+from .files.installations.examined import examine, examined
 
 PROBE = {
     "title": "Python environments and their frameworks",

@@ -7,10 +7,10 @@ import re
 import stat
 from typing import Any
 
-from .kit.out import Out
-from .kit.record import Found, record
-from .kit.system import kernel_release
-from .kit.tree import Tree, refused
+from .common.out import Out
+from .common.record import Found, record
+from .common.system import kernel_release
+from .common.tree import Tree, refused
 from .machine.kernel import find_module, forbidden_by, kernel_log, module_folder, other_kernels
 
 PROBE = {

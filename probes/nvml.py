@@ -9,6 +9,9 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from .common.harmless import give_up_making_devices
+from .common.out import Out
+from .common.tree import Tree
 from .driver_apis import is_missing, mapped, why_not_loadable
 from .driver_apis.nvml_calls import (
     LIBRARY_NOT_FOUND,
@@ -31,9 +34,6 @@ from .driver_apis.nvml_parts import (
     processes,
     retired_pages,
 )
-from .kit.harmless import give_up_making_devices
-from .kit.out import Out
-from .kit.tree import Tree
 
 PROBE = {
     "title": "Driver and GPUs, as NVML reports them",

@@ -7,10 +7,10 @@ import re
 import struct
 from typing import Any
 
-from .kit.out import Out
-from .kit.record import Found, record
-from .kit.system import is_gvisor, tegra_mark, wsl_mark
-from .kit.tree import Tree, refused
+from .common.out import Out
+from .common.record import Found, record
+from .common.system import is_gvisor, tegra_mark, wsl_mark
+from .common.tree import Tree, refused
 
 PROBE = {
     "title": "NVIDIA devices on the PCI bus",

@@ -7,10 +7,10 @@ import re
 import sys
 from typing import Any
 
-from .kit.out import Out
-from .kit.record import Found, record
-from .kit.system import kernel_release, wsl_mark
-from .kit.tree import Tree
+from .common.out import Out
+from .common.record import Found, record
+from .common.system import kernel_release, wsl_mark
+from .common.tree import Tree
 from .machine.container import container, container_host
 from .machine.hardware import (
     cpu_count,

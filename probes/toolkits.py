@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .kit.out import Out, clean
-from .kit.record import Found, record
-from .kit.tree import Tree
-from .owners.claims import header_places, version
+from .common.out import Out, clean
+from .common.record import Found, record
+from .common.tree import Tree
+from .files.owners.claims import header_places, version
 
 PROBE = {
     "title": "CUDA toolkits on disk",

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterator
 
-from .kit.out import Out, clean
-from .kit.tree import Tree, refused
-from .kit.variable_names import matters
+from .common.out import Out, clean
+from .common.tree import Tree, refused
+from .common.variable_names import matters
 
 PROBE = {
     "title": "Environment variables",

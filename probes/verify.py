@@ -10,13 +10,13 @@ import time
 from base64 import urlsafe_b64encode
 from typing import Any, NamedTuple
 
-from .installations.examined import examined
-from .kit.out import Out
-from .kit.tree import Tree
-from .owners.conda import all_files as listed_by_conda
-from .owners.shipped import comparable, differing, is_anothers
-from .owners.wheels import Recorded, for_tests, is_native
-from .owners.wheels import all_files as listed_by_wheel
+from .common.out import Out
+from .common.tree import Tree
+from .files.installations.examined import examined
+from .files.owners.conda import all_files as listed_by_conda
+from .files.owners.shipped import comparable, differing, is_anothers
+from .files.owners.wheels import Recorded, for_tests, is_native
+from .files.owners.wheels import all_files as listed_by_wheel
 
 PROBE = {
     "title": "Hashes of the installed files",

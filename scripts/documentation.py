@@ -31,10 +31,10 @@ sys.path.insert(0, str(ROOT))
 from envcheck import __version__  # noqa: E402 - of the checkout that this file belongs to
 from envcheck.cli.examples import EXAMPLES  # noqa: E402
 from envcheck.cli.options import grammar  # noqa: E402
-from envcheck.compat.compiling import FIELDS  # noqa: E402
-from envcheck.compat.load import load_matrix  # noqa: E402
-from envcheck.compat.matrix import Matrix  # noqa: E402
-from envcheck.compat.tables import Row  # noqa: E402
+from envcheck.knowledge.compiling import FIELDS  # noqa: E402
+from envcheck.knowledge.load import load_matrix  # noqa: E402
+from envcheck.knowledge.matrix import Matrix  # noqa: E402
+from envcheck.knowledge.tables import Row  # noqa: E402
 from envcheck.report.answers.rule import rule_markdown  # noqa: E402
 from envcheck.report.markup.markdown import code, prose  # noqa: E402
 from envcheck.rules.catalog import all_rules  # noqa: E402

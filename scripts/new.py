@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from envcheck import __version__  # noqa: E402 - as below
-from envcheck.compat.load import read_folder  # noqa: E402 - as below
+from envcheck.knowledge.load import read_folder  # noqa: E402 - as below
 from scripts.rule_index import write_index  # noqa: E402 - found in the checkout that this file belongs to
 
 _RULE = ("envcheck/rules/{family}/{name}.py", "tests/rules/{family}/test_{name}.py", "docs/rules/{dashed}.md")
@@ -33,10 +33,10 @@ PLACES = {
     "probe": ("probes/{name}.py", "tests/probes/test_{name}.py"),
     "rule": _RULE,
     "error": ("tests/rules/messages/test_{name}.py", "docs/rules/{dashed}.md"),
-    "relation": ("envcheck/compat/relations/{name}.py", "tests/compat/test_{name}.py"),
+    "relation": ("envcheck/knowledge/relations/{name}.py", "tests/knowledge/test_{name}.py"),
     "importer": ("envcheck/importers/formats/{name}.py", "tests/importers/test_{name}.py"),
     "format": ("envcheck/report/{name}.py", "tests/report/test_{name}.py"),
-    "reader": ("probes/frameworks/{name}.py", "tests/probes/frameworks/test_{name}.py"),
+    "reader": ("probes/files/frameworks/{name}.py", "tests/probes/frameworks/test_{name}.py"),
 }
 """The module and the test of each kind, and the page of a rule."""
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from envcheck.compat.load import load_matrix
 from envcheck.errors import MatrixError
+from envcheck.knowledge.load import load_matrix
 from tests import installed
 
 # Hundreds of programs are started, and every worker imports all tests: none is to compile everything each time.

@@ -10,7 +10,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from envcheck.compat.compiling import COMPILED, compile_folder, write_compiled
+from envcheck.knowledge.compiling import COMPILED, compile_folder, write_compiled
 from envcheck.rules.documentation import FOLDER, write_compiled_pages
 
 ROOT = Path(__file__).parents[1]

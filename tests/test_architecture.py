@@ -56,7 +56,7 @@ def test_the_picture_is_what_lint_imports_enforces() -> None:
     picture = PAGE.partition("holds\nthis page to it:\n\n")[2].partition("\n\n")[0]
     rooms = [set(re.findall(r"\w+", re.split(r" {2,}", line.strip())[0])) for line in picture.splitlines()]
     assert rooms == layers("envcheck")
-    for package in ("envcheck.rules", "probes"):
+    for package in ("envcheck.rules", "probes.files"):
         chain = re.search(rf"(?m)^- {package.rpartition('.')[2]}: (.*)$", PAGE)
         assert chain is not None
         assert [set(re.findall(r"\w+", part)) for part in chain[1].split("→")] == layers(package)

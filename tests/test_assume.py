@@ -5,16 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envcheck.checks import ASSUMPTION, Report
-from envcheck.compat.load import load_matrix
-from envcheck.components import parse_components
 from envcheck.errors import UsageError
-from envcheck.pipeline.assume import assume, assumes_machine
-from envcheck.pipeline.session import Request, judge
-from envcheck.plans import read_plans
-from envcheck.report import render
-from envcheck.report.page.stack import stack_rows
-from envcheck.snapshot import (
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import ASSUMPTION, Report
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import (
     ContainerHost,
     Distribution,
     Driver,
@@ -29,6 +24,11 @@ from envcheck.snapshot import (
     VariablePath,
     Variables,
 )
+from envcheck.pipeline.assume import assume, assumes_machine
+from envcheck.pipeline.session import Request, judge
+from envcheck.plans import read_plans
+from envcheck.report import render
+from envcheck.report.page.stack import stack_rows
 from tests.every import cases, every
 
 HERE = Snapshot(

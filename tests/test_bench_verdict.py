@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.checks import Report
 from envcheck.collect.bench_plan import BenchRequest
 from envcheck.errors import UsageError
-from envcheck.events import Interrupted, Judged, OnEvent
+from envcheck.model.checks import Report
+from envcheck.model.events import Interrupted, Judged, OnEvent
+from envcheck.model.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request, judge
 from envcheck.redact import redact
 from envcheck.report.saved import baseline
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong

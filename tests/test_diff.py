@@ -9,17 +9,12 @@ import jsonschema
 import msgspec
 import pytest
 
-from envcheck.checks import Check, Report, Subject
 from envcheck.cli.verbs.diff import without_secrets
 from envcheck.diff import Comparison, Diff, diff
 from envcheck.diff.record import Change
 from envcheck.errors import UsageError
-from envcheck.redact import redact
-from envcheck.report import Options
-from envcheck.report.answers.diff import render_diff as as_text
-from envcheck.report.json import render as as_json
-from envcheck.report.saved.schema import schema
-from envcheck.snapshot import (
+from envcheck.model.checks import Check, Report, Subject
+from envcheck.model.snapshot import (
     ApiResult,
     Conditions,
     Distribution,
@@ -35,6 +30,11 @@ from envcheck.snapshot import (
     Toolkit,
     Variables,
 )
+from envcheck.redact import redact
+from envcheck.report import Options
+from envcheck.report.answers.diff import render_diff as as_text
+from envcheck.report.json import render as as_json
+from envcheck.report.saved.schema import schema
 from tests.every import cases
 from tests.report.examples import EXAMPLES, HOME, VENV, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying

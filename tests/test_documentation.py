@@ -15,10 +15,10 @@ import pytest
 
 from envcheck.cli.completion import commands
 from envcheck.cli.options import grammar
-from envcheck.compat.compiling import FIELDS
 from envcheck.config.describe import documentation_address
 from envcheck.config.find import find
 from envcheck.errors import UsageError
+from envcheck.knowledge.compiling import FIELDS
 from envcheck.report.answers.rule import address_line, rule_place
 from envcheck.rules.catalog import all_rules
 from scripts import documentation

@@ -14,12 +14,12 @@ from functools import cache
 import msgspec
 import pytest
 
-from envcheck.checks import Ground, Report
 from envcheck.collect.catalog import ProbeSpec, all_probes
+from envcheck.model.checks import Ground, Report
+from envcheck.model.snapshot import Environment, Listing, ProbeRun, Snapshot
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, exit_status, render
 from envcheck.report.saved.read import read_report
-from envcheck.snapshot import Environment, Listing, ProbeRun, Snapshot
 from tests.every import cases
 from tests.test_machines import FOLDER, load
 from tests.thorough import sample

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import ApiResult, Gpu, Listing, Snapshot
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
-from envcheck.snapshot import ApiResult, Gpu, Listing, Snapshot
 
 FOLDER = Path(__file__).parent / "machines"
 

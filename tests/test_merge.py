@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from envcheck.enrich.loads import SOURCE, join_loads, observed_loads, version_of
-from envcheck.snapshot import (
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import (
     Driver,
     Environment,
     Framework,
@@ -20,7 +21,6 @@ from envcheck.snapshot import (
     Trial,
     Variables,
 )
-from envcheck.snapshot.merge import merge
 from tests.every import cases
 
 

@@ -11,12 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from envcheck.checks import Evidence, Report
-from envcheck.compat.load import load_matrix
-from envcheck.redact import is_redacted, mask_secrets, redact
-from envcheck.redact.secrets import masked, masked_value
-from envcheck.report import FORMATS, Options, Pages, render
-from envcheck.snapshot import (
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Evidence, Report
+from envcheck.model.snapshot import (
     Distribution,
     Environment,
     Gpu,
@@ -28,6 +25,9 @@ from envcheck.snapshot import (
     Snapshot,
     Variables,
 )
+from envcheck.redact import is_redacted, mask_secrets, redact
+from envcheck.redact.secrets import masked, masked_value
+from envcheck.report import FORMATS, Options, Pages, render
 from envcheck.text.encode import encode
 from tests.every import cases, every
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report, torch_build

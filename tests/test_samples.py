@@ -19,12 +19,12 @@ import msgspec
 import pytest
 
 import envcheck
-from envcheck.checks import Report
 from envcheck.cli.options import parse
 from envcheck.config.find import find
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
-from envcheck.snapshot import Snapshot
 from tests.installed import INSTALLED, ROOT
 
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "rules")]

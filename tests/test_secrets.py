@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.checks import Report
 from envcheck.cli.main import main
-from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import SecretRow
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.tables import SecretRow
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import ObservedError, Snapshot, Variables
 from envcheck.redact import mask_secrets, redact
 from envcheck.redact.secrets import MASK, masked, masked_value
 from envcheck.report.saved.read import read_report
-from envcheck.snapshot import ObservedError, Snapshot, Variables
 from tests.every import cases, every
 from tests.report.examples import report
 

@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.components import Bound, parse_components
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
-from envcheck.pipeline.request import Request
-from envcheck.pipeline.session import judge
-from envcheck.versions import (
+from envcheck.model.components import Bound, parse_components
+from envcheck.model.versions import (
     CodeTarget,
     ComputeCapability,
     CondaBuild,
@@ -22,6 +20,8 @@ from envcheck.versions import (
     DriverRelease,
     PtxVersion,
 )
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
 from tests.every import cases, every
 from tests.plans.reading import plan
 

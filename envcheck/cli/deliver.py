@@ -7,9 +7,9 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from envcheck.checks import Report
 from envcheck.cli.page import home_folders, page
 from envcheck.errors import UsageError
+from envcheck.model.checks import Report
 from envcheck.report import FORMATS, Options, Pages, exit_status
 from envcheck.text.clean import clean
 from envcheck.text.inert import Syntax, inert

@@ -127,7 +127,7 @@ def _run_verb(argv: Sequence[str]) -> int:
     options = parse(argv, os.environ)
     if options.version:
         from envcheck.cli.options import versions
-        from envcheck.compat.load import matrix_date
+        from envcheck.knowledge.load import matrix_date
 
         streams.print_text(versions(matrix_date()) + "\n")
         return ExitCode.OK

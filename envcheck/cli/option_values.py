@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from envcheck.errors import UsageError
 
 if TYPE_CHECKING:
-    from envcheck.checks import Scope
+    from envcheck.model.checks import Scope
 
 SCOPES: tuple[Scope, ...] = ("node", "container", "env")
 _LONGEST_INDEX = 4

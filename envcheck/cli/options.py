@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from envcheck import __version__
 from envcheck.cli.option_values import count, indices, path, port, read_variables, refuse_unknown, scopes, seconds
-from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
+from envcheck.model.components import Component, parse_components
 from envcheck.report import FORMATS
 
 _OF_BENCH = ("fail_on", "format", "output")

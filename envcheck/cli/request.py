@@ -21,12 +21,12 @@ from envcheck.text.clean import brief
 from envcheck.text.streams import say
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
     from envcheck.collect.bench_plan import BenchRequest
-    from envcheck.components import Component
     from envcheck.config.read import Configuration
+    from envcheck.model.checks import Report
+    from envcheck.model.components import Component
+    from envcheck.model.snapshot import Environment, Measurement
     from envcheck.pipeline.request import Machine, Policy
-    from envcheck.snapshot import Environment, Measurement
 
 
 _MOST = 64 << 20
@@ -139,7 +139,7 @@ def files_of(name: str) -> list[str]:
 
 def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
     """Linux on x86_64, where another machine is assumed without its system: wheels differ by system."""
-    from envcheck.components import Bound, Component
+    from envcheck.model.components import Bound, Component
     from envcheck.pipeline.assume import assumes_machine
 
     stated = {component.name for component in assume}
@@ -172,8 +172,8 @@ def planned(
         return None
     import platform
 
-    from envcheck.compat.load import load_matrix
-    from envcheck.compat.question.package_needs import marks_of
+    from envcheck.compat.package_needs import marks_of
+    from envcheck.knowledge.load import load_matrix
     from envcheck.plans import read_plans
 
     own = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
@@ -290,7 +290,7 @@ def _targets(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine
 
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
     """The folders of rows that are added to the matrix; what cannot be read is reported, and added to ``unread``."""
-    from envcheck.compat.load import overlay_folders
+    from envcheck.knowledge.load import overlay_folders
 
     def tell(text: str) -> None:
         say(brief(f"envcheck: {text}"))

@@ -10,7 +10,7 @@ import msgspec
 from envcheck.collect import deaths
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.protocol import Done
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.model.snapshot import ProbeRun, Snapshot
 from envcheck.text.clean import clean_block, one_line
 
 RunStatus = Literal["ok", "absent", "failed", "crashed", "timed-out", "skipped"]

@@ -22,8 +22,8 @@ from envcheck.collect.loop import Loop
 from envcheck.collect.request import order, own_path
 from envcheck.collect.starting import ISOLATED, bootstrap, own_variables
 from envcheck.collect.trial_plan import temporary_folder
-from envcheck.events import OnEvent, ProbesPlanned
-from envcheck.snapshot import Snapshot
+from envcheck.model.events import OnEvent, ProbesPlanned
+from envcheck.model.snapshot import Snapshot
 
 _QUICK_SECONDS = 45.0
 """Allowed to a probe that measures the main figures only: that takes seconds, and one that hangs shows the earlier."""

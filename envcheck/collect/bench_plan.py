@@ -9,8 +9,8 @@ import msgspec
 
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.trial_plan import why_not
-from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
-from envcheck.snapshot import Gpu, Snapshot, frameworks_in, items_in
+from envcheck.knowledge.performance.quantities import QUANTITIES, framework_tested
+from envcheck.model.snapshot import Gpu, Snapshot, frameworks_in, items_in
 
 
 class BenchRequest(msgspec.Struct, frozen=True):

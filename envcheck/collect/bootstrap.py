@@ -78,7 +78,7 @@ def main() -> None:
             del sys.path[0]
         sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
         make_package(order["folder"])
-        tree = importlib.import_module(PACKAGE + ".kit.tree").Tree(order["request"])
+        tree = importlib.import_module(PACKAGE + ".common.tree").Tree(order["request"])
         prepare(order.get("prepare", ()), tree)
         for name in order_file:
             run_probe(name.decode().strip(), tree, line)
@@ -149,7 +149,7 @@ def run_probe(name: str, tree: Any, line: FactLine) -> None:
     """Run one probe; an exception ends only this probe."""
     line.send(name, begin=True)
     started = time.monotonic()
-    out = importlib.import_module(PACKAGE + ".kit.out").Out(name, line.write)
+    out = importlib.import_module(PACKAGE + ".common.out").Out(name, line.write)
     ending = None
     try:
         collect = getattr(importlib.import_module(PACKAGE + "." + name), "collect", None)

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from envcheck import bundle
-from envcheck.checks import Scope
 from envcheck.errors import EnvcheckError
-from envcheck.snapshot import Snapshot
+from envcheck.model.checks import Scope
+from envcheck.model.snapshot import Snapshot
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]

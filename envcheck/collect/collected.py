@@ -10,8 +10,8 @@ from envcheck.collect.attempt import Attempt, Verdict
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.protocol import Message, WrongMessageError, decode_fact, without_halves
 from envcheck.errors import UsageError
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Snapshot
 from envcheck.text.clean import clean, clean_block
 from envcheck.text.wrap import clip
 

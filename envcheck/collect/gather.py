@@ -14,8 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from envcheck import bundle, events
-from envcheck.checks import Scope
+from envcheck import bundle
 from envcheck.collect import cleanup
 from envcheck.collect.attempt import Verdict, row
 from envcheck.collect.bench import run_bench
@@ -26,10 +25,12 @@ from envcheck.collect.deaths import noted
 from envcheck.collect.job import Ended, ProbeGroup, Setting
 from envcheck.collect.loop import Loop
 from envcheck.collect.request import own_path
-from envcheck.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
-from envcheck.snapshot.runs import not_asked_for
+from envcheck.model import events
+from envcheck.model.checks import Scope
+from envcheck.model.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
+from envcheck.model.merge import merge
+from envcheck.model.runs import not_asked_for
+from envcheck.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from envcheck.collect.trials import Deep

@@ -17,8 +17,8 @@ from envcheck.collect.child import AS_A_USERS_PROGRAM, Child, Launch
 from envcheck.collect.deaths import Death
 from envcheck.collect.protocol import TOTAL_LIMIT, Message, WrongMessageError, decode, decode_fact
 from envcheck.collect.request import order
-from envcheck.events import OnEvent, ProbeStarted, Progress
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.model.events import OnEvent, ProbeStarted, Progress
+from envcheck.model.snapshot import ProbeRun, Snapshot
 from envcheck.text.clean import one_line
 
 EXIT_GRACE = 2.0

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from envcheck.snapshot import Snapshot
+from envcheck.model.snapshot import Snapshot
 from envcheck.text.clean import one_line
 
 LINE_LIMIT = 4 << 20

@@ -33,7 +33,7 @@ def _is_working_folder(entry: str) -> bool:
 def probe_request(
     *, cwd: str, variables: Mapping[str, str], python: Sequence[str] = (), all_envs: bool = False, root: str = "/"
 ) -> dict[str, Any]:
-    """The request that every probe gets, as JSON values; the ``Tree`` of probes/kit/tree.py is made of it."""
+    """The request that every probe gets, as JSON values; the ``Tree`` of probes/common/tree.py is made of it."""
     return {
         "root": root,
         "cwd": cwd,

@@ -19,8 +19,8 @@ import msgspec
 from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.job import Ended
-from envcheck.compat.performance.expected import in_use
-from envcheck.snapshot import Environment, Framework, Gpu, Snapshot, frameworks_in, items_in
+from envcheck.knowledge.performance.expected import in_use
+from envcheck.model.snapshot import Environment, Framework, Gpu, Snapshot, frameworks_in, items_in
 
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 _HIDES_ALL = frozenset({"", "-1", "none", "NoDevFiles"})

@@ -29,8 +29,8 @@ from envcheck.collect.trial_plan import (
     plan,
     temporary_folder,
 )
-from envcheck.events import OnEvent, ProbesPlanned
-from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot, Trial, frameworks_in, items_in
+from envcheck.model.events import OnEvent, ProbesPlanned
+from envcheck.model.snapshot import Environment, Framework, Gpu, Listing, Snapshot, Trial, frameworks_in, items_in
 
 SOURCE = "trial"
 

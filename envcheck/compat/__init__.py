@@ -1,1 +1,4 @@
-"""The compatibility matrix as typed rows, and one pure function per relation between components."""
+"""Questions about compatibility; ``asking.ask`` answers them.
+
+Rules use some of these modules, and a check shall not wait for the others.
+"""

@@ -10,11 +10,11 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
-from envcheck.checks import Report
 from envcheck.config.find import find
 from envcheck.config.read import ADDRESS
 from envcheck.errors import UsageError
-from envcheck.snapshot import Environment, Gpu, Snapshot, frameworks_in
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Environment, Gpu, Snapshot, frameworks_in
 
 VARIABLE = "ENVCHECK_DOCS_URL"
 _MEBI = 1 << 20

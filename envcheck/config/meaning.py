@@ -9,16 +9,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envcheck.checks import Location
-from envcheck.compat.performance.quantities import QUANTITIES, selected
-from envcheck.components import Bound, Component, parse_components
 from envcheck.config.find import read_bytes
 from envcheck.config.read import Config, Configuration, check_words, did_you_mean, in_file, parse
 from envcheck.errors import UsageError
+from envcheck.knowledge.performance.quantities import QUANTITIES, selected
+from envcheck.model.checks import Location
+from envcheck.model.components import Bound, Component, parse_components
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.assume import assume
 from envcheck.pipeline.request import Ignoring, Machine, Policy
 from envcheck.report import FORMATS
-from envcheck.snapshot import Snapshot
 from envcheck.text.toml import Path, lines_of
 
 _OPERATORS = ("==", "!=", ">=", "<=", ">", "<")

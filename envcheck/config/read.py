@@ -108,7 +108,7 @@ KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Config))
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a configuration."""
-    from envcheck.checks import SCHEMA_VERSION  # noqa: PLC0415  reading a configuration needs no report
+    from envcheck.model.checks import SCHEMA_VERSION  # noqa: PLC0415  reading a configuration needs no report
 
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

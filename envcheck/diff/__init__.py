@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.checks import SCHEMA_VERSION, Check, Report, Tool, Verdict
 from envcheck.diff.facts import compare_facts
 from envcheck.diff.figures import Measured, compare_figures, measured_in
 from envcheck.diff.record import Change, ComparedFigure, Match, Note, match
 from envcheck.errors import UsageError
+from envcheck.model.checks import SCHEMA_VERSION, Check, Report, Tool, Verdict
 from envcheck.redact import is_redacted, redact
 
 Named: TypeAlias = tuple[str, Report]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from envcheck.checks import Report
 from envcheck.diff.record import Change, Facts, Match, Note, Section, added_and_removed, changed
-from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
 
 _GIB = 1 << 30
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")

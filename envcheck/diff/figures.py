@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from envcheck.checks import Report
-from envcheck.compat.performance.spread import Base, base_of, speed_ratio
 from envcheck.diff.facts import called
 from envcheck.diff.record import Change, ComparedFigure, Match, Note
+from envcheck.knowledge.performance.spread import Base, base_of, speed_ratio
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Conditions, Measurement
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity
 from envcheck.rules.facts.run_conditions import differences
 from envcheck.rules.speed.baseline import base_text
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Conditions, Measurement
 
 _Key = tuple[str | None, str, str]
 

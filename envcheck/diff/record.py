@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Environment, Gpu
 from envcheck.redact import HOST
-from envcheck.snapshot import Environment, Gpu
 
 Section: TypeAlias = Literal[
     "verdict",

@@ -12,9 +12,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver import architecture_of, branch_of
-from envcheck.compat.tables import Os
 from envcheck.enrich.stated import (
     add_frameworks,
     add_pinned_torch,
@@ -32,8 +29,11 @@ from envcheck.enrich.stated_cuda import (
     programs_older_than_gpus,
 )
 from envcheck.enrich.torch import Inference, infer_pypi_build, infer_torch, without_foreign_build
-from envcheck.snapshot import PASTED, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot, inferred
-from envcheck.versions import ComputeCapability, DriverRelease
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.driver import architecture_of, branch_of
+from envcheck.knowledge.tables import Os
+from envcheck.model.snapshot import PASTED, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot, inferred
+from envcheck.model.versions import ComputeCapability, DriverRelease
 
 R = TypeVar("R", bound=Record)
 

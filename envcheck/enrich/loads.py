@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Loaded, Snapshot, frameworks_in
+from envcheck.model.snapshot import Environment, Framework, Library, Listing, Load, Loaded, Snapshot, frameworks_in
 
 SOURCE = "memory map"
 """The source of a path that comes from a process's memory map and was not predicted."""

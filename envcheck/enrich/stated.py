@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.relations.driver import driver_runs_cuda
-from envcheck.compat.relations.gpu_code import code_runs_on
-from envcheck.compat.relations.torch import builds, torch_row
-from envcheck.compat.tables import Machine, Os, ReleaseRow, TorchBuild
+from envcheck.compat.package_needs import release_rows
 from envcheck.enrich.torch import Inference
-from envcheck.snapshot import (
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.driver import driver_runs_cuda
+from envcheck.knowledge.relations.gpu_code import code_runs_on
+from envcheck.knowledge.relations.torch import builds, torch_row
+from envcheck.knowledge.tables import Machine, Os, ReleaseRow, TorchBuild
+from envcheck.model.snapshot import (
     PASTED,
     Distribution,
     Driver,
@@ -34,7 +34,7 @@ from envcheck.snapshot import (
     inferred,
     items_in,
 )
-from envcheck.versions import CodeTarget, ComputeCapability, CondaBuild, CudaVersion, DriverRelease, is_release
+from envcheck.model.versions import CodeTarget, ComputeCapability, CondaBuild, CudaVersion, DriverRelease, is_release
 
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""

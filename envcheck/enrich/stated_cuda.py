@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from envcheck.compat.gpu_names import find_model
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.relations.driver import driver_runs_cuda
-from envcheck.compat.relations.gpu_code import cuda_serves, cuda_targets, targets_of
-from envcheck.compat.relations.libraries import TOOLKIT
-from envcheck.compat.relations.torch import builds, torch_row
-from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.compat.tables import Os
+from envcheck.compat.package_needs import release_rows
 from envcheck.enrich.stated import first_of
 from envcheck.enrich.torch import Inference
-from envcheck.snapshot import (
+from envcheck.knowledge.gpu_names import find_model
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.driver import driver_runs_cuda
+from envcheck.knowledge.relations.gpu_code import cuda_serves, cuda_targets, targets_of
+from envcheck.knowledge.relations.libraries import TOOLKIT
+from envcheck.knowledge.relations.torch import builds, torch_row
+from envcheck.knowledge.specifier import Version, parse_specifier
+from envcheck.knowledge.tables import Os
+from envcheck.model.snapshot import (
     OF_FRAMEWORK_IMAGE,
     OF_IMAGE,
     PASTED,
@@ -32,7 +32,7 @@ from envcheck.snapshot import (
     inferred,
     items_in,
 )
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 PROGRAMS = "CUDA"
 """The name of the record that stands for what is built with a stated CUDA."""

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import msgspec
 from packaging.version import Version
 
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.torch import build_of, torch_row
-from envcheck.compat.tables import Machine, Os, TorchRow
-from envcheck.snapshot import PASTED, Environment, Framework, Platform, Snapshot, items_in
-from envcheck.versions import CudaVersion
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.torch import build_of, torch_row
+from envcheck.knowledge.tables import Machine, Os, TorchRow
+from envcheck.model.snapshot import PASTED, Environment, Framework, Platform, Snapshot, items_in
+from envcheck.model.versions import CudaVersion
 
 FROM_PYPI = "a command installs PyTorch from PyPI and names no release"
 """What the reader of commands says of one without a release or another index."""

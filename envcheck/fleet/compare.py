@@ -9,8 +9,6 @@ from typing import TypeVar, get_args
 
 import msgspec
 
-from envcheck.checks import STATUSES, Report, Verdict
-from envcheck.compat.performance.spread import speed_ratio
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
@@ -35,6 +33,8 @@ from envcheck.fleet.record import (
     counted,
 )
 from envcheck.fleet.tables import Tables
+from envcheck.knowledge.performance.spread import speed_ratio
+from envcheck.model.checks import STATUSES, Report, Verdict
 from envcheck.pipeline.request import Request
 from envcheck.text.clean import clean
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from envcheck.bounded import TooLargeError, read_file
-from envcheck.checks import Report, Status, Verdict
 from envcheck.errors import EnvcheckError, UsageError
 from envcheck.fleet.facts import aspects, gpus_of, models
 from envcheck.fleet.figures import NodeFigure, figures
+from envcheck.model.checks import Report, Status, Verdict
 from envcheck.report.page.findings import folded
 from envcheck.report.saved.read import MOST_BYTES, read_report
 from envcheck.text.clean import brief

@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.checks import Report
 from envcheck.diff.facts import (
     OF_ONE_PROCESS,
     build_facts,
@@ -27,7 +26,8 @@ from envcheck.diff.facts import (
     toolkit_facts,
     yes,
 )
-from envcheck.snapshot import Gpu, Snapshot, items_in
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Gpu, Snapshot, items_in
 
 Aspect: TypeAlias = Literal[
     "GPU model",

@@ -16,12 +16,12 @@ from statistics import NormalDist
 
 import msgspec
 
-from envcheck.checks import Report, Status
-from envcheck.compat.performance.expected import at_work
-from envcheck.compat.performance.spread import DEVIATION
 from envcheck.fleet.facts import gpus_of
+from envcheck.knowledge.performance.expected import at_work
+from envcheck.knowledge.performance.spread import DEVIATION
+from envcheck.model.checks import Report, Status
+from envcheck.model.snapshot import Gpu, Measurement
 from envcheck.rules.facts.measurements import measurement_name
-from envcheck.snapshot import Gpu, Measurement
 
 _MOST = 4096
 """Figures of one node."""

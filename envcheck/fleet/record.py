@@ -13,10 +13,10 @@ from typing import Literal
 import msgspec
 
 from envcheck import __version__
-from envcheck.checks import Status, Tool, Verdict
-from envcheck.compat.load import matrix_date
 from envcheck.errors import ExitCode
 from envcheck.fleet.figures import Quantity
+from envcheck.knowledge.load import matrix_date
+from envcheck.model.checks import Status, Tool, Verdict
 
 
 class FleetPart(msgspec.Struct, frozen=True, kw_only=True):

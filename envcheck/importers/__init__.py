@@ -20,8 +20,8 @@ from envcheck.importers.assemble import assemble, with_packages
 from envcheck.importers.importer import IMPORTERS, Importer, Rank, UnreadablePiece
 from envcheck.importers.paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
 from envcheck.importers.prose.mentions import speaks_of_field
-from envcheck.snapshot import PASTED_TITLE, ProbeRun, Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import PASTED_TITLE, ProbeRun, Snapshot
 
 __all__ = ["TEXT_LIMIT", "Importer", "importers", "list_names", "read_text"]
 

@@ -7,10 +7,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.compat.load import load_matrix
 from envcheck.importers.paste import SOURCE
-from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
-from envcheck.versions import CondaBuild
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import (
+    Distribution,
+    Environment,
+    Framework,
+    Gpu,
+    Listing,
+    Snapshot,
+    frameworks_in,
+    items_in,
+)
+from envcheck.model.versions import CondaBuild
 
 NAMED = "named "
 """The beginning of a GPU's label where a message gives its name but no index or UUID."""

@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import AS_STATED, Distribution, Environment, Framework, Library, Listing, Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import AS_STATED, Distribution, Environment, Framework, Library, Listing, Snapshot
 
 
 class Rank(IntEnum):

@@ -16,7 +16,7 @@ from itertools import accumulate, islice
 from envcheck.importers.layouts import BREAK, Broken, bare, of_compose, rejoined, spread, spread_statements
 from envcheck.importers.prose.languages import in_english
 from envcheck.importers.prose.mentions import LineMentions, may_mention, mentions_in
-from envcheck.snapshot import PASTED, ProbeRun
+from envcheck.model.snapshot import PASTED, ProbeRun
 
 SOURCE = PASTED
 

@@ -15,11 +15,11 @@ from typing import Literal, get_args
 
 import msgspec
 
-from envcheck.checks import ASSUMED, ASSUMPTION, Check, Evidence, Status, Subject
-from envcheck.compat.matrix import Matrix
-from envcheck.components import Component
 from envcheck.errors import UsageError
-from envcheck.snapshot import (
+from envcheck.knowledge.matrix import Matrix
+from envcheck.model.checks import ASSUMED, ASSUMPTION, Check, Evidence, Status, Subject
+from envcheck.model.components import Component
+from envcheck.model.snapshot import (
     Distribution,
     Driver,
     Environment,
@@ -34,7 +34,7 @@ from envcheck.snapshot import (
     Variables,
     items_in,
 )
-from envcheck.versions import Flavour
+from envcheck.model.versions import Flavour
 
 SOURCE = "assumed"
 
@@ -224,7 +224,7 @@ def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ..
         return (unknown,)
     if not {"gpu", "driver"} <= {component.name for component in asked}:
         return ()
-    from envcheck.compat.question.answer import ask  # noqa: PLC0415 - few assume anything
+    from envcheck.compat.answer import ask  # noqa: PLC0415 - few assume anything
 
     answer = ask(matrix, asked, suggest=False)
     if answer.verdict == "incompatible":
@@ -254,7 +254,7 @@ def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ..
 
 def _unknown_gpu(matrix: Matrix, stated: Component) -> Check | None:
     """The check for a GPU that the matrix does not know; None for one that it knows."""
-    from envcheck.compat.question.reading import gpu_of  # noqa: PLC0415 - few assume anything
+    from envcheck.compat.reading import gpu_of  # noqa: PLC0415 - few assume anything
     from envcheck.text.wrap import did_you_mean  # noqa: PLC0415
 
     gpu, name = gpu_of(matrix, stated), stated.exact or ""

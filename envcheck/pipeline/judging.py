@@ -9,14 +9,15 @@ from importlib import import_module
 import msgspec
 
 from envcheck import __version__
-from envcheck.checks import ASSUMPTION, PLAN, Check, Layer, Report, Target, Tool
-from envcheck.compat.load import load_matrix, matrix_date
-from envcheck.compat.matrix import Matrix
-from envcheck.components import Component
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import ExitCode, UsageError
-from envcheck.events import Judged, OnEvent
+from envcheck.knowledge.load import load_matrix, matrix_date
+from envcheck.knowledge.matrix import Matrix
+from envcheck.model.checks import ASSUMPTION, PLAN, Check, Layer, Report, Target, Tool
+from envcheck.model.components import Component
+from envcheck.model.events import Judged, OnEvent
+from envcheck.model.snapshot import Listing, Snapshot, frameworks_in, items_in
 from envcheck.pipeline.assume import as_planned, assume, assumed_fit, assumes_machine, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
@@ -26,7 +27,6 @@ from envcheck.rules.catalog import all_rules, refuse_unselectable
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.packages.unreadable import without_false_absence
-from envcheck.snapshot import Listing, Snapshot, frameworks_in, items_in
 
 _CAUSES: tuple[Layer, ...] = ("library", "framework")
 """Layers of the rules that can tell why a library fails."""
@@ -40,7 +40,7 @@ def get_ready(request: Request) -> None:
     _ = load_matrix(request.overlays).gpus_by_name
     import_module("packaging.requirements")  # rules parse what distributions require
     if request.assume or request.targets:
-        import_module("envcheck.compat.question.answer")  # whether what is assumed fits together
+        import_module("envcheck.compat.answer")  # whether what is assumed fits together
 
 
 def judge(

@@ -11,17 +11,17 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import BELOW_MINIMUM, EXPIRED, FORBIDDEN, PLAN, Check, Evidence, Ignored, Status, Subject
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.performance.expected import HEADROOM, expectation
-from envcheck.compat.performance.quantities import selected
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.performance.expected import HEADROOM, expectation
+from envcheck.knowledge.performance.quantities import selected
+from envcheck.model.checks import BELOW_MINIMUM, EXPIRED, FORBIDDEN, PLAN, Check, Evidence, Ignored, Status, Subject
+from envcheck.model.snapshot import Gpu, Measurement, Snapshot, items_in
 from envcheck.pipeline.request import Ignoring, Policy
 from envcheck.rules.api import MeasurementSubject
 from envcheck.rules.engine.evaluate import describe
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Gpu, Measurement, Snapshot, items_in
 
 GRACE_DAYS = 14
 """How long an expired ignore warns and still holds."""

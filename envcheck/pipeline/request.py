@@ -10,11 +10,11 @@ import msgspec
 if TYPE_CHECKING:
     import datetime as dt
 
-    from envcheck.checks import Location, Scope
     from envcheck.collect.bench_plan import BenchRequest
-    from envcheck.components import Component
+    from envcheck.model.checks import Location, Scope
+    from envcheck.model.components import Component
+    from envcheck.model.snapshot import Environment, Measurement
     from envcheck.pipeline.verdict import FailOn
-    from envcheck.snapshot import Environment, Measurement
 
 ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
 

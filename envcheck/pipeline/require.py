@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import eq, ge, gt, le, lt, ne
 
-from envcheck.bounds import (
+from envcheck.errors import UsageError
+from envcheck.knowledge.matrix import Matrix
+from envcheck.model.bounds import (
     OF_THE_MACHINE,
     capability_holds,
     names_capability,
@@ -15,12 +17,10 @@ from envcheck.bounds import (
     sentence,
     version_holds,
 )
-from envcheck.checks import Check, Evidence, Missing, Scope, Status, Subject
-from envcheck.compat.matrix import Matrix
-from envcheck.components import Bound, Component
-from envcheck.errors import UsageError
+from envcheck.model.checks import Check, Evidence, Missing, Scope, Status, Subject
+from envcheck.model.components import Bound, Component
+from envcheck.model.snapshot import Gpu, Snapshot
 from envcheck.rules.api import Facts
-from envcheck.snapshot import Gpu, Snapshot
 
 RULE = "requirement-not-met"
 

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from envcheck.checks import Report
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.request import probe_request
-from envcheck.events import Event, Interrupted, OnEvent, ProbeStarted, ignore
+from envcheck.model.checks import Report
+from envcheck.model.events import Event, Interrupted, OnEvent, ProbeStarted, ignore
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Listing, ProbeRun, Snapshot
 from envcheck.pipeline.assume import assumes_machine, together
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
 from envcheck.pipeline.warm_up import WarmUp, Work
-from envcheck.snapshot import Listing, ProbeRun, Snapshot
-from envcheck.snapshot.merge import merge
 
 if TYPE_CHECKING:
     from envcheck.collect.trials import Deep
-    from envcheck.components import Component
+    from envcheck.model.components import Component
 
 _ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries", "variables", "driver.libraries"})
 """Sections of which something stays this machine's own when its GPUs and driver are assumed."""

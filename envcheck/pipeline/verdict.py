@@ -14,7 +14,9 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.checks import (
+from envcheck.collect.catalog import all_probes
+from envcheck.errors import ExitCode
+from envcheck.model.checks import (
     ASSUMED,
     ASSUMPTION,
     EXPIRED,
@@ -34,19 +36,7 @@ from envcheck.checks import (
     shortened,
     ways_in_order,
 )
-from envcheck.collect.catalog import all_probes
-from envcheck.errors import ExitCode
-from envcheck.rules.api import Rule
-from envcheck.rules.engine.cause import Importance, primary
-from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
-from envcheck.rules.facts.ignored import ignored
-from envcheck.rules.facts.machine import release_in
-from envcheck.rules.facts.measurements import coverage, nothing_measured, only_measured
-from envcheck.rules.facts.measurements import headline as measured_headline
-from envcheck.rules.facts.needs import why_missing
-from envcheck.rules.facts.trials import TRIAL_RULES
-from envcheck.rules.speed.siblings import across_gpus
-from envcheck.snapshot import (
+from envcheck.model.snapshot import (
     PASTED_TITLE,
     Driver,
     Environment,
@@ -57,6 +47,16 @@ from envcheck.snapshot import (
     frameworks_in,
     items_in,
 )
+from envcheck.rules.api import Rule
+from envcheck.rules.engine.cause import Importance, primary
+from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
+from envcheck.rules.facts.ignored import ignored
+from envcheck.rules.facts.machine import release_in
+from envcheck.rules.facts.measurements import coverage, nothing_measured, only_measured
+from envcheck.rules.facts.measurements import headline as measured_headline
+from envcheck.rules.facts.needs import why_missing
+from envcheck.rules.facts.trials import TRIAL_RULES
+from envcheck.rules.speed.siblings import across_gpus
 
 FailOn = Literal["fail", "warn"]
 

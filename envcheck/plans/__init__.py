@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
+from envcheck.knowledge.matrix import Matrix
+from envcheck.model.snapshot import Environment, Planned
 from envcheck.plans import readers
 from envcheck.plans.requirement import open_part
 from envcheck.plans.settle import as_environment, narrowed, settled
 from envcheck.plans.sheet import Reader, Sheet, UnreadError
-from envcheck.snapshot import Environment, Planned
 
 __all__ = ["PlanFormat", "formats", "read_plans"]
 

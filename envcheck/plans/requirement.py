@@ -13,9 +13,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from envcheck.compat.question.package_needs import marker_names
+from envcheck.compat.package_needs import marker_names
+from envcheck.model.snapshot import Planned
 from envcheck.plans.sheet import Sheet, UnreadError
-from envcheck.snapshot import Planned
 
 LONGEST = 2000
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")

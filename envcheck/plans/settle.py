@@ -11,15 +11,15 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from envcheck.compat.images import is_framework
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.requirements import declared
-from envcheck.compat.relations.torch import build_of, torch_row
-from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import CondaBuildRow
+from envcheck.compat.requirements import declared
+from envcheck.knowledge.images import is_framework
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.torch import build_of, torch_row
+from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.tables import CondaBuildRow
+from envcheck.model.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
+from envcheck.model.versions import CondaBuild, CudaVersion
 from envcheck.plans.requirement import exact
-from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
-from envcheck.versions import CondaBuild, CudaVersion
 
 _CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*)?")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")

@@ -15,9 +15,9 @@ from typing import Any, Protocol, TypeVar
 from packaging.utils import canonicalize_name
 
 from envcheck.bounded import TooLargeError, read_file
-from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
-from envcheck.snapshot import Planned
+from envcheck.knowledge.matrix import Matrix
+from envcheck.model.snapshot import Planned
 from envcheck.text.toml import Path as KeyPath
 from envcheck.text.toml import TomlError, loads
 

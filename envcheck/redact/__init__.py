@@ -15,7 +15,7 @@ from functools import cache, partial
 
 import msgspec
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
 from envcheck.redact.secrets import every_hint, masked, masked_value
 from envcheck.redact.walk import HIDDEN_GPU, Rewriting, as_json, rewritten
 from envcheck.redact.walk import HOME as HOME

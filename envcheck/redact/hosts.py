@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import frameworks_in
 from envcheck.redact.walk import HOST, IP, Rewriting, rewritten
-from envcheck.snapshot import frameworks_in
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
@@ -205,7 +205,7 @@ def _public(report: Report) -> frozenset[str]:
 
     An index that the matrix cites by its name alone has that name as its domain.
     """
-    from envcheck.compat.load import load_matrix  # noqa: PLC0415 - judging brings it anyway
+    from envcheck.knowledge.load import load_matrix  # noqa: PLC0415 - judging brings it anyway
 
     addresses = [source.address for source in load_matrix().sources.values()]
     origins = {address.split()[0].lower() for address in addresses if "/" not in address}

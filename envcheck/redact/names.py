@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
 from envcheck.redact.hosts import Addresses, Hosts
 from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, Rewriting, rewritten
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envcheck.compat.tables import SecretRow
+    from envcheck.knowledge.tables import SecretRow
 
 MASK = "***"
 
@@ -335,6 +335,6 @@ def _keys() -> re.Pattern[str]:
 
 
 def _rows() -> tuple[SecretRow, ...]:
-    from envcheck.compat.load import load_matrix  # noqa: PLC0415 - judging brings it anyway
+    from envcheck.knowledge.load import load_matrix  # noqa: PLC0415 - judging brings it anyway
 
     return load_matrix().secrets

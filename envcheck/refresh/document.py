@@ -25,8 +25,8 @@ from tomlkit.container import Container
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Comment, Table, Whitespace
 
-from envcheck.compat.compiling import BY_NAME, GENERATED
 from envcheck.errors import MatrixError, UsageError
+from envcheck.knowledge.compiling import BY_NAME, GENERATED
 
 
 class Projects:

@@ -21,9 +21,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import parse
 
-from envcheck.compat.question.package_needs import read_requirement
-from envcheck.compat.specifier import SpecifierBound, Version, parse_specifier
+from envcheck.compat.package_needs import read_requirement
 from envcheck.errors import UsageError
+from envcheck.knowledge.specifier import SpecifierBound, Version, parse_specifier
 from envcheck.refresh.index import TIMEOUT, IndexFile, RemoteWheel, WheelMembers, cause
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 

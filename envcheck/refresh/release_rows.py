@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 from tomlkit.items import Table
 
-from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.refresh.document import Generated, RowChange, Work, inline, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from envcheck.bundle import folder
-from envcheck.compat.compiling import COMPILED, PROJECTS, compile_folder, row_files
-from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
+from envcheck.knowledge.compiling import COMPILED, PROJECTS, compile_folder, row_files
+from envcheck.knowledge.load import read_folder
 from envcheck.refresh import project_rows, release_rows, torch_rows
 from envcheck.refresh.document import TORCH, Document, Project, Projects, RowChange, Work, find_work, read_whole
 from envcheck.refresh.index import PackageIndex, RemoteWheel

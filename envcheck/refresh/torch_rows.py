@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 from tomlkit.items import Table
 
+from envcheck.model.versions import CudaVersion
 from envcheck.refresh.document import RowChange, Work, array, inline, sources_of
 from envcheck.refresh.index import WheelMembers
 from envcheck.refresh.metadata import Metadata, pin, read_metadata
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
-from envcheck.versions import CudaVersion
 
 _CUDA = re.compile(r"^cuda\s*(?::[^=\n]*)?=\s*(?:None|'([^'\n]*)'|\"([^\"\n]*)\")\s*$", re.MULTILINE)
 _TARGETS = re.compile(rb"sm_[0-9]{2,3}[af]?(?:[ ;](?:sm|compute)_[0-9]{2,3}[af]?){1,40}(?=\x00)")

@@ -17,7 +17,7 @@ from envcheck.errors import UsageError
 from envcheck.text.inert import Syntax
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
+    from envcheck.model.checks import Report
 
 
 class Format(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from envcheck.checks import Location, Report
+from envcheck.model.checks import Location, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.plain import explained, is_red, why_open

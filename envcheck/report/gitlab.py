@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
 from envcheck.report import Format, Options
 from envcheck.report.page.plain import NO_FILE, explained, fingerprint, is_red, why_open
 from envcheck.text.clean import clean

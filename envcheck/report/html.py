@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import STATUSES, Check, Fix, Report, Status
+from envcheck.model.checks import STATUSES, Check, Fix, Report, Status
+from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.figures import figures
@@ -21,7 +22,6 @@ from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
 from envcheck.report.page.targets import finding_rows, stated
 from envcheck.rules.facts.ignored import ignored
-from envcheck.snapshot.names import fact_name
 from envcheck.text.clean import shell_line
 
 FORMAT = Format(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from envcheck.checks import LAYERS, Check, Report
+from envcheck.model.checks import LAYERS, Check, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.plain import explained, is_red, why_open
 from envcheck.text.clean import clean

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.checks import STATUSES, Report, Status
+from envcheck.model.checks import STATUSES, Report, Status
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.html import is_page

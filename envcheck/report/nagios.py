@@ -6,8 +6,8 @@ verdict, or interrupted). Wrong usage keeps envcheck's own 2, so that a broken c
 
 from __future__ import annotations
 
-from envcheck.checks import STATUSES, Report
 from envcheck.errors import ExitCode
+from envcheck.model.checks import STATUSES, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.text.clean import one_line

@@ -6,8 +6,8 @@ interrupted; wrong usage has the same number).
 
 from __future__ import annotations
 
-from envcheck.checks import Report
 from envcheck.errors import ExitCode
+from envcheck.model.checks import Report
 from envcheck.report import Format, Options
 from envcheck.text.clean import clean
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
-from envcheck.checks import STATUSES, Check, Report
+from envcheck.model.checks import STATUSES, Check, Report
 from envcheck.report import Format, Options
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.text.clean import clean

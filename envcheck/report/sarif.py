@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import Check, Report
+from envcheck.model.checks import Check, Report
 from envcheck.report import Format, Options
 from envcheck.report.markup.html import is_page
 from envcheck.report.page.plain import NO_FILE, explained, fingerprint, is_red, why_open

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
 from envcheck.report import Format, Options
 from envcheck.text.clean import clean
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.checks import Check, Report
+from envcheck.model.checks import Check, Report
+from envcheck.model.snapshot import Gpu, Measurement
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines, other_lines
@@ -30,7 +31,6 @@ from envcheck.rules.facts.measurements import (
     with_headings,
 )
 from envcheck.rules.speed.baseline import speed_against
-from envcheck.snapshot import Gpu, Measurement
 
 FORMAT = Format(
     shows="the measured figures, each with the expected value", suffix="speed.txt", syntax="text", targets=False

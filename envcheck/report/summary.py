@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from envcheck.checks import Check, Report, ways
+from envcheck.model.checks import Check, Report, ways
 from envcheck.report import Format, Options
 from envcheck.text.encode import encode
 from envcheck.text.inert import inert

@@ -5,7 +5,7 @@ Targets come before it, as many as there are.
 
 from __future__ import annotations
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines, other_lines

@@ -20,14 +20,14 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from envcheck.checks import Confidence, DecidedBy, Evidence, Figure, Fix, Layer, Missing, Scope, Source, Status
-from envcheck.compat.load import load_matrix
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import marks_of
-from envcheck.compat.tables import ErrorRow, Os
+from envcheck.compat.package_needs import marks_of
 from envcheck.enrich.complete import driver_os
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.tables import ErrorRow, Os
+from envcheck.model.checks import Confidence, DecidedBy, Evidence, Figure, Fix, Layer, Missing, Scope, Source, Status
+from envcheck.model.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot, items_in
 from envcheck.rules.documentation import page_of, sources_of, title_and_sections
-from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot, items_in
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
 Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]

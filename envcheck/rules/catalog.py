@@ -7,8 +7,8 @@ import pkgutil
 from functools import cache
 
 from envcheck import rules
-from envcheck.checks import LAYERS
 from envcheck.errors import UsageError
+from envcheck.model.checks import LAYERS
 from envcheck.rules.api import Rule
 from envcheck.rules.problems import rules_without_function
 from envcheck.text.wrap import did_you_mean

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from envcheck.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, PLAN, Fix, Layer, Scope
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import ProblemRow
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.tables import ProblemRow
+from envcheck.model.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, PLAN, Fix, Layer, Scope
 from envcheck.rules.api import Doubt, Facts, Outcome, Remedy, Rule, elsewhere, never
 from envcheck.rules.fixes.commands import pip_command
 from envcheck.rules.fixes.libraries import SYSTEM_LIBRARY

@@ -37,8 +37,8 @@ from envcheck.tui.worker.client import Answer, Client
 from envcheck.tui.worker.sessions import Examine, Session, Sessions, examine_in_worker, probe_alone
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
     from envcheck.fleet.record import Fleet
+    from envcheck.model.checks import Report
     from envcheck.pipeline.request import Request
     from envcheck.tui.widgets.telemetry import Telemetry
 

@@ -12,7 +12,7 @@ from envcheck.report import FORMATS
 from envcheck.text.output import write_whole
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
+    from envcheck.model.checks import Report
     from envcheck.tui.worker.client import Client
 
 _OWN = {
@@ -43,7 +43,7 @@ async def export(
     elif form == "svg":
         import msgspec
 
-        from envcheck.checks import Report
+        from envcheck.model.checks import Report
 
         redacted = msgspec.json.decode(await client.ask("redacted", report, homes), type=Report)
         write_whole(path, without_fonts(await picture(redacted)), "markup")

@@ -18,7 +18,7 @@ from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.client import Client
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
+    from envcheck.model.checks import Report
     from envcheck.tui.screens.facts import FactsTab
     from envcheck.tui.screens.speed import Speed
     from envcheck.tui.screens.whatif import WhatIf

@@ -23,7 +23,7 @@ from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.client import Client
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
+    from envcheck.model.checks import Report
 
 
 WIDEST = 100

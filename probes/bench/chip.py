@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from ..kit.figures import FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..measuring.caches import Caches
 from ..measuring.compute import TENSOR, VECTOR, and_wait, fma, in_graph, mma
 from ..measuring.measurement import Bench, Measure, with_full

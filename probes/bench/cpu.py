@@ -11,6 +11,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Tuple
 
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..framework_bench.processor import blas_of, free_memory, processor
 from ..framework_bench.works import (
     EPSILON,
@@ -29,9 +32,6 @@ from ..framework_bench.works import (
     run_all,
     tolerance,
 )
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
 
 PROBE = {
     "title": "The CPU beside the GPU (NumPy, SciPy)",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..measuring.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
 from ..measuring.cudnn.attention import PRECISIONS as ATTENTION_PRECISIONS
 from ..measuring.cudnn.attention import Attention

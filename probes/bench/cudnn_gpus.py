@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..kit.figures import FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..measuring.cudnn.handles import NAME, handles
 from ..measuring.cudnn.library import Cudnn
 from ..measuring.device import Device

@@ -10,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from itertools import product
 
+from ..common.figures import Fields, FigureKey, compared, verification
+from ..common.out import Out
+from ..common.tree import Tree
 from ..framework_bench.works import TRANSFORMS, TransformSize
-from ..kit.figures import Fields, FigureKey, compared, verification
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..measuring.arrays import ELEMENTS, RESERVE, Array
 from ..measuring.mathematics.common import PLAN, Workshop
 from ..measuring.mathematics.cufft import INVERSE, CuFft, Transform

@@ -7,12 +7,12 @@ import os
 from functools import partial
 from typing import Any, List, Sequence
 
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..deep.cupy import SUBJECT
 from ..framework_bench.framework import BenchFramework, product, released, training_step, tried_and_measured
 from ..framework_bench.works import STEPS, Measure, gradients
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..trials.trial import OnCpuError
 
 PROBE = {

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 
-from ..kit.figures import Fields, FigureKey, verification
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import Fields, FigureKey, verification
+from ..common.out import Out
+from ..common.tree import Tree
 from ..measuring.arrays import RESERVE, Array
 from ..measuring.mathematics.common import PLAN, Workshop
 from ..measuring.mathematics.curand import GENERATORS, CuRand, Generator, suspicions, to_uniform

@@ -10,9 +10,9 @@ from functools import cache, partial
 from itertools import pairwise
 from operator import mul
 
-from ..kit.figures import Fields, FigureKey, compared, verification
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import Fields, FigureKey, compared, verification
+from ..common.out import Out
+from ..common.tree import Tree
 from ..measuring.arrays import ELEMENTS, Array
 from ..measuring.device import LibraryError, call
 from ..measuring.mathematics.common import Workshop

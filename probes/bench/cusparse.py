@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
 
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..measuring.arrays import RESERVE, Array
 from ..measuring.device import LibraryError, Unavailable
 from ..measuring.mathematics.common import PLAN, TRIAL, Workshop

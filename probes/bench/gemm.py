@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..framework_bench.works import LEAST_RUNS, LONGEST_RUN, PAUSE, SAMPLE_SECONDS, SAMPLES, SIDES
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, GemmPrecision, Heuristic, Product
 from ..measuring.device import Unavailable
 from ..measuring.kernels import CompiledKernel, Module, number, pointer

@@ -7,6 +7,9 @@ import os
 from functools import partial
 from typing import Any, Callable, List, Sequence
 
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..deep.jax import SUBJECT
 from ..framework_bench.framework import (
     BenchFramework,
@@ -19,9 +22,6 @@ from ..framework_bench.framework import (
     tried_and_measured,
 )
 from ..framework_bench.works import STEPS, Absent, Measure, heads_for, layer_for
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..trials.trial import OnCpuError
 
 PROBE = {

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..kit.figures import Fields
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import Fields
+from ..common.out import Out
+from ..common.tree import Tree
 from ..measuring.device import CudaError, Device, Unavailable, call, capability, ordinals
 from ..measuring.host_copies import WAYS, CopyPlace, HostCopies, HostMemory, on_node, places
 from ..measuring.kernels import Compiler

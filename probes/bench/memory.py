@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from ..kit.figures import Fields, FigureKey, verification
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import Fields, FigureKey, verification
+from ..common.out import Out
+from ..common.tree import Tree
 from ..measuring.device import Device, Unavailable
 from ..measuring.kernels import Module, number, pointer
 from ..measuring.measurement import Bench, Measure, Plan, on_gpu

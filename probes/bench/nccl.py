@@ -7,9 +7,9 @@ import shutil
 import tempfile
 from functools import partial
 
-from ..kit.figures import Fields
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import Fields
+from ..common.out import Out
+from ..common.tree import Tree
 from ..measuring.measurement import before, missing
 from ..measuring.nccl.figures import Figures
 from ..measuring.nccl.library import log_variables

@@ -7,6 +7,9 @@ import operator
 from functools import partial
 from typing import Any, NamedTuple, Sequence
 
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..deep.onnxruntime import SUBJECT, session_for
 from ..framework_bench.framework import (
     BenchFramework,
@@ -18,9 +21,6 @@ from ..framework_bench.framework import (
     tried_and_measured,
 )
 from ..framework_bench.works import Measure, heads_for, layer_for
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..trials.onnx_models import node, work_model
 
 PROBE = {

@@ -6,6 +6,9 @@ import importlib
 from functools import partial
 from typing import Any, Callable, List, Sequence
 
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..deep.tensorflow import SUBJECT, gpus, pointer
 from ..framework_bench.framework import (
     BenchFramework,
@@ -18,9 +21,6 @@ from ..framework_bench.framework import (
     tried_and_measured,
 )
 from ..framework_bench.works import STEPS, Measure, heads_for, layer_for
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..trials.trial import OnCpuError
 
 PROBE = {

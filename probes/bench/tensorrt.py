@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
+from ..common.figures import Fields, FigureKey
+from ..common.harmless import give_up_making_devices
+from ..common.out import Out
+from ..common.tree import Tree
 from ..framework_bench.convolution import KINDS, ConvolutionShape
 from ..framework_bench.engine import Convolver, Way, computing, tactic
 from ..framework_bench.works import Measure, Refused, rate, run_all
-from ..kit.figures import Fields, FigureKey
-from ..kit.harmless import give_up_making_devices
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..trials.libraries import mapped_files
 
 PROBE = {

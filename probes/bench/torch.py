@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Callable, Iterator, List, Sequence
 
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..deep.torch import SUBJECT
 from ..framework_bench.framework import (
     BenchFramework,
@@ -21,9 +24,6 @@ from ..framework_bench.framework import (
     tried_and_measured,
 )
 from ..framework_bench.works import STEPS, Absent, Measure, Refused, heads_for, layer_for
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..trials.trial import OnCpuError
 
 PROBE = {

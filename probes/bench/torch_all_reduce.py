@@ -12,11 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, List
 
+from ..common.figures import Fields, FigureKey, verification
+from ..common.out import Out
+from ..common.tree import Tree
 from ..framework_bench import all_reduce
 from ..framework_bench.works import Absent, Measure, Refused, rate, run_all
-from ..kit.figures import Fields, FigureKey, verification
-from ..kit.out import Out
-from ..kit.tree import Tree
 
 PROBE = {
     "title": "PyTorch's all-reduce",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.out import Out
+from ..common.tree import Tree
 from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {

@@ -7,9 +7,9 @@ import select
 import signal
 from typing import NamedTuple
 
-from ..kit.harmless import give_up_making_devices
-from ..kit.out import Out, clean
-from ..kit.tree import Tree
+from ..common.harmless import give_up_making_devices
+from ..common.out import Out, clean
+from ..common.tree import Tree
 from ..trials.libraries import can_be_asked, version_of_file
 
 PROBE = {

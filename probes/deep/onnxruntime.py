@@ -6,8 +6,8 @@ import ctypes
 import os
 from typing import Any
 
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.out import Out
+from ..common.tree import Tree
 from ..trials.onnx_models import convolution_model, product_model
 from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
 

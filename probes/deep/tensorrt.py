@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..common.out import Out
+from ..common.tree import Tree
 from ..framework_bench.convolution import ConvolutionShape
 from ..framework_bench.engine import Convolver, Log, Way
 from ..framework_bench.works import Absent
-from ..kit.out import Out
-from ..kit.tree import Tree
 from ..trials.driver import Floats
 from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.out import Out
+from ..common.tree import Tree
 from ..trials.libraries import decode
 from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_gpu
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.out import Out
+from ..common.tree import Tree
 from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 
 PROBE = {

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..kit.bus_id import canonical_bus_id
-from ..kit.harmless import find_no_library
+from ..common.bus_id import canonical_bus_id
+from ..common.harmless import find_no_library
 from . import mapped
 
 if TYPE_CHECKING:

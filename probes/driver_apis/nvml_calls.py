@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..kit.bus_id import canonical_bus_id
+from ..common.bus_id import canonical_bus_id
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..kit.figures import Fields
+from ..common.figures import Fields
 from .convolution import DRAWN, KINDS, RESULT_STEP, SIDE, STEP, Convolution, ConvolutionShape, stored
 from .cuda import RuntimeGpu, RuntimeMemory
 from .works import Absent, Refused, compared

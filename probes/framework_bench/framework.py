@@ -8,9 +8,9 @@ import importlib
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from ..trials.driver import check, is_device_memory, with_context
 from ..trials.trial import OnCpuError, TrialSubject, attempt
 from .works import (

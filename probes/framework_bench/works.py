@@ -15,10 +15,10 @@ import statistics
 from collections.abc import Iterable
 from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ..kit import figures
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out, clean
-from ..kit.tree import Tree
+from ..common import figures
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out, clean
+from ..common.tree import Tree
 
 Triple = Tuple[float, float, float]
 """Result found, exact result, and the size that its error is measured by."""

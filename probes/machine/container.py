@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..kit.out import clean
-from ..kit.record import Found, record
-from ..kit.tree import Tree
+from ..common.out import clean
+from ..common.record import Found, record
+from ..common.tree import Tree
 
 # The container of this process, by evidence that exists only inside one.
 #

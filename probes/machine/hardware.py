@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Callable
 
-from ..kit.record import Found
-from ..kit.system import TEGRA_RELEASE, is_gvisor, kernel_release, mount_points, tegra_mark, wsl_mark
-from ..kit.tree import Tree
+from ..common.record import Found
+from ..common.system import TEGRA_RELEASE, is_gvisor, kernel_release, mount_points, tegra_mark, wsl_mark
+from ..common.tree import Tree
 
 _DMI = "/sys/class/dmi/id"
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..kit.out import clean
-from ..kit.record import Found
-from ..kit.tree import Tree
+from ..common.out import clean
+from ..common.record import Found
+from ..common.tree import Tree
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -7,7 +7,7 @@ from array import array
 from functools import partial
 from typing import Any
 
-from ..kit.figures import Fields, verification
+from ..common.figures import Fields, verification
 from .device import Unavailable, call, driver
 from .kernels import CompiledKernel, Module, pointer
 from .measurement import Bench, Plan, measurement, timed

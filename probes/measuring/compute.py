@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ..kit.figures import Fields, verification
+from ..common.figures import Fields, verification
 from .device import Unavailable, call, instantiated
 from .kernels import CompiledKernel, Module, pointer
 from .measurement import Bench, Plan, measurement, timed

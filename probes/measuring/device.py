@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
+from ..common.harmless import find_no_library
 from ..driver_apis.cuda import CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, uuid_call, uuid_text
-from ..kit.harmless import find_no_library
 
 # Calls of the CUDA driver API through cuda.bindings, with failures as exceptions that say what was called.
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..kit.figures import Fields, verification
-from ..kit.tree import Tree
+from ..common.figures import Fields, verification
+from ..common.tree import Tree
 from .device import CudaError, Device, Unavailable, call
 from .measurement import Bench, Plan, measurement, timed
 from .verify import OTHER, POISON, SEED, Pattern

@@ -6,7 +6,7 @@ import ctypes
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..elf.info import elf_info
+from ..files.elf.info import elf_info
 from .device import LibraryError, Unavailable
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..kit.figures import Fields, FigureKey
-from ..kit.out import Out
-from ..kit.tree import Tree
+from ..common.figures import Fields, FigureKey
+from ..common.out import Out
+from ..common.tree import Tree
 from .device import CudaError, Device, LibraryError, Stopwatch, Unavailable, ordinals
 from .kernels import Compiler
 from .sampler import Sampler

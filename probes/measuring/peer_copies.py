@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from ..kit.figures import Fields, verification
+from ..common.figures import Fields, verification
 from .device import CudaError, Unavailable, call
 from .host_copies import Side
 from .measurement import Bench, Plan

@@ -17,7 +17,7 @@ from functools import cache
 from operator import mul
 from typing import Any
 
-from ..kit.figures import Fields, verification
+from ..common.figures import Fields, verification
 from .cublaslt import GemmPrecision
 from .device import Device
 from .kernels import CompiledKernel, Compiler, Module, number, pointer

@@ -7,7 +7,7 @@ import ctypes
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..kit.bus_id import canonical_bus_id
+from ..common.bus_id import canonical_bus_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

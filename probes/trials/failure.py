@@ -17,7 +17,7 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any, Iterator, NamedTuple
 
-from ..kit.out import clean
+from ..common.out import clean
 from .libraries import mapped_files
 
 _MOST = 8

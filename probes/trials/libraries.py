@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import Any, Callable
 
-from ..kit.library_names import family_of
+from ..common.library_names import family_of
 
 # The version that a library of CUDA answers when its own version function is called.
 #

@@ -17,9 +17,9 @@ from typing import (
     NamedTuple,
 )
 
-from ..kit.harmless import give_up_making_devices
-from ..kit.out import Out, clean
-from ..kit.tree import Tree
+from ..common.harmless import give_up_making_devices
+from ..common.out import Out, clean
+from ..common.tree import Tree
 from .driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
 from .failure import cut_off, damaged, files_named
 from .libraries import loaded_libraries

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import envcheck
-from envcheck.snapshot import Driver, Gpu, Listing, Snapshot
+from envcheck.model.snapshot import Driver, Gpu, Listing, Snapshot
 from tests.cli.calling import ROOT
 from tests.every import cases
 
@@ -39,21 +39,22 @@ def test_a_requirement_imports_nothing_of_what_it_is_about() -> None:
     assert names.isdisjoint({name for name in _HEAVY if name != "packaging"})
     assert {name for name in names if name.startswith("envcheck.")} <= {
         "envcheck.requirements",
-        "envcheck.bounds",
-        "envcheck.components",
+        "envcheck.model",
+        "envcheck.model.bounds",
+        "envcheck.model.components",
         "envcheck.errors",
     }
 
 
 def test_a_requirement_on_a_gpu_imports_neither_rules_nor_drivers() -> None:
-    names = imported_by("from envcheck.compat.gpu_names import find_model; find_model('H100')")
-    assert "envcheck.compat.tables" in names
+    names = imported_by("from envcheck.knowledge.gpu_names import find_model; find_model('H100')")
+    assert "envcheck.knowledge.tables" in names
     assert names.isdisjoint(
         {"pynvml", "cuda", "textual", "envcheck.rules.api", "envcheck.pipeline", "envcheck.collect"}
     )
 
 
-def test_snapshot_is_a_function_and_a_package() -> None:
+def test_snapshot_returns_what_is_here() -> None:
     facts = envcheck.snapshot(timeout=60)
     assert isinstance(facts, envcheck.Snapshot)
     assert facts.environments is not None

@@ -13,7 +13,7 @@ from tests.installed import INSTALLED
 
 _CONFTEST = """
 import envcheck, msgspec
-from envcheck.snapshot import Snapshot
+from envcheck.model.snapshot import Snapshot
 
 class Recording(msgspec.Struct):
     snapshot: Snapshot
@@ -81,7 +81,7 @@ def test_a_marked_test_runs_where_a_gpu_fits(tmp_path: Path) -> None:
 
 def test_without_a_working_gpu_the_reason_is_the_finding(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
-        "import envcheck\nfrom envcheck.snapshot import Listing, Snapshot\nreal = envcheck.check\n"
+        "import envcheck\nfrom envcheck.model.snapshot import Listing, Snapshot\nreal = envcheck.check\n"
         "facts = Snapshot(gpus=Listing(items=(), complete=True))\n"
         "envcheck.check = lambda **asked: real(given=facts, **asked)\n"
     )

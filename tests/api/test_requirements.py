@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 import envcheck
-from envcheck.components import parse_components
+from envcheck.model.components import parse_components
 from envcheck.requirements import Program, unmet_by
 from tests.every import cases
 

@@ -15,7 +15,7 @@ import sys
 import threading
 
 from envcheck.cli.main import program
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
 from envcheck.rules.catalog import all_rules
 
 _LONGEST = 1 << 17

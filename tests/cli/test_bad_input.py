@@ -14,7 +14,7 @@ import pytest
 
 from envcheck.cli.option_values import refuse_unknown
 from envcheck.cli.options import grammar
-from envcheck.compat.load import overlay_folders
+from envcheck.knowledge.load import overlay_folders
 from tests.cli.calling import ROOT, envcheck
 from tests.every import cases
 from tests.importers.pasting import recorded

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
 from envcheck.redact import HOST, redact
 from envcheck.report import render
 from tests.cli.calling import envcheck

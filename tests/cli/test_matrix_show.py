@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
 from envcheck.report.saved.schema import schema
 from tests.cli.calling import envcheck
 from tests.every import cases
@@ -92,8 +92,8 @@ def test_the_known_ones_are_listed(tmp_path: Path) -> None:
 
 
 def test_every_component_has_a_page() -> None:
-    from envcheck.compat.question.lookup import look_up  # noqa: PLC0415 - beside its only use
-    from envcheck.components import Component  # noqa: PLC0415
+    from envcheck.compat.lookup import look_up  # noqa: PLC0415 - beside its only use
+    from envcheck.model.components import Component  # noqa: PLC0415
 
     names = {row.name for row in load_matrix().releases}
     assert names
@@ -275,7 +275,8 @@ def test_a_question_loads_only_what_it_needs() -> None:
         check=True,
     )
     loaded = set(run.stdout.splitlines())
-    assert "envcheck.compat.question" in loaded
+    assert "envcheck.compat" in loaded
     for unneeded in ("packaging", "tomllib", "textual", "pynvml"):
         assert unneeded not in loaded
-    assert not {name for name in loaded if name.startswith(("envcheck.rules", "envcheck.collect", "envcheck.snapshot"))}
+    unneeded_rooms = ("envcheck.rules", "envcheck.collect", "envcheck.model.snapshot")
+    assert not {name for name in loaded if name.startswith(unneeded_rooms)}

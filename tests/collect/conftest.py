@@ -15,8 +15,8 @@ import pytest
 from envcheck import bundle
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
-from envcheck.events import Event
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.model.events import Event
+from envcheck.model.snapshot import ProbeRun, Snapshot
 from tests.collect.trying import Machine
 
 TEST_MARK = "ENVCHECK_TEST_OF_COLLECT"
@@ -36,7 +36,7 @@ class Probes:
         self.events: list[Event] = []
         self.parts: dict[str, Snapshot] = {}
         folder.mkdir()
-        shutil.copytree(bundle.folder("probes") / "kit", folder / "kit", dirs_exist_ok=True)
+        shutil.copytree(bundle.folder("probes") / "common", folder / "common", dirs_exist_ok=True)
 
     def add(self, name: str, body: str, *, kind: str = "file", seconds: float = 60.0, **header: object) -> None:
         """Write a probe; ``NAME`` in its body is its name."""

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from envcheck import events
 from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.deaths import noted
-from envcheck.snapshot import Measurement, ProbeRun, Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model import events
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Measurement, ProbeRun, Snapshot
 from tests.every import cases
 
 GPUS = [

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from envcheck import events
 from envcheck.collect.bench_plan import BenchRequest, Chosen, choose, compared, request_of
-from envcheck.snapshot import Gpu, Library, Listing, ProbeRun, Snapshot
-from envcheck.snapshot.gpus import GpuLink
-from envcheck.snapshot.merge import merge
-from envcheck.snapshot.software import Load
+from envcheck.model import events
+from envcheck.model.gpus import GpuLink
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Gpu, Library, Listing, ProbeRun, Snapshot
+from envcheck.model.software import Load
 from tests.collect.test_bench import when
 from tests.every import cases
 from tests.rules.machines import but, h200, links, machine, torch, venv, with_venv

@@ -15,7 +15,7 @@ from envcheck.collect import protocol
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.protocol import Lines, WrongMessageError, decode, decode_fact
 from envcheck.errors import EnvcheckError
-from envcheck.snapshot import Gpu, Listing, Snapshot
+from envcheck.model.snapshot import Gpu, Listing, Snapshot
 from tests.every import cases
 
 FACT = '{"variables": {"values": {"half": "sent"}}}'

@@ -56,7 +56,7 @@ def test_facts_are_not_written_to_what_took_the_place_of_the_line(probes: Any, t
 LOAD_FAILURES = {
     "raise at import": ("raise KeyError('cuda')", "KeyError: 'cuda'"),
     "exit at import": ("raise SystemExit", "SystemExit"),
-    "missing import": ("from .kit.tree import absent_name", "ImportError: cannot import name 'absent_name'"),
+    "missing import": ("from .common.tree import absent_name", "ImportError: cannot import name 'absent_name'"),
     "syntax": ("def collect(tree, out) return", "SyntaxError: "),
     "no collect": ("", "it has no function collect"),
 }

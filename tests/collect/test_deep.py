@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from envcheck import events
 from envcheck.collect import trial_plan
 from envcheck.collect.trial_plan import Choice, child_variables, choose_gpu
-from envcheck.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Platform, Process, Snapshot, Trial
+from envcheck.model import events
+from envcheck.model.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Platform, Process, Snapshot, Trial
 from tests.collect.trying import DEEP, ENVIRONMENT, H200, LOOK, SENT, Machine, environment
 from tests.every import cases
 

@@ -20,10 +20,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from envcheck import events
 from envcheck.collect import gather as gathering
 from envcheck.collect.catalog import all_probes
-from envcheck.snapshot import Gpu, Listing, Snapshot
+from envcheck.model import events
+from envcheck.model.snapshot import Gpu, Listing, Snapshot
 from tests.every import cases
 
 HANG = "import time\ndef collect(tree, out):\n    out.progress('sleeping')\n    time.sleep(600)\n"

@@ -16,7 +16,7 @@ import pytest
 from envcheck.collect import prestart
 from envcheck.collect.request import own_path
 from envcheck.collect.starting import own_variables
-from probes.kit import harmless
+from probes.common import harmless
 from tests.every import cases
 
 LOOK = """
@@ -55,7 +55,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "json",
         "ctypes",
         "signal",
-        "kit",
+        "common",
         "look",
         "planted_package",
         "startup",

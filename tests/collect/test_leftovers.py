@@ -14,7 +14,7 @@ import pytest
 
 from envcheck.collect import child, cleanup
 from envcheck.collect.starting import MARKER
-from envcheck.events import Progress
+from envcheck.model.events import Progress
 from tests.every import cases
 
 SLEEPER = "system(b'sleep 600 &')"

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from envcheck.collect.deaths import LONGEST_LINE, MOST_TELLING, TAIL, Noise
-from envcheck.events import Progress
+from envcheck.model.events import Progress
 from tests.every import cases
 
 

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from envcheck.collect.trials import Deep
-from envcheck.snapshot import Framework, ProbeRun, Snapshot, Trial
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Framework, ProbeRun, Snapshot, Trial
 
 Key = tuple[str, str | None]
 """Of a row: the names of its probe and of the framework."""

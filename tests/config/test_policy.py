@@ -8,17 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.checks import LONGEST_HEADLINE, Check, Report, Subject
-from envcheck.compat.load import load_matrix
-from envcheck.components import parse_components
 from envcheck.config.describe import configuration_for
 from envcheck.config.meaning import of_gpus, policy
 from envcheck.config.read import read
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import LONGEST_HEADLINE, Check, Report, Subject
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.policy import decide
 from envcheck.pipeline.request import Ignoring, Policy, Request
 from envcheck.pipeline.session import judge
 from envcheck.report import Options, render
-from envcheck.snapshot import Snapshot
 from tests.every import cases
 from tests.test_machines import load
 

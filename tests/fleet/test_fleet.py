@@ -13,7 +13,6 @@ from hypothesis import Phase, settings
 from hypothesis import given as drawing
 from hypothesis import strategies as st
 
-from envcheck.checks import Tool
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
 from envcheck.fleet.compare import compare, conclude, judged
@@ -23,6 +22,7 @@ from envcheck.fleet.figures import limits
 from envcheck.fleet.pages import html, text
 from envcheck.fleet.pages.rows import by_reason, folded
 from envcheck.fleet.record import Circumstances, Fleet
+from envcheck.model.checks import Tool
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from tests.cli.calling import envcheck

@@ -14,18 +14,18 @@ from pathlib import Path
 import msgspec
 
 from envcheck.cli.main import main
-from envcheck.compat.load import read_folder
 from envcheck.errors import EnvcheckError, ExitCode
 from envcheck.importers import read_text
+from envcheck.knowledge.load import read_folder
 from envcheck.redact import redact
 from envcheck.report import render
 from envcheck.report.saved import baseline
 from envcheck.report.saved.read import read_report
 from envcheck.text.inert import inert
-from probes.elf.library import ElfError, open_elf
-from probes.gpu_code.targets import gpu_code, gpu_targets
-from probes.kit.tree import Tree
-from probes.python.distributions import installed_in
+from probes.common.tree import Tree
+from probes.files.elf.library import ElfError, open_elf
+from probes.files.gpu_code.targets import gpu_code, gpu_targets
+from probes.files.python.distributions import installed_in
 from tests.report.examples import EXAMPLES
 from tests.test_machines import report_on
 

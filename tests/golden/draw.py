@@ -10,9 +10,9 @@ import random
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.names import canonical
-from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.names import canonical
+from envcheck.knowledge.specifier import Version, parse_specifier
 from tests.golden.causes import CASES
 from tests.golden.corpus import digest, write
 from tests.importers import forms, layouts

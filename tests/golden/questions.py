@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.answer import ask
-from envcheck.components import parse_components
+from envcheck.compat.answer import ask
 from envcheck.errors import UsageError
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.components import parse_components
 from tests.golden.corpus import digest, joined, read
 
 KINDS = ("releases", "torch", "wheels")

@@ -10,19 +10,19 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import Report, Tool
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.package_needs import marks_of
-from envcheck.components import parse_components
+from envcheck.compat.package_needs import marks_of
 from envcheck.diff import diff
 from envcheck.importers import read_text
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Report, Tool
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import Environment, Listing, Snapshot
 from envcheck.pipeline.request import Ignoring, Machine, Policy, Request
 from envcheck.pipeline.session import judge
 from envcheck.plans import read_plans
 from envcheck.report import FORMATS, Options, Pages
 from envcheck.report.answers.diff import render_diff
 from envcheck.report.json import render as as_json
-from envcheck.snapshot import Environment, Listing, Snapshot
 from tests.golden.corpus import index, joined
 from tests.rules.speed.test_recorded_bench import load as load_bench
 from tests.test_machines import FOLDER, load

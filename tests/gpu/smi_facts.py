@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.model.snapshot import Gpu, Snapshot
 
 NOT_THERE = re.compile(
     r"\[?N/A\]?|Not (Supported|Found)|Requested functionality has been deprecated|\[?Unknown Error\]?"

@@ -24,14 +24,14 @@ from typing import Any
 
 import pytest
 
-from envcheck import events
 from envcheck.collect import child
 from envcheck.collect.bench_plan import BenchRequest as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
+from envcheck.model import events
+from envcheck.model.merge import merge
 from envcheck.pipeline.session import Request, gather_here
-from envcheck.snapshot.merge import merge
 from probes.bench import gemm as bench_gemm
 from probes.bench.memory import Buffers, Traffic
 from probes.measuring.cublaslt import PRECISIONS, CublasLt

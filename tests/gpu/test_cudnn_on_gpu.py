@@ -38,7 +38,7 @@ from probes.bench import cudnn as bench_cudnn
 from probes.measuring.device import Device, ordinals
 from probes.measuring.measurement import Bench, run_all
 from probes.measuring.sampler import Sampler
-from probes.kit.out import Out
+from probes.common.out import Out
 uuid, ordinal = next(iter(ordinals().items()))
 bench = Bench(uuid, Device(ordinal), Sampler(uuid, {{}}), None, False, frozenset(), json.loads(sys.argv[1]), False)
 run_all(bench, Out("bench.cudnn", sys.stdout.buffer.write), bench_cudnn._measures(bench))

@@ -17,9 +17,9 @@ from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.request import probe_request
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Measurement, Snapshot, Trial
 from envcheck.rules.speed.frameworks import library_figure
-from envcheck.snapshot import Measurement, Snapshot, Trial
-from envcheck.snapshot.merge import merge
 from probes.framework_bench.cuda import RuntimeGpu
 from probes.measuring.device import ordinals
 from probes.trials.driver import DriverError

@@ -19,7 +19,7 @@ from probes.bench import cufft as bench_cufft
 from probes.bench import curand as bench_curand
 from probes.bench import cusolver as bench_cusolver
 from probes.bench import cusparse as bench_cusparse
-from probes.gpu_code.targets import gpu_targets
+from probes.files.gpu_code.targets import gpu_targets
 from probes.measuring.device import Device, LibraryError, Unavailable, ordinals
 from probes.measuring.kernels import Compiler
 from probes.measuring.mathematics.cufft import Transform

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Snapshot
 from tests.gpu.smi_facts import differences
 from tests.probes.fake_parent import Ran, run_child
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from envcheck.importers import read_text
-from envcheck.snapshot import Driver, Environment, Framework, Gpu, Snapshot
+from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, Snapshot
 
 DATA = Path(__file__).parent / "data"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from envcheck.importers import read_text
-from envcheck.snapshot import Gpu, Library, Listing, Platform, Snapshot, Toolkit, Variables
+from envcheck.model.snapshot import Gpu, Library, Listing, Platform, Snapshot, Toolkit, Variables
 from tests.every import every
 from tests.importers.pasting import environment_in, gpus_in, recorded, release_in, torch_in
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.accuracy import judge
-from envcheck.compat.load import load_matrix
 from envcheck.importers import read_text
 from envcheck.importers.paste import Paste
+from envcheck.knowledge.load import load_matrix
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import framework_importance
 from tests.documents import lines_of

@@ -14,7 +14,7 @@ from envcheck.errors import UsageError
 from envcheck.importers import importers, list_names, read_text
 from envcheck.importers.formats.error_lines import MOST_LINES
 from envcheck.importers.paste import LINE_COUNT_LIMIT, LINE_LIMIT, TEXT_LIMIT, Paste
-from envcheck.snapshot import Snapshot
+from envcheck.model.snapshot import Snapshot
 from tests.every import cases, every
 from tests.importers.pasting import errors_in, recorded, release_in, word
 from tests.thorough import examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.importers import read_text
 from envcheck.importers.prose.gpu_names import models
-from envcheck.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
+from envcheck.model.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
 from tests.every import cases, every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
 from tests.rules.messages.examples import pairs

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from envcheck.importers import read_text
-from envcheck.snapshot import (
+from envcheck.model.snapshot import (
     Driver,
     Ecc,
     Gpu,

@@ -8,7 +8,7 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
-from envcheck.snapshot import (
+from envcheck.model.snapshot import (
     Clocks,
     Driver,
     Ecc,

@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.accuracy import SCOPES
-from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.importers.paste import WHOLE, telling_places
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import Kernel, KernelModule, Listing, Snapshot
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.snapshot import Kernel, KernelModule, Listing, Snapshot
 from tests.every import cases, every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
 from tests.thorough import examples

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.accuracy import judge
-from envcheck.compat.error_lines import named_by
-from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import TranslationRow
 from envcheck.importers import read_text
 from envcheck.importers.formats.error_lines import is_error
 from envcheck.importers.paste import LINE_LIMIT, WHOLE, Paste, printable
 from envcheck.importers.prose.languages import in_english
 from envcheck.importers.prose.mentions import mentions_in
+from envcheck.knowledge.error_lines import named_by
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.tables import TranslationRow
+from envcheck.model.snapshot import Driver, Listing
 from envcheck.rules.engine.cause import primary
-from envcheck.snapshot import Driver, Listing
 from tests.documents import texts
 from tests.every import every
 from tests.importers.test_hostile_text import PROCESSOR_TIME

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
 from probes.measuring.kernels import FOLDER, STANDARD, CompileError, Nvrtc
 from probes.measuring.variants import EVERY_GPU, Variant, variants
 from tests.every import cases

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Snapshot
 from probes import environments, libraries
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.out import Out
+from probes.common.tree import Tree
 
 
 def inventory(request: Mapping[str, Any]) -> Snapshot:

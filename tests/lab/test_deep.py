@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Check
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.trials import Deep
+from envcheck.model.checks import Check
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Framework, Snapshot, Trial
 from envcheck.pipeline.session import Request, judge
-from envcheck.snapshot import Framework, Snapshot, Trial
-from envcheck.snapshot.merge import merge
 
 pytestmark = pytest.mark.lab
 

@@ -17,11 +17,11 @@ import msgspec
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from envcheck.snapshot import Gpu, Platform, Snapshot, Variables
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Gpu, Platform, Snapshot, Variables
 from probes import nvml
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.out import Out
+from probes.common.tree import Tree
 from tests.cli.calling import ROOT, envcheck
 from tests.collect.same_snapshot import differences, steady
 from tests.collect.test_collector import collect
@@ -116,7 +116,7 @@ START = """
 import sys
 sys.path[:0] = {path!r}
 from probes.measuring import device
-from probes.kit import harmless
+from probes.common import harmless
 harmless.give_up_making_devices()
 try:
     print(device.ordinals())

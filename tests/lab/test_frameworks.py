@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Framework
-from probes.installations.catalog import DETAILED, frameworks
-from probes.kit.tree import Tree
-from probes.python.distributions import installed_in
-from probes.python.site import Site
+from envcheck.model.snapshot import Framework
+from probes.common.tree import Tree
+from probes.files.installations.catalog import DETAILED, frameworks
+from probes.files.python.distributions import installed_in
+from probes.files.python.site import Site
 from tests.cli.calling import envcheck
 from tests.every import cases
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from probes.gpu_code.targets import CodeEntry, GpuCode, gpu_code, gpu_targets
+from probes.files.gpu_code.targets import CodeEntry, GpuCode, gpu_code, gpu_targets
 from tests.lab.wheel_members import fetch
 
 pytestmark = pytest.mark.lab

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
 from probes.measuring import kernels
 from probes.measuring.device import Unavailable
 from probes.measuring.kernels import FOLDER, STANDARD, CompileError, Compiler, Nvrtc, prepared_name

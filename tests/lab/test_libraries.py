@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.snapshot import Library, Snapshot
+from envcheck.model.snapshot import Library, Snapshot
 from tests.lab.debian_driver import SECONDS, _apt, _private_apt
 from tests.lab.inventory import inventory
 from tests.probes.owners.test_owner_rpm import CUBLAS, PATH

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Framework, Load
-from probes.installations.parts import OpenByName, Preload, examined
-from probes.kit.tree import Tree
-from probes.loader.script import _STARTED, called, imported, started
-from probes.python.site import Site
+from envcheck.model.snapshot import Framework, Load
+from probes.common.tree import Tree
+from probes.files.installations.parts import OpenByName, Preload, examined
+from probes.files.loader.script import _STARTED, called, imported, started
+from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, runpath
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.compat.asking import answer
+from tests.knowledge.asking import answer
 
 pytestmark = pytest.mark.lab
 TABLES = sorted((Path(__file__).parent / "tables").rglob("*.toml"))

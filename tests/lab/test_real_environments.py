@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Environment, Framework, Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Environment, Framework, Snapshot
 from probes import environments
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.out import Out
+from probes.common.tree import Tree
 from tests.every import cases
 
 pytestmark = pytest.mark.lab

@@ -10,14 +10,14 @@ from typing import get_args
 
 import pytest
 
-from envcheck.compat.gpu_names import _FORM, name_keys
-from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.quantities import QUANTITIES, BenchQuantity, framework_tested, library_tested
-from envcheck.compat.relations.driver import architecture_name
-from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, Precision, RateRow
+from envcheck.knowledge.gpu_names import _FORM, name_keys
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.performance.quantities import QUANTITIES, BenchQuantity, framework_tested, library_tested
+from envcheck.knowledge.relations.driver import architecture_name
+from envcheck.knowledge.tables import EfficiencyRow, GpuRow, LinkRow, Precision, RateRow
+from envcheck.model.versions import ComputeCapability
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.versions import ComputeCapability
 from tests.every import cases, every
 
 MATRIX = load_matrix()

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.libraries import cuda_majors, row_of
-from envcheck.compat.tables import Trait
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.libraries import cuda_majors, row_of
+from envcheck.knowledge.tables import Trait
 from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
-from probes.kit import library_names
+from probes.common import library_names
 from tests.every import cases
 
 ROOT = Path(__file__).parents[2] / "envcheck"
@@ -26,9 +26,9 @@ OF_THE_FIELD = re.compile(
 )
 PATTERNS = {
     "cli/option_values.py": (1, "variables of the project's own that are no options"),
-    "bounds.py": (1, "code targets (sm_90a), as users write them"),
-    "compat/gpu_names.py": (1, "words that names of GPUs are compared without"),
-    "compat/question/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
+    "model/bounds.py": (1, "code targets (sm_90a), as users write them"),
+    "knowledge/gpu_names.py": (1, "words that names of GPUs are compared without"),
+    "compat/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
     "redact/hosts.py": (2, "addresses that stand for every host, where logs name hosts"),
     "redact/secrets.py": (1, "values that are no secrets: versions, devices"),
     "refresh/torch_rows.py": (1, "PyTorch's version.py"),
@@ -44,7 +44,7 @@ PATTERNS = {
     "rules/packages/beside_torch.py": (1, "PyTorch's release in the local label of a version"),
     "rules/packages/jax.py": (5, "the packages of JAX, which the rule is about"),
     "rules/system/container_host.py": (1, "how CDI names devices"),
-    "versions.py": (3, "versions, as builds of conda and local labels write them"),
+    "model/versions.py": (3, "versions, as builds of conda and local labels write them"),
 }
 SENTENCES = {
     "refresh/index.py": (1, "a server's answer to a request for ranges"),
@@ -54,7 +54,7 @@ SENTENCES = {
     "rules/speed/collectives.py": (1, "the mark of warnings in NCCL's log"),
 }
 DISTRIBUTIONS = {
-    "compat/tables.py": (1, "families whose packages of the driver are rows"),
+    "knowledge/tables.py": (1, "families whose packages of the driver are rows"),
     "redact/names.py": (1, "accounts that images come with"),
     "rules/fixes/driver.py": (4, "the commands of their package managers"),
     "rules/system/container_image.py": (1, "the commands of their package managers"),
@@ -67,7 +67,7 @@ VARIABLES = {
     "redact/names.py": (2, "who the user is"),
     "refresh/index.py": (1, "the index that envcheck itself asks"),
     "rules/packages/environment.py": (1, "which environment is active"),
-    "snapshot/__init__.py": (1, "no variables: what it exports"),
+    "model/snapshot.py": (1, "no variables: what it exports"),
 }
 OF_THE_LOADER = {"LD_LIBRARY_PATH", "LD_PRELOAD"}
 _OF_RE = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
@@ -148,8 +148,8 @@ def _text_in(node: ast.expr) -> str:
 # --- How frameworks behave is a row: no module lists the beginnings of their names again ----------------------------
 
 OF_OTHERS = {
-    "compat/performance/quantities.py": "the frameworks that are measured",
-    "compat/names.py": "the other names of components",
+    "knowledge/performance/quantities.py": "the frameworks that are measured",
+    "knowledge/names.py": "the other names of components",
     "importers/paste.py": "words of the lines that a long text is searched for",
     "report/page/plain.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
@@ -225,16 +225,16 @@ def _collections_traits(tree: ast.Module) -> Iterator[set[str]]:
 
 ROOT_FAMILIES = Path(__file__).parents[2]
 OF_OTHERS_FAMILIES = {
-    "envcheck/compat/performance/quantities.py": "the libraries whose work is measured, and their titles",
+    "envcheck/knowledge/performance/quantities.py": "the libraries whose work is measured, and their titles",
     "envcheck/tui/widgets/stack.py": "the libraries that the application shows, and their titles",
-    "probes/frameworks/numba.py": "what Numba opens",
-    "probes/loader/symbols.py": "how the functions of libraries begin",
-    "probes/kit/library_names.py": "the catalogue, as probes need it",
-    "probes/cuda_libraries/answer.py": "the function that each library answers its version by",
+    "probes/files/frameworks/numba.py": "what Numba opens",
+    "probes/files/loader/symbols.py": "how the functions of libraries begin",
+    "probes/common/library_names.py": "the catalogue, as probes need it",
+    "probes/files/cuda_libraries/answer.py": "the function that each library answers its version by",
     "probes/trials/libraries.py": "the same, of loaded ones",
-    "probes/frameworks/cupy.py": "names of CuPy's modules",
-    "probes/installations/parts.py": "names in the files of frameworks",
-    "probes/installations/pathfinder.py": "cuda-pathfinder's own tables",
+    "probes/files/frameworks/cupy.py": "names of CuPy's modules",
+    "probes/files/installations/parts.py": "names in the files of frameworks",
+    "probes/files/installations/pathfinder.py": "cuda-pathfinder's own tables",
 }
 """Modules that name several families for what only they know of them."""
 _FEW = 3

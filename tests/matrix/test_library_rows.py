@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.names import scheme
-from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.names import scheme
+from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
+from envcheck.knowledge.tables import ReleaseRow
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from tests.every import cases, every
 
 MATRIX = load_matrix()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder, row_files, write_compiled
-from envcheck.compat.load import read_compiled, read_folder
-from envcheck.compat.matrix import Matrix
 from envcheck.errors import MatrixError
+from envcheck.knowledge.compiling import COMPILED, FIELDS, compile_folder, row_files, write_compiled
+from envcheck.knowledge.load import read_compiled, read_folder
+from envcheck.knowledge.matrix import Matrix
 from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,15 +8,15 @@ from collections import defaultdict
 
 from packaging.version import Version
 
-from envcheck.compat.gpu_names import name_keys
-from envcheck.compat.load import load_matrix
-from envcheck.compat.names import SETS
-from envcheck.compat.question.wheels import covering, published
-from envcheck.compat.relations.gpu_code import runs_natively
-from envcheck.compat.relations.torch import builds, targets_of
-from envcheck.compat.specifier import covered, parse_specifier
-from envcheck.compat.tables import CudaRow, GpuRow, ReleaseRow, TorchBuild, TorchRow
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
+from envcheck.compat.wheels import covering, published
+from envcheck.knowledge.gpu_names import name_keys
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.names import SETS
+from envcheck.knowledge.relations.gpu_code import runs_natively
+from envcheck.knowledge.relations.torch import builds, targets_of
+from envcheck.knowledge.specifier import covered, parse_specifier
+from envcheck.knowledge.tables import CudaRow, GpuRow, ReleaseRow, TorchBuild, TorchRow
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import cases, every
 
 MATRIX = load_matrix()

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from envcheck.bundle import folder
-from envcheck.compat.compiling import FIELDS
-from envcheck.compat.load import load_matrix, matrix_date, read_folder
-from envcheck.compat.relations.libraries import SPOKEN_OF
-from envcheck.compat.tables import Row, SourceRow
 from envcheck.errors import MatrixError
+from envcheck.knowledge.compiling import FIELDS
+from envcheck.knowledge.load import load_matrix, matrix_date, read_folder
+from envcheck.knowledge.relations.libraries import SPOKEN_OF
+from envcheck.knowledge.tables import Row, SourceRow
 from tests.every import cases, every
 
 MATRIX = load_matrix()

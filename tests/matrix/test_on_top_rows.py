@@ -6,13 +6,13 @@ import itertools
 import re
 from collections import defaultdict
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.names import scheme
-from envcheck.compat.question.answer import ask
-from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
-from envcheck.components import parse_components
-from envcheck.versions import CodeTarget, ComputeCapability
+from envcheck.compat.answer import ask
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.names import scheme
+from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
+from envcheck.knowledge.tables import ReleaseRow
+from envcheck.model.components import parse_components
+from envcheck.model.versions import CodeTarget, ComputeCapability
 from tests.every import cases, every
 
 MATRIX = load_matrix()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown
 from tests.every import cases, every
+from tests.knowledge.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown
 
 
 @every(

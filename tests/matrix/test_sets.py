@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.names import SETS, canonical
-from envcheck.compat.specifier import Specifier, parse_specifier
-from envcheck.compat.tables import ReleaseRow
-from tests.compat.asking import assert_does_not_fit, assert_fits, judged, questions, shown, verdict
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.names import SETS, canonical
+from envcheck.knowledge.specifier import Specifier, parse_specifier
+from envcheck.knowledge.tables import ReleaseRow
 from tests.every import every
+from tests.knowledge.asking import assert_does_not_fit, assert_fits, judged, questions, shown, verdict
 from tests.thorough import sample
 
 MATRIX = load_matrix()
@@ -41,7 +41,7 @@ def stack(row: ReleaseRow) -> Iterator[str]:
 
 
 def test_every_kind_of_set_is_there() -> None:
-    # Containers are rows of images, which tests/compat/question/test_containers.py asks.
+    # Containers are rows of images, which tests/compat/test_containers.py asks.
     assert {row.name for row in ROWS} == SETS - {"nvcr"}
 
 

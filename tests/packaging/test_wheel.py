@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from envcheck import bundle
-from envcheck.compat.compiling import COMPILED
+from envcheck.knowledge.compiling import COMPILED
 from envcheck.rules.documentation import FOLDER, LINES, SOURCES
 from tests.packaging.installing import run
 
@@ -64,7 +64,7 @@ def test_the_sdist_can_be_tested(built: Built) -> None:
         "action.yml",
         "tests/test_merge.py",
         "tests/golden/corpus/cases.xz",
-        "probes/kit/tree.py",
+        "probes/common/tree.py",
     }
     assert needed <= names
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envcheck.checks import Check, Report
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.package_needs import marks_of
-from envcheck.components import parse_components
+from envcheck.compat.package_needs import marks_of
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Check, Report
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import Environment, Planned
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.plans import read_plans
-from envcheck.snapshot import Environment, Planned
 
 _LINUX = "os==linux,machine==x86_64"
 

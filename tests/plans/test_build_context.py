@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.package_needs import marks_of
+from envcheck.compat.package_needs import marks_of
 from envcheck.errors import UsageError
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import Planned
 from envcheck.plans import read_plans
-from envcheck.snapshot import Planned
 from tests.every import cases
 from tests.plans.reading import packages
 

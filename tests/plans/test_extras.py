@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from envcheck.checks import PLAN
-from envcheck.compat.load import load_matrix
-from envcheck.compat.specifier import parse_version
-from envcheck.compat.tables import ExtraRow
-from envcheck.components import parse_components
 from envcheck.errors import UsageError
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.tables import ExtraRow
+from envcheck.model.checks import PLAN
+from envcheck.model.components import parse_components
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.plans import read_plans

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.checks import PLAN
 from envcheck.errors import UsageError
+from envcheck.model.checks import PLAN
 from tests.every import cases
 from tests.plans.reading import judge, named, packages, plan, versions
 

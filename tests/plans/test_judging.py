@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import FORBIDDEN, PLAN, Report
-from envcheck.compat.load import load_matrix
-from envcheck.compat.specifier import parse_specifier
-from envcheck.compat.tables import CondaBuildRow
-from envcheck.components import parse_components
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.specifier import parse_specifier
+from envcheck.knowledge.tables import CondaBuildRow
+from envcheck.model.checks import FORBIDDEN, PLAN, Report
+from envcheck.model.components import parse_components
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Ignoring, Policy, Request
 from envcheck.report import render

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.load import load_matrix
 from envcheck.errors import UsageError
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import Environment
 from envcheck.plans import read_plans
-from envcheck.snapshot import Environment
 from tests.every import cases
 from tests.plans.reading import packages, plan, versions
 

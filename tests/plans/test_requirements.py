@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envcheck.checks import PLAN, Report
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.wheels import published
+from envcheck.compat.wheels import published
 from envcheck.errors import UsageError
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import PLAN, Report
 from tests.every import cases
 from tests.plans.reading import judge, named, packages, plan, versions
 

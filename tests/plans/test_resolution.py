@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envcheck.checks import PLAN
+from envcheck.model.checks import PLAN
 from tests.every import cases
 from tests.plans.reading import judge, named, plan, versions
 

@@ -18,10 +18,10 @@ import msgspec
 import pytest
 from msgspec import inspect as shape
 
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Snapshot
+from probes.common.out import Out
+from probes.common.tree import Tree
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOTS = Path(__file__).parent / "roots"

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from probes.kit.tree import Tree as View
+from probes.common.tree import Tree as View
 
 PROGRAM = b"\x7fELF" + bytes(60)
 """Enough of an interpreter for one that is never started."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.model.snapshot import Gpu, Snapshot
 from tests.probes.fake_gpus import SYSTEM
 from tests.probes.fake_nvml import FakeLibrary, binding
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.snapshot import Driver, Gpu, Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Driver, Gpu, Snapshot
 
 CHILD = """
 import importlib, sys
 sys.path[:0] = {path!r}
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.out import Out
+from probes.common.tree import Tree
 for name in {blocked!r}:
     sys.modules[name] = None
 out = Out({probe!r}, lambda line: (sys.stdout.buffer.write(line), sys.stdout.buffer.flush()))

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.snapshot import Driver, DriverLibrary, Snapshot
-from probes.loader.cache import parse
+from envcheck.model.snapshot import Driver, DriverLibrary, Snapshot
+from probes.files.loader.cache import parse
 from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 

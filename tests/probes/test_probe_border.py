@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from msgspec import inspect as shape
 
-from envcheck.snapshot import Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Snapshot, frameworks_in, items_in
 from probes.machine.kernel import parse_record
 from tests.every import cases
 from tests.probes.environment_trees import Tree
@@ -119,7 +119,7 @@ def relative(node: ast.Call) -> str:
     name = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
     if not name.startswith("."):
         return ""
-    return name.rpartition(".")[0] if formatted else name  # f"..frameworks.{name}": the folder at least
+    return name.rpartition(".")[0] if formatted else name  # f"..files.frameworks.{name}": the folder at least
 
 
 def wrong(file: Path, source: str) -> list[str]:
@@ -145,7 +145,7 @@ def test_every_module_imported_by_name_is_there() -> None:
     "call, right",
     ('importlib.import_module("..trials.triton_kernel", __package__)', True),
     ('import_module("..trials.triton_kernel", package=__package__)', True),
-    ('importlib.import_module(f"..frameworks.{name}", __package__)', True),
+    ('importlib.import_module(f"..files.frameworks.{name}", __package__)', True),
     ('importlib.import_module("torch")', True),
     ('importlib.import_module(".trials.triton_kernel", __package__)', False),
     ('importlib.import_module("...trials.triton_kernel", __package__)', False),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.snapshot import Snapshot, Toolkit
+from envcheck.model.snapshot import Snapshot, Toolkit
 from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]

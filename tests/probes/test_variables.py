@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from envcheck.collect.protocol import decode_fact
-from envcheck.snapshot import Snapshot, Variables
+from envcheck.model.snapshot import Snapshot, Variables
 from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.load import read_folder
-from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.errors import MatrixError, UsageError
+from envcheck.knowledge.load import read_folder
+from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.refresh import run
 from envcheck.refresh.index import PackageIndex
 from envcheck.refresh.run import Refreshed, refresh, report

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
+from envcheck.knowledge.load import read_folder
 from envcheck.refresh import metadata as metadata_module
 from envcheck.refresh.index import PackageIndex
 from envcheck.refresh.metadata import read_archive

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.compiling import row_files
+from envcheck.knowledge.compiling import row_files
 from envcheck.refresh import release_rows
 from envcheck.refresh.document import TORCH, Document, Project, Projects, Work, find_work
 from tests.every import every

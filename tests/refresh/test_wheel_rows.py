@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from envcheck.bundle import folder
-from envcheck.compat.compiling import PROJECTS
-from envcheck.compat.load import read_folder
+from envcheck.knowledge.compiling import PROJECTS
+from envcheck.knowledge.load import read_folder
 from envcheck.refresh.document import Projects
 from envcheck.refresh.index import IndexFile as File
 from envcheck.refresh.index import PackageIndex

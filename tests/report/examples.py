@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import (
+from envcheck.model.checks import (
     Check,
     Evidence,
     Fix,
@@ -22,7 +22,7 @@ from envcheck.checks import (
     Summary,
     Tool,
 )
-from envcheck.snapshot import (
+from envcheck.model.snapshot import (
     ApiResult,
     Disagreement,
     Driver,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
 from envcheck.redact.walk import Rewriting, rewritten
 
 ATTACKS = (

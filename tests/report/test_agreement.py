@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envcheck.checks import Check, Layer, Report, Status
+from envcheck.model.checks import Check, Layer, Report, Status
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import Options, render
@@ -24,7 +25,6 @@ from envcheck.report.page.gpu_groups import group_text, groups
 from envcheck.report.page.pen import WORDS, Pen
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import severity, worst
-from envcheck.snapshot import Snapshot
 from envcheck.tui.widgets.stack import stack_lines
 from tests.rules.engine.test_finding_sources import every_machine
 from tests.thorough import examples, sample

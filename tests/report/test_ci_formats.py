@@ -16,11 +16,11 @@ import pytest
 import xmlschema
 from hypothesis import given, settings
 
-from envcheck.checks import Ignored, Location, Missing, Report
 from envcheck.cli.main import main
+from envcheck.model.checks import Ignored, Location, Missing, Report
+from envcheck.model.snapshot import Measurement
 from envcheck.report import FORMATS, Options, exit_status, render
 from envcheck.report.node_problem_detector import MOST_BYTES
-from envcheck.snapshot import Measurement
 from tests.every import cases, every
 from tests.report.examples import EXAMPLES, check, gpu, machine, report, warned
 from tests.report.foreign import ATTACKS, attacks, carrying

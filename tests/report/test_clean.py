@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from envcheck.checks import Report
 from envcheck.cli.main import main
-from envcheck.events import ProbesPlanned, ProbeStarted, Progress
+from envcheck.model.checks import Report
+from envcheck.model.events import ProbesPlanned, ProbeStarted, Progress
 from envcheck.redact.walk import Rewriting, rewritten
 from envcheck.report import FORMATS, Options, render
 from envcheck.report.progress import ProgressLine

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.checks import Check, Evidence, Fix, Ignored, Report
 from envcheck.fleet.compare import _problems
 from envcheck.fleet.examine import NodeFinding as FleetFinding
 from envcheck.fleet.examine import _findings
+from envcheck.model.checks import Check, Evidence, Fix, Ignored, Report
 from envcheck.report import Options, render
 from envcheck.report.page.findings import Outline, folded
 from envcheck.tui.screens.pages import in_order, title_of

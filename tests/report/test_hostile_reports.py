@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from envcheck.checks import Report
 from envcheck.errors import UsageError
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Distribution, Environment, Framework, Listing, Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import render
 from envcheck.report.saved.read import MOST_JUDGED, MOST_RECORDS, MOST_VALUES, NOT_KNOWN, read_report
 from envcheck.rules.engine import evaluate
-from envcheck.snapshot import Distribution, Environment, Framework, Listing, Snapshot
 from tests.every import cases
 from tests.test_machines import TRIED, report_on
 

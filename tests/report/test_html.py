@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from markdown_it import MarkdownIt  # comes with textual
 from markdown_it.token import Token
 
-from envcheck.checks import Fix, Report, Source
+from envcheck.model.checks import Fix, Report, Source
+from envcheck.model.snapshot import Conditions, Measurement, Span, Verification
 from envcheck.report import Options, render
 from envcheck.report.markup.html import link, tag, text
 from envcheck.report.markup.markdown import code, fence, prose
-from envcheck.snapshot import Conditions, Measurement, Span, Verification
 from envcheck.text.clean import clean
 from tests.every import cases
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report, torch_build

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envcheck.checks import Figure, Report
+from envcheck.model.checks import Figure, Report
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import render
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 import envcheck.report
-from envcheck.checks import SCHEMA_VERSION, Check, Fix, Report, Summary
 from envcheck.cli.options import parse
-from envcheck.compat.relations.fit import Fit
 from envcheck.errors import UsageError
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.model.checks import SCHEMA_VERSION, Check, Fix, Report, Summary
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import FORMATS, Options, render

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import Check, Report
+from envcheck.model.checks import Check, Report
+from envcheck.model.snapshot import Framework, Listing
 from envcheck.report import Options, render
 from envcheck.report.page.layout import LINES
-from envcheck.snapshot import Framework, Listing
 from tests.report.examples import HOME, VENV, check, gpu, gpu_checks, machine, report, stack_checks, torch_subject
 
 LEADING = [

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.checks import Scope
-from envcheck.events import Judged, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
+from envcheck.model.checks import Scope
+from envcheck.model.events import Judged, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
+from envcheck.model.snapshot import ProbeRun, Snapshot
 from envcheck.report.answers.rule import rule_list, rule_markdown, rule_page
 from envcheck.report.progress import ProgressLine, progress
 from envcheck.rules.api import Facts, Outcome, Rule, rule
-from envcheck.snapshot import ProbeRun, Snapshot
 from tests.every import cases
 from tests.report.examples import healthy
 
@@ -217,7 +217,7 @@ def test_a_format_imports_only_what_it_needs() -> None:
         "envcheck.report.page.stack",
         "envcheck.report.page.pen",
         "envcheck.rules",
-        "envcheck.compat",
+        "envcheck.knowledge",
     }
     assert not loaded & heavy
     assert not any(name.startswith(("textual", "rich")) for name in loaded)

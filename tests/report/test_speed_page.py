@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.checks import Report
 from envcheck.collect.bench_plan import BenchRequest
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Measurement, ProbeRun
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import Measurement, ProbeRun
 from tests.every import cases
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import (

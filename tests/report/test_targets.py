@@ -8,14 +8,14 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from envcheck.checks import Report
-from envcheck.components import parse_components
 from envcheck.errors import UsageError
+from envcheck.model.checks import Report
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Machine, Request
 from envcheck.pipeline.session import judge
 from envcheck.report import FORMATS, Options, render
 from envcheck.report.page.targets import finding_rows
-from envcheck.snapshot import Snapshot
 
 FITS = parse_components("gpu==H100,driver==550.54.14,os==linux,torch==2.5.1+cu124")
 TOO_OLD = parse_components("gpu==A100,driver==440.33.01,os==linux,torch==2.5.1+cu124")

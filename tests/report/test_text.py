@@ -15,16 +15,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Source, Subject, Summary
-from envcheck.components import parse_components
 from envcheck.importers import read_text
+from envcheck.model.checks import Check, Evidence, Fix, Ignored, Location, Report, Source, Subject, Summary
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import (
+    ApiResult,
+    Driver,
+    Environment,
+    Listing,
+    Measurement,
+    Mig,
+    MigInstance,
+    Platform,
+    ProbeRun,
+)
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import Options, render
 from envcheck.report.page.layout import LINES, ROOMS, fix_lines
 from envcheck.report.page.pen import Pen
 from envcheck.report.page.stack import stack_rows
-from envcheck.snapshot import ApiResult, Driver, Environment, Listing, Measurement, Mig, MigInstance, Platform, ProbeRun
 from tests.every import cases
 from tests.report.examples import (
     EXAMPLES,

@@ -7,13 +7,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from envcheck.checks import Check, Scope
-from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
-from envcheck.rules.catalog import all_rules
-from envcheck.rules.engine.cause import primary
-from envcheck.rules.engine.evaluate import evaluate, framework_importance
-from envcheck.snapshot import (
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Check, Scope
+from envcheck.model.snapshot import (
     ApiResult,
     Clocks,
     DeviceNode,
@@ -44,6 +41,9 @@ from envcheck.snapshot import (
     Throttle,
     Variables,
 )
+from envcheck.rules.catalog import all_rules
+from envcheck.rules.engine.cause import primary
+from envcheck.rules.engine.evaluate import evaluate, framework_importance
 
 S = TypeVar("S", bound=msgspec.Struct)
 

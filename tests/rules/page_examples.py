@@ -20,9 +20,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from envcheck.checks import Check, Report, Status
-from envcheck.components import parse_components
 from envcheck.importers import read_text
+from envcheck.model.checks import Check, Report, Status
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import Snapshot, Unreadable
 from envcheck.pipeline.session import Request
 from envcheck.pipeline.session import judge as report_on
 from envcheck.report import Options
@@ -30,7 +31,6 @@ from envcheck.report.page.pen import Pen
 from envcheck.report.page.verbose import check_lines
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.documentation import FOLDER
-from envcheck.snapshot import Snapshot, Unreadable
 from tests.cli.test_bad_input import ERROR, HEALTHY, STEPS
 from tests.golden import reports as golden
 from tests.installed import ROOT

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, ProbeRun, Snapshot, Variables
+from envcheck.model.snapshot import (
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Listing,
+    Platform,
+    ProbeRun,
+    Snapshot,
+    Variables,
+)
 from tests.every import every
 from tests.rules.machines import (
     DOCKER,

@@ -13,13 +13,13 @@ import msgspec
 from textual.app import App
 from textual.pilot import Pilot
 
-from envcheck.checks import Report
-from envcheck.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
 from envcheck.importers import read_text
+from envcheck.model.checks import Report
+from envcheck.model.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
+from envcheck.model.snapshot import ObservedError, ProbeRun, Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import Options
-from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker import questions
 from envcheck.tui.worker.examination import examine

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from envcheck.checks import Report
-from envcheck.snapshot import Memory
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Memory
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.export import without_fonts
 from envcheck.tui.screens.whatif import BuildTable

@@ -13,9 +13,9 @@ from textual.widgets import OptionList, Tree
 
 from envcheck.collect.bench_plan import BenchRequest
 from envcheck.errors import UsageError
-from envcheck.events import OnEvent, ProbeFinished
+from envcheck.model.events import OnEvent, ProbeFinished
+from envcheck.model.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.pipeline.request import Request
-from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.sessions import Session, SessionProgress, kept_facts

@@ -12,12 +12,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from envcheck.checks import Report
 from envcheck.collect.bench_plan import BenchRequest
 from envcheck.fleet import saved
 from envcheck.fleet.record import Fleet
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Conditions, Gpu, Measurement, Span, Verification
 from envcheck.pipeline.request import Request
-from envcheck.snapshot import Conditions, Gpu, Measurement, Span, Verification
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.fleet import FleetPage, read_fleet
 from envcheck.tui.widgets.figures import FigureRows

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.whatif import BuildTable
 from tests.rules.machines import eight

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Report
 from envcheck.errors import EnvcheckError, UsageError
-from envcheck.events import Judged, OnEvent, ProbeFinished, ProbesPlanned
+from envcheck.model.checks import Report
+from envcheck.model.events import Judged, OnEvent, ProbeFinished, ProbesPlanned
+from envcheck.model.snapshot import ProbeRun, Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
-from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.tui.worker.client import Client
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.process import Failed, InterimReport, Message, ShouldStop, WorkerProcess, decode, encode

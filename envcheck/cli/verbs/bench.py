@@ -12,8 +12,8 @@ from envcheck.cli.deliver import deliver
 from envcheck.cli.request import baseline, of_configuration, overlays
 from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.request import working_folder
-from envcheck.compat.performance.quantities import QUANTITIES, selected
 from envcheck.errors import ExitCode, UsageError
+from envcheck.knowledge.performance.quantities import QUANTITIES, selected
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import FORMATS

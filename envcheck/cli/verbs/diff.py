@@ -9,11 +9,11 @@ from functools import cache
 
 import msgspec
 
-from envcheck.checks import Report
 from envcheck.cli.page import home_folders, page
 from envcheck.cli.request import files_of, unmasked_report
 from envcheck.diff import Comparison, Diff, Named, diff
 from envcheck.errors import ExitCode, UsageError
+from envcheck.model.checks import Report
 from envcheck.redact import redact
 from envcheck.redact.secrets import masked, masked_value
 from envcheck.redact.walk import Rewriting, rewritten

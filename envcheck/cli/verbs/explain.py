@@ -9,10 +9,10 @@ from envcheck.cli.deliver import deliver
 from envcheck.cli.request import judging_request, pasted_text
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline import session
 from envcheck.report import FORMATS
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
 from envcheck.text.output import parse_targets
 
 

@@ -9,11 +9,11 @@ from argparse import Namespace
 
 from envcheck.cli.page import page
 from envcheck.cli.request import overlays
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.answer import ask
-from envcheck.compat.relations.fit import FitVerdict
-from envcheck.components import parse_components
+from envcheck.compat.answer import ask
 from envcheck.errors import ExitCode
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.fit import FitVerdict
+from envcheck.model.components import parse_components
 from envcheck.text.streams import print_text
 
 _STATUS: dict[FitVerdict, ExitCode] = {

@@ -6,10 +6,10 @@ from argparse import Namespace
 
 from envcheck.cli.page import page
 from envcheck.cli.request import overlays
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.lookup import Page, look_up, overview
-from envcheck.components import Component, parse_components
+from envcheck.compat.lookup import Page, look_up, overview
 from envcheck.errors import ExitCode, UsageError
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.components import Component, parse_components
 from envcheck.text.streams import print_text
 
 

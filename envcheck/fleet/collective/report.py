@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from envcheck.checks import Status, Verdict
 from envcheck.fleet.collective.search import SLOWER, Link, Search, Suspect
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
 from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
 from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
+from envcheck.model.checks import Status, Verdict
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
 from envcheck.report.saved.descriptions import described

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import Status
 from envcheck.fleet.pages.rows import folded
 from envcheck.fleet.pages.text import counts, fact_text, left_out, unanswered, value_text
 from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
+from envcheck.model.checks import Status
 from envcheck.report import Options
 from envcheck.report.markup.html import Markup, chip, document, join, tag
 from envcheck.report.page.pen import WORDS

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from envcheck.checks import Status
+from envcheck.model.checks import Status
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.text.wrap import consecutive
 

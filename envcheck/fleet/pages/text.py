@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from envcheck.checks import Status
 from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split, counted
+from envcheck.model.checks import Status
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen
 from envcheck.rules.facts.measurements import quantity

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise, takewhile
 
-from envcheck.compat.error_lines import matches_fragment
 from envcheck.importers.importer import Rank, each_line, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.languages import whole_words_for
-from envcheck.snapshot import Driver, Framework, Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.knowledge.error_lines import matches_fragment
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Driver, Framework, Snapshot
 
 _BETWEEN = (
     r"still|always|also|just|now|only|keeps?|it|return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|"

@@ -16,7 +16,8 @@ from envcheck.importers.formats.nvidia_smi.lists import listed_gpus
 from envcheck.importers.formats.operating_system import from_python_platform, from_title
 from envcheck.importers.importer import Rank, environment, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import (
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import (
     Driver,
     Framework,
     Gpu,
@@ -29,7 +30,6 @@ from envcheck.snapshot import (
     Trial,
     Variables,
 )
-from envcheck.snapshot.merge import merge
 
 _KEYS = (
     "pytorch version",

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from envcheck.compat.relations.libraries import SPOKEN_OF, files_of
 from envcheck.importers.importer import Rank, importer, stated_cuda, stated_cudnn
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.hedges import before_error
-from envcheck.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit
+from envcheck.knowledge.relations.libraries import SPOKEN_OF, files_of
+from envcheck.model.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit
 
 _NOT_THERE = re.compile(
     r"cannot open|no such file|not found|could not|cannot load|failed|undefined symbol|search path|error", re.IGNORECASE

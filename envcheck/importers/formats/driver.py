@@ -18,9 +18,9 @@ import msgspec
 
 from envcheck.importers.importer import Rank, each_line, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Platform, Snapshot
-from envcheck.snapshot.merge import merge
-from envcheck.versions import Flavour
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Platform, Snapshot
+from envcheck.model.versions import Flavour
 
 _VERSION = re.compile(
     r"NVRM(?: version)?: (?:loading )?NVIDIA UNIX (Open )?[^\n]{0,60}?\b([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})\b"

@@ -11,11 +11,11 @@ from collections import defaultdict
 from functools import cache
 from typing import NamedTuple
 
-from envcheck.compat.error_lines import bears_on, named_by, rank_of
-from envcheck.compat.load import load_matrix
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste, left_out_run
-from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
+from envcheck.knowledge.error_lines import bears_on, named_by, rank_of
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import ObservedError, ProbeRun, Snapshot
 
 _NAME = "error lines"
 

@@ -12,7 +12,7 @@ from envcheck.importers.assemble import IN_MIG_MODE
 from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS
 from envcheck.importers.importer import Rank, importer, joined
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import Fabric, Gpu, Kernel, Listing, Mig, Platform, Snapshot, Told
+from envcheck.model.snapshot import Fabric, Gpu, Kernel, Listing, Mig, Platform, Snapshot, Told
 
 _DEVICE = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.{3,200})$", re.IGNORECASE)
 _PCI_GPU = re.compile(

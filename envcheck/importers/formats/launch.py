@@ -11,13 +11,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from envcheck.compat.images import Image, image_of, is_framework
-from envcheck.compat.load import load_matrix
-from envcheck.compat.names import canonical
 from envcheck.importers.importer import Rank, environment, importer, stated_cuda, stated_cudnn, with_environment
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.redact.secrets import masked_value
-from envcheck.snapshot import (
+from envcheck.knowledge.images import Image, image_of, is_framework
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.names import canonical
+from envcheck.model.snapshot import (
     OF_FRAMEWORK_IMAGE,
     OF_IMAGE,
     Distribution,
@@ -29,6 +28,7 @@ from envcheck.snapshot import (
     Told,
     Variables,
 )
+from envcheck.redact.secrets import masked_value
 
 _LINE = re.compile(
     r"(?:export |set |ENV |\$ ?|\$env:|- )?[\"']?"

@@ -10,11 +10,11 @@ import re
 from functools import cache
 from typing import Literal
 
-from envcheck.compat.load import load_matrix
 from envcheck.importers.importer import Rank, line_importer
 from envcheck.importers.paste import SOURCE
 from envcheck.importers.prose.languages import words_for
-from envcheck.snapshot import Platform, Snapshot
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import Platform, Snapshot
 
 _Os = Literal["linux", "windows", "macos"]
 

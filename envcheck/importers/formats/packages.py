@@ -18,7 +18,7 @@ from envcheck.enrich.stated import ARCHIVE
 from envcheck.importers.importer import Rank, environment, importer, with_environment
 from envcheck.importers.layouts import records
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import Distribution, Framework, Snapshot, Told
+from envcheck.model.snapshot import Distribution, Framework, Snapshot, Told
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?"
 _VERSION = r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,20}){0,6}(?:[+!][0-9A-Za-z._-]{1,60})?"

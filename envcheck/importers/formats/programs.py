@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from envcheck.importers.assemble import NAMED
 from envcheck.importers.importer import Rank, environment, importer, joined, stated_cudnn, with_environment
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import Driver, Framework, Gpu, Listing, Snapshot
-from envcheck.versions import CudaVersion
+from envcheck.model.snapshot import Driver, Framework, Gpu, Listing, Snapshot
+from envcheck.model.versions import CudaVersion
 
 _CUDA = r"(?P<{}>[0-9]{{4,5}}|[0-9]{{1,2}}\.[0-9]{{1,2}})(?![\w.])"
 _DRIVER = re.compile(rf"CUDA Driver Version(?: / Runtime Version)?\s{{0,40}}:?\s{{1,20}}{_CUDA.format('driver')}")

@@ -17,8 +17,8 @@ from envcheck.importers.assemble import NAMED, OF_MODULE
 from envcheck.importers.formats.availability import of_build
 from envcheck.importers.importer import Rank, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Snapshot, frameworks_in
-from envcheck.versions import CudnnVersion
+from envcheck.model.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Snapshot, frameworks_in
+from envcheck.model.versions import CudnnVersion
 
 _ADJOINED = re.compile(
     r"[`'\"]{0,2}\b(torch\.(?:version\.cuda|cuda\.is_available)(?:\(\))?)[`'\"]{0,2} [`'\"]{0,2}(True|False|None)\b"

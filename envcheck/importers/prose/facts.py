@@ -15,7 +15,7 @@ from envcheck.importers.importer import Rank, environment, importer, stated_cuda
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.gpu_names import same_model
 from envcheck.importers.prose.mentions import DRIVER_CUDA, TORCH_CUDA, Mention, NamedGpu
-from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
+from envcheck.model.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
 _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA, DRIVER_CUDA})
 _TORCH = ("torch", TORCH_CUDA)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from envcheck.compat.gpu_names import find_model
 from envcheck.importers.prose.languages import words_for
+from envcheck.knowledge.gpu_names import find_model
 
 _SUFFIX = r"(?:Ti|SUPER|D|M|S)?(?:[ -]?SUPER)?"
 _MODEL = re.compile(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
 
 _WITHOUT_BLANKS = ("ja", "ko", "zh_CN", "zh_TW")
 """The languages whose words adjoin each other, or what belongs to them."""

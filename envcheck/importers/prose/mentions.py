@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from envcheck.compat.load import load_matrix
 from envcheck.importers.prose.gpu_names import models
 from envcheck.importers.prose.hedges import (
     ASKED_ABOUT,
@@ -25,6 +24,7 @@ from envcheck.importers.prose.hedges import (
     own,
 )
 from envcheck.importers.prose.languages import words_for
+from envcheck.knowledge.load import load_matrix
 
 LONGEST = 1_000
 """Most characters of a line in which mentions are looked for."""

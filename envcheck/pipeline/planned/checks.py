@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.answer import ask
-from envcheck.compat.question.question import Answer
-from envcheck.components import Bound, Component
+from envcheck.compat.answer import ask
+from envcheck.compat.question import Answer
 from envcheck.errors import UsageError
-from envcheck.snapshot import Environment, Planned
+from envcheck.knowledge.matrix import Matrix
+from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
+from envcheck.model.components import Bound, Component
+from envcheck.model.snapshot import Environment, Planned
 
 
 def asked(

@@ -11,25 +11,25 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Subject
-from envcheck.compat.images import image_of
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import canonical
-from envcheck.compat.question.devices import is_for_a_part
-from envcheck.compat.question.package_needs import marks_of
-from envcheck.compat.question.question import CONTAINER
-from envcheck.compat.question.requirements import brought, declared, extras_of
-from envcheck.compat.specifier import parse_version
-from envcheck.compat.tables import ExtraRow
-from envcheck.components import Bound, Component
+from envcheck.compat.devices import is_for_a_part
+from envcheck.compat.package_needs import marks_of
+from envcheck.compat.question import CONTAINER
+from envcheck.compat.requirements import brought, declared, extras_of
+from envcheck.knowledge.images import image_of
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import canonical
+from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.tables import ExtraRow
+from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Subject
+from envcheck.model.components import Bound, Component
+from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
+from envcheck.model.versions import CondaBuild
 from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of, left_open
 from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
 from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_range
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten_by, wheel_of
-from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
-from envcheck.versions import CondaBuild
 
 _ALWAYS = ("cuda", "cudnn")
 

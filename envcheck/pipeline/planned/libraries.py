@@ -11,18 +11,18 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.checks import Check, Fix, Status
-from envcheck.compat.images import image_of
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import canonical, scheme
-from envcheck.compat.question.requirements import brought, extras_of
-from envcheck.compat.specifier import covered, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow, WheelRow
-from envcheck.components import Bound, Component
+from envcheck.compat.requirements import brought, extras_of
+from envcheck.knowledge.images import image_of
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import canonical, scheme
+from envcheck.knowledge.specifier import covered, parse_specifier, parse_version
+from envcheck.knowledge.tables import ReleaseRow, WheelRow
+from envcheck.model.checks import Check, Fix, Status
+from envcheck.model.components import Bound, Component
+from envcheck.model.snapshot import Environment, Planned
 from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of
 from envcheck.plans.readers import dockerfile
 from envcheck.plans.readers.dockerfile import MUSL
-from envcheck.snapshot import Environment, Planned
 
 _OUTSIDE: tuple[tuple[str, str, Literal["cuda-from-outside", "cudnn-from-outside"]], ...] = (
     ("cuda", "CUDA", "cuda-from-outside"),

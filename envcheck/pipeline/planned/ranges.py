@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 from packaging.specifiers import SpecifierSet
 
-from envcheck.checks import Check, Evidence, Fix
-from envcheck.compat.images import is_framework
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import canonical
-from envcheck.compat.question.package_needs import release_fits
-from envcheck.compat.question.requirements import declared
-from envcheck.compat.question.wheels import published
-from envcheck.components import Bound, Component
+from envcheck.compat.package_needs import release_fits
+from envcheck.compat.requirements import declared
+from envcheck.compat.wheels import published
+from envcheck.knowledge.images import is_framework
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import canonical
+from envcheck.model.checks import Check, Evidence, Fix
+from envcheck.model.components import Bound, Component
+from envcheck.model.snapshot import Environment, Planned
 from envcheck.pipeline.planned.checks import asked, check_of, label_of, left_open
-from envcheck.snapshot import Environment, Planned
 
 Judge = Callable[[Planned, bool], Check]
 """What is found of one release, and whether to look for releases that fit in its place."""

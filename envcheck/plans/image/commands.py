@@ -15,15 +15,15 @@ from itertools import pairwise, takewhile
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
+from envcheck.knowledge.matrix import Matrix
+from envcheck.model.snapshot import Planned
 from envcheck.plans.image.instructions import Layout
 from envcheck.plans.readers import environment_yml, pipfile_lock, poetry_lock, pyproject, uv_lock
 from envcheck.plans.readers.requirements import INSTALLING, SHARES_BUILDS, of_arguments, sorted_words
 from envcheck.plans.requirement import PackageIndexes, item, unread
 from envcheck.plans.sheet import Reader, Sheet
 from envcheck.plans.shell import Command
-from envcheck.snapshot import Planned
 
 _PIP = re.compile(r"pip[0-9.]{0,6}")
 _PYTHON = re.compile(r"python[0-9.]{0,6}")

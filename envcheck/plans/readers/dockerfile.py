@@ -19,16 +19,16 @@ from typing import NamedTuple
 import msgspec
 from packaging.specifiers import SpecifierSet
 
-from envcheck.compat.images import image_of
-from envcheck.compat.question.requirements import declared
+from envcheck.compat.requirements import declared
 from envcheck.errors import UsageError
+from envcheck.knowledge.images import image_of
+from envcheck.model.snapshot import Planned
 from envcheck.plans.image.commands import installed, installs
 from envcheck.plans.image.instructions import Instruction, Layout, instructions
 from envcheck.plans.requirement import item, unread
 from envcheck.plans.settle import later
 from envcheck.plans.sheet import Sheet
 from envcheck.plans.shell import commands, filled, of_words
-from envcheck.snapshot import Planned
 
 NAME = "Dockerfile"
 MUSL = "musl"

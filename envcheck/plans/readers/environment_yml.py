@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from envcheck.model.snapshot import Planned
 from envcheck.plans.readers.requirements import of_lines
 from envcheck.plans.requirement import entry, item, open_part
 from envcheck.plans.sheet import Sheet, UnreadError
-from envcheck.snapshot import Planned
 
 if TYPE_CHECKING:
     import yaml

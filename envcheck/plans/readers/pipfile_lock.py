@@ -13,9 +13,9 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from envcheck.model.snapshot import Planned
 from envcheck.plans.requirement import check_name, entry, of_wheel, planned, unread
 from envcheck.plans.sheet import Sheet, table_of, tables_of, text_of, texts_of
-from envcheck.snapshot import Planned
 
 NAME = "Pipfile.lock"
 

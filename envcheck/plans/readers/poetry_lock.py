@@ -12,11 +12,11 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import of_poetry, project_beside
 from envcheck.plans.readers.uv_lock import locked
 from envcheck.plans.requirement import applies, entry, marker_of
 from envcheck.plans.sheet import Sheet, entries, table_of, tables_of, text_of, texts_of
-from envcheck.snapshot import Planned
 
 NAME = "poetry.lock"
 

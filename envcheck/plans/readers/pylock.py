@@ -10,10 +10,10 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from envcheck.compat.question.package_needs import marker_names
+from envcheck.compat.package_needs import marker_names
+from envcheck.model.snapshot import Planned
 from envcheck.plans.requirement import item, of_wheel, refusal
 from envcheck.plans.sheet import Sheet, entries
-from envcheck.snapshot import Planned
 
 if TYPE_CHECKING:
     from packaging.pylock import Package

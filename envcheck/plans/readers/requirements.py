@@ -15,9 +15,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envcheck.errors import UsageError
+from envcheck.model.snapshot import Planned
 from envcheck.plans.requirement import LONGEST, PackageIndexes, entry, of_wheel, open_part, planned, unread
 from envcheck.plans.sheet import Sheet, UnreadError
-from envcheck.snapshot import Planned
 
 NAME = "requirements"
 

@@ -16,10 +16,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import of_uv, project_beside
 from envcheck.plans.requirement import applies, check_name, entry, item, marker_of, refusal
 from envcheck.plans.sheet import Sheet, UnreadError, entries, table_of, tables_of, text_of, texts_of
-from envcheck.snapshot import Planned
 
 NAME = "uv.lock"
 

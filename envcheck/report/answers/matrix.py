@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from envcheck.compat.load import decides, is_from
-from envcheck.compat.question.lookup import Overview, Page
-from envcheck.compat.question.question import Answer, Reason, readable
-from envcheck.compat.relations.fit import FitVerdict
+from envcheck.compat.lookup import Overview, Page
+from envcheck.compat.question import Answer, Reason, readable
+from envcheck.knowledge.load import decides, is_from
+from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.sources import Source

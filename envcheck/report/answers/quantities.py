@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.compat.performance.quantities import BenchQuantity, framework_tested
+from envcheck.knowledge.performance.quantities import BenchQuantity, framework_tested
 from envcheck.text.wrap import clip, width
 
 _COLUMNS = 80

@@ -6,8 +6,8 @@ import json
 import textwrap
 from collections.abc import Callable, Iterable
 
-from envcheck.checks import Source
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Source
 from envcheck.report.markup.markdown import code
 from envcheck.rules.api import EVERYTHING, Per, Rule
 from envcheck.rules.catalog import all_rules

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Check, Report, Status
-from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.expected import Expectation, expectation
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.performance.expected import Expectation, expectation
+from envcheck.model.checks import Check, Report, Status
+from envcheck.model.snapshot import Gpu, Measurement
 from envcheck.report.markup.html import Markup, chip, tag
 from envcheck.report.page.subject import gpu_name
 from envcheck.rules.facts.measurements import (
@@ -21,7 +22,6 @@ from envcheck.rules.facts.measurements import (
     speedup,
     spread,
 )
-from envcheck.snapshot import Gpu, Measurement
 
 _FULL = 105.0
 """Percent of the ceiling at the right end of a bar: a little more than what can be."""

@@ -11,10 +11,10 @@ from functools import cache, cached_property
 
 import msgspec
 
-from envcheck.checks import Check, Report, Status, Subject
+from envcheck.model.checks import Check, Report, Status, Subject
+from envcheck.model.snapshot import ProbeRun
 from envcheck.redact.walk import Rewriting, rewritten
 from envcheck.report.page.subject import gpu_numbers, listed
-from envcheck.snapshot import ProbeRun
 
 _BAD = ("fail", "warn")
 _FOLLOWS = ("fail", "warn", "unknown")

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import Check, Report, Status
+from envcheck.model.checks import Check, Report, Status
+from envcheck.model.snapshot import Gpu
+from envcheck.model.versions import ComputeCapability
 from envcheck.report.page.subject import gpu_name, listed, severity, worse, worst
-from envcheck.snapshot import Gpu
-from envcheck.versions import ComputeCapability
 
 _GIB = 1 << 30
 _BUSY = 0.01

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envcheck.checks import ASSUMPTION, PLAN, Evidence, Report, pressing
+from envcheck.model.checks import ASSUMPTION, PLAN, Evidence, Report, pressing
+from envcheck.model.names import fact_name, fact_title
+from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
 from envcheck.report.page.layout import LABEL, Room, fix_lines, labelled, labelled_items, tagged, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
@@ -13,8 +15,6 @@ from envcheck.report.page.subject import gpu_numbers, judged_environment, listed
 from envcheck.rules.facts.ignored import ignored
 from envcheck.rules.facts.measurements import only_measured
 from envcheck.rules.facts.trials import is_trial
-from envcheck.snapshot import frameworks_in
-from envcheck.snapshot.names import fact_name, fact_title
 from envcheck.text.clean import clean
 from envcheck.text.wrap import width
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envcheck.checks import Check, Fix, ways_in_order
+from envcheck.model.checks import Check, Fix, ways_in_order
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.text.wrap import width
 

@@ -13,7 +13,7 @@ from envcheck.text.clean import clean, shell_line
 from envcheck.text.wrap import clip, fill, fill_items, width
 
 if TYPE_CHECKING:
-    from envcheck.checks import Status
+    from envcheck.model.checks import Status
 
 Style: TypeAlias = Literal["", "fail", "warn", "unknown", "note", "pass", "skipped", "title", "command", "dim"]
 

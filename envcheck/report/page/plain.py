@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from envcheck.checks import Check, Report, ways
+from envcheck.model.checks import Check, Report, ways
+from envcheck.model.names import fact_name
+from envcheck.model.snapshot import Environment, Snapshot, frameworks_in, items_in
 from envcheck.report.page.head import evidence_text
 from envcheck.report.page.layout import steps
 from envcheck.report.page.subject import framework_title, gpu_name, judged_environment, place
-from envcheck.snapshot import Environment, Snapshot, frameworks_in, items_in
-from envcheck.snapshot.names import fact_name
 from envcheck.text.clean import shell_line
 
 NO_FILE = "envcheck"

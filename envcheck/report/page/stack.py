@@ -6,7 +6,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Report, Status
+from envcheck.model.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Report, Status
+from envcheck.model.snapshot import (
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Snapshot,
+    Toolkit,
+    Trial,
+    frameworks_in,
+    items_in,
+)
 from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.gpu_groups import group_text, groups
 from envcheck.report.page.layout import Room
@@ -20,7 +31,6 @@ from envcheck.report.page.subject import (
     worse,
     worst,
 )
-from envcheck.snapshot import Driver, Environment, Framework, Gpu, Snapshot, Toolkit, Trial, frameworks_in, items_in
 
 _LABEL, _WORD = 12, 6
 

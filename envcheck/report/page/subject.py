@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import Check, Location, Report, Status
-from envcheck.snapshot import Environment, Framework, Gpu, frameworks_in
+from envcheck.model.checks import Check, Location, Report, Status
+from envcheck.model.snapshot import Environment, Framework, Gpu, frameworks_in
 from envcheck.text.wrap import ranges
 
 _MOST_NAMED = 4

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from envcheck.checks import STATUSES, Report
+from envcheck.model.checks import STATUSES, Report
+from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.findings import dead_probes, probe_sentence
 from envcheck.report.page.head import has_trial, is_live_report, was_to_be_tried
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.page.subject import judged_environment
-from envcheck.snapshot import frameworks_in
 from envcheck.text.wrap import width
 
 _GAP = 3
@@ -55,7 +55,7 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
     """The overlay folders of the matrix, and what each decided."""
     if not report.overlays:
         return []
-    from envcheck.compat.load import decides
+    from envcheck.knowledge.load import decides
 
     told = []
     for place in report.overlays:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.checks import STATUSES, Report, Status, Target
+from envcheck.model.checks import STATUSES, Report, Status, Target
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 
 _CELL, _LEAST_NAME = 6, 24

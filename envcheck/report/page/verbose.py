@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import STATUSES, Check, Report, ways
+from envcheck.model.checks import STATUSES, Check, Report, ways
+from envcheck.model.names import fact_name
+from envcheck.model.snapshot import ProbeRun
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
 from envcheck.report.page.head import evidence_text, verdict_lines
 from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
@@ -12,8 +14,6 @@ from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import subject_line
 from envcheck.report.page.tail import tail_lines
-from envcheck.snapshot import ProbeRun
-from envcheck.snapshot.names import fact_name
 
 _BLANK: Line = (StyledSpan(""),)
 _PRESSING = ("fail", "warn", "unknown")

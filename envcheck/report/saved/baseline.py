@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.checks import Report
-from envcheck.compat.performance.expected import at_work
 from envcheck.errors import UsageError
+from envcheck.knowledge.performance.expected import at_work
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Measurement
 from envcheck.redact import is_redacted
 from envcheck.report.saved.read import read_report
-from envcheck.snapshot import Measurement
 from envcheck.text.output import write_whole
 
 MOST_RUNS = 16

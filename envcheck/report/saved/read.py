@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from envcheck.checks import SCHEMA_VERSION, Report, Summary, Tool
 from envcheck.errors import ExitCode, UsageError
-from envcheck.snapshot import Snapshot, items_in
+from envcheck.model.checks import SCHEMA_VERSION, Report, Summary, Tool
+from envcheck.model.snapshot import Snapshot, items_in
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip
 

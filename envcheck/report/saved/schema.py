@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import SCHEMA_VERSION, Report
-from envcheck.compat.question.question import Answer
+from envcheck.compat.question import Answer
 from envcheck.diff import Diff
 from envcheck.errors import UsageError
+from envcheck.model.checks import SCHEMA_VERSION, Report
 from envcheck.report.saved.descriptions import described
 
 SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Answer, "diff": Diff}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import DeviceNode, Snapshot
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import (
     driver_of,
@@ -18,7 +19,6 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.observed import answers, call_evidence, meaning_of
 from envcheck.rules.variables.values import failed_start
-from envcheck.snapshot import DeviceNode, Snapshot
 
 _CONTROL = "/dev/nvidiactl"
 _MEMORY = "/dev/nvidia-uvm"

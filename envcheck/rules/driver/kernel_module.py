@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import PASTED, Gpu, Kernel, KernelModule, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import (
     doubt_inside_wsl,
@@ -14,7 +15,6 @@ from envcheck.rules.facts.machine import (
 )
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
-from envcheck.snapshot import PASTED, Gpu, Kernel, KernelModule, Snapshot
 
 _RIVALS = ("nouveau", "nova")
 

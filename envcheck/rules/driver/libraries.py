@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import lines_with, named_by
+from envcheck.knowledge.error_lines import lines_with, named_by
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.driver.loaded_library import (
     CUDA,
@@ -26,7 +27,6 @@ from envcheck.rules.facts.machine import (
 )
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.observed import answers, call_evidence, results_naming
-from envcheck.snapshot import Snapshot, items_in
 
 
 def _install(facts: Facts) -> tuple[Fix, ...]:

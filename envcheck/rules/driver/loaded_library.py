@@ -6,13 +6,13 @@ import re
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix, Status
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.rules.facts.trials import ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence
-from envcheck.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
 _FOR_CODE = ("libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import ApiResult, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import (
     driver_of,
@@ -19,7 +20,6 @@ from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.observed import answers, call_evidence, kernel_evidence, kernel_messages, meaning_of
 from envcheck.rules.variables.values import failed_start
 from envcheck.rules.variables.visible_devices import VISIBLE, in_batch_job
-from envcheck.snapshot import ApiResult, Gpu, Snapshot
 
 
 def _has_gpu_to_start(_subject: Snapshot, facts: Facts) -> bool:

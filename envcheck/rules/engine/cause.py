@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import LAYERS, Check, Layer
+from envcheck.model.checks import LAYERS, Check, Layer
+from envcheck.model.snapshot import PASTED
 from envcheck.rules.api import EVERYTHING, Rule
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.trials import ERROR_FROM
-from envcheck.snapshot import PASTED
 
 Importance = Mapping[str, int]
 """Key of a framework's subject → its importance, from 0; among equals, the first in order counts. Empty: not known."""

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from envcheck import __version__, checks
-from envcheck.checks import STATUSES, Check, Layer, Scope, Source, shortened
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.libraries import row_of
-from envcheck.compat.tables import ProductRow
+from envcheck import __version__
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.libraries import row_of
+from envcheck.knowledge.tables import ProductRow
+from envcheck.model import checks
+from envcheck.model.checks import STATUSES, Check, Layer, Scope, Source, shortened
+from envcheck.model.snapshot import Environment, Gpu, Snapshot, frameworks_in
 from envcheck.rules.api import (
     EVERYTHING,
     FIRST_RELEASE,
@@ -33,7 +35,6 @@ from envcheck.rules.facts.needs import lookup, refused, unanswered
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.rules.packages.numpy import does_not_work_with_numpy
 from envcheck.rules.trials.errors import TrialProblem, trial_problems
-from envcheck.snapshot import Environment, Gpu, Snapshot, frameworks_in
 
 _BAD = ("fail", "warn")
 _NUMPY_RULE = "numpy-abi-mismatch"

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from envcheck.checks import Changes, Check, Fix, Scope, ways
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import admits, extra_of, normalised, read_requirement, requirement_name
+from envcheck.compat.package_needs import admits, extra_of, normalised, read_requirement, requirement_name
+from envcheck.knowledge.matrix import Matrix
+from envcheck.model.checks import Changes, Check, Fix, Scope, ways
+from envcheck.model.snapshot import Framework, Snapshot, frameworks_in, items_in
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
@@ -26,7 +27,6 @@ from envcheck.rules.fixes.commands import create_command, fill_command, uv_prefi
 from envcheck.rules.fixes.install import How, in_steps, install, uninstall
 from envcheck.rules.fixes.releases import newer_releases, same_version
 from envcheck.rules.packages.redirected import stop_redirection
-from envcheck.snapshot import Framework, Snapshot, frameworks_in, items_in
 
 _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from envcheck.checks import Changes
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import (
+from envcheck.compat.package_needs import (
     active_requirements,
     admits,
     needed_of,
@@ -22,9 +20,12 @@ from envcheck.compat.question.package_needs import (
     requirement_name,
     same_package,
 )
-from envcheck.compat.relations.libraries import TOOLKIT
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.libraries import TOOLKIT
+from envcheck.model.checks import Changes
+from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.facts.library_names import (
@@ -34,7 +35,6 @@ from envcheck.rules.facts.library_names import (
     wheels_brought,
     wheels_of_extra,
 )
-from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

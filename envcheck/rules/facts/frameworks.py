@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.tables import Machine
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.tables import Machine
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.model.versions import CodeTarget
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.library_names import open_entries
-from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
-from envcheck.versions import CodeTarget
 
 LEAST_IMPORTANT = 2
 """The importance of compilers, extensions of a framework, and frameworks without a row in the matrix."""

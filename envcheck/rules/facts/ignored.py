@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.checks import Check, Status
+from envcheck.model.checks import Check, Status
 
 _WORDS: dict[Status, str] = {"fail": "failure", "warn": "warning", "unknown": "open question"}
 

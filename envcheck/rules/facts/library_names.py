@@ -10,14 +10,14 @@ from functools import cache, lru_cache
 from itertools import chain, combinations, islice
 from typing import NamedTuple
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import holds, normalised, pinned_by, read_requirement
-from envcheck.compat.question.requirements import declared
-from envcheck.compat.relations.libraries import SPOKEN_OF, TOOLKIT, cuda_majors, files_of, row_of, same_major
-from envcheck.compat.tables import FamilyRow
+from envcheck.compat.package_needs import holds, normalised, pinned_by, read_requirement
+from envcheck.compat.requirements import declared
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.libraries import SPOKEN_OF, TOOLKIT, cuda_majors, files_of, row_of, same_major
+from envcheck.knowledge.tables import FamilyRow
+from envcheck.model.snapshot import Distribution, Environment, Framework, inferred
 from envcheck.rules.api import Facts
-from envcheck.snapshot import Distribution, Environment, Framework, inferred
 
 _MOST = 8
 

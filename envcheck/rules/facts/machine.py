@@ -6,11 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sized
 
-from envcheck.checks import ASSUMED, LONGEST_TITLE, DecidedBy
-from envcheck.compat.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
+from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
+from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy
+from envcheck.model.snapshot import (
+    PASTED,
+    ApiResult,
+    DeviceNode,
+    Driver,
+    DriverLibrary,
+    Gpu,
+    Record,
+    Snapshot,
+    frameworks_in,
+)
+from envcheck.model.versions import CudaVersion, DriverRelease
 from envcheck.rules.api import Doubt, Facts, Outcome
-from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, DriverLibrary, Gpu, Record, Snapshot, frameworks_in
-from envcheck.versions import CudaVersion, DriverRelease
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
 _OF_GPUS = ("nvidia-frontend", "nvidia")

@@ -10,10 +10,10 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from envcheck.checks import Check
-from envcheck.compat.performance.quantities import PROCESSOR, framework_tested, library_tested, place_of, quantity_of
-from envcheck.snapshot import Gpu, Measurement, ProbeRun
-from envcheck.snapshot.runs import not_asked_for
+from envcheck.knowledge.performance.quantities import PROCESSOR, framework_tested, library_tested, place_of, quantity_of
+from envcheck.model.checks import Check
+from envcheck.model.runs import not_asked_for
+from envcheck.model.snapshot import Gpu, Measurement, ProbeRun
 from envcheck.text.wrap import ranges
 
 _TIMED = ("bench.gemm", "bench.memory", "bench.chip")

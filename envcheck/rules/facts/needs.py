@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from envcheck.checks import Missing
+from envcheck.model.checks import Missing
+from envcheck.model.names import fact_name, not_checked
+from envcheck.model.snapshot import Environment, Gpu, Snapshot
 from envcheck.rules.api import FrameworkSubject, Outcome, Subject
-from envcheck.snapshot import Environment, Gpu, Snapshot
-from envcheck.snapshot.names import fact_name, not_checked
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from envcheck.compat.performance.spread import median
-from envcheck.snapshot import Conditions
+from envcheck.knowledge.performance.spread import median
+from envcheck.model.snapshot import Conditions
 
 THROTTLES = {
     "hw_thermal_slowdown": "thermal throttling by the hardware",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from envcheck.checks import Evidence
-from envcheck.compat.error_lines import ErrorLine, named_beside
+from envcheck.knowledge.error_lines import ErrorLine, named_beside
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import Environment, Framework, Gpu, ProbeRun, Snapshot, Trial, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
 from envcheck.rules.facts.frameworks import full_name
-from envcheck.snapshot import Environment, Framework, Gpu, ProbeRun, Snapshot, Trial, frameworks_in
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
 """The rules about the results of trials. Whatever stops a framework explains their findings."""

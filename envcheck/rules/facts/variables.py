@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
-from envcheck.compat.tables import VariableEffect, VariableRow
+from envcheck.knowledge.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
+from envcheck.knowledge.tables import VariableEffect, VariableRow
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Framework, Measurement, frameworks_in
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.machine import and_more, driver_of
-from envcheck.snapshot import Framework, Measurement, frameworks_in
 
 EVERYTHING = ("cuda", "nccl", "loader", "python")
 """Readers of variables that are not frameworks."""

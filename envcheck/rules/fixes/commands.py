@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import Changes, Fix
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import normalised, read_requirement
-from envcheck.compat.relations.libraries import TOOLKIT
+from envcheck.compat.package_needs import normalised, read_requirement
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.libraries import TOOLKIT
+from envcheck.model.checks import Changes, Fix
+from envcheck.model.snapshot import Distribution, Environment
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, installed
-from envcheck.snapshot import Distribution, Environment
 
 CHANNEL = "conda-forge"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from envcheck.checks import Fix
+from envcheck.model.checks import Fix
+from envcheck.model.snapshot import Gpu
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.machine import in_container
-from envcheck.snapshot import Gpu
 
 DRIVER_PAGE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 DOWNLOAD_PAGE = "https://www.nvidia.com/drivers"

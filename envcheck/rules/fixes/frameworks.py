@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from envcheck.checks import Fix
-from envcheck.compat.error_lines import matches_fragment, named_by
-from envcheck.compat.question.package_needs import release_for, requirement_name
+from envcheck.compat.package_needs import release_for, requirement_name
+from envcheck.knowledge.error_lines import matches_fragment, named_by
+from envcheck.model.checks import Fix
+from envcheck.model.snapshot import Environment, Framework, frameworks_in
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import (
     distributions_in,
@@ -29,8 +31,6 @@ from envcheck.rules.fixes.releases import (
     same_version,
     torch_build,
 )
-from envcheck.snapshot import Environment, Framework, frameworks_in
-from envcheck.versions import CudaVersion
 
 INDEX = "https://download.pytorch.org/whl/"
 SELECTOR = "https://pytorch.org/get-started/locally/"

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.checks import Changes, Fix
-from envcheck.compat.question.package_needs import (
+from envcheck.compat.package_needs import (
     admits,
     holds,
     normalised,
@@ -21,6 +20,8 @@ from envcheck.compat.question.package_needs import (
     release_for,
     same_package,
 )
+from envcheck.model.checks import Changes, Fix
+from envcheck.model.snapshot import Environment
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, installed, machine
 from envcheck.rules.fixes.commands import (
@@ -34,7 +35,6 @@ from envcheck.rules.fixes.commands import (
     python_of,
     uv_prefix,
 )
-from envcheck.snapshot import Environment
 
 _VENV = ".venv"
 _PIP_ONLY_BUILDS = "--no-cache-dir"

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from envcheck.checks import Fix
-from envcheck.compat.question.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
-from envcheck.compat.relations.libraries import TOOLKIT, toolkit_wheels
+from envcheck.compat.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
+from envcheck.knowledge.relations.libraries import TOOLKIT, toolkit_wheels
+from envcheck.model.checks import Fix
+from envcheck.model.snapshot import Framework, Load, frameworks_in
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
@@ -17,8 +19,6 @@ from envcheck.rules.fixes.commands import pip_command, python_of
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.releases import same_version
-from envcheck.snapshot import Framework, Load, frameworks_in
-from envcheck.versions import CudaVersion
 
 SYSTEM_LIBRARY = Fix(
     text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from envcheck.checks import STATUSES, DecidedBy, Evidence, Fix, Source, Status
-from envcheck.compat.relations.fit import Fit
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.model.checks import STATUSES, DecidedBy, Evidence, Fix, Source, Status
 from envcheck.rules.api import Outcome
 
 _SHOWN = 8

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import Changes, Fix
-from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import Trait
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.tables import Trait
+from envcheck.model.checks import Changes, Fix
+from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.fixes.commands import (
     conda_command,
     create_command,
@@ -20,7 +21,6 @@ from envcheck.rules.fixes.commands import (
 )
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import in_steps, install_pip
-from envcheck.snapshot import Distribution, Environment, frameworks_in
 
 _ON_INDEX: tuple[Trait, ...] = ("distributes-torch", "released-with-torch", "on-torch-index")
 """The packages that PyTorch's index has, each in the folder of its build."""

@@ -11,15 +11,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from envcheck.compat.question.package_needs import release_rows, runs_on
-from envcheck.compat.relations.torch import builds_that_fit, tag_of
-from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.package_needs import release_rows, runs_on
+from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
+from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.tables import ReleaseRow
+from envcheck.model.snapshot import Framework
+from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, machine
 from envcheck.rules.facts.machine import runs_builds_for, supports_natively
-from envcheck.snapshot import Framework
-from envcheck.versions import ComputeCapability, CudaVersion
 
 _LOCAL_TAG = re.compile(r"\+.*")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")

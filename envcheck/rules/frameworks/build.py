@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from envcheck.checks import Evidence, Missing, Status
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.question.devices import refused
-from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.question.question import AskedGpu
-from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, conclude
-from envcheck.compat.relations.gpu_code import code_runs_on, cuda_serves, only_ptx_serves
+from envcheck.compat.devices import refused
+from envcheck.compat.package_needs import release_rows
+from envcheck.compat.question import AskedGpu
 from envcheck.enrich.stated import first_of
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, conclude
+from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, only_ptx_serves
+from envcheck.model.checks import Evidence, Missing, Status
+from envcheck.model.snapshot import PASTED, Framework, Gpu
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
@@ -31,8 +33,6 @@ from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_rel
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
-from envcheck.snapshot import PASTED, Framework, Gpu
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 
 def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.question.package_needs import active_requirements, normalised, package_filled_by, requirement_name
-from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.gpu_code import cuda_targets
+from envcheck.compat.package_needs import active_requirements, normalised, package_filled_by, requirement_name
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.knowledge.relations.gpu_code import cuda_targets
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Framework, frameworks_in
+from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name, only_compiles_for_torch
 from envcheck.rules.facts.machine import gpu_title
@@ -15,8 +17,6 @@ from envcheck.rules.fixes.frameworks import install_fitting_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
 from envcheck.rules.fixes.outcomes import incompatible
-from envcheck.snapshot import Framework, frameworks_in
-from envcheck.versions import ComputeCapability, CudaVersion
 
 _ASSEMBLER = "ptxas"
 _PATH = "TRITON_PTXAS_PATH"

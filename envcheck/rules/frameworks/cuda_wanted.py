@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-from envcheck.checks import Evidence
-from envcheck.compat.error_lines import matches_fragment
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.variables import hides_all
-from envcheck.compat.tables import Trait
+from envcheck.knowledge.error_lines import matches_fragment
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.variables import hides_all
+from envcheck.knowledge.tables import Trait
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import Environment, items_in
 from envcheck.rules.api import Facts, evidence_of
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import on_tegra
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
-from envcheck.snapshot import Environment, items_in
 
 _OF_CUDA: tuple[Trait, ...] = ("brings-cuda", "chooses-cuda-of-torch")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix, Missing, Status
-from envcheck.compat.error_lines import fragment_in, lines_with
-from envcheck.compat.relations.driver import branch_for_cuda, driver_runs_cuda, minimum_driver
-from envcheck.compat.relations.fit import Fit, conclude
-from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.enrich.stated_cuda import PROGRAMS
+from envcheck.knowledge.error_lines import fragment_in, lines_with
+from envcheck.knowledge.relations.driver import branch_for_cuda, driver_runs_cuda, minimum_driver
+from envcheck.knowledge.relations.fit import Fit, conclude
+from envcheck.knowledge.relations.gpu_code import code_runs_on
+from envcheck.model.checks import Evidence, Fix, Missing, Status
+from envcheck.model.snapshot import Driver, Framework
+from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
@@ -36,8 +38,6 @@ from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import install_other_release
 from envcheck.rules.fixes.outcomes import incompatible, not_known
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.snapshot import Driver, Framework
-from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 
 def _fixes(facts: Facts) -> tuple[Fix, ...]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.relations.driver import minor_compatible
-from envcheck.compat.relations.gpu_code import code_runs_on, cuda_targets
-from envcheck.compat.relations.libraries import TOOLKIT
-from envcheck.compat.relations.torch import torch_row
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.relations.driver import minor_compatible
+from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
+from envcheck.knowledge.relations.libraries import TOOLKIT
+from envcheck.knowledge.relations.torch import torch_row
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.fixes.outcomes import incompatible
-from envcheck.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import PASTED, Gpu, Power, Temperature, Throttle
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed
 from envcheck.rules.facts.needs import refused, unanswered
 from envcheck.rules.facts.run_conditions import BRAKE, HEAT, POWER_CAP, is_lowered
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
-from envcheck.snapshot import PASTED, Gpu, Power, Temperature, Throttle
 
 _FAR_BELOW = 0.8
 """Share of the limit: a GPU that it caps draws nearly all of it, unless something else lowers the cap."""

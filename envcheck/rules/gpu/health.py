@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Fix, Missing
+from envcheck.model.checks import Fix, Missing
+from envcheck.model.snapshot import Gpu, KernelMessage, Snapshot
 from envcheck.rules.api import Action, Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title, is_listed, nvml_answers
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import answers, call_evidence, kernel_evidence, kernel_messages, results_naming
-from envcheck.snapshot import Gpu, KernelMessage, Snapshot
 
 
 def _has_gpus(_subject: Snapshot, facts: Facts) -> bool:

@@ -6,14 +6,14 @@ import re
 
 import msgspec
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import matches_fragment
+from envcheck.knowledge.error_lines import matches_fragment
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Platform, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, plural
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import answers, call_evidence, observed_problems, results_naming
-from envcheck.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Platform, Snapshot, frameworks_in
 
 _RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import event, event_in, status_of
-from envcheck.compat.tables import XidRow
+from envcheck.knowledge.error_lines import event, event_in, status_of
+from envcheck.knowledge.tables import XidRow
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Ecc, Gpu, Record, RowRemap, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title, is_listed, plural
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, line_evidence
-from envcheck.snapshot import Ecc, Gpu, Record, RowRemap, Snapshot
 
 _NAME = "gpu-error-logged"
 

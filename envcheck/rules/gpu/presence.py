@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix, Missing
-from envcheck.compat.relations.driver import driver_supports
+from envcheck.knowledge.relations.driver import driver_supports
+from envcheck.model.checks import Evidence, Fix, Missing
+from envcheck.model.snapshot import PASTED, Gpu, Snapshot, frameworks_in
+from envcheck.model.versions import ComputeCapability, Flavour
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
@@ -18,8 +20,6 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.outcomes import incompatible, not_known
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
-from envcheck.snapshot import PASTED, Gpu, Snapshot, frameworks_in
-from envcheck.versions import ComputeCapability, Flavour
 
 _FIND_A_GPU = (
     Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),

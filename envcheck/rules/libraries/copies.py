@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import names_extra
-from envcheck.compat.relations.libraries import cudnn_serves, is_older, same_major
+from envcheck.compat.package_needs import names_extra
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.libraries import cudnn_serves, is_older, same_major
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import (
@@ -28,7 +29,6 @@ from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.libraries import drop_from_variable, install_or_locate_library, show_loader_search
 from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
-from envcheck.snapshot import Framework, Library, Load
 
 _LEAST = re.compile(
     r"(?P<name>nvidia-[a-z0-9-]{1,80})(?:\[[^\]]{0,200}\])?[^;]{0,200}?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)"

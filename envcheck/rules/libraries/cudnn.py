@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence
-from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.libraries import (
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.knowledge.relations.libraries import (
     cudnn_serves,
     is_older,
     needed_spec,
@@ -12,6 +11,8 @@ from envcheck.compat.relations.libraries import (
     same_major,
     same_version,
 )
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import Framework, Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import (
@@ -29,7 +30,6 @@ from envcheck.rules.fixes.libraries import drop_from_variable, install_cudnn, in
 from envcheck.rules.fixes.outcomes import incompatible, sentence
 from envcheck.rules.libraries.missing import damage_evidence, not_installed
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
-from envcheck.snapshot import Framework, Load
 
 _NUMBERS = 3
 

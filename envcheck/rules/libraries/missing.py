@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.relations.libraries import TOOLKIT, cuda_majors
-from envcheck.compat.tables import Trait
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.relations.libraries import TOOLKIT, cuda_majors
+from envcheck.knowledge.tables import Trait
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Distribution, Framework, Load, items_in
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name
 from envcheck.rules.facts.libraries import (
@@ -41,8 +43,6 @@ from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
-from envcheck.snapshot import Distribution, Framework, Load, items_in
-from envcheck.versions import CudaVersion
 
 _COMPARED_ELSEWHERE: tuple[Trait, ...] = ("part-for-cuda", "cuda-of-torch")
 """Of these, other rules compare the CUDA with that of what they extend."""

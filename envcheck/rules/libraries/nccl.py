@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import lines_with, nccl_releases
-from envcheck.compat.relations.libraries import is_older
+from envcheck.knowledge.error_lines import lines_with, nccl_releases
+from envcheck.knowledge.relations.libraries import is_older
+from envcheck.model.checks import Evidence, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads_of, missing_because

@@ -11,21 +11,21 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from envcheck.checks import Evidence
-from envcheck.compat.names import canonical
-from envcheck.compat.question.package_needs import release_fits, release_rows
-from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.libraries import TOOLKIT, cudnn_serves
-from envcheck.compat.specifier import parse_version
+from envcheck.compat.package_needs import release_fits, release_rows
 from envcheck.enrich.stated import ARCHIVE, first_of
+from envcheck.knowledge.names import canonical
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.knowledge.relations.libraries import TOOLKIT, cudnn_serves
+from envcheck.knowledge.specifier import parse_version
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, name_of, names_in, wheel_of
 from envcheck.rules.facts.machine import runs_builds_for
 from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.messages.observed import observed_problems, tells_of
-from envcheck.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
-from envcheck.versions import CudaVersion
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
 

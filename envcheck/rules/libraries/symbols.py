@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.libraries import nvjitlink_serves
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.knowledge.relations.libraries import nvjitlink_serves
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Framework, Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import (
@@ -23,7 +24,6 @@ from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
 from envcheck.rules.fixes.outcomes import incompatible
-from envcheck.snapshot import Framework, Load
 
 
 @rule(layer="library", per="framework", arises=loads_are_known, explains=TRIAL_RULES, remedy=show_loader_search)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.libraries import same_version
+from envcheck.knowledge.relations.libraries import same_version
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Distribution, Environment, Load, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import loads_are_known, missing_because
@@ -14,7 +15,6 @@ from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import install_tensorrt
 from envcheck.rules.libraries.missing import not_installed
-from envcheck.snapshot import Distribution, Environment, Load, frameworks_in
 
 _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4

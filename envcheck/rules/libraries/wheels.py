@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requirement_name
-from envcheck.compat.relations.libraries import is_older, same_version
+from envcheck.compat.package_needs import of_an_extra, pinned_by, requirement_name
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.relations.libraries import is_older, same_version
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Library, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import (
@@ -25,7 +26,6 @@ from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels
 from envcheck.rules.messages.observed import tells_of
 from envcheck.rules.packages.shipped import owner_of
-from envcheck.snapshot import PASTED, Distribution, Environment, Framework, Library, frameworks_in
 
 _FELT_AS = (
     *TRIAL_RULES,

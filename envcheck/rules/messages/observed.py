@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from envcheck.checks import STATUSES, Evidence
-from envcheck.compat.error_lines import ErrorLine, event, matches_fragment, named_beside
-from envcheck.compat.load import load_matrix
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.variables import said_by
-from envcheck.compat.tables import AnswerRow
+from envcheck.knowledge.error_lines import ErrorLine, event, matches_fragment, named_beside
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.variables import said_by
+from envcheck.knowledge.tables import AnswerRow
+from envcheck.model.checks import STATUSES, Evidence
+from envcheck.model.snapshot import ApiResult, KernelMessage, ObservedError, Snapshot
 from envcheck.rules.api import Facts
 from envcheck.rules.messages.refine import refine
-from envcheck.snapshot import ApiResult, KernelMessage, ObservedError, Snapshot
 
 NOT_LOADABLE = -1
 """The code of a call that failed because its library could not be loaded."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
-from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, nccl_releases
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver import known_cuda_of
-from envcheck.compat.relations.gpu_code import runs_natively
-from envcheck.compat.relations.libraries import is_older, same_major
-from envcheck.compat.specifier import parse_version
-from envcheck.compat.tables import FamilyRow
+from envcheck.knowledge.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, nccl_releases
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.driver import known_cuda_of
+from envcheck.knowledge.relations.gpu_code import runs_natively
+from envcheck.knowledge.relations.libraries import is_older, same_major
+from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.tables import FamilyRow
+from envcheck.model.snapshot import PASTED, Snapshot, items_in
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 from envcheck.rules.messages.why_missing import (
     LONGEST_NUMBER,
     distributions_in,
@@ -20,8 +22,6 @@ from envcheck.rules.messages.why_missing import (
     wheels_of,
     why_missing,
 )
-from envcheck.snapshot import PASTED, Snapshot, items_in
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 _OF_OTHER_MAJOR = frozenset({"cuda-major-mismatch", "cudnn-major-mismatch"})

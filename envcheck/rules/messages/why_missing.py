@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.compat.error_lines import fragment_in, matches_fragment, named_by
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import admits
-from envcheck.compat.relations.libraries import cuda_majors, row_of, same_major
+from envcheck.compat.package_needs import admits
+from envcheck.knowledge.error_lines import fragment_in, matches_fragment, named_by
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.libraries import cuda_majors, row_of, same_major
+from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Snapshot, frameworks_in, items_in
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
-from envcheck.snapshot import Distribution, Environment, Framework, Library, Snapshot, frameworks_in, items_in
 
 LONGEST_NUMBER = 9
 """Most digits of a number; Python refuses to parse thousands."""

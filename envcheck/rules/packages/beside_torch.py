@@ -6,19 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.error_lines import matches_fragment
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, release_for, same_minor
-from envcheck.compat.specifier import parse_version
+from envcheck.compat.package_needs import admits, bounds_on, release_fits, release_for, same_minor
+from envcheck.knowledge.error_lines import matches_fragment
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.specifier import parse_version
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import PASTED, Distribution, Framework, frameworks_in
+from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import Facts, FrameworkSubject, evidence_of
 from envcheck.rules.facts.frameworks import framework_named, machine
 from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.outcomes import Misfit, limit_by_confidence
-from envcheck.snapshot import PASTED, Distribution, Framework, frameworks_in
-from envcheck.versions import CudaVersion, is_release
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""

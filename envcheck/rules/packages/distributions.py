@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import Changes, Evidence, Fix
+from envcheck.model.checks import Changes, Evidence, Fix
+from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import framework_named
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
@@ -15,7 +16,6 @@ from envcheck.rules.fixes.commands import pip_command, uv_prefix
 from envcheck.rules.fixes.install import in_steps, install, install_pip, uninstall
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
-from envcheck.snapshot import Distribution, Environment, frameworks_in
 
 _SHOWN = 12
 _LINK = ".egg-link"

@@ -9,10 +9,12 @@ from pathlib import PurePosixPath
 import msgspec
 from packaging.version import Version
 
-from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.question.package_needs import requirement_name
-from envcheck.compat.specifier import parse_version
+from envcheck.compat.package_needs import requirement_name
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.specifier import parse_version
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
 from envcheck.rules.facts.library_names import family_of_wheel, named, version_of
@@ -23,8 +25,6 @@ from envcheck.rules.fixes.install import in_steps, install
 from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
-from envcheck.versions import CudaVersion
 
 _ORT, _CUPY = "onnxruntime", "cupy"
 _OPEN = Version("0")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.checks import ASSUMED, Evidence, Fix, Status
-from envcheck.compat.question.package_needs import admits, later_release_for_python, release_fits, release_rows
-from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.torch import python_runs_torch
+from envcheck.compat.package_needs import admits, later_release_for_python, release_fits, release_rows
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.knowledge.relations.torch import python_runs_torch
+from envcheck.model.checks import ASSUMED, Evidence, Fix, Status
+from envcheck.model.snapshot import Distribution, Environment, frameworks_in, items_in
 from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name, is_main_framework, machine
 from envcheck.rules.facts.machine import and_more
@@ -16,7 +17,6 @@ from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.fixes.reinstall import rebuild
-from envcheck.snapshot import Distribution, Environment, frameworks_in, items_in
 
 _SHOWN = 8
 

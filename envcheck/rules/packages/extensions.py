@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.checks import STATUSES, Fix
+from envcheck.model.checks import STATUSES, Fix
+from envcheck.model.snapshot import Framework
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import may_have_gpus
@@ -10,7 +11,6 @@ from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import misfit, packages_of, torch_of
 from envcheck.rules.packages.torch import not_built_for
-from envcheck.snapshot import Framework
 
 
 def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.devices import refused
-from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.question.question import AskedGpu
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.devices import refused
+from envcheck.compat.package_needs import release_rows
+from envcheck.compat.question import AskedGpu
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.tables import ReleaseRow
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Distribution, Environment, Framework, Gpu, frameworks_in
+from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.trials import ran_on
-from envcheck.snapshot import Distribution, Environment, Framework, Gpu, frameworks_in
-from envcheck.versions import ComputeCapability
 
 
 def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | Distribution]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, requirement_name
-from envcheck.compat.specifier import parse_version
+from envcheck.compat.package_needs import admits, bounds_on, release_fits, requirement_name
+from envcheck.knowledge.specifier import parse_version
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages, limit_by_confidence, worst_first
-from envcheck.snapshot import Distribution, Environment, frameworks_in
 
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
 _OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import admits, bounds_on, release_fits
-from envcheck.compat.specifier import parse_version
+from envcheck.compat.package_needs import admits, bounds_on, release_fits
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.specifier import parse_version
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name, installed, machine
 from envcheck.rules.facts.machine import title_of_first
@@ -15,7 +16,6 @@ from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.install import How, install, install_release_for
 from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages, limit_by_confidence, worst_first
 from envcheck.rules.packages.redirected import imported_from
-from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
 _NUMPY = "numpy"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Distribution, Environment, Framework, Startup, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name, importance, installed, module_of
 from envcheck.rules.facts.machine import title_of_first
@@ -13,7 +14,6 @@ from envcheck.rules.fixes.commands import in_user_site
 from envcheck.rules.fixes.install import uninstall
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.snapshot import Distribution, Environment, Framework, Startup, frameworks_in
 
 _VARIABLE, _USER_SITE, _OWN = "PYTHONPATH", "user site", "Python's own library"
 _MOST = 8

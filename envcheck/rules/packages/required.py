@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import (
+from envcheck.compat.package_needs import (
     NOT_TO_RUN,
     admits,
     bounds_on,
@@ -16,14 +14,16 @@ from envcheck.compat.question.package_needs import (
     names_extra,
     package_filled_by,
 )
-from envcheck.compat.relations.libraries import TOOLKIT
-from envcheck.compat.tables import Trait
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.libraries import TOOLKIT
+from envcheck.knowledge.tables import Trait
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_framework, provides_gpu_support
 from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.redirected import imported_from
-from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
 """Packages that another rule judges in more detail, beside NVIDIA's and those of these traits."""

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from envcheck.checks import Evidence
-from envcheck.compat.question.package_needs import NOT_TO_RUN, bounds_on, requirement_name
+from envcheck.compat.package_needs import NOT_TO_RUN, bounds_on, requirement_name
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import DamagedFile, Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import base_framework, provides_gpu_support
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import imported
-from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework, frameworks_in
 
 FOLLOWS_FROM_FILES = (
     "cpu-only-build",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from envcheck.checks import STATUSES, Fix
+from envcheck.model.checks import STATUSES, Fix
+from envcheck.model.snapshot import Framework
+from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, framework_named
 from envcheck.rules.facts.machine import title_of_first
@@ -10,8 +12,6 @@ from envcheck.rules.fixes.frameworks import SELECTOR
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages
 from envcheck.rules.packages.beside_torch import Package, install_matching, misfit, packages_of, torch_of
-from envcheck.snapshot import Framework
-from envcheck.versions import CudaVersion, is_release
 
 
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:

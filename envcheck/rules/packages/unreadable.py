@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import Check, Evidence, Fix, shortened
-from envcheck.compat.question.package_needs import normalised
+from envcheck.compat.package_needs import normalised
+from envcheck.model.checks import Check, Evidence, Fix, shortened
+from envcheck.model.snapshot import Environment, Snapshot, Unreadable, items_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import and_more
-from envcheck.snapshot import Environment, Snapshot, Unreadable, items_in
 
 _SHOWN = 5
 _DENIED = "Permission denied"

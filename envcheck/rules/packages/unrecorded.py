@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
-from envcheck.snapshot import Environment, frameworks_in
 
 _SHOWN = 8
 _AGAIN = Fix(text="Install the package again with pip, uv or conda, or remove its folder if it is not wanted")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.checks import Evidence
-from envcheck.compat.performance.quantities import quantity_of
-from envcheck.compat.performance.spread import Base, base_of, noise, speed_ratio
+from envcheck.knowledge.performance.quantities import quantity_of
+from envcheck.knowledge.performance.spread import Base, base_of, noise, speed_ratio
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import Gpu, Measurement, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, numbers, once, quantity
 from envcheck.rules.speed.ceilings import condition_evidence, figure_of
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Gpu, Measurement, Snapshot
 
 _Key = tuple[str | None, str, str]
 

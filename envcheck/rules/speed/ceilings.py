@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from envcheck.checks import Evidence, Figure, Fix
-from envcheck.compat.performance.collectives import collective_expectation
-from envcheck.compat.performance.expected import WARN, Expectation, expectation
-from envcheck.compat.relations.variables import shown
-from envcheck.compat.tables import VariableEffect
+from envcheck.knowledge.performance.collectives import collective_expectation
+from envcheck.knowledge.performance.expected import WARN, Expectation, expectation
+from envcheck.knowledge.relations.variables import shown
+from envcheck.knowledge.tables import VariableEffect
+from envcheck.model.checks import Evidence, Figure, Fix
+from envcheck.model.snapshot import Conditions, Gpu, Measurement
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import figures_of, measurement_key, measurement_name, percent, quantity, spread
@@ -18,7 +19,6 @@ from envcheck.rules.facts.run_conditions import BRAKE, HEAT, OFTEN, POWER_CAP, T
 from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Conditions, Gpu, Measurement
 
 
 def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:

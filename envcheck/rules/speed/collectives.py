@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.performance.collectives import latency_limit
+from envcheck.knowledge.performance.collectives import latency_limit
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import ObservedError, ProbeRun, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
@@ -13,7 +14,6 @@ from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.speed.ceilings import figure_of, judge_figure
 from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
-from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 
 _PROBE = "bench.nccl"
 _SHOWN = 6

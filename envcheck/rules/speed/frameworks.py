@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.performance.expected import band_of
-from envcheck.compat.performance.quantities import framework_tested, quantity_of
-from envcheck.compat.relations.variables import effects
-from envcheck.compat.tables import SettingRow
+from envcheck.knowledge.performance.expected import band_of
+from envcheck.knowledge.performance.quantities import framework_tested, quantity_of
+from envcheck.knowledge.relations.variables import effects
+from envcheck.knowledge.tables import SettingRow
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Framework, Measurement, ProbeRun, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import gpu_title
@@ -18,7 +19,6 @@ from envcheck.rules.facts.measurements import measurement_name, percent, quantit
 from envcheck.rules.facts.variables import BY_VARIABLE, relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.ceilings import figure_of
-from envcheck.snapshot import Framework, Measurement, ProbeRun, Snapshot, frameworks_in
 
 GAIN = 1.15
 """How many times as fast the same work must be without a setting for a note. Repetitions differ by less."""

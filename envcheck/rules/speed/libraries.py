@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.performance.expected import in_use
-from envcheck.compat.performance.quantities import library_tested
-from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
+from envcheck.knowledge.performance.expected import in_use
+from envcheck.knowledge.performance.quantities import library_tested
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.knowledge.relations.gpu_code import code_runs_on, read_targets, runs_natively
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot, frameworks_in, items_in
+from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
@@ -17,8 +19,6 @@ from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.speed.ceilings import judge_figure
 from envcheck.rules.speed.trust import failed_beside_others
-from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot, frameworks_in, items_in
-from envcheck.versions import ComputeCapability, CudaVersion
 
 _SHOWN = 4
 _END_OF_NAME = re.compile(r"==| ")

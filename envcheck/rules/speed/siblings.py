@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import AcrossGpus, Evidence, Figure, OfGpu
-from envcheck.compat.performance.quantities import place_of, quantity_of
-from envcheck.compat.performance.spread import median, noise, speed_ratio, tolerated_among
+from envcheck.knowledge.performance.quantities import place_of, quantity_of
+from envcheck.knowledge.performance.spread import median, noise, speed_ratio, tolerated_among
+from envcheck.model.checks import AcrossGpus, Evidence, Figure, OfGpu
+from envcheck.model.snapshot import Gpu, Measurement, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import (
@@ -26,7 +27,6 @@ from envcheck.rules.facts.measurements import (
 from envcheck.rules.facts.run_conditions import differences
 from envcheck.rules.speed.ceilings import causes, condition_evidence
 from envcheck.rules.speed.trust import unfinished, why_not_judged
-from envcheck.snapshot import Gpu, Measurement, Snapshot, items_in
 
 USUAL = 0.10
 """Share by which GPUs of one model may differ where they compute: chips reach different clocks at the same power. Two

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.performance.expected import at_work, in_use
-from envcheck.compat.performance.quantities import library_tested
+from envcheck.knowledge.performance.expected import at_work, in_use
+from envcheck.knowledge.performance.quantities import library_tested
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import coverage, measurement_name, processor_figures, reason_without_value
-from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 
 
 def why_not_judged(gpu: Gpu, measured: Measurement) -> str:

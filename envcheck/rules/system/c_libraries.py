@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence, Fix, Status
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
-from envcheck.snapshot import Load
 
 _GLIBC = ("GLIBC_",)
 _LIBSTDCXX = ("GLIBCXX_", "CXXABI_", "GCC_")

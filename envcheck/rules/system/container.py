@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Listing, Platform, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
@@ -17,7 +18,6 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, tells_of
 from envcheck.rules.variables.visible_devices import setting_evidence
-from envcheck.snapshot import Listing, Platform, Snapshot, items_in
 
 _NVML_UNKNOWN = 999
 

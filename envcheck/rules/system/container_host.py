@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import ContainerHost, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
 from envcheck.rules.fixes.driver import installer
-from envcheck.snapshot import ContainerHost, Snapshot
 
 _INSTALL_PAGE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
 

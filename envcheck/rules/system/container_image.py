@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.driver.loaded_library import module_version
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, nvml_answers, uses_linux_driver
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.messages.observed import answers, call_evidence, results_naming
-from envcheck.snapshot import DriverLibrary, Snapshot, items_in
 
 _OWNER = {"ubuntu": ("dpkg", "-S"), "debian": ("dpkg", "-S"), "fedora": ("rpm", "-qf"), "suse": ("rpm", "-qf")}
 """The command that names the package of a file."""

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import matches_fragment
-from envcheck.compat.relations.libraries import row_of
-from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
+from envcheck.knowledge.error_lines import matches_fragment
+from envcheck.knowledge.relations.libraries import row_of
+from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.tables import ReleaseRow
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Framework, Platform, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, on_tegra
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, line_evidence, observed_problems
-from envcheck.snapshot import Framework, Platform, Snapshot, frameworks_in
 
 _MISSING = re.compile(
     r"(?P<soname>lib[A-Za-z][\w+-]{1,60}\.so(?:\.\d{1,3}){0,3})\b.{0,40}"

@@ -3,19 +3,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.checks import STATUSES, Evidence, Fix, Layer
-from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.relations.gpu_code import has_flaw, read_targets
-from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import FlawRow
+from envcheck.compat.package_needs import release_rows
 from envcheck.enrich.stated import first_of
+from envcheck.knowledge.relations.gpu_code import has_flaw, read_targets
+from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.tables import FlawRow
+from envcheck.model.checks import STATUSES, Evidence, Fix, Layer
+from envcheck.model.snapshot import Environment, Framework, Platform, Snapshot, frameworks_in
+from envcheck.model.versions import CodeTarget, ComputeCapability
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import code_targets, machine
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import driver_of, release_text
 from envcheck.rules.facts.trials import gpus_proven
-from envcheck.snapshot import Environment, Framework, Platform, Snapshot, frameworks_in
-from envcheck.versions import CodeTarget, ComputeCapability
 
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
 """Libraries whose versions a framework reports."""

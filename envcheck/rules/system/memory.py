@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import lines_with
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Gpu, Memory, Platform, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title, in_container, is_assumed, is_listed, may_have_gpus
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.snapshot import Gpu, Memory, Platform, Snapshot
 
 _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence, Fix, Missing
-from envcheck.compat.error_lines import lines_with
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.model.checks import Evidence, Fix, Missing
+from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in, items_in
 from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.messages.observed import line_evidence, observed_problems
-from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in, items_in
 
 _ADVICE = "Paste only the part around the error, with the lines that state the versions"
 

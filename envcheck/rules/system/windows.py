@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.tables import ReleaseRow
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
-from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
 
 def _on_windows(environment: Environment, facts: Facts) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import ErrorLine, lines_with
-from envcheck.compat.relations.variables import hides_all
+from envcheck.knowledge.error_lines import ErrorLine, lines_with
+from envcheck.knowledge.relations.variables import hides_all
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import DriverLibrary, Snapshot, frameworks_in, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of, release, supports_all_natively
 from envcheck.rules.fixes.driver import family
@@ -18,7 +19,6 @@ from envcheck.rules.messages.observed import (
     results_naming,
 )
 from envcheck.rules.variables.visible_devices import VISIBLE
-from envcheck.snapshot import DriverLibrary, Snapshot, frameworks_in, items_in
 
 _SHADOWED = (
     "driver-library-mismatch",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from envcheck.checks import Evidence
-from envcheck.compat.error_lines import ErrorLine
+from envcheck.knowledge.error_lines import ErrorLine
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import is_known_cuda_build
 from envcheck.rules.facts.trials import failed, named_in, own_error, tried_frameworks
 from envcheck.rules.messages.refine import refine
 from envcheck.rules.trials.files import culprit_of
-from envcheck.snapshot import Framework, frameworks_in
 
 
 class TrialProblem(NamedTuple):

@@ -6,9 +6,10 @@ import posixpath
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import matches_fragment, named_by
-from envcheck.compat.question.package_needs import requirement_name
+from envcheck.compat.package_needs import requirement_name
+from envcheck.knowledge.error_lines import matches_fragment, named_by
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, installed
 from envcheck.rules.facts.machine import title_of_first
@@ -18,7 +19,6 @@ from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.redirected import of_another_copy
 from envcheck.rules.packages.required import missing_requirements
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.snapshot import Distribution, Environment, Framework, TrialFile
 
 _MOST = 6
 

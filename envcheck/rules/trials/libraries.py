@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from envcheck.checks import Evidence
 from envcheck.enrich.loads import SOURCE
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import Load, Loaded, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
-from envcheck.snapshot import Load, Loaded, frameworks_in
 
 _LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.checks import Fix
-from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import StepRow
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.tables import StepRow
+from envcheck.model.checks import Fix
+from envcheck.model.snapshot import Trial
 from envcheck.rules.api import FrameworkSubject
 from envcheck.rules.facts.frameworks import full_name, module_of
-from envcheck.snapshot import Trial
 
 _IMPORT = ("PYTHON", "-c", "import MODULE")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix, Missing, Source, Status
+from envcheck.model.checks import Evidence, Fix, Missing, Source, Status
+from envcheck.model.snapshot import PASTED, Environment, Framework, ProbeRun, Trial
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
@@ -22,7 +23,6 @@ from envcheck.rules.facts.trials import (
     unfinished_trials,
 )
 from envcheck.rules.trials.next_step import next_steps
-from envcheck.snapshot import PASTED, Environment, Framework, ProbeRun, Trial
 
 _NEEDS = "needs"
 """The key of the answer with the call that a program must make first."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.variables import effects, said_by
+from envcheck.knowledge.relations.variables import effects, said_by
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Framework
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import built_for_cuda, full_name, is_main_framework
 from envcheck.rules.facts.trials import ERROR_FROM, SHOWN, failed, ran_on_gpu
@@ -18,7 +19,6 @@ from envcheck.rules.facts.variables import (
     title_listing,
     unset,
 )
-from envcheck.snapshot import Framework
 
 _DOES: dict[str, str] = {
     "start": "cannot start CUDA",

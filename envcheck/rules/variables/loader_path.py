@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Snapshot
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.snapshot import Snapshot
 
 _NAME = "LD_LIBRARY_PATH"
 _ABSOLUTE = ("/", "$ORIGIN", "${ORIGIN}")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.variables import hides_all, holds_for, reads
+from envcheck.knowledge.relations.variables import hides_all, holds_for, reads
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Environment, Framework, StartupVariable, frameworks_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import is_known_cuda_build
 from envcheck.rules.facts.machine import driver_of, title_of_first
 from envcheck.rules.facts.trials import failed, tried_frameworks
 from envcheck.rules.facts.variables import SetVariable, find_fault
 from envcheck.rules.variables.visible_devices import VISIBLE
-from envcheck.snapshot import Environment, Framework, StartupVariable, frameworks_in
 
 _MOST = 6
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.checks import Fix, Status
-from envcheck.compat.error_lines import lines_with
-from envcheck.compat.relations.variables import effects, reads, shown
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.relations.variables import effects, reads, shown
+from envcheck.model.checks import Fix, Status
+from envcheck.model.snapshot import ApiResult, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
@@ -22,7 +23,6 @@ from envcheck.rules.facts.variables import (
     unset,
 )
 from envcheck.rules.messages.observed import call_evidence as shown_call
-from envcheck.snapshot import ApiResult, Snapshot, frameworks_in
 
 _SHOWN = 8
 

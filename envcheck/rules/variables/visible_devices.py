@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from envcheck.checks import Evidence, Fix
-from envcheck.compat.relations.variables import Kind, VisibleEntry, VisibleGpus, hides_all, read_visible
+from envcheck.knowledge.relations.variables import Kind, VisibleEntry, VisibleGpus, hides_all, read_visible
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import PASTED, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
@@ -20,7 +21,6 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.fixes.driver import read_kernel_log
 from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
-from envcheck.snapshot import PASTED, Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"

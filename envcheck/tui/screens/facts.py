@@ -13,13 +13,13 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
-from envcheck.snapshot import Listing
+from envcheck.model.snapshot import Listing
 from envcheck.text.clean import clean
 from envcheck.tui.widgets.base import draw_tree
 from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
+    from envcheck.model.checks import Report
 
 _MOST_FOUND = 500
 _MOST_BELOW = 2000

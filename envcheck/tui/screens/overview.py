@@ -20,7 +20,7 @@ from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.sessions import SessionProgress
 
 if TYPE_CHECKING:
-    from envcheck.checks import Check, Report
+    from envcheck.model.checks import Check, Report
     from envcheck.report import Options
     from envcheck.report.page.findings import Finding
 

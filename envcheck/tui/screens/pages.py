@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envcheck.checks import STATUSES, Check, Report, Status
+from envcheck.model.checks import STATUSES, Check, Report, Status
 from envcheck.report.page.findings import Finding, Outline, folded
 from envcheck.report.page.head import head_lines
 from envcheck.report.page.layout import ROOMS

@@ -17,8 +17,8 @@ from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
     from envcheck.collect.bench_plan import BenchRequest
+    from envcheck.model.checks import Report
     from envcheck.tui.worker.sessions import Session
 
 _EMPTY = """No measurements yet.
@@ -72,7 +72,7 @@ class Speed(Vertical):
     def requested(self, *, full: bool) -> BenchRequest:
         """What the fields ask for; raise UsageError for what is not a number of a GPU or no quantity."""
         from envcheck.collect.bench_plan import BenchRequest
-        from envcheck.compat.performance.quantities import selected
+        from envcheck.knowledge.performance.quantities import selected
 
         gpus, only = (
             [part for part in self.query_one(name, Input).value.replace(",", " ").split() if part != "all"]

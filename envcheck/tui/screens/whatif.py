@@ -22,7 +22,7 @@ from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.client import Client
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
+    from envcheck.model.checks import Report
     from envcheck.report.page.pen import Style
     from envcheck.tui.worker.grid import Cell, Grid
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rich.text import Text
 
-from envcheck.checks import STATUSES, Check, Report, ways
 from envcheck.errors import UsageError
+from envcheck.model.checks import STATUSES, Check, Report, ways
+from envcheck.model.snapshot import Gpu, frameworks_in
 from envcheck.redact import mask_secrets
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import framework_title, gpu_name, listed, worst
 from envcheck.report.page.verbose import check_lines
 from envcheck.report.saved.read import read_report
-from envcheck.snapshot import Gpu, frameworks_in
 from envcheck.text.clean import shell_line
 from envcheck.tui.widgets.paint import Paint
 

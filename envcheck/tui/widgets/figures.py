@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.expected import Expectation, expectation
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.performance.expected import Expectation, expectation
 from envcheck.rules.facts.measurements import (
     LOOSE,
     checks_of_figures,
@@ -31,9 +31,9 @@ from envcheck.text.wrap import clip
 from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
-    from envcheck.checks import Check, Report
+    from envcheck.model.checks import Check, Report
+    from envcheck.model.snapshot import Gpu, Measurement
     from envcheck.report.page.pen import Style
-    from envcheck.snapshot import Gpu, Measurement
 
 _VALUE, _SHARE = 13, 5
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from envcheck.checks import STATUSES, Check, Layer, Report, Status
+from envcheck.model.checks import STATUSES, Check, Layer, Report, Status
+from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, listed, worst
-from envcheck.snapshot import frameworks_in
 
 _MARKS: dict[Status, str] = {
     "fail": "✗ FAIL",

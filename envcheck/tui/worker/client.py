@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from envcheck.checks import Report
 from envcheck.errors import EnvcheckError
+from envcheck.model.checks import Report
 
 if TYPE_CHECKING:
     from envcheck.tui.worker.process import WorkerProcess

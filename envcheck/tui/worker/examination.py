@@ -9,12 +9,12 @@ from collections.abc import Iterable
 import msgspec
 
 from envcheck.errors import EnvcheckError
-from envcheck.events import Event, Judged, ProbeFinished
+from envcheck.model.events import Event, Judged, ProbeFinished
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.redact import mask_secrets
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
 from envcheck.tui.worker.process import Failed, Gather, InterimReport, Message, Send, ShouldStop, WorkerLink, encode
 from envcheck.tui.worker.sessions import ProbeFacts, run_key
 

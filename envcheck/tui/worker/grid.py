@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.choose import evaluate
-from envcheck.components import parse_components
+from envcheck.compat.choose import evaluate
 from envcheck.errors import EnvcheckError
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.components import parse_components
 
 if TYPE_CHECKING:
-    from envcheck.compat.tables import ReleaseRow, TorchRow
+    from envcheck.knowledge.tables import ReleaseRow, TorchRow
 
 _NEWEST = 16
 _AROUND = 2

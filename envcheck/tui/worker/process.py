@@ -21,11 +21,11 @@ from typing import Any, TypeAlias, cast, get_args
 import msgspec
 
 import envcheck
-from envcheck.checks import Report
 from envcheck.collect.request import own_path
-from envcheck.events import Event, OnEvent
+from envcheck.model.checks import Report
+from envcheck.model.events import Event, OnEvent
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
-from envcheck.snapshot import Snapshot
 from envcheck.text.encode import encode as as_json
 
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from envcheck.checks import Report
-from envcheck.compat.load import load_matrix
-from envcheck.compat.question.answer import ask
-from envcheck.compat.relations.driver import branch_for_cuda
-from envcheck.components import parse_components
+from envcheck.compat.answer import ask
 from envcheck.diff import diff
 from envcheck.errors import EnvcheckError
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.driver import branch_for_cuda
+from envcheck.model.checks import Report
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import frameworks_in
 from envcheck.redact import redact
 from envcheck.report import Options, render
 from envcheck.report.answers.diff import render_diff
@@ -21,7 +22,6 @@ from envcheck.report.answers.rule import rule_page
 from envcheck.report.page.pen import Line, Pen
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
-from envcheck.snapshot import frameworks_in
 from envcheck.tui.widgets.choices import read_saved
 from envcheck.tui.worker import grid as grids
 from envcheck.tui.worker.process import WorkerLink

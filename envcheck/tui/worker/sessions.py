@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from envcheck.checks import Report
-    from envcheck.events import Event
+    from envcheck.model.checks import Report
+    from envcheck.model.events import Event
+    from envcheck.model.snapshot import ProbeRun, Snapshot
     from envcheck.pipeline.request import Request
-    from envcheck.snapshot import ProbeRun, Snapshot
     from envcheck.tui.worker.process import Gather, Message, Send, ShouldStop
 
 RunKey: TypeAlias = tuple[str, str | None, str | None]
@@ -84,7 +84,7 @@ class SessionProgress:
 
     def add(self, event: Event) -> None:
         """Count an event."""
-        from envcheck.events import ProbeFinished, ProbesPlanned, ProbeStarted, Progress
+        from envcheck.model.events import ProbeFinished, ProbesPlanned, ProbeStarted, Progress
 
         with self._lock:
             if isinstance(event, ProbesPlanned):
@@ -210,7 +210,7 @@ class Session:
             self._over.set()
 
     def _on_message(self, message: Message) -> None:
-        from envcheck.events import Judged, ProbeFinished
+        from envcheck.model.events import Judged, ProbeFinished
         from envcheck.tui.worker.process import Failed, InterimReport
 
         if isinstance(message, InterimReport):

@@ -18,8 +18,8 @@ from itertools import count
 from operator import mul
 from typing import Any
 
+from ...common.figures import Fields, compared
 from ...framework_bench.works import heads_for
-from ...kit.figures import Fields, compared
 from ..arrays import ELEMENTS, Array, Arrays
 from ..device import LibraryError
 from ..measurement import Bench, Work

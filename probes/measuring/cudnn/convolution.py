@@ -17,8 +17,8 @@ from functools import partial
 from operator import mul
 from typing import Any
 
+from ...common.figures import Fields, compared
 from ...framework_bench.works import layer_for
-from ...kit.figures import Fields, compared
 from ..arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..device import Unavailable
 from ..measurement import Bench, Work, timed

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_float, c_void_p
 from dataclasses import dataclass, field
 
-from ...kit.figures import Fields, compared
+from ...common.figures import Fields, compared
 from ..arrays import Array, Arrays
 from ..device import call
 from ..measurement import Bench, measurement

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ...kit.figures import Fields, compared
+from ...common.figures import Fields, compared
 from ..arrays import Array
 
 Shape = tuple[int, int, int, int]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...kit.figures import Fields
+from ...common.figures import Fields
 from ..arrays import Array, Arrays
 from ..measurement import Bench, Plan
 from . import layer_checks as checks

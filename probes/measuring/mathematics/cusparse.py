@@ -15,7 +15,7 @@ from ctypes import byref, c_double, c_float, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...kit.figures import Fields, compared
+from ...common.figures import Fields, compared
 from ..arrays import Array
 from ..measurement import Bench
 from .common import DATA_TYPES, MathLibrary

@@ -9,7 +9,7 @@ from ctypes import addressof, byref, c_float, c_int64, c_size_t, c_uint32, c_voi
 from dataclasses import dataclass
 from typing import Any
 
-from ...kit.figures import Fields, compared, verification
+from ...common.figures import Fields, compared, verification
 from ..arrays import RESERVE, Array
 from ..measurement import Bench, Plan
 from ..verify import product_sum

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...kit.figures import Fields, verification
-from ...kit.out import Out, clean
+from ...common.figures import Fields, verification
+from ...common.out import Out, clean
 from ..measurement import missing
 from .library import choices, connections, last_words, read_logs
 from .plan import SMALLEST, NcclJob

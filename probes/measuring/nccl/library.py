@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from ...kit.figures import Fields
+from ...common.figures import Fields
 from ..device import LibraryError
 from ..library import CudaLibrary
 from ..measurement import Bench

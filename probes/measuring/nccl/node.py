@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ...kit.figures import Fields
-from ...kit.out import Out, clean
-from ...kit.tree import Tree
+from ...common.figures import Fields
+from ...common.out import Out, clean
+from ...common.tree import Tree
 from ..measurement import before
 from .library import connections, last_words, log_variables, read_logs
 from .supervisor import Fault, Limits, Line, Talk, supervise

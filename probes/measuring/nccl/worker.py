@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from ...kit.figures import Fields
+from ...common.figures import Fields
 from ..device import CudaError, Device, LibraryError, Stopwatch, Unavailable, call, driver, instantiated, ordinals
 from ..kernels import Compiler
 from ..measurement import Bench

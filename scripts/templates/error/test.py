@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.snapshot import Snapshot
+from envcheck.model.snapshot import Snapshot
 from tests.every import every
 from tests.rules.machines import check_of, error, machine, statuses
 

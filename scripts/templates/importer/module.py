@@ -6,7 +6,7 @@ import re
 
 from envcheck.importers.importer import Rank, line_importer
 from envcheck.importers.paste import SOURCE
-from envcheck.snapshot import Driver, Snapshot
+from envcheck.model.snapshot import Driver, Snapshot
 
 # An importer gathers and never judges. What the text does not say stays None; a text that holds nothing of the format
 # gives an empty Snapshot. The rank says which importer counts where two pieces of a text differ.

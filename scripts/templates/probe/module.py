@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .kit.out import Out
-from .kit.tree import Tree
+from .common.out import Out
+from .common.tree import Tree
 
 # The header is a literal: it is read, not imported. ``ProbeSpec`` in envcheck/collect/catalog.py has all keys.
 PROBE = {
@@ -12,7 +12,7 @@ PROBE = {
     "seconds": 5.0,  # then the child is ended, and the report says so
     "uses": "files",
     "scopes": ["node", "container", "env"],  # the scopes of --scope that need these facts
-    "fills": ["platform.kernel_release"],  # paths of the Snapshot; add a field in envcheck/snapshot/ where none fits
+    "fills": ["platform.kernel_release"],  # paths of the Snapshot; add a field in envcheck/model/ where none fits
 }
 
 _FILE = "/proc/sys/kernel/osrelease"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.versions import ComputeCapability
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
+from envcheck.model.versions import ComputeCapability
 
 
 # A relation is one pure function that returns a ``Fit`` and cites the rows that decided. Rules compare no versions;
 # they call it. Most knowledge needs a row and no relation: a package that needs another is a ``[[release]]`` row, a
 # broken release a ``[[flaw]]``, a variable a ``[[variable]]``. A new field goes on the row's class in
-# compat/tables.py, with a default that means unknown and a line that says so. A new kind of row also needs a
-# ``Table`` in compat/matrix.py and its name in ``FIELDS`` of compat/compiling.py. ``matrix/generated/`` is written by
-# ``envcheck matrix refresh`` alone.
+# knowledge/tables.py, with a default that means unknown and a line that says so. A new kind of row also needs a
+# ``Table`` in knowledge/matrix.py and its name in ``FIELDS`` of knowledge/compiling.py. ``matrix/generated/`` is
+# written by ``envcheck matrix refresh`` alone.
 def example_thing(matrix: Matrix, gpu: ComputeCapability) -> Fit:
     """Whether GPUs of this compute capability are boards of their own. The rows that decided give the sources."""
     row = matrix.capability_rows.get(gpu)

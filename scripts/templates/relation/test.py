@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.example_thing import example_thing
-from envcheck.versions import ComputeCapability
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.example_thing import example_thing
+from envcheck.model.versions import ComputeCapability
 
 
 @pytest.mark.parametrize(

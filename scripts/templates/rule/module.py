@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Fix
+from envcheck.model.checks import Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import may_have_gpus
-from envcheck.snapshot import Platform, Snapshot
+from envcheck.model.snapshot import Platform, Snapshot
 
 _BROKEN = "-example"
 
@@ -27,7 +27,7 @@ def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
 )
 def example_thing(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """The problem in a short sentence."""
-    # Compare no versions here: call a relation of envcheck/compat/relations/. Return a passing title that states the
+    # Compare no versions here: call a relation of envcheck/knowledge/relations/. Return a passing title that states the
     # fact that holds, an Outcome with evidence and fixes, or None where the question does not arise after all.
     platform = snapshot.platform or Platform()
     release = platform.kernel_release or ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.snapshot import Platform, Snapshot
+from envcheck.model.snapshot import Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import but, check_of, machine, statuses, without_gpu
 

@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from probes.kit.out import Out
+from probes.common.out import Out
 from probes.measuring.device import LibraryError
 from probes.measuring.nccl.node import serve
 from probes.measuring.nccl.supervisor import Talk

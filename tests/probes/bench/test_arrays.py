@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from probes.bench import memory as bench_memory
-from probes.kit.figures import compared
+from probes.common.figures import compared
 from probes.measuring import caches, device, verify
 from probes.measuring.arrays import ELEMENTS
 from probes.measuring.caches import BLOCK, LCG_A, LCG_C, _folded, _texture_sum

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from probes.bench import cudnn_gpus
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.out import Out
+from probes.common.tree import Tree
 from probes.measuring.cudnn import handles as module
 from probes.measuring.cudnn.handles import THREADS, handles
 from probes.measuring.device import LibraryError

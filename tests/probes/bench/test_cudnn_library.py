@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from probes.bench import cudnn as bench_cudnn
-from probes.kit.figures import Fields
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.figures import Fields
+from probes.common.out import Out
+from probes.common.tree import Tree
 from probes.measuring.cudnn import convolution
 from probes.measuring.cudnn.graph import MODE_A, Graph
 from probes.measuring.cudnn.layers import Layer, W, X, Y

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Measurement
+from envcheck.model.snapshot import Measurement
 from probes.bench import chip as bench_chip
 from probes.bench import gemm as bench_gemm
 from probes.bench import links as bench_links
 from probes.bench import memory as bench_memory
-from probes.kit.figures import FigureKey
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.figures import FigureKey
+from probes.common.out import Out
+from probes.common.tree import Tree
 from probes.measuring import kernels
 from probes.measuring.cublaslt import CublasLt
 from probes.measuring.device import CudaError, LibraryError, Unavailable

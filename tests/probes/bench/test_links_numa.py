@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from probes.kit.tree import Tree
+from probes.common.tree import Tree
 from probes.measuring.host_copies import CopyPlace, on_node, places
 from tests.every import cases
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Library, Listing
+from envcheck.model.snapshot import Library, Listing
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
 from tests.probes.library_files import library, returns, stores

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.versions import CudaVersion, CudnnVersion
-from probes.cuda_libraries.answer import LibraryVersion, answer, can_answer, cuda, packed, release
-from probes.elf.exported import Exports
-from probes.elf.library import open_elf
-from probes.kit.library_names import family_of
+from envcheck.model.versions import CudaVersion, CudnnVersion
+from probes.common.library_names import family_of
+from probes.files.cuda_libraries.answer import LibraryVersion, answer, can_answer, cuda, packed, release
+from probes.files.elf.exported import Exports
+from probes.files.elf.library import open_elf
 from tests.every import cases
 from tests.probes.library_files import Hash, library, returns, stores, stores_on_arm
 

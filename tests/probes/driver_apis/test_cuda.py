@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import ApiResult, Gpu, Snapshot
+from envcheck.model.snapshot import ApiResult, Gpu, Snapshot
 from probes import cuda
+from probes.common.bus_id import canonical_bus_id
 from probes.driver_apis import is_missing, mapped, why_not_loadable
 from probes.driver_apis.cuda import Answer
-from probes.kit.bus_id import canonical_bus_id
 from tests.every import cases
 from tests.probes.fake_parent import run_child
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Snapshot
+from envcheck.model.snapshot import Snapshot
 from probes import nvml
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.out import Out
+from probes.common.tree import Tree
 from tests.every import cases
 from tests.probes import fake_gpus
 from tests.probes.fake_gpus import h200, kepler, pci_info, switched_h200

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Snapshot
+from envcheck.model.snapshot import Snapshot
 from probes import nvml
 from tests.every import cases
 from tests.probes import fake_gpus

@@ -12,11 +12,11 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Snapshot
 from probes import nvml
-from probes.kit.out import Out
-from probes.kit.tree import Tree
+from probes.common.out import Out
+from probes.common.tree import Tree
 from tests.gpu.smi_facts import LINES, differences
 from tests.probes import fake_gpus
 from tests.probes.fake_nvml import FakeLibrary, Status, Typed, addresses, binding, fabric

@@ -15,7 +15,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 
-from probes.elf.library import Elf, ElfError, open_elf
+from probes.files.elf.library import Elf, ElfError, open_elf
 from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"
@@ -158,7 +158,7 @@ def test_more_sections_than_the_header_can_count(tmp_path: Path) -> None:
 def test_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_elf(os.fspath(FILES / "library.o")) as elf:
         assert len(elf.read(0, 1 << 62)) == elf.size
-        monkeypatch.setattr("probes.elf.tables.READ_LIMIT", 10)
+        monkeypatch.setattr("probes.files.elf.tables.READ_LIMIT", 10)
         assert len(elf.read(0, 1 << 62)) == 10
         assert elf.read(-1, 4) == elf.read(0, -4) == elf.read(1 << 62, 4) == b""
 

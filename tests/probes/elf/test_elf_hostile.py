@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from probes.elf import dynamic, tables
-from probes.elf.library import Elf, ElfError, open_elf
+from probes.files.elf import dynamic, tables
+from probes.files.elf.library import Elf, ElfError, open_elf
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
 from tests.probes.tiny_elf import BASE, HEADER, library

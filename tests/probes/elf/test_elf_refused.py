@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.elf.info import elf_info
+from probes.files.elf.info import elf_info
 from tests.probes.loader.loading_builds import GCC, REASON, Seen, Workshop, rpath
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)

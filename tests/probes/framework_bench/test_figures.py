@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from probes.bench import cpu as bench_cpu
+from probes.common.figures import Fields, FigureKey
+from probes.common.tree import Tree
 from probes.framework_bench import processor
 from probes.framework_bench.convolution import KINDS, Convolution, ConvolutionShape
 from probes.framework_bench.processor import Blas, blas_of
 from probes.framework_bench.works import Absent, Refused, TransformSize, compared, rate, run_all
-from probes.kit.figures import Fields, FigureKey
-from probes.kit.tree import Tree
 from tests.every import cases
 from tests.probes.trials.test_deep_end_to_end import python_of
 

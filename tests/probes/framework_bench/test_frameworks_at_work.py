@@ -18,11 +18,11 @@ import pytest
 from probes.bench import onnxruntime as bench_onnxruntime
 from probes.bench import torch_all_reduce
 from probes.bench.onnxruntime import Held
+from probes.common.figures import compared
 from probes.framework_bench import all_reduce, works
 from probes.framework_bench import framework as measuring
 from probes.framework_bench.framework import BenchFramework, FrameworkWork
 from probes.framework_bench.works import Absent, Refused
-from probes.kit.figures import compared
 from probes.measuring.cudnn import attention as own_attention
 from probes.measuring.cudnn.layers import Layer
 from probes.trials.onnx_models import node, work_model

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from envcheck.snapshot import Framework
-from probes.installations.catalog import DETAILED, frameworks
-from probes.python.distributions import installed_by_conda, installed_in
-from probes.python.site import Site
+from envcheck.model.snapshot import Framework
+from probes.files.installations.catalog import DETAILED, frameworks
+from probes.files.python.distributions import installed_by_conda, installed_in
+from probes.files.python.site import Site
 from tests.probes.environment_trees import Tree
 
 SITE = "/env/lib/python3.12/site-packages"

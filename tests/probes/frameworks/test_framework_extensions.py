@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Framework
+from envcheck.model.snapshot import Framework
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from probes.elf.info import ElfInfo, Identity, elf_info
-from probes.installations.parts import OpenByName, examined
-from probes.kit.tree import Tree as View
-from probes.loader.process import LoadedImage, LoaderProcess, LoadRequest
-from probes.loader.script import Event
-from probes.loader.setup import LoaderSystem
-from probes.loader.symbols import unresolved
-from probes.python.site import Site
+from probes.common.tree import Tree as View
+from probes.files.elf.info import ElfInfo, Identity, elf_info
+from probes.files.installations.parts import OpenByName, examined
+from probes.files.loader.process import LoadedImage, LoaderProcess, LoadRequest
+from probes.files.loader.script import Event
+from probes.files.loader.setup import LoaderSystem
+from probes.files.loader.symbols import unresolved
+from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 from tests.probes.tiny_elf import tiny_elf
@@ -115,7 +115,7 @@ def image(path: str, *needed: str) -> LoadedImage:
 @pytest.fixture(autouse=True)
 def _undefined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a part, one symbol is never found."""
-    monkeypatch.setattr("probes.loader.symbols._of_part", lambda *_: [b"_ZN3c105ErrorE"])
+    monkeypatch.setattr("probes.files.loader.symbols._of_part", lambda *_: [b"_ZN3c105ErrorE"])
 
 
 def asked(tree: Path, *requests: LoadRequest, images: tuple[str, ...]) -> list[str] | None:

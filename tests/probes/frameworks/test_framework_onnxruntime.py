@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.snapshot import Framework
-from probes.installations.parts import unknown_flags
-from probes.kit.tree import Tree
+from envcheck.model.snapshot import Framework
+from probes.common.tree import Tree
+from probes.files.installations.parts import unknown_flags
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 

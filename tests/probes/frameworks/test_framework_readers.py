@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import probes.frameworks
-from envcheck.snapshot import Framework
-from probes.installations import catalog
-from probes.installations.catalog import KINDS, kinds
+import probes.files.frameworks
+from envcheck.model.snapshot import Framework
+from probes.files.installations import catalog
+from probes.files.installations.catalog import KINDS, kinds
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
@@ -445,7 +445,7 @@ def test_a_reader_is_added_with_one_file(tmp_path: Path, monkeypatch: pytest.Mon
     folder = tmp_path / "more"
     folder.mkdir()
     (folder / "toy_reader.py").write_text(READER.format(order=""))
-    monkeypatch.setattr(probes.frameworks, "__path__", [*probes.frameworks.__path__, str(folder)])
+    monkeypatch.setattr(probes.files.frameworks, "__path__", [*probes.files.frameworks.__path__, str(folder)])
     monkeypatch.setattr(catalog, "KINDS", (*KINDS, *kinds(str(folder))))
     assert tree.found() == {}
     tree.package({"toy/__init__.py": ""}, "toy-gpu", "1.0")
@@ -469,6 +469,6 @@ def test_a_reader_that_declares_nothing_is_named(tmp_path: Path, missing: str) -
 
 def test_declarations_are_what_an_import_would_give() -> None:
     for kind in KINDS:
-        module = __import__(f"probes.frameworks.{kind.module}", fromlist=["read"])
+        module = __import__(f"probes.files.frameworks.{kind.module}", fromlist=["read"])
         assert (kind.imported, kind.distributions) == (module.IMPORTS, module.DISTRIBUTIONS)
         assert getattr(module, "ORDER", 2) == kind.order

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.frameworks.triton import host_compiler
-from probes.frameworks.triton import read as read_triton
+from probes.files.frameworks.triton import host_compiler
+from probes.files.frameworks.triton import read as read_triton
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON
 from tests.probes.loader.test_loading_by_name import Tree

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from probes.installations.pathfinder import found_by_pathfinder, found_in_toolkit
-from probes.kit.library_names import family_of
-from probes.kit.tree import Tree
-from probes.loader.script import OpenByName, called, imported, started
-from probes.python.site import Site
+from probes.common.library_names import family_of
+from probes.common.tree import Tree
+from probes.files.installations.pathfinder import found_by_pathfinder, found_in_toolkit
+from probes.files.loader.script import OpenByName, called, imported, started
+from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop
 

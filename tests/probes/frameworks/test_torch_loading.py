@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.installations.torch_files import torch_of
-from probes.python.site import Site
+from probes.files.installations.torch_files import torch_of
+from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 

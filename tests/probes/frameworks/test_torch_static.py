@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Framework
-from probes.frameworks import torch
-from probes.installations.torch_files import read_version_file
-from probes.python.distributions import installed_by_conda, installed_in
-from probes.python.site import Site
+from envcheck.model.snapshot import Framework
+from probes.files.frameworks import torch
+from probes.files.installations.torch_files import read_version_file
+from probes.files.python.distributions import installed_by_conda, installed_in
+from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.environment_trees import Tree, elf_with_constants
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.gpu_code import fatbins
-from probes.gpu_code.targets import CodeEntry, GpuCode, gpu_code, gpu_targets
+from probes.files.gpu_code import fatbins
+from probes.files.gpu_code.targets import CodeEntry, GpuCode, gpu_code, gpu_targets
 from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"

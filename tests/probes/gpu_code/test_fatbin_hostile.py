@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from probes.gpu_code import fatbins, search
-from probes.gpu_code.targets import GpuCode, gpu_code, gpu_targets
+from probes.files.gpu_code import fatbins, search
+from probes.files.gpu_code.targets import GpuCode, gpu_code, gpu_targets
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
 from tests.thorough import examples

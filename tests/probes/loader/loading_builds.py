@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from probes.elf.info import elf_info
-from probes.kit.tree import Tree
-from probes.loader.process import LoadedImage, LoaderProcess, failed
-from probes.loader.setup import system_of
+from probes.common.tree import Tree
+from probes.files.elf.info import elf_info
+from probes.files.loader.process import LoadedImage, LoaderProcess, failed
+from probes.files.loader.setup import system_of
 
 HOST = r"""
 #include <dlfcn.h>

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from envcheck.snapshot import Load
+from envcheck.model.snapshot import Load
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath, runpath
 from tests.probes.loader.test_loading_frameworks import SITE, Bench

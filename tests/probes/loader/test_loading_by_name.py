@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Framework, Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
-from envcheck.snapshot import Framework, Snapshot
-from probes.frameworks.ctranslate2 import read as read_ctranslate2
-from probes.frameworks.cupy import read as read_cupy
-from probes.frameworks.numba import read as read_numba
-from probes.frameworks.paddle import read as read_paddle
-from probes.kit.tree import REFUSED
-from probes.python.site import Site
+from probes.common.tree import REFUSED
+from probes.files.frameworks.ctranslate2 import read as read_ctranslate2
+from probes.files.frameworks.cupy import read as read_cupy
+from probes.files.frameworks.numba import read as read_numba
+from probes.files.frameworks.paddle import read as read_paddle
+from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath
 from tests.probes.loader.test_loading_frameworks import SITE, Bench

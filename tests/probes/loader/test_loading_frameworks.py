@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Framework
-from probes.installations.parts import OpenByName, Preload, examined
-from probes.kit.tree import Tree
-from probes.loader.script import caller_of_ctypes, started
-from probes.python.site import Site
+from envcheck.model.snapshot import Framework
+from probes.common.tree import Tree
+from probes.files.installations.parts import OpenByName, Preload, examined
+from probes.files.loader.script import caller_of_ctypes, started
+from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.conftest import unknown_keys
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath, runpath

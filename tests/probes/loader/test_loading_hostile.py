@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from probes.elf.info import elf_info
-from probes.installations.parts import OpenByName, Preload, examined
-from probes.kit.tree import Tree as View
-from probes.loader.report import is_reported, version_in
-from probes.python.site import Site
+from probes.common.tree import Tree as View
+from probes.files.elf.info import elf_info
+from probes.files.installations.parts import OpenByName, Preload, examined
+from probes.files.loader.report import is_reported, version_in
+from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 from tests.thorough import examples

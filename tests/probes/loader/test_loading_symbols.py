@@ -14,11 +14,11 @@ from elftools.elf.sections import SymbolTableSection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from probes.elf.dynamic import DT_GNU_HASH
-from probes.elf.exported import gnu_hash
-from probes.elf.info import ElfInfo, elf_info
-from probes.loader.cache import Lookup, parse
-from probes.loader.symbols import UnreadSymbolsError, missing, undefined
+from probes.files.elf.dynamic import DT_GNU_HASH
+from probes.files.elf.exported import gnu_hash
+from probes.files.elf.info import ElfInfo, elf_info
+from probes.files.loader.cache import Lookup, parse
+from probes.files.loader.symbols import UnreadSymbolsError, missing, undefined
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Kernel, KernelLog, KernelModule, Snapshot
-from probes.kit.tree import Tree
+from envcheck.model.snapshot import Kernel, KernelLog, KernelModule, Snapshot
+from probes.common.tree import Tree
 from probes.machine.kernel import (
     MAX_LENGTH,
     MAX_MESSAGES,

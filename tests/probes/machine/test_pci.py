@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.snapshot import Fabric, Gpu, Listing, Pcie, Snapshot
+from envcheck.model.snapshot import Fabric, Gpu, Listing, Pcie, Snapshot
 from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import ContainerHost, Driver, Platform, Snapshot
+from envcheck.model.snapshot import ContainerHost, Driver, Platform, Snapshot
 from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -214,7 +214,7 @@ def test_nothing_needs_a_home_or_a_passwd_entry(user: int | None) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from probes import platform, kernel, pci, driver_files, toolkits, variables\n"
-        "from probes.kit.out import Out; from probes.kit.tree import Tree\n"
+        "from probes.common.out import Out; from probes.common.tree import Tree\n"
         "for probe in (platform, kernel, pci, driver_files, toolkits, variables):\n"
         "    probe.collect(Tree({'root': '/'}), Out(probe.__name__, sys.stdout.buffer.write))\n"
     )

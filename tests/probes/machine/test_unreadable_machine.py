@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
+from envcheck.model.merge import merge
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
-from envcheck.snapshot import Snapshot
-from envcheck.snapshot.merge import merge
-from probes.kit.tree import REFUSED
+from probes.common.tree import REFUSED
 from tests.probes.other_user import as_nobody, as_root
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from probes.owners.claims import Claim, decide, declared
-from probes.owners.conda import owners
-from probes.owners.system_packages import dpkg_owners
-from probes.owners.wheels import Manifest, decisive, recorded_by
+from probes.files.owners.claims import Claim, decide, declared
+from probes.files.owners.conda import owners
+from probes.files.owners.system_packages import dpkg_owners
+from probes.files.owners.wheels import Manifest, decisive, recorded_by
 from tests.every import cases
 from tests.probes.environment_trees import Tree
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from probes.kit.tree import Tree
-from probes.owners import system_packages
-from probes.owners.claims import Claim
-from probes.owners.system_packages import RpmFile, RpmPackage, read, rpm_owners
+from probes.common.tree import Tree
+from probes.files.owners import system_packages
+from probes.files.owners.claims import Claim
+from probes.files.owners.system_packages import RpmFile, RpmPackage, read, rpm_owners
 from tests.every import cases
 
 PATH = "/usr/lib64/libcublas.so.12.4.5.8"

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import DamagedFile, Shipped
-from probes.installations.catalog import DETAILED
-from probes.owners import wheels
-from probes.owners.shipped import shipped
-from probes.python.distributions import installed_in
+from envcheck.model.snapshot import DamagedFile, Shipped
+from probes.files.installations.catalog import DETAILED
+from probes.files.owners import wheels
+from probes.files.owners.shipped import shipped
+from probes.files.python.distributions import installed_in
 from tests.every import cases
 from tests.probes.conftest import RunProbe
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Environment, Snapshot
+from envcheck.model.snapshot import Environment, Snapshot
 from tests.probes.environment_trees import Tree
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Snapshot, items_in
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
-from envcheck.snapshot import Snapshot, items_in
-from probes.kit.tree import REFUSED
-from probes.python.distributions import LEFT, Installed, installed_by_conda, installed_in
+from probes.common.tree import REFUSED
+from probes.files.python.distributions import LEFT, Installed, installed_by_conda, installed_in
 from tests.every import cases
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from probes.kit import tree as kit_tree
-from probes.python import distributions
-from probes.python.distributions import Installed, conda_build, installed_by_conda, installed_in
+from probes.common import tree as kit_tree
+from probes.files.python import distributions
+from probes.files.python.distributions import Installed, conda_build, installed_by_conda, installed_in
 from tests.every import cases
 from tests.probes.environment_trees import Tree
 

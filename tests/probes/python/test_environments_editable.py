@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.python.search_path import mapped
-from probes.python.site import Site, packages
+from probes.files.python.search_path import mapped
+from probes.files.python.site import Site, packages
 from tests.every import cases
 from tests.probes.environment_trees import Tree
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Environment, Listing
-from probes.installations import examined
+from envcheck.model.snapshot import Environment, Listing
+from probes.files.installations import examined
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import PROGRAM, Tree
 

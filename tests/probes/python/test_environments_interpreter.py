@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
-from envcheck.snapshot import Snapshot
-from probes.kit.tree import REFUSED
-from probes.python.interpreter import PythonPlace, locate
+from probes.common.tree import REFUSED
+from probes.files.python.interpreter import PythonPlace, locate
 from tests.every import cases
 from tests.probes.environment_trees import PROGRAM, Tree
 from tests.probes.other_user import as_nobody

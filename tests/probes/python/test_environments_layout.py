@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.python.interpreter import locate
-from probes.python.layout import EnvironmentLayout, read_layout
+from probes.files.python.interpreter import locate
+from probes.files.python.layout import EnvironmentLayout, read_layout
 from tests.every import cases
 from tests.probes.environment_trees import Tree, elf_with_constants
 

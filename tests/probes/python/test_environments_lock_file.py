@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from probes.kit.tree import Tree
-from probes.python.interpreter import locate
-from probes.python.layout import read_layout
+from probes.common.tree import Tree
+from probes.files.python.interpreter import locate
+from probes.files.python.layout import read_layout
 from tests.every import cases
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from probes.kit.tree import Tree as View
-from probes.python.interpreter import locate
-from probes.python.layout import read_layout
-from probes.python.search_path import SearchPath, search_path
+from probes.common.tree import Tree as View
+from probes.files.python.interpreter import locate
+from probes.files.python.layout import read_layout
+from probes.files.python.search_path import SearchPath, search_path
 from tests.every import cases
 from tests.probes.environment_trees import Tree
 
@@ -119,7 +119,7 @@ def test_path_files_beside_python_path_are_not_read(tree: Tree) -> None:
 
 
 def test_path_files_without_end_are_cut_and_said_to_be(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probes.python.search_path.FOLDERS", 3)
+    monkeypatch.setattr("probes.files.python.search_path.FOLDERS", 3)
     site = tree.venv("/a", tree.base("/opt/py"))
     for number in range(5):
         tree.at(f"/src/{number}").mkdir(parents=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from probes.installations.examined import examined
+from probes.files.installations.examined import examined
 from tests.every import cases
 from tests.probes.environment_trees import Tree
 

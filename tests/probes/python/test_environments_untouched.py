@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.snapshot import Snapshot
+from envcheck.model.snapshot import Snapshot
 from tests.every import cases
 from tests.probes.environment_trees import DATA
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envcheck.checks import Report
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
-from envcheck.snapshot import Snapshot
-from probes.kit.tree import REFUSED
+from probes.common.tree import REFUSED
 from tests.every import cases
 from tests.probes.other_user import as_nobody, as_root
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from probes.kit.tree import Tree
+from probes.common.tree import Tree
 from probes.trials.libraries import can_be_asked, decode, mapped_files, version_of_file
 from probes.trials.onnx_models import convolution_model, product_model
 from probes.trials.trial import (

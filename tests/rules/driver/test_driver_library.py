@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Scope
-from envcheck.compat.load import load_matrix
-from envcheck.components import parse_components
 from envcheck.errors import UsageError
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Scope
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import DriverLibrary, Framework, Listing, Snapshot
 from envcheck.pipeline.assume import assume
 from envcheck.pipeline.judging import check_request
 from envcheck.pipeline.request import Request
 from envcheck.rules.api import Facts
 from envcheck.rules.fixes.libraries import show_loader_search
-from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot
 from tests.every import cases
 from tests.rules.machines import (
     DOCKER,

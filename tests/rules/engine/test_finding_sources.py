@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import Framework, Snapshot, StartupVariable
 from envcheck.rules.api import FrameworkSubject, Rule, elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.evaluate import pages, pages_about
-from envcheck.snapshot import Framework, Snapshot, StartupVariable
 from tests.every import cases
 from tests.rules.engine.test_rule_catalog import NAMES, RULES
 from tests.rules.machines import error, h200, judge, machine, torch, variables, venv, with_venv

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envcheck.model.snapshot import Measurement
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
-from envcheck.snapshot import Measurement
 from tests.every import cases, every
 from tests.rules.speed.measurements import figure, gemm, memory_copy, to_gpu, to_peer
 

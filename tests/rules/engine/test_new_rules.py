@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from envcheck import __version__
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
 from envcheck.rules.api import FIRST_RELEASE, Rule
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine import evaluate as engine

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 import envcheck
-from envcheck import checks
-from envcheck.checks import ASSUMPTION, PLAN
 from envcheck.config.meaning import policy
 from envcheck.config.read import read
 from envcheck.errors import UsageError
+from envcheck.model import checks
+from envcheck.model.checks import ASSUMPTION, PLAN
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import RULE
 from envcheck.pipeline.session import judge
 from envcheck.rules.api import elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.snapshot import Snapshot
 from tests.every import every
 
 ELSEWHERE = sorted(rule.name for rule in all_rules() if rule.arises is elsewhere)

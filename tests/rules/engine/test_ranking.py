@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import DamagedFile, Framework, Library, Listing, Load, Shipped, Snapshot, Trial
 from envcheck.pipeline.session import Request
 from envcheck.pipeline.session import judge as report_on
 from envcheck.rules.engine.evaluate import framework_importance
 from envcheck.rules.facts.frameworks import importance, is_main_framework
-from envcheck.snapshot import DamagedFile, Framework, Library, Listing, Load, Shipped, Snapshot, Trial
 from tests.every import cases
 from tests.rules.machines import (
     VENV,

@@ -13,15 +13,15 @@ import pytest
 
 import envcheck.rules
 import probes
-from envcheck.checks import LAYERS
-from envcheck.compat.load import load_matrix
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import LAYERS
+from envcheck.model.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 from envcheck.report.answers.rule import rule_page
 from envcheck.rules.api import EVERYTHING, Rule, never
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.facts.needs import _OWN_SECTION, _overlap
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.rules.problems import DOUBTS, REMEDIES
-from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 from tests.every import cases, every
 
 RULES = all_rules()

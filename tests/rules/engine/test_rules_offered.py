@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Changes, Check, Fix, ways
-from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Changes, Check, Fix, ways
+from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
 from envcheck.pipeline import judging
 from envcheck.pipeline.request import Request
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
 from envcheck.rules.engine.simulate import newest_admitted, requirements_broken, simulate
-from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import ALL, VENV, but, machine, torch, with_venv, without_gpu
 from tests.rules.packages.packages_here import SITE, dist, having, on

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Check, Status
-from envcheck.snapshot import Distribution, Driver, Environment, Framework, Listing, ObservedError, Snapshot
+from envcheck.model.checks import Check, Status
+from envcheck.model.snapshot import Distribution, Driver, Environment, Framework, Listing, ObservedError, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import (
     VENV,

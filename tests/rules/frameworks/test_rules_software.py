@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
+from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import (
     UBUNTU,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import Ecc, Gpu, GpuFabric, MigInstance, ProbeRun, RowRemap, Snapshot, Temperature
+from envcheck.model.snapshot import Ecc, Gpu, GpuFabric, MigInstance, ProbeRun, RowRemap, Snapshot, Temperature
 from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,

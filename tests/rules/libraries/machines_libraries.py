@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import Distribution, Framework, Library, Listing, Load, Snapshot, Toolkit, Trial
+from envcheck.model.snapshot import Distribution, Framework, Library, Listing, Load, Snapshot, Toolkit, Trial
 from tests.rules.machines import VENV, but, machine, torch, variables, venv, with_venv
 
 Case = tuple[str, str, Snapshot, tuple[str, ...]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot, Trial
+from envcheck.model.snapshot import DriverLibrary, Framework, Listing, Snapshot, Trial
 from tests.every import cases, every
 from tests.rules.libraries.machines_libraries import (
     BUNDLED,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.accuracy import judge
-from envcheck.checks import Fix
+from envcheck.model.checks import Fix
 from envcheck.rules.engine.cause import primary
 from tests.documents import texts
 from tests.every import cases, every

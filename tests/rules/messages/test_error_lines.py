@@ -6,13 +6,13 @@ import re
 import time
 from pathlib import Path
 
-from envcheck.compat.error_lines import LONGEST, error_lines, has_needed, named_beside, named_by, needed_by
-from envcheck.compat.load import load_matrix
 from envcheck.importers import read_text
 from envcheck.importers.formats.error_lines import is_error, read
 from envcheck.importers.paste import Paste
+from envcheck.knowledge.error_lines import LONGEST, error_lines, has_needed, named_beside, named_by, needed_by
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import Framework, ObservedError, Platform, Snapshot
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
 from tests.documents import lines_of
 from tests.every import cases, every
 from tests.rules.machines import (

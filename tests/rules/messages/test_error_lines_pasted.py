@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from envcheck.compat.error_lines import named_beside, named_by
-from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.importers import read_text
+from envcheck.knowledge.error_lines import named_beside, named_by
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import ObservedError, Snapshot
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.snapshot import ObservedError, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import ALL, check_of
 from tests.rules.messages.examples import by_problem

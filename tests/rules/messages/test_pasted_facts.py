@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from benchmarks.accuracy import judge as judge_text
-from envcheck.checks import Check
-from envcheck.compat.load import load_matrix
 from envcheck.errors import ExitCode
 from envcheck.importers import read_text
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Check
+from envcheck.model.snapshot import frameworks_in
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.engine.cause import primary
-from envcheck.snapshot import frameworks_in
 from tests.every import cases, every
 from tests.rules.machines import cause, check_of, kernel, log, machine, statuses, xid
 

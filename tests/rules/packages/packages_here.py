@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import Distribution, Environment, Framework, Load, Snapshot, Trial
+from envcheck.model.snapshot import Distribution, Environment, Framework, Load, Snapshot, Trial
 from tests.rules.machines import VENV, but, machine, torch, venv, with_venv
 
 SITE = f"{VENV}/lib/python3.12/site-packages"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.checks import Check, Report
-from envcheck.events import ignore
+from envcheck.model.checks import Check, Report
+from envcheck.model.events import ignore
+from envcheck.model.snapshot import Damaged, Distribution, Driver, Environment, Framework, Listing, Snapshot
 from envcheck.pipeline.judging import judge
 from envcheck.pipeline.request import Request
-from envcheck.snapshot import Damaged, Distribution, Driver, Environment, Framework, Listing, Snapshot
 from tests.every import cases
 from tests.rules.machines import (
     NO_DRIVER,

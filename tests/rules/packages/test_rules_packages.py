@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Trial, TrialFile
+from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, Trial, TrialFile
 from tests.every import cases
 from tests.rules.machines import (
     UBUNTU,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import Environment, Framework
+from envcheck.model.snapshot import Environment, Framework
 from tests.every import cases, every
 from tests.rules.machines import VENV, bad, but, check_of, checks_of, judge, machine, torch
 from tests.rules.packages.packages_here import NOT_IMPORTED, RAN, SITE, beside_torch, dist, extension, having, on

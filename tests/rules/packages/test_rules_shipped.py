@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.checks import Check
-from envcheck.snapshot import (
+from envcheck.model.checks import Check
+from envcheck.model.snapshot import (
     Damaged,
     DamagedFile,
     Distribution,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import Conditions, Measurement, Span, Verification
+from envcheck.model.snapshot import Conditions, Measurement, Span, Verification
 from tests.rules.machines import but, h200
 
 UUID = h200().uuid

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.checks import Report
 from envcheck.collect.bench_plan import BenchRequest
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Collective, Conditions, Gpu, Measurement, ProbeRun
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
 from envcheck.rules.facts.measurements import coverage, numbers
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import Collective, Conditions, Gpu, Measurement, ProbeRun
 from tests.every import cases
 from tests.rules.machines import but, check_of, h200, machine, statuses
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, samples_around, to_gpu

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.bench_plan import BenchRequest
-from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.diff import diff
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.performance.expected import Expectation, expectation
+from envcheck.model.snapshot import Measurement, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import Measurement, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import but, machine
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from envcheck.collect.bench_plan import BenchRequest
+from envcheck.model.snapshot import Collective, Fabric, Measurement, NvLink, ObservedError, Platform, ProbeRun, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import Collective, Fabric, Measurement, NvLink, ObservedError, Platform, ProbeRun, Snapshot
 from tests.rules.machines import but, check_of, checks_of, h200, machine, variables
 from tests.rules.speed.measurements import right, samples_around, wrong
 

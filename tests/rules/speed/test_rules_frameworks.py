@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from envcheck.collect.bench_plan import BenchRequest
-from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
-from envcheck.compat.tables import SettingRow
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.performance.quantities import QUANTITIES, framework_tested
+from envcheck.knowledge.tables import SettingRow
+from envcheck.model.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
 from tests.every import cases, every
 from tests.rules.machines import but, cause, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, memory_copy, right, wrong

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.checks import Check, Fix
 from envcheck.collect.bench_plan import BenchRequest
+from envcheck.model.checks import Check, Fix
+from envcheck.model.snapshot import (
+    DamagedFile,
+    Distribution,
+    Library,
+    Listing,
+    Measurement,
+    ProbeRun,
+    Shipped,
+    Snapshot,
+)
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import DamagedFile, Distribution, Library, Listing, Measurement, ProbeRun, Shipped, Snapshot
 from tests.every import cases
 from tests.rules.machines import but, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, right, wrong

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Check
+from envcheck.model.checks import Check
+from envcheck.model.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
 from envcheck.report.answers.rule import rule_page
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine, variables
 from tests.rules.speed.measurements import (

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import Check
-from envcheck.compat.performance.spread import speed_ratio
-from envcheck.snapshot import Conditions, Gpu, Listing, Measurement, Snapshot
+from envcheck.knowledge.performance.spread import speed_ratio
+from envcheck.model.checks import Check
+from envcheck.model.snapshot import Conditions, Gpu, Listing, Measurement, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, span, to_gpu, to_peer

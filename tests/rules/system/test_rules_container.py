@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import ApiResult, MigInstance, Platform, Snapshot
+from envcheck.model.snapshot import ApiResult, MigInstance, Platform, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,

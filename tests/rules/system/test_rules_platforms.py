@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import ContainerHost, DriverLibrary, Listing, ObservedError, Platform, Snapshot
+from envcheck.model.snapshot import ContainerHost, DriverLibrary, Listing, ObservedError, Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import (
     DOCKER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import (
+from envcheck.model.snapshot import (
     DeviceNode,
     Distribution,
     Framework,

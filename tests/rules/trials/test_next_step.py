@@ -6,10 +6,10 @@ import ast
 import re
 from pathlib import Path
 
-from envcheck.checks import Report
-from envcheck.compat.load import load_matrix
 from envcheck.errors import ExitCode
 from envcheck.importers import read_text
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Report
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.trials.next_step import step_for

@@ -9,15 +9,10 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Check, Report, Tool
-from envcheck.compat.load import load_matrix
 from envcheck.enrich.loads import observed_loads
-from envcheck.pipeline.verdict import conclude
-from envcheck.report import exit_status, render
-from envcheck.rules.api import Facts
-from envcheck.rules.catalog import all_rules
-from envcheck.rules.facts.trials import failed, gpus_proven, imported, ran_on_gpu
-from envcheck.snapshot import (
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Check, Report, Tool
+from envcheck.model.snapshot import (
     Damaged,
     Distribution,
     Framework,
@@ -29,6 +24,11 @@ from envcheck.snapshot import (
     Trial,
     TrialFile,
 )
+from envcheck.pipeline.verdict import conclude
+from envcheck.report import exit_status, render
+from envcheck.rules.api import Facts
+from envcheck.rules.catalog import all_rules
+from envcheck.rules.facts.trials import failed, gpus_proven, imported, ran_on_gpu
 from tests.every import cases
 from tests.rules.machines import (
     VENV,

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Check
 from envcheck.collect.deaths import Noise
-from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.variables import effects, said_by, wrong
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.variables import effects, said_by, wrong
+from envcheck.model.checks import Check
+from envcheck.model.snapshot import Framework, Snapshot, StartupVariable, Trial, VariablePath, Variables
 from envcheck.rules.facts.variables import title_listing
-from envcheck.snapshot import Framework, Snapshot, StartupVariable, Trial, VariablePath, Variables
-from probes.kit.variable_names import matters
+from probes.common.variable_names import matters
 from tests.every import cases, every
 from tests.rules.machines import (
     VENV,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from envcheck.importers.formats.nvidia_smi.tree import Element
 from envcheck.importers.paste import SOURCE, printable
-from envcheck.snapshot import ApiResult
+from envcheck.model.snapshot import ApiResult
 
 _REFUSALS = frozenset({"n/a", "[n/a]", "not supported", "[not supported]", "not available", "[not available]"})
 """What nvidia-smi prints for NVML's NOT_SUPPORTED."""

@@ -25,7 +25,7 @@ from envcheck.importers.formats.nvidia_smi.fields import (
 )
 from envcheck.importers.formats.nvidia_smi.tree import Element
 from envcheck.importers.paste import SOURCE
-from envcheck.snapshot import (
+from envcheck.model.snapshot import (
     Clocks,
     Driver,
     Ecc,

@@ -16,7 +16,7 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, flag
 from envcheck.importers.formats.nvidia_smi.gpu import REASONS
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import (
+from envcheck.model.snapshot import (
     Driver,
     Gpu,
     Listing,

@@ -13,7 +13,7 @@ from envcheck.importers.formats.nvidia_smi.gpu import snapshot_of
 from envcheck.importers.formats.nvidia_smi.tree import Element, element_path, parse
 from envcheck.importers.importer import Rank, UnreadablePiece, importer
 from envcheck.importers.paste import Paste
-from envcheck.snapshot import Snapshot
+from envcheck.model.snapshot import Snapshot
 
 _ROOT = "nvidia_smi_log"
 

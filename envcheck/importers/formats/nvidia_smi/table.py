@@ -16,7 +16,7 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, erro
 from envcheck.importers.formats.nvidia_smi.lists import by_index
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, MigInstance, Platform, Power, Snapshot
+from envcheck.model.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, MigInstance, Platform, Power, Snapshot
 
 _RELEASE = r"([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})"
 _BANNER = re.compile(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Measurement, Snapshot
+from envcheck.model.snapshot import Measurement, Snapshot
 from probes.bench import nccl as probe
 from probes.measuring.nccl.figures import Figures
 from probes.measuring.nccl.plan import LARGEST, SMALLEST, NcclJob, jobs

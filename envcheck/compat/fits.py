@@ -1,0 +1,385 @@
+"""Everything that the relations say about a question: hardware pairs, the rows of each component, TensorRT engines,
+packages that are compiled during installation, and what no relation covers.
+
+The version of an engine does not tell whether it was built to be version-compatible. Builders do that only on request,
+so the answer assumes that it was not, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from envcheck.compat.candidates import (
+    TORCH,
+    Candidate,
+    elsewhere,
+    release_candidates,
+    torch_readings,
+    with_implied,
+)
+from envcheck.compat.containers import container_fits, distribution_fits, is_nvidias
+from envcheck.compat.hardware import data_center_fits, hardware_fits, on_jetsons
+from envcheck.compat.question import (
+    CONTAINER,
+    Container,
+    Implied,
+    LibraryWheel,
+    Question,
+    agree,
+    listed,
+    overall,
+    reworded,
+    soften,
+    summary,
+    unknown_release,
+)
+from envcheck.compat.requirements import one_of_fits, requirement_fits
+from envcheck.compat.software import candidate_fits, need_fits, part_fits
+from envcheck.compat.wheels import is_published, not_published, toolkit_fits
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
+from envcheck.knowledge.relations.fit import Fit, conclude
+from envcheck.knowledge.relations.torch import tag_of
+from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
+from envcheck.knowledge.tables import ReleaseRow, Row
+from envcheck.model.versions import CudaVersion
+
+ENGINE = "tensorrt-engine"
+ENGINE_ASSUMED = "not built to be version-compatible"
+_RUNTIME = "tensorrt"
+_COMPUTING = ("framework", "engine")
+"""Roles of distributions with GPU code of their own."""
+EXTENSION = "torch-extension"
+_NVCC = "nvcc"
+_OPEN = "kernel-module-open"
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+"""A version of these, and of a distribution, that no row of releases covers may be known all the same."""
+
+_Option: TypeAlias = tuple[str, Sequence[Fit]]
+"""One way to read a named component, and what the relations say of it so read."""
+
+
+def engine_fits(question: Question) -> Iterator[Fit]:
+    """An engine loads in the version that built it; one built to be version-compatible, in those that its row needs."""
+    if ENGINE not in question.versions:
+        return
+    runtime = question.versions.get(_RUNTIME)
+    by, label = _RUNTIME, ""
+    if runtime is None and _RUNTIME in question.implied:
+        implied = question.implied[_RUNTIME]
+        runtime, by, label = (implied.version,), implied.by, f" (it comes with {implied.label})"
+    for engine in question.versions[ENGINE]:
+        for version in runtime or ():
+            yield _loads(question.matrix, engine, version, label).concerning(ENGINE, by)
+
+
+def _loads(matrix: Matrix, engine: Version, runtime: Version, where: str) -> Fit:
+    row = next(iter(matrix.rows_for(ENGINE, engine)), None)
+    this = f"an engine built by TensorRT {engine}, this is {runtime}{where}"
+    if row is None:
+        return conclude(matrix, "unknown", f"the matrix does not know where engines of TensorRT {engine} load")
+    shortest = min(len(engine.numbers), len(runtime.numbers))
+    if engine.numbers[:shortest] == runtime.numbers[:shortest]:
+        if engine.numbers != runtime.numbers and (engine.family or runtime.family):
+            return conclude(matrix, "unknown", f"an engine loads in the very version that built it: {this}", row)
+        return conclude(matrix, "compatible", f"an engine loads in the version that built it, TensorRT {engine}", row)
+    admitted = _RUNTIME in row.needs and parse_specifier(row.needs[_RUNTIME]).cover(runtime) != "none"
+    if admitted and runtime.numbers > engine.numbers:
+        reason = f"only an engine built to be version-compatible loads in a newer TensorRT: {this}"
+    else:
+        reason = f"an engine loads in the version of TensorRT that built it: {this}"
+    return conclude(matrix, "incompatible", reason, row, change=f"TensorRT {engine}, or an engine built by {runtime}")
+
+
+def held_fits(question: Question) -> Iterator[Fit]:
+    """Whether the framework in a container runs on each GPU that was named, and with the driver.
+
+    Some images install the wheels that are published; what code others were built with, only their notes tell.
+    """
+    container = question.container
+    if container is None or not (question.gpus or question.drivers):
+        return
+    told = container.row.capability_min is not None
+    roles = {part: question.matrix.role_of(part) for part in container.holds}
+    for part, role in roles.items():
+        fits: list[Fit] = []
+        if part in container.row.frameworks.values() and (part in container.row.holds or not told):
+            fits = list(_published_code(question, part, container))
+            yield from fits
+        computes = role is not None and role.role in _COMPUTING
+        if computes and question.gpus and not fits and not told and not is_nvidias(container):
+            reason = f"for which GPUs {part} in {container.label} was built is not documented"
+            yield conclude(question.matrix, "unknown", reason, container.row).concerning(CONTAINER, "gpu")
+
+
+def _published_code(question: Question, part: str, container: Container) -> Iterator[Fit]:
+    """What the published build of a framework for the CUDA in the container says of the GPUs; where the container's
+    CUDA is that of the build alone, of the driver too.
+    """
+    cuda = CudaVersion.parse(container.holds.get("cuda"))
+    tagged = cuda is not None and part in question.matrix.wheels_by_name
+    version = parse_version(f"{container.holds[part]}+{tag_of(str(cuda))}" if tagged else container.holds[part])
+    if version is None:
+        return
+    drivers = () if cuda or container.row.driver else question.drivers
+    asked = {"gpu", *(["driver"] if drivers else ())} & question.labels.keys()
+    labels = {part: f"{part}=={version}", **{about: question.labels[about] for about in asked}}
+    own = question._replace(
+        container=None, drivers=drivers, cuda=(), labels=labels, versions={part: (version,)}, implied={}
+    )
+    for _, fits in _options(own, part, version):
+        for fit in fits:
+            about = asked & set(fit.about)
+            if len(about) == 1 and part in fit.about:
+                told = f"{container.label}: {fit.reason}"
+                yield reworded(question.matrix, fit, told, container.row).concerning(CONTAINER, *about)
+
+
+def extension_fits(question: Question) -> Iterator[Fit]:
+    """The nvcc beside PyTorch, for each package that is compiled against it; for none, whether one could be.
+
+    PyTorch's tools refuse an nvcc of another CUDA major. The rows of such a package need both ``nvcc`` and ``torch``;
+    rows of ``torch-extension`` say for which releases of PyTorch that holds, which itself runs without nvcc.
+    """
+    torch = question.torch_cuda
+    matrix = question.matrix
+    checks = [row for version in question.versions.get(TORCH, ()) for row in matrix.rows_for(EXTENSION, version)]
+    if torch is None or not question.nvcc or not checks:
+        return
+    label, built = question.labels[_NVCC], f"{torch.label} (CUDA {torch.version})"
+    compiled = [
+        (name, f"{name} {version}", row)
+        for name, versions in question.versions.items()
+        for version in versions
+        for row in matrix.rows_for(name, version)
+        if {_NVCC, TORCH} <= row.needs.keys()
+    ]
+    for name, package, row in compiled:
+        here = f"{package} is compiled during installation, against {built}"
+        fits = [(str(nvcc), _compiles(matrix, nvcc, torch, here, row, checks)) for nvcc in question.nvcc]
+        yield agree(fits, label).concerning(name, _NVCC, TORCH)
+    if not compiled:
+        fits = [(str(nvcc), _could_compile(matrix, nvcc, torch, built, checks)) for nvcc in question.nvcc]
+        yield agree(fits, label).concerning(_NVCC, TORCH)
+
+
+def _compiles(
+    matrix: Matrix, nvcc: CudaVersion, torch: Implied, here: str, package: ReleaseRow, checks: list[ReleaseRow]
+) -> Fit:
+    rows = [torch.row, package, *checks]
+    same_major = nvcc.major == torch.version.numbers[0]
+    if tuple(nvcc) == torch.version.numbers[:2] or (same_major and not package.exact_nvcc):
+        return conclude(matrix, "compatible", f"{here}; nvcc {nvcc} has the same major version", *rows)
+    who, which = ("it", "minor") if same_major else ("PyTorch", "major")
+    reason = f"{here}; {who} refuses nvcc {nvcc}, which has another {which} version"
+    return conclude(matrix, "incompatible", reason, *rows, change=f"nvcc {torch.version}")
+
+
+def _could_compile(matrix: Matrix, nvcc: CudaVersion, torch: Implied, built: str, rows: list[ReleaseRow]) -> Fit:
+    if nvcc.major == torch.version.numbers[0]:
+        return conclude(matrix, "compatible", f"nvcc {nvcc} compiles extensions of {built}", torch.row, *rows)
+    reason = f"{built} runs without nvcc, but refuses to compile extensions with nvcc {nvcc}"
+    return conclude(matrix, "unknown", f"{reason}; no extension was named", torch.row, *rows)
+
+
+def module_fits(question: Question) -> Iterator[Fit]:
+    if question.flavour == "open" and question.drivers:
+        for row in question.matrix.rows_of(_OPEN):
+            candidate = Candidate("kernel-module", "the open kernel module", (row,))
+            yield from need_fits(question, candidate, row)
+
+
+def all_fits(question: Question) -> list[Fit]:
+    """Everything that the matrix says of a question; a weak source decides nothing."""
+    full = with_implied(question)
+    found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
+    found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full), *distribution_fits(full)]
+    found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
+    for name, versions in full.versions.items():
+        found += _joined(
+            [option for version in versions for option in _options(full, name, version)], full.labels.get(name, name)
+        )
+    found += _compiler_fits(full)
+    found = [_as_named(full, fit) for fit in _known_by_others(full, found)]
+    found += _unrelated(full, found)
+    return [soften(fit) for fit in on_jetsons(full, _as_made(full, found))]
+
+
+def library_fits(question: Question) -> Iterator[Fit]:
+    """NVIDIA's wheels beside the CUDA that was named: they are built for one major."""
+    rows = {row.wheel: row for row in question.matrix.families if row.wheel}
+    for name, wheel in question.libraries.items():
+        if wheel.major is None or not question.cuda:
+            continue
+        members = [(str(cuda), _same_major(question.matrix, wheel, cuda, rows[wheel.part])) for cuda in question.cuda]
+        yield agree(members, question.labels["cuda"]).concerning(name, "cuda")
+
+
+def _same_major(matrix: Matrix, wheel: LibraryWheel, cuda: CudaVersion, row: Row) -> Fit:
+    reason = f"{wheel.name} is built for CUDA {wheel.major}"
+    if cuda.major == wheel.major:
+        return conclude(matrix, "compatible", f"{reason}, as CUDA {cuda} is", row)
+    return conclude(matrix, "incompatible", f"{reason}, not for CUDA {cuda}", row, change=f"CUDA {wheel.major}")
+
+
+def _as_named(question: Question, fit: Fit) -> Fit:
+    """A library by the name of the distribution that was written."""
+    if not question.libraries.keys() & set(fit.about):
+        return fit
+    wheels = question.libraries
+    return fit.concerning(*dict.fromkeys(wheels[name].name if name in wheels else name for name in fit.about))
+
+
+def _as_made(question: Question, found: list[Fit]) -> list[Fit]:
+    """What a set is made of fits together within it, whatever the documents of its parts list."""
+    for name in sorted(SETS & question.versions.keys()):
+        rows = [row for version in question.versions[name] for row in question.matrix.rows_for(name, version)]
+        listing = {canonical(key) for row in rows for key in (*row.needs, *row.bundles)}
+        parts = listing & {other for fit in found if fit.ok and name in fit.about for other in fit.about}
+        parts -= {other for fit in found if fit.bad and name in fit.about for other in fit.about}
+        parts -= HARDWARE | COMPILERS
+        found = [_made(question, fit, name) if fit.bad and set(fit.about) <= parts else fit for fit in found]
+    return found
+
+
+def _made(question: Question, fit: Fit, name: str) -> Fit:
+    both = listed([question.labels.get(part, part) for part in fit.about])
+    reason = f"{question.labels[name]} is made with {both}, though elsewhere {fit.reason}"
+    return msgspec.structs.replace(fit, verdict="compatible", reason=reason, nearest_change="")
+
+
+def _compiler_fits(question: Question) -> list[Fit]:
+    """Host compilers, and systems, and the toolkit of the CUDA that was named, where no nvcc was."""
+    asked = COMPILERS | {"os"}
+    versions = question.versions.get("cuda", ())
+    if not versions or "nvcc" in question.versions or not asked & question.labels.keys():
+        return []
+    options = [option for version in versions for option in _options(question, "nvcc", version)]
+    found = _joined(options, question.labels["cuda"])
+    return [fit.concerning("cuda", *fit.about[1:]) for fit in found if asked & set(fit.about)]
+
+
+def _options(question: Question, name: str, version: Version) -> list[_Option]:
+    """The releases that a version stands for, each in the build that fits best."""
+    missing = not_published(question, name, version)
+    if missing:
+        return [(name, [missing.concerning(name)])]
+    if name == TORCH:
+        options: list[_Option] = []
+        for reading in torch_readings(question, version):
+            problem = [reading.problem.concerning(TORCH, *reading.about)] if reading.problem else []
+            meant = [one._replace(rows=(*one.rows, *reading.rows)) for one in reading.candidates]
+            fits = [fit for _, fits in _best_build(question, meant) for fit in fits]
+            options.append((reading.label, [*problem, *fits]))
+        return options
+    if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
+        return []
+    candidates = release_candidates(question, name, version)
+    told = any(one.rows or one.partial or one.wheels for one in candidates)
+    if not told and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
+        doubts: list[Fit] = []
+        if not is_published(question.matrix, name, version):
+            doubts.append(_unknown([name], unknown_release(question, name, version)))
+        elif "python" in question.versions:  # of one that PyPI lists, other packages may tell
+            doubts.append(_unknown([name, "python"], f"PyPI lists {name} {version}, and no row tells for which Python"))
+        return [(name, [*doubts, *(fit for _, fits in _best_build(question, candidates) for fit in fits)])]
+    found = _best_build(question, candidates)
+    return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
+
+
+def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Candidate]) -> list[_Option]:
+    """Where PyPI's build does not fit and another index's of the same version may, the index decides."""
+    fits = [fit for _, fits in found for fit in fits]
+    refusals = [fit for fit in fits if fit.bad]
+    options = [(one, _all_of(question, one)) for one in others] if refusals else []
+    fitting = [(one, its) for one, its in options if overall(its) != "incompatible"]
+    if not fitting:
+        return found
+    one, its = min(fitting, key=lambda option: _objections([("", option[1])]))
+    row = next(row for row in one.rows if row.index)
+    what = f"PyPI's {one.label.partition('+')[0]} does not fit: {refusals[0].reason}"
+    doubt = "" if overall(its) == "compatible" else "; whether it fits is not known"
+    reason = (
+        f"{what}; {row.index} has {one.label} under the same version, built with CUDA {row.cuda}: the index decides"
+    )
+    about = dict.fromkeys(name for fit in refusals for name in fit.about)
+    told = summary("unknown", reason + doubt, [*refusals, *its]).concerning(*about)
+    told = msgspec.structs.replace(told, nearest_change=refusals[0].nearest_change)
+    return [(one.label, [told, *(fit for fit in fits if not fit.bad)])]
+
+
+def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Option]:
+    """The candidate with the fewest objections, the first of equals; each release that its rows tell apart."""
+    builds: list[list[_Option]] = []
+    for candidate in candidates:
+        partial = [(f"{candidate.name} {row.versions}", (*candidate.rows, row)) for row in candidate.partial]
+        members = partial or [(candidate.label, candidate.rows)]
+        builds.append([(label, _all_of(question, candidate._replace(rows=rows))) for label, rows in members])
+    return min(builds, key=_objections, default=[])
+
+
+def _all_of(question: Question, candidate: Candidate) -> list[Fit]:
+    own = candidate_fits(question, candidate)
+    return [*own, *requirement_fits(question, candidate), *one_of_fits(question, candidate)]
+
+
+def _objections(options: Sequence[_Option]) -> tuple[int, int]:
+    verdicts = [fit.verdict for _, fits in options for fit in fits]
+    return verdicts.count("incompatible"), verdicts.count("unknown")
+
+
+def _joined(options: Sequence[_Option], written: str) -> list[Fit]:
+    """What all readings of a component agree on; unknown, with those that fit, where they do not."""
+    options = [(label, fits) for label, fits in options if fits]
+    verdicts = {overall(fits) for _, fits in options}
+    if len(verdicts) <= 1:
+        return list(options[-1][1]) if options else []
+    about = dict.fromkeys(name for _, fits in options for fit in fits for name in fit.about)
+    members = [(label, Fit(verdict=overall(fits), reason="")) for label, fits in options]
+    return [agree(members, written).concerning(*about)]
+
+
+def _known_by_others(question: Question, found: list[Fit]) -> list[Fit]:
+    """Without the doubt about a release that only rows of others name, where all that was named speaks of it."""
+    others = question.labels.keys() - PLATFORM
+    doubts = {
+        unknown_release(question, name, version): name
+        for name, versions in question.versions.items()
+        for version in versions
+        if name != TORCH and len(others) > 1
+    }
+    for fit in [fit for fit in found if fit.reason in doubts]:
+        name = doubts[fit.reason]
+        related = {other for each in found if each.verdict != "unknown" and name in each.about for other in each.about}
+        named = question.matrix.named_versions(name)
+        if others <= related and all(version in named for version in question.versions[name]):
+            found.remove(fit)
+    return found
+
+
+def _unrelated(question: Question, found: Iterable[Fit]) -> list[Fit]:
+    """What no relation covers. Where something runs is no component, unless it is all that a component is asked with;
+    python is none where nothing is Python's.
+    """
+    where = PLATFORM if len(question.labels.keys() - PLATFORM) > 1 else frozenset()
+    related = {name for fit in found if len(set(fit.about) - where) > 1 for name in fit.about}
+    named = {name for fit in found if len(fit.about) == 1 for name in fit.about}
+    left = [name for name in question.labels if name not in related | named | PLATFORM]
+    if named and not related:
+        return []
+    labels = question.labels
+    if related:
+        return [
+            _unknown([name], f"nothing in the matrix relates {labels[name]} to anything else here") for name in left
+        ]
+    names = listed([labels[name] for name in left or labels])
+    if len(left) > 1:
+        return [_unknown(left, f"nothing in the matrix relates {names} to each other")]
+    return [_unknown(list(labels), f"add another component to compare with {names}")]
+
+
+def _unknown(names: Sequence[str], reason: str) -> Fit:
+    return Fit(verdict="unknown", reason=reason).concerning(*names)

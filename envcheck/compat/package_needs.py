@@ -1,0 +1,359 @@
+"""What releases of Python packages need of each other: by the matrix, and by the requirements that they declare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from envcheck.compat.candidates import release_candidates
+from envcheck.compat.question import Question
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import canonical, scheme
+from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
+from envcheck.knowledge.relations.torch import python_runs_torch, torch_row
+from envcheck.knowledge.specifier import Cover, Version, parse_specifier, parse_version
+from envcheck.knowledge.tables import Machine, Os, ReleaseRow
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
+"""Requirements that most programs do not need at run time."""
+
+_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+_LONGEST = 1000
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_SEPARATORS = re.compile(r"[-_.]+")
+_NAMES_EXTRA = re.compile(r";.*\bextra\b")
+_FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
+_EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
+_WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
+_NO_PACKAGES = frozenset(
+    {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
+)
+"""Components that no installer of Python packages brings."""
+
+
+def names_extra(line: str) -> bool:
+    return _NAMES_EXTRA.search(line) is not None
+
+
+def release_rows(
+    matrix: Matrix, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> tuple[ReleaseRow, ...]:
+    """The rows that hold for this release of a package (for its build, where the version has a local tag)."""
+    parsed = parse_version(version, scheme(canonical(name)))
+    if parsed is None:
+        return ()
+    question = Question(matrix, {}, os=os, machine=machine)
+    found = release_candidates(question, canonical(name), parsed)
+    if not found and parsed.local:
+        found = release_candidates(question, canonical(name), parsed._replace(local=""))
+    return found[0].rows if found else ()
+
+
+def release_fits(
+    matrix: Matrix, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> Fit | None:
+    """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row relates the two.
+
+    A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
+    each other (two documents) leave it open.
+    """
+    if not any(_asks(row, other) for row in matrix.rows_of(canonical(name))):
+        return None  # as for nearly all that are installed: no version need be read
+    met = parse_version(there, scheme(canonical(other)))
+    rows = [row for row in release_rows(matrix, name, version, os, machine) if _asks(row, other)]
+    if met is None or not rows:
+        return None
+    covers = {_cover(_need(row, other), met) for row in rows}
+    if any(other in row.disputed and _cover(row.disputed[other], met) != "none" for row in rows):
+        covers.add("some")
+    cover: Cover = covers.pop() if len(covers) == 1 else "some"
+    wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
+    reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
+    return conclude(matrix, _VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
+
+
+def _asks(row: ReleaseRow, other: str) -> bool:
+    """Whether a package cannot do without; where it can, another version stops nothing that is installed."""
+    return other in map(canonical, row.needs) and other not in row.optional
+
+
+def _need(row: ReleaseRow, other: str) -> str:
+    return next(spec for key, spec in row.needs.items() if canonical(key) == other)
+
+
+def _cover(spec: str, met: Version) -> Cover:
+    parsed = parse_specifier(spec)
+    found = parsed.cover(met)
+    return parsed.cover(met._replace(pre=False)) if met.pre and found == "none" else found
+
+
+def requirement_name(line: str) -> str:
+    match = _NAME.match(line)
+    return normalised(match[1]) if match else ""
+
+
+def normalised(name: str) -> str:
+    """A distribution's name as PyPI compares it."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+@lru_cache(maxsize=30_000)  # asked of every distribution for each framework
+def package_filled_by(name: str) -> str:
+    """The package that a distribution fills: those of one project stand in for each other."""
+    return next(iter(load_matrix().projects(name, "shares-its-folder")), name)
+
+
+def same_package(one: str, other: str) -> bool:
+    """Whether both fill one package: then either meets what asks for the other."""
+    return one == other or package_filled_by(one) == package_filled_by(other)
+
+
+def by_name(lines: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(requirement_name(line), []).append(line)
+    return found
+
+
+def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str | None:
+    """The bounds that the lines set on ``name`` here (extras left out); None where they do not ask for it.
+
+    ``marks`` are the environment markers of PEP 508 that are known; a line whose marker needs another is left out.
+    """
+    found = [line for line in lines if requirement_name(line) == name]
+    holding = [asked for line in found if (asked := read_requirement(line)) and holds(asked, marks)]
+    return ",".join(filter(None, (str(asked.specifier) for asked in holding))) if holding else None
+
+
+@cache  # the same pairs are asked for again after each fix that is simulated
+def admits(bounds: str, there: str) -> bool | None:
+    """Whether bounds of PEP 440 admit a version; None where either cannot be read.
+
+    A pre-release is taken for the release that it leads to as well.
+    """
+    from packaging import version as pep440  # noqa: PLC0415 - few environments need it
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+    try:
+        wanted, version = SpecifierSet(bounds), pep440.Version(there)
+        if wanted.contains(version, prereleases=True):
+            return True
+        return version.is_prerelease and wanted.contains(version.base_version, prereleases=True)
+    except ValueError:  # no version, or one of more digits than Python reads
+        return None
+
+
+def same_minor(bounds: str, there: str) -> bool:
+    """Whether a version differs from one that the bounds pin only behind its second number."""
+    met = parse_version(there)
+    pins = [parse_version(pin) for pin in re.findall(r"==\s*([0-9][\w.]*)", bounds)]
+    return met is not None and any(pin is not None and pin.numbers[:2] == met.numbers[:2] for pin in pins)
+
+
+@cache
+def read_requirement(line: str) -> Requirement | None:
+    """A requirement line of metadata, in today's form or the old one: ``name (==1.2) ; marker``. None for what is none.
+
+    Every line is read here: what old releases wrote (``>=1.8.*``) is no longer PEP 440, and means ``>=1.8``.
+    """
+    from packaging.requirements import Requirement  # noqa: PLC0415 - few environments need it
+
+    if len(line) > _LONGEST:
+        return None
+    for text in (line, _WILD.sub(r"\1", line)):
+        try:
+            return Requirement(text)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def pinned_by(line: str) -> str | None:
+    """The one version that a requirement line admits; None where it admits several, or holds for an extra alone."""
+    asked = read_requirement(line)
+    if asked is None or of_an_extra(line):
+        return None
+    pins = [each.version for each in asked.specifier if each.operator in ("==", "===") and "*" not in each.version]
+    return pins[0] if len(pins) == 1 else None
+
+
+def of_an_extra(line: str) -> bool:
+    """Whether a requirement line only holds for an extra."""
+    asked = read_requirement(line)
+    return asked is not None and asked.marker is not None and "extra" in marker_names(str(asked.marker))
+
+
+def extra_of(line: str) -> str | None:
+    """The extra that the marker of a requirement line names: ``and-cuda``."""
+    match = _EXTRA.search(line)
+    return match[1] if match else None
+
+
+def active_requirements(
+    lines: Iterable[str], marks: Mapping[str, str], extras: tuple[str, ...] = ("",)
+) -> Iterator[Requirement]:
+    """The requirements among the lines that hold here, for any of these extras (without one: the empty name)."""
+    known = frozenset(marks.items())
+    for line in lines:
+        asked = _active(line, known, extras)
+        if asked is not None:
+            yield asked
+
+
+@cache  # each fix that is simulated asks for all lines of an environment again
+def _active(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...]) -> Requirement | None:
+    if extras == ("",) and _FOR_AN_EXTRA.search(line) and " or " not in line:
+        return None  # as most lines; parsing one takes a tenth of a millisecond
+    asked = read_requirement(line)
+    return asked if asked is not None and any(holds(asked, dict(marks), extra) for extra in extras) else None
+
+
+def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool:
+    """Whether the marker of a requirement holds here, for this extra."""
+    if asked.marker is None:
+        return not extra
+    text = str(asked.marker)
+    if not marker_names(text) <= marks.keys() | {"extra"}:
+        return False
+    try:
+        return asked.marker.evaluate({"extra": extra, **marks})
+    except ValueError:  # a version of more digits than Python reads
+        return False
+
+
+@cache
+def marker_names(text: str) -> frozenset[str]:
+    """The variables of an environment marker (PEP 508)."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", text)
+    return frozenset(re.findall(r"[a-z_]+", bare)) - {"and", "or", "in", "not"}
+
+
+@cache  # asked for each of hundreds of packages
+def marks_of(python: str | None, os: str, machine: str | None) -> Mapping[str, str]:
+    """The markers that follow from a Python and its system."""
+    known: dict[str, Sequence[str]] = {
+        "linux": ("linux", "Linux", "posix"),
+        "windows": ("win32", "Windows", "nt"),
+        "macos": ("darwin", "Darwin", "posix"),
+    }
+    platform, system, name = known.get(os, known["linux"])
+    found = {"sys_platform": platform, "platform_system": system, "os_name": name}
+    found |= {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
+    if machine:
+        found["platform_machine"] = machine
+    if python and (parsed := parse_version(python)) and len(parsed.numbers) > 1:
+        found |= {"python_version": ".".join(map(str, parsed.numbers[:2])), "python_full_version": python}
+    return found
+
+
+def release_for(
+    matrix: Matrix,
+    name: str,
+    other: str,
+    there: str,
+    os: Os = "linux",
+    machine: Machine = "x86_64",
+    *,
+    python: str | None = None,
+) -> str | None:
+    """The newest releases of ``name`` that are tied to release ``there`` of ``other``, as bounds: ``==0.20.1``.
+
+    With ``python``, those for that Python alone.
+    """
+    met = parse_version(there, scheme(canonical(other)))
+    if met is None:
+        return None
+    found = [
+        row.versions
+        for row in matrix.rows_of(canonical(name))
+        if not row.build
+        and other in map(canonical, row.needs)
+        and _cover(_need(row, other), met) == "all"
+        and (not row.os or os in row.os or (os == "wsl" and "linux" in row.os))
+        and (not row.machine or machine in row.machine)
+        and "|" not in row.versions
+        and runs_on(row, python)
+    ]
+    return max(found, key=lambda versions: parse_specifier(versions).bounds[0].numbers, default=None)
+
+
+def later_release_for_python(
+    matrix: Matrix, name: str, version: str, python: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> str | None:
+    """Bounds from the first release later than ``version`` that has wheels for a Python: ``>=2.10.0``.
+
+    None where no such release is known.
+    """
+    there, asked = parse_version(version, scheme(canonical(name))), parse_version(python, scheme("python"))
+    if there is None or asked is None:
+        return None
+    if name == "torch":
+        fitting = [
+            row.version for row in matrix.torch if python_runs_torch(matrix, row.version, python, os, machine).ok
+        ]
+        starts = [parsed.numbers for each in fitting if (parsed := parse_version(each))]
+    else:
+        rows = [row for row in matrix.rows_of(canonical(name)) if "python" in row.needs and not row.build]
+        rows = [row for row in rows if not row.machine or machine in row.machine]
+        rows = [row for row in rows if not row.os or os in row.os or (os == "wsl" and "linux" in row.os)]
+        starts = [parse_specifier(row.versions).bounds[0].numbers for row in rows if runs_on(row, python)]
+    first = min((numbers for numbers in starts if numbers > there.numbers), default=None)
+    return f">={'.'.join(map(str, first))}" if first else None
+
+
+def runs_on(row: ReleaseRow, python: str | None) -> bool:
+    """Whether a release has wheels for a Python, as far as both are known."""
+    met = parse_version(python or "", scheme("python"))
+    return met is None or "python" not in row.needs or parse_specifier(row.needs["python"]).cover(met) != "none"
+
+
+def needed_of(
+    matrix: Matrix, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> tuple[str, ...]:
+    """What a release requires by the matrix, as requirement lines; empty where no row tells."""
+    if name == "torch":
+        return _pins_of_torch(matrix, version)
+    lines: dict[str, None] = {}
+    for row in release_rows(matrix, name, version, os, machine):
+        major = (row.cuda or "").partition(".")[0]
+        left_out = {*row.optional, *row.alternatives}
+        for component, spec in row.needs.items():
+            wheel = matrix.wheels_of_libraries.get(component)
+            if (
+                component in left_out
+                or component in _NO_PACKAGES
+                or component.startswith("driver-")
+                or (wheel and not major)
+                or "|" in spec
+            ):
+                continue
+            asked = wheel.format(major) if wheel else component
+            lines[f"{asked}{','.join(map(_bound, spec.split(',')))}"] = None
+    return tuple(lines)
+
+
+def _bound(text: str) -> str:
+    """A bound of the matrix, which compares by leading numbers, in PEP 440."""
+    bare = text if text[:1] in "=<>!~" else f"=={text}"
+    return f"{bare}.*" if bare.startswith("==") and bare.count(".") < 2 and not bare.endswith(".*") else bare
+
+
+def _pins_of_torch(matrix: Matrix, version: str) -> tuple[str, ...]:
+    """The pins of the default build, which are the matrix's; builds for another CUDA pin the same Triton, but other
+    wheels of NVIDIA.
+    """
+    row, local = torch_row(matrix, version), version.partition("+")[2]
+    cuda = (row.default_cuda or "") if row else ""
+    if row is None or not cuda or (local and not local.startswith("cu")):
+        return ()
+    major = cuda.partition(".")[0]
+    wheels = matrix.wheels_of_libraries
+    own = ((wheels["cudnn"].format(major), row.cudnn), (wheels["nccl"].format(major), row.nccl))
+    pins = (*(own if not local or local == f"cu{cuda.replace('.', '')}" else ()), ("triton", row.triton))
+    return tuple(f"{name}=={pin}" for name, pin in pins if pin)

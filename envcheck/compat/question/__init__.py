@@ -1,4 +1,0 @@
-"""Questions about compatibility; ``asking.ask`` answers them.
-
-Rules use some of these modules, and a check shall not wait for the others.
-"""

@@ -1,0 +1,264 @@
+"""What releases on PyPI require, by the METADATA of their wheels, their extras and groups of which one package is
+enough: declared for a system and a Python, and against what was named.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from envcheck.compat.candidates import Candidate, release_candidates, runs_here
+from envcheck.compat.package_needs import normalised
+from envcheck.compat.question import Question, agree, listed, overall, summary
+from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
+from envcheck.compat.wheels import covering, gpu_is_asked, published
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import canonical, scheme
+from envcheck.knowledge.relations.fit import Fit, conclude
+from envcheck.knowledge.relations.torch import build_of, tag_of, torch_row
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.tables import ExtraRow, Machine, ReleaseRow, RequirementRow
+from envcheck.model.components import Bound, Component
+from envcheck.model.versions import CudaVersion
+
+
+def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
+    """What PyPI's wheels require: where a row of releases covers it too, only what pip also refuses."""
+    if question.systems:
+        return
+    told = {canonical(key) for row in candidate.rows for key in row.needs}
+    pythons = question.versions.get("python", ())
+    here = [
+        row
+        for row in candidate.requirements
+        if runs_here(row, question)
+        and (not row.python or not pythons or any(covered(row.python, python) != "none" for python in pythons))
+    ]
+    for name, versions in question.versions.items():
+        rows = [(row, spec) for row in here for key, spec in row.needs.items() if canonical(key) == name]
+        if rows:
+            fits = [(str(version), _required(question, candidate, rows, name, version)) for version in versions]
+            fit = agree(fits, question.labels.get(name, name))
+            if fit.bad or name not in told:
+                yield fit.concerning(candidate.name, name)
+
+
+def _required(
+    question: Question, candidate: Candidate, rows: Sequence[tuple[RequirementRow, str]], name: str, version: Version
+) -> Fit:
+    """What they say of a version. Where no Python was named, the one that suits best counts; a family's other releases
+    may not require it.
+    """
+    matrix = question.matrix
+    by_releases: dict[str, list[tuple[RequirementRow, Fit]]] = defaultdict(list)
+    for row, spec in rows:
+        fit = need_fit(matrix, candidate, row, name, spec, version)
+        by_releases[row.versions].append((row, _unbounded(matrix, candidate, row, name, spec, version) or fit))
+    best = {versions: _for_some_python(question, fits) for versions, fits in by_releases.items()}
+    whole = [fit for versions, fit in best.items() if versions not in candidate.partly]
+    if whole or all(fit.ok for fit in best.values()):
+        return next((fit for fit in whole if fit.bad), list(best.values())[-1])
+    members = [(f"{candidate.name} {versions}", fit) for versions, fit in best.items()]
+    if _has_others(question, candidate, list(best)):
+        members.append(("others", conclude(matrix, "compatible", f"{candidate.label} does not require {name}")))
+    return agree(members, candidate.label)
+
+
+def _has_others(question: Question, candidate: Candidate, told: Sequence[str]) -> bool:
+    """Whether a family has a release of which the rows do not speak; so it has, where its releases are not listed."""
+    family = question.versions.get(candidate.name, ())[:1]
+    within = [
+        one
+        for one in published(question.matrix, candidate.name)
+        if family and one.numbers[: len(family[0].numbers)] == family[0].numbers
+    ]
+    return not within or any(all(covered(spec, one) == "none" for spec in told) for one in within)
+
+
+def _unbounded(
+    matrix: Matrix, candidate: Candidate, row: RequirementRow, name: str, spec: str, version: Version
+) -> Fit | None:
+    """A wheel that is compiled against one major version: a requirement without an end says nothing of others."""
+    if not matrix.has_trait(name, "binary-interface"):
+        return None
+    bounds = parse_specifier(spec).bounds
+    later = version.numbers[0] > max(bound.numbers[0] for bound in bounds)
+    if (
+        not later
+        or {bound.operator for bound in bounds} - {">=", ">", "!="}
+        or all(system == "any" for wheel in candidate.wheels for system in wheel.pythons)
+    ):
+        return None
+    reason = f"{candidate.label} needs {spec}, and this is {version}; whether it works with that major version"
+    return conclude(matrix, "unknown", f"{reason} is not documented", row)
+
+
+def _for_some_python(question: Question, fits: Sequence[tuple[RequirementRow, Fit]]) -> Fit:
+    """The requirement for the Python that suits best; there may be Pythons for which there is none."""
+    row, best = min(fits, key=lambda item: BEST_FIRST.index(item[1].verdict))
+    named = "python" in question.versions
+    spec = parse_specifier("|".join(row.python for row, _ in fits)) if row.python and not named else None
+    ends = [bound.numbers for bound in spec.bounds] if spec else []
+    near = [Version((major, minor - step), scheme=scheme("python")) for major, minor in ends for step in (0, 1)]
+    if best.ok or spec is None or all(spec.cover(python) == "all" for python in near):
+        return best
+    reason = f"{best.reason}; that is so for Python {row.python}"
+    return conclude(question.matrix, "unknown", reason, *(row for row, _ in fits), change=best.nearest_change)
+
+
+_SYSTEMS = {"linux": "linux", "win32": "windows", "darwin": "macos"}
+_MACHINES: dict[str, Machine] = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_OF_A_BUILD = ("nvidia-", "cuda-")
+"""How the packages start that a build of PyTorch requires for its own CUDA version."""
+
+
+def declared(
+    matrix: Matrix,
+    name: str,
+    version: str,
+    markers: Mapping[str, str],
+    *,
+    build: str | None = "",
+    extras: Collection[str] = (),
+) -> dict[str, str]:
+    """Bounds on other distributions by name, as far as they are the same for every Python that ``markers`` admit.
+
+    ``build`` is the local tag that the index serves PyTorch with; None: not known.
+    """
+    release, _, tag = version.partition("+")
+    number = parse_version(release)
+    if number is None:
+        return {}
+    rows = covering(matrix.requirements_by_name.get(name, ()), number)
+    holding = [row for row in rows if covered(row.versions, number) == "all" and _holds(row, markers)]
+    found: dict[str, str] = {}
+    for other, bounds in ((normalised(key), text) for row in holding for key, text in row.needs.items()):
+        found[other] = f"{found[other]},{bounds}" if other in found else bounds
+    for extra in extras_of(matrix, name, release):
+        if set(extra.extras) & set(extras):
+            found |= {other: f"=={release}" for other, bounds in extra.brings.items() if bounds == "="}
+    return _of_torch(matrix, version, tag, build, found, markers) if name == "torch" else found
+
+
+def _of_torch(
+    matrix: Matrix, version: str, tag: str, build: str | None, found: dict[str, str], markers: Mapping[str, str]
+) -> dict[str, str]:
+    """What a build of PyTorch requires: the rows hold for PyPI's, and others require the libraries of their CUDA."""
+    row, tag = torch_row(matrix, version), tag or build or ""
+    default = row.default_cuda if row else None
+    if build is not None and (not tag or (default and tag == tag_of(default))):
+        return found
+    shared = {name: bounds for name, bounds in found.items() if not name.startswith(_OF_A_BUILD)}
+    cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None
+    machine = _machine(markers) if _system(markers) == "linux" else None
+    other = build_of(matrix, row.version, cuda, "linux", machine) if row and cuda and machine else None
+    if other is None or not other.pinned:
+        return shared
+    major = other.cuda.partition(".")[0]
+    libraries = {"cudnn": other.cudnn, "nccl": other.nccl, "cusparselt": other.cusparselt}
+    return shared | {f"nvidia-{each}-cu{major}": f"=={its}" for each, its in libraries.items() if its}
+
+
+def _holds(row: RequirementRow, markers: Mapping[str, str]) -> bool:
+    if row.os and _system(markers) not in row.os:
+        return False
+    if row.machine and _machine(markers) not in row.machine:
+        return False
+    python = parse_version(markers.get("python_version", ""))
+    return not row.python or (python is not None and covered(row.python, python) == "all")
+
+
+def _system(markers: Mapping[str, str]) -> str:
+    return _SYSTEMS.get(markers.get("sys_platform", ""), "")
+
+
+def _machine(markers: Mapping[str, str]) -> Machine | None:
+    return _MACHINES.get(markers.get("platform_machine", "").lower())
+
+
+def extras_of(matrix: Matrix, name: str, version: str) -> list[ExtraRow]:
+    number = parse_version(version)
+    rows = [row for row in matrix.extras if row.name == name]
+    return [row for row in rows if number is not None and parse_specifier(row.versions).cover(number) == "all"]
+
+
+def brought(rows: Sequence[ExtraRow], version: str, extras: Collection[str]) -> list[Component] | None:
+    """The components that come with ``extras`` of a release; None where no row covers any of them."""
+    found = [row for row in rows if set(row.extras) & set(extras)]
+    if not found:
+        return None
+    return [
+        Component(name, (Bound("==", version if bound == "=" else bound),))
+        for row in found
+        for name, bound in row.brings.items()
+    ]
+
+
+class _Member(NamedTuple):
+    """One of the packages, in the newest release that would do."""
+
+    name: str
+    label: str
+    fits: Sequence[Fit]
+
+
+def one_of_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
+    """For each group of which one package is enough: what the one says that fits best, and why others do not.
+
+    A package that is named itself is asked as every other component, and stands for its group.
+    """
+    if not gpu_is_asked(question):
+        return
+    for row in candidate.rows:
+        for group in row.one_of:
+            if not set(group) & question.versions.keys():
+                yield from _group_fits(question, candidate, row, group)
+
+
+def _group_fits(question: Question, candidate: Candidate, row: ReleaseRow, group: Sequence[str]) -> Iterator[Fit]:
+    members = [member for name in group if (member := _member(question, row, name)) and member.fits]
+    if not members:
+        return
+    best = min(members, key=lambda member: _rank(member.fits))
+    others = [member for member in members if member is not best and overall(member.fits) == "incompatible"]
+    if overall(best.fits) == "incompatible":
+        reasons = "; ".join(dict.fromkeys(_refusal(member).reason for member in members))
+        reason = f"{candidate.label} needs {listed([member.label for member in members], 'or')}: {reasons}"
+        refusal = _refusal(best)
+        joined = summary("incompatible", reason, [_refusal(member) for member in members])
+        yield msgspec.structs.replace(
+            joined, nearest_change=refusal.nearest_change, about=_about(candidate, best, refusal)
+        )
+        return
+    for number, fit in enumerate(best.fits):
+        reason = f"{candidate.label} with {best.label}: {fit.reason}"
+        if others and not number:
+            reason += "".join(f"; not with {other.label}: {_refusal(other).reason}" for other in others)
+        yield msgspec.structs.replace(fit, reason=reason, about=_about(candidate, best, fit))
+
+
+def _member(question: Question, row: ReleaseRow, name: str) -> _Member | None:
+    spec = parse_specifier(row.needs[name])
+    known = [version for version in question.matrix.known_versions(name) if spec.cover(version) == "all"]
+    if not known:
+        return None
+    version = known[-1]._replace(scheme=scheme(name))
+    found = [(one.label, candidate_fits(question, one)) for one in release_candidates(question, name, version)]
+    label, fits = min(found, key=lambda item: _rank(item[1]), default=("", []))
+    return _Member(name, label, fits) if label else None
+
+
+def _rank(fits: Sequence[Fit]) -> tuple[int, int]:
+    verdicts = [fit.verdict for fit in fits]
+    return verdicts.count("incompatible"), verdicts.count("unknown")
+
+
+def _refusal(member: _Member) -> Fit:
+    return next(fit for fit in member.fits if fit.bad)
+
+
+def _about(candidate: Candidate, member: _Member, fit: Fit) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(candidate.name if name == member.name else name for name in fit.about))

@@ -1,0 +1,354 @@
+"""What PyPI lists and has wheels of: whether a release exists, and can be installed on a system, for a Python, beside a
+glibc. A version between two that PyPI lists, which it does not list itself, may be none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from envcheck.compat.question import Implied, Question, agree, listed, overall, summary
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, scheme
+from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
+from envcheck.knowledge.specifier import Cover, Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.tables import PublishedRow, ReleaseRow, RequirementRow, WheelRow
+
+R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow)
+
+_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+_IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
+_ANY = "any"
+_SEVERAL = 2
+
+
+def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow] = ()) -> tuple[WheelRow, ...]:
+    """The rows of a release, or of the releases of a family. ``rows`` are what else is known of it.
+
+    A post-release that other rows name, and none of PyPI's does, is another index's; so is a release that rows by hand
+    list, and those of PyPI do not.
+    """
+    if version.local or version.pre:
+        return ()
+    found = covering(matrix.wheels_by_name.get(name, ()), version)
+    from_pypi = {row.source for row in found}
+    listing = [row.source for row in matrix.published_by_name.get(name, ()) if lists(row, version)]
+    if listing and from_pypi.isdisjoint(listing):
+        return ()
+    required = covering(matrix.requirements_by_name.get(name, ()), version)
+    if version.post is None or _names_post(found) or _names_post(required):
+        return found
+    return () if _names_post(rows) else found
+
+
+def _names_post(rows: Sequence[R]) -> bool:
+    return any(parse_specifier(row.versions).names_post for row in rows)
+
+
+def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
+    """The rows of a release, or of the releases of a family; of a post-release, those of its build that name it, if any
+    do.
+    """
+    found = [row for row in rows if covered(row.versions, version) != "none"]
+    naming = [row for row in found if parse_specifier(row.versions).names_post] if version.post is not None else []
+    told = {getattr(row, "build", "") for row in naming}
+    return tuple(row for row in found if row in naming or getattr(row, "build", "") not in told)
+
+
+def gpu_is_asked(question: Question) -> bool:
+    """Whether what was named is to use a GPU."""
+    return bool((HARDWARE | CUDA_PARTS) & (question.labels.keys() | question.libraries.keys()))
+
+
+def pythons_here(question: Question, row: WheelRow) -> str | None:
+    """The Pythons with a wheel for the system in question; None where it has none."""
+    systems = _systems(question)
+    served = row.pythons
+    if question.free_threaded:
+        pure = {system: spec for system, spec in row.pythons.items() if system == _ANY}
+        served = pure | row.free_threaded
+    found = [spec for system, spec in served.items() if system in systems]
+    return "|".join(found) if found else None
+
+
+def _systems(question: Question) -> tuple[str, ...]:
+    """The systems whose wheels can be installed; a Mac whose processor was not named may have either."""
+    if question.os == "macos" and "machine" not in question.labels:
+        return ("macos-x86_64", "macos-aarch64", _ANY)
+    return f"{_os(question)}-{question.machine}", _ANY
+
+
+def serves(question: Question, wheels: Sequence[WheelRow]) -> bool:
+    return any(pythons_here(question, row) for row in wheels)
+
+
+def tells_pythons(question: Question, wheels: Sequence[WheelRow]) -> bool:
+    """Whether the names of the wheels tell the last Python too; those of wheels for any later one do not."""
+    specs = [spec for row in wheels if (spec := pythons_here(question, row))]
+    return bool(specs) and all(
+        any(bound.operator in ("<", "==", "<=") for bound in bounds)
+        for spec in specs
+        for bounds in parse_specifier(spec).alternatives
+    )
+
+
+def wheel_fits(
+    question: Question, label: str, name: str, wheels: Sequence[WheelRow], rows: Sequence[ReleaseRow]
+) -> list[Fit]:
+    """What the wheels of a release say; where a family's releases differ, which of them fit."""
+    if question.systems:
+        return []  # the wheels for Jetsons come from other indexes
+    verdicts = {_verdict(question, row): row for row in wheels}
+    if len(verdicts) < _SEVERAL:
+        return list(_row_fits(question, label, name, wheels[-1], rows)) if wheels else []
+    told = {verdict: list(_row_fits(question, label, name, row, rows)) for verdict, row in verdicts.items()}
+    about = dict.fromkeys(part for fits in told.values() for fit in fits for part in fit.about)
+    if not about:
+        return []
+    options: list[tuple[str, Fit]] = []
+    for row in wheels:
+        verdict = _verdict(question, row)
+        silent: FitVerdict = "unknown" if verdict is None else "compatible"
+        fits = told[verdict]
+        options.append((f"{name} {row.versions}", summary(overall(fits) if fits else silent, "", fits[:1])))
+    return [agree(options, question.labels.get(name, label)).concerning(*about)]
+
+
+def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
+    """What the row says in sum; None where it has no wheel. Families ask it of each release: it makes no sentence."""
+    pythons = question.versions.get("python", ())
+    if row.archive_pythons:
+        refused = any(covered(row.archive_pythons, one) == "none" for one in pythons)
+        return "incompatible" if refused else "unknown" if pythons else "compatible"
+    spec = pythons_here(question, row)
+    if spec is None:
+        return None
+    covers = {covered(spec, python) for python in pythons}
+    least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
+    if least and _ANY not in row.pythons:
+        covers |= {covered(f">={least}", there) for there, _, _ in libcs(question)}
+    found = {_VERDICTS[cover] for cover in covers}
+    return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
+
+
+def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:
+    if row.archive_pythons:
+        for python in question.versions.get("python", ()):
+            fit = _of_archive(question, label, row, python)
+            if fit.bad or not any("python" in other.needs for other in rows):
+                yield fit.concerning(name, "python")
+        return
+    spec = pythons_here(question, row)
+    if spec is None and question.free_threaded and any(system in row.pythons for system in _systems(question)):
+        systems = listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
+        reason = f"PyPI has no wheel of {label} for free-threaded Python on {systems}"
+        yield conclude(question.matrix, "incompatible", reason, row).concerning(name, "python")
+    elif spec is None:
+        # Where a row names the system in question, what is compiled there runs there.
+        named = any(
+            _os(question) in other.os and ("machine" not in question.labels or question.machine in other.machine)
+            for other in rows
+        )
+        if not (row.archive and named):
+            yield from _no_wheel(question, label, name, row)
+    if spec is None:
+        return
+    for part in ("os", "machine"):
+        if part in question.labels:
+            reason = f"PyPI has a wheel of {label} for {_here(question, row)}"
+            yield conclude(question.matrix, "compatible", reason, row).concerning(name, part)
+    for python in question.versions.get("python", ()):
+        yield _python(question, label, row, spec, python).concerning(name, "python")
+    yield from _glibc(question, label, name, row)
+
+
+def _of_archive(question: Question, label: str, row: WheelRow, python: Version) -> Fit:
+    """What is compiled where it is installed: pip refuses the Pythons that the archive does not declare."""
+    refused = covered(row.archive_pythons, python) == "none"
+    told = " or ".join(part.replace(",", ", ") for part in row.archive_pythons.split("|"))
+    reason = f"PyPI has {label} as a source archive alone, for Python {told}"
+    reason += f"; this is {python}" if refused else "; whether it can be compiled there is not documented"
+    verdict: FitVerdict = "incompatible" if refused else "unknown"
+    return conclude(question.matrix, verdict, reason, row, change=f"Python {told}" if refused else "")
+
+
+def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
+    """A source archive may be compiled where there is no wheel, and another index may have one."""
+    there = listed([_written(system) for system in row.pythons])
+    reason = f"PyPI has wheels of {label} for {there}, none for {_written(_systems(question)[0])}"
+    verdict: FitVerdict = "unknown"
+    if row.archive:
+        reason += "; whether its source archive can be compiled there is not documented"
+    elif any(name in row.packages and _os(question) in row.os for row in question.matrix.indexes):  # PyTorch's
+        reason += "; whether another index has one is not known"
+    else:
+        verdict = "incompatible"
+    named = [part for part in ("os", "machine") if part in question.labels]
+    for part in named or ([] if row.archive else ["os"]):
+        yield conclude(question.matrix, verdict, reason, row, change=f"os {there}").concerning(name, part)
+
+
+def _python(question: Question, label: str, row: WheelRow, spec: str, python: Version) -> Fit:
+    verdict = _VERDICTS[covered(spec, python)]
+    told = " or ".join(part.replace(",", ", ") for part in spec.split("|"))
+    kind = "free-threaded Python" if question.free_threaded else "Python"
+    reason = f"PyPI has wheels of {label} for {_here(question, row)} and {kind} {told}"
+    if verdict != "compatible":
+        reason += f"; this is {python}"
+    return conclude(question.matrix, verdict, reason, row, change=f"{kind} {told}")
+
+
+def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
+    """A wheel for every system holds nothing that is linked against glibc."""
+    least = parse_version(row.glibc.get(question.machine, ""), scheme("glibc"))
+    if least and _ANY not in row.pythons and not libcs(question):
+        # A release of a distribution was named that no row knows.
+        for distribution in sorted(question.matrix.distribution_names & question.versions.keys()):
+            by = "os" if "os" in question.labels else distribution
+            reason = f"the wheels of {label} on PyPI need glibc {least} or newer; the matrix does not know that of"
+            reason = f"{reason} {distribution} {question.versions[distribution][0]}"
+            yield conclude(question.matrix, "unknown", reason, row).concerning(name, by)
+    for there, by, implied in libcs(question) if question.os in ("linux", "wsl") else ():
+        if _ANY in row.pythons:
+            reason = f"a wheel of {label} on PyPI is for every system, whatever its glibc"
+            yield conclude(question.matrix, "compatible", reason, row).concerning(name, by)
+        elif least:
+            verdict = _VERDICTS[covered(f">={least}", there)]
+            told = f" (it comes with {implied.label})" if implied else ""
+            reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}{told}"
+            cited = (row, implied.row) if implied else (row,)
+            yield conclude(question.matrix, verdict, reason, *cited, change=f"glibc >= {least}").concerning(name, by)
+
+
+def libcs(question: Question) -> list[tuple[Version, str, Implied | None]]:
+    """Each glibc that was named, or that of the Linux distribution which was; and what tells of it."""
+    named = question.versions.get("glibc")
+    implied = question.implied.get("glibc")
+    if named or implied is None:
+        return [(there, "glibc", None) for there in named or ()]
+    return [(implied.version, implied.by, implied)]
+
+
+def _os(question: Question) -> str:
+    return "linux" if question.os == "wsl" else question.os
+
+
+def _here(question: Question, row: WheelRow) -> str:
+    return listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
+
+
+def _written(system: str) -> str:
+    os, _, machine = system.partition("-")
+    return f"{_IN_WORDS[os]} {machine}".strip()
+
+
+class Gap(NamedTuple):
+    """A number that no release has, between two that have been published."""
+
+    older: Version
+    newer: Version
+    rows: tuple[PublishedRow, ...]
+    """What lists them."""
+
+
+def gap_of(matrix: Matrix, name: str, version: Version) -> Gap | None:
+    """The gap between PyPI's releases into which a version falls; None where it is one, or nobody can tell.
+
+    What the component's own rows name, and what another index carries, may have been taken from PyPI, or never have
+    been there.
+    """
+    if version.family or version.pre:
+        return None
+    rows = matrix.published_by_name.get(name, ())
+    listed = published(matrix, name)
+    older = max((one for one in listed if _order(one) < _order(version)), key=_order, default=None)
+    newer = min((one for one in listed if _order(one) > _order(version)), key=_order, default=None)
+    if older is None or newer is None or any(_stands_for(version, one) for one in listed):
+        return None
+    named = name == "torch" and any(row.version == str(version) for row in matrix.torch)
+    if named or any(_speaks_of(row, version) for row in matrix.rows_of(name)):
+        return None
+    return Gap(older, newer, rows)
+
+
+def published(matrix: Matrix, name: str) -> list[Version]:
+    """The releases of a component that PyPI lists, ascending; none where the matrix has no list of them."""
+    texts = [word for row in matrix.published_by_name.get(name, ()) for text in row.releases for word in text.split()]
+    return sorted((version for text in texts if (version := parse_version(text))), key=_order)
+
+
+def is_published(matrix: Matrix, name: str, version: Version) -> bool:
+    """Whether PyPI lists a release, or one of a family."""
+    own = not version.local and not version.pre
+    return own and any(_stands_for(version, one) for one in published(matrix, name))
+
+
+def not_published(question: Question, name: str, version: Version) -> Fit | None:
+    """That PyPI lists no such release, though older and newer ones; None where it does, or nobody can tell."""
+    gap = None if version.local else gap_of(question.matrix, name, version)
+    if gap is None:
+        return None
+    reason = f"PyPI lists no release {name} {version}, but {gap.older} and then {gap.newer}"
+    change = f"{name} {gap.older}"
+    return conclude(question.matrix, "unknown", f"{reason}: it may never have been published", *gap.rows, change=change)
+
+
+def series_meant(matrix: Matrix, name: str, version: Version) -> tuple[Version, Version] | None:
+    """The series that 1.13.0 stands for where its first release is 1.13.1, and that release: documents call the series
+    so. Where there is a 1.13.0, or a row speaks of it, it means that one alone.
+    """
+    gap = gap_of(matrix, name, version) if version.numbers[2:] == (0,) else None
+    if gap is None or gap.newer.numbers[:2] != version.numbers[:2]:
+        return None
+    return version._replace(numbers=version.numbers[:2]), gap.newer
+
+
+def release_meant(matrix: Matrix, name: str, version: Version) -> Version | None:
+    """The release that a short version names where PyPI lists it in these very words, as 0.22 with 0.22.1 after it, or
+    where it is the only one: 59.5 for 59.5.0.
+    """
+    if not version.family:
+        return None
+    padded = (*version.numbers, *(0,) * version.scheme.numbers)[: version.scheme.numbers]
+    listed = published(matrix, name)
+    within = [one for one in listed if one.numbers[: len(version.numbers)] == version.numbers]
+    alone = len(within) == 1 and within[0][:3] == (padded, version.pre, version.post)
+    return version._replace(numbers=padded) if alone or any(one[:3] == version[:3] for one in listed) else None
+
+
+def toolkit_fits(question: Question) -> Iterator[Fit]:
+    """That there is no toolkit of an nvcc that was named, though drivers report its CUDA."""
+    for version in question.nvcc:
+        row = question.matrix.cuda_rows.get(version)
+        if row is not None and not row.toolkit:
+            reason = f"no toolkit of CUDA {version} was published; drivers alone report it"
+            yield conclude(question.matrix, "unknown", reason, row).concerning("nvcc")
+
+
+def _speaks_of(row: ReleaseRow, version: Version) -> bool:
+    """Whether a row names this version alone, or is about another index that has it."""
+    spec = parse_specifier(row.versions)
+    exact = (bound for bound in spec.bounds if bound.operator == "==" and len(bound.numbers) >= len(version.numbers))
+    named = any(_stands_for(version, Version(bound.numbers, post=bound.post)) for bound in exact)
+    elsewhere = bool(row.index) and version.post is None
+    return named or (elsewhere and spec.cover(version) == "all")
+
+
+def lists(row: PublishedRow, version: Version) -> bool:
+    """Whether a row lists a release that a version may mean."""
+    texts = (word for text in row.releases for word in text.split())
+    return any(one and _stands_for(version, one) for one in map(parse_version, texts))
+
+
+def _stands_for(version: Version, release: Version) -> bool:
+    """Whether a version as it was written may mean a release: further numbers and posts are often left out."""
+    numbers = release.numbers + (0,) * len(version.numbers)
+    return numbers[: len(version.numbers)] == version.numbers and version.post in (None, release.post)
+
+
+def _order(version: Version) -> tuple[tuple[int, ...], int]:
+    """By which releases are sorted: 1.0 and 1.0.0 are one, and a post-release follows its release."""
+    numbers = version.numbers
+    while numbers and not numbers[-1]:
+        numbers = numbers[:-1]
+    return numbers, -1 if version.post is None else version.post

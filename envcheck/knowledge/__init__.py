@@ -1,0 +1,1 @@
+"""The compatibility matrix as typed rows, and one pure function per relation between components."""

@@ -1,0 +1,211 @@
+"""Join the files of a matrix folder, rows by hand and generated ones, into one plain document, as the wheel carries it.
+
+The build of the wheel runs this with nothing but the standard library (and tomli on Python 3.10), so nothing here may
+import more; ``load`` checks the types of what comes out.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from envcheck.bounded import TooLargeError, read_file
+from envcheck.errors import MatrixError
+from envcheck.knowledge.names import canonical
+
+FIELDS = {
+    "architecture": "architectures",
+    "capability": "capabilities",
+    "driver": "drivers",
+    "driver-libraries": "driver_libraries",
+    "cuda": "cuda",
+    "gpu": "gpus",
+    "shared_name": "shared_names",
+    "rate": "rates",
+    "efficiency": "efficiencies",
+    "link": "links",
+    "collective": "collectives",
+    "torch": "torch",
+    "release": "releases",
+    "wheel": "wheels",
+    "requirement": "requirements",
+    "published": "published",
+    "distribution": "distributions",
+    "mig": "migs",
+    "flaw": "flaws",
+    "variable": "variables",
+    "role": "roles",
+    "trait": "traits",
+    "conda": "conda",
+    "conda-build": "conda_builds",
+    "conda-cpu-build": "conda_cpu_builds",
+    "product": "products",
+    "image": "images",
+    "index": "indexes",
+    "extra": "extras",
+    "system-package": "system_packages",
+    "installer": "installers",
+    "secret": "secrets",
+    "family": "families",
+    "fragment": "fragments",
+    "error": "errors",
+    "problem": "problems",
+    "failure": "failures",
+    "step": "steps",
+    "setting": "settings",
+    "answer": "answers",
+    "xid": "xids",
+    "spoken": "spoken",
+    "word": "words",
+    "translation": "translations",
+}
+"""The field of ``Matrix`` for each table of rows in the TOML files."""
+
+BY_NAME = ("releases", "wheels", "requirements", "published")
+"""The fields whose rows are decoded by the name of their component."""
+
+COMPILED = "compiled.json"
+PROJECTS = "generated/pypi.jsonl"
+"""The file that ``envcheck matrix refresh`` alone writes: a line of name, source and rows for each project."""
+_MOST_MARKS = 400_000
+"""Keys and items of that file: each takes up to a kilobyte. The shipped one has 170,000."""
+MOST_ENTRIES = 10_000
+MOST_FILES = 200
+MOST_BYTES = 8 << 20
+"""What a folder of rows may have: entries, TOML files, bytes in all files. The shipped one has less than half."""
+
+GENERATED = "generated"
+"""The table that says which rows of a TOML file ``envcheck matrix refresh`` regenerates; no knowledge."""
+EXAMPLES = ("examples", "examples_beside")
+"""The lines that an ``[[error]]`` names, alone or beside another, by which tests prove it; no knowledge."""
+
+
+def compile_folder(folder: Path) -> dict[str, Any]:
+    """Everything in the files of ``folder``, as ``Matrix`` in plain lists and dictionaries.
+
+    A row's ``source`` becomes a list of ``file/key``. Raises MatrixError naming file and row.
+    """
+    document: dict[str, Any] = {"sources": {}, **{field: [] for field in FIELDS.values()}}
+    left = MOST_BYTES
+    for path in row_files(folder):
+        data = _bytes(path, left)
+        left -= len(data)
+        (_add_file if path.suffix == ".toml" else _add_projects)(document, path, data)
+    return document
+
+
+def write_compiled(document: dict[str, Any], place: Path) -> None:
+    """Write what ``compile_folder`` returned as the wheel carries it: rows of components by canonical name, so that
+    those of one component can be decoded alone.
+    """
+    import json  # noqa: PLC0415 - only the build writes it
+
+    grouped = dict(document)
+    for field in BY_NAME:
+        grouped[field] = {}
+        for row in document[field]:
+            grouped[field].setdefault(canonical(row["name"]), []).append(row)
+    place.write_text(json.dumps(grouped, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+
+def read_rows(path: Path, table: str) -> list[dict[str, Any]]:
+    """The rows of one table of one TOML file, as ``compile_folder`` has them; raise MatrixError naming file and row."""
+    document: dict[str, Any] = {"sources": {}, **{field: [] for field in FIELDS.values()}}
+    _add_file(document, path, _bytes(path, MOST_BYTES))
+    rows: list[dict[str, Any]] = document[FIELDS[table]]
+    return rows
+
+
+def row_files(folder: Path) -> list[Path]:
+    """The TOML files of ``folder``, sorted, then the generated one; MatrixError where there are none, or too many."""
+    found: list[Path] = []
+    try:
+        with os.scandir(folder) as entries:
+            for number, entry in enumerate(entries):
+                if entry.name.endswith(".toml"):
+                    found.append(folder / entry.name)
+                if number >= MOST_ENTRIES or len(found) > MOST_FILES:
+                    raise MatrixError(
+                        f"{folder}: a folder of rows has at most {MOST_FILES} TOML files among {MOST_ENTRIES} entries"
+                    )
+        found.sort()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (folder / PROJECTS).lstat()
+            found.append(folder / PROJECTS)
+    except OSError as error:
+        raise MatrixError(f"{folder}: the folder cannot be read: {error.strerror or error}") from None
+    if not found:
+        raise MatrixError(f"{folder}: no matrix here: it has no TOML file")
+    return found
+
+
+def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
+    from envcheck.text.toml import loads  # noqa: PLC0415  an installed matrix is compiled, and a question loads no parser
+
+    try:
+        content = loads(data.decode())
+    except ValueError as error:
+        raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from error
+    content.pop(GENERATED, None)
+    sources = content.pop("sources", {})
+    if not isinstance(sources, dict):
+        raise MatrixError(f"{path.name}: [sources] is not a table")
+    document["sources"].update({f"{path.stem}/{key}": source for key, source in sources.items()})
+    for table, rows in content.items():
+        if table not in FIELDS:
+            raise MatrixError(f"{path.name}: [[{table}]] is not a table of the matrix; they are {', '.join(FIELDS)}")
+        if not isinstance(rows, list):
+            raise MatrixError(f"{path.name}: [{table}] must be written [[{table}]]")
+        for number, row in enumerate(rows, start=1):
+            place = f"{path.name}: [[{table}]] number {number}"
+            entry = _row(row, place, path.stem, sources)
+            if table == "error":
+                for key in EXAMPLES:
+                    entry.pop(key, None)
+            document[FIELDS[table]].append(entry)
+
+
+def _add_projects(document: dict[str, Any], path: Path, data: bytes) -> None:
+    import json  # noqa: PLC0415 - an installed package reads what is compiled
+
+    if sum(map(data.count, (b"{", b"[", b",", b":"))) > _MOST_MARKS:
+        raise MatrixError(f"{path.name}: more than {_MOST_MARKS:,} keys and items")
+    for number, line in enumerate(data.splitlines(), start=1):
+        place = f"{path.name}: line {number}"
+        try:
+            project = json.loads(line)
+            name, source = project.pop("name"), {**project.pop("source")}
+            key = f"{path.name}/" + name
+            tables = {
+                field: [{"name": name, **row, "source": [key]} for row in rows] for field, rows in project.items()
+            }
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise MatrixError(f"{place}: not a project as 'envcheck matrix refresh' writes it: {error}") from None
+        if key in document["sources"] or not tables.keys() <= {*BY_NAME}:
+            raise MatrixError(f"{place}: {name} has another line, or rows that are none of {', '.join(BY_NAME)}")
+        document["sources"][key] = source
+        for field, rows in tables.items():
+            document[field] += rows
+
+
+def _row(row: Any, place: str, stem: str, sources: dict[str, Any]) -> dict[str, Any]:
+    keys = row.get("source") if isinstance(row, dict) else None
+    if isinstance(keys, str):
+        keys = [keys]
+    if not isinstance(keys, list) or not keys:
+        raise MatrixError(f"{place}: the row names no source")
+    for key in keys:
+        if key not in sources:
+            raise MatrixError(f"{place}: there is no [sources.{key}] in this file")
+    return {**row, "source": [f"{stem}/{key}" for key in keys]}
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    try:
+        return read_file(path, most)
+    except OSError as error:
+        raise MatrixError(f"{path.name}: cannot be read: {error.strerror or error}") from None
+    except TooLargeError:
+        raise MatrixError(f"{path.name}: the rows of a folder have at most {MOST_BYTES >> 20} MiB") from None

@@ -1,0 +1,89 @@
+"""Container images by their names: which row covers an image, and what GPU software it says that the image holds."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import msgspec
+
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.fit import WEAKEST_FIRST
+from envcheck.knowledge.tables import ImageRow, is_named
+from envcheck.model.versions import CudaVersion
+
+_LONGEST_TAG = 128
+
+
+class Image(NamedTuple):
+    row: ImageRow | None
+    """None: the matrix knows the repository, but not this tag."""
+    name: str
+    """With its tag, without ``docker.io/`` and digest: ``nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04``."""
+    holds: dict[str, str]
+    """Versions by component: those that the tag states, and those of the row."""
+
+
+def image_of(matrix: Matrix, reference: str) -> Image | None:
+    """The image that ``reference`` (``NAME:TAG@DIGEST``, as after FROM) names; None for an unknown repository."""
+    image = _named(matrix, reference)
+    base = _named(matrix, image.row.base) if image and image.row and image.row.base else None
+    return _made_from(image, base) if image and base else image
+
+
+def _named(matrix: Matrix, reference: str) -> Image | None:
+    bare = reference.partition("@")[0]
+    for registry in ("docker.io/", "index.docker.io/", "registry-1.docker.io/"):
+        bare = bare.removeprefix(registry)
+    bare = bare.removeprefix("library/")
+    name, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "latest")
+    rows = [row for row in matrix.images if is_named(name, row.names)]
+    for row in rows:
+        found = re.fullmatch(row.tags, tag[:_LONGEST_TAG])
+        if found:
+            stated = {part: _dotted(part, version) for part, version in found.groupdict().items() if version}
+            return Image(row, f"{name}:{tag}"[:200], {**row.holds, **stated})
+    return Image(None, f"{name}:{tag}"[:200], {}) if rows else None
+
+
+def _made_from(image: Image, base: Image) -> Image:
+    """The image with what it has from its base, as far as its own row says nothing else."""
+    row, below = image.row, base.row
+    if row is None or below is None:
+        return image
+    built = also_held(below, base.name)
+    merged = msgspec.structs.replace(
+        row,
+        holds={**base.holds, **row.holds},
+        also={name: {**built, **row.also.get(name, {})} for name in row.names},
+        forward=below.forward if row.forward is None else row.forward,
+        driver=row.driver or below.driver,
+        capability_min=row.capability_min or below.capability_min,
+        capability_max=row.capability_max or below.capability_max,
+        source=(*row.source, *below.source),
+        confidence=min(row.confidence, below.confidence, key=WEAKEST_FIRST.index),
+    )
+    return image._replace(row=merged, holds={**merged.holds, **image.holds})
+
+
+def also_held(row: ImageRow, name: str) -> dict[str, str]:
+    """The builds of its publisher in the image ``name`` of a row."""
+    repository = name.partition(":")[0]
+    own = [held for key, held in row.also.items() if key == repository or fnmatchcase(name, key)]
+    return {part: version for held in own for part, version in held.items()}
+
+
+def _dotted(part: str, version: str) -> str:
+    """A version as tags write it: for CUDA ``126`` is 12.6, for Python ``312`` is 3.12."""
+    if not version.isdigit() or len(version) == 1:
+        return version
+    if part == "python":
+        return f"{version[0]}.{version[1:]}"
+    return str(CudaVersion.from_tag(version) or version) if part == "cuda" else version
+
+
+def is_framework(matrix: Matrix, name: str) -> bool:
+    """Whether what an image holds is a framework: a package of its Python, unlike CUDA or the system's release."""
+    row = matrix.role_of(name)
+    return row is not None and row.role == "framework"

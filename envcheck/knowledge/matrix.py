@@ -1,0 +1,351 @@
+"""The matrix: all rows, and the indexes by which they are found.
+
+A table is decoded when it is first asked for: a question needs few of them, and all take 20 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import chain
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import msgspec
+from msgspec import Raw
+
+from envcheck.errors import MatrixError
+from envcheck.knowledge import tables
+from envcheck.knowledge.gpu_names import by_name, find_by_name, name_keys
+from envcheck.knowledge.names import canonical, scheme
+from envcheck.knowledge.specifier import Specifier, Version, covered, parse_specifier
+from envcheck.model.versions import ComputeCapability, CudaVersion
+from envcheck.sources import Source
+
+if TYPE_CHECKING:
+    from envcheck.model.snapshot import Gpu
+
+
+R = TypeVar("R", bound=tables.Row)
+N = TypeVar("N", tables.ReleaseRow, tables.WheelRow, tables.RequirementRow, tables.PublishedRow)
+
+ONE_AT_A_TIME = RLock()
+"""msgspec prepares a Struct at its first decoding; a second thread that decodes it meanwhile ends the process."""
+
+
+def decode(content: bytes | msgspec.Raw, wanted: Any) -> Any:
+    """``content`` of the compiled matrix as the type ``wanted``; raise MatrixError where it is damaged."""
+    try:
+        with ONE_AT_A_TIME:
+            return msgspec.json.decode(content, type=wanted)
+    except msgspec.DecodeError as error:
+        raise MatrixError(f"the compiled matrix is damaged, install envcheck again: {error}") from error
+
+
+def decode_rows(content: msgspec.Raw, row: type[R]) -> tuple[R, ...]:
+    rows: tuple[R, ...] = decode(content, tuple[row, ...])  # type: ignore[valid-type]  # row is an argument
+    return rows
+
+
+class Table(Generic[R]):
+    """The rows of one kind, as an attribute of an object with the Mapping ``given`` of tables by name."""
+
+    def __init__(self, row: type[R]) -> None:
+        self.row = row
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Table[R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> tuple[R, ...]: ...
+    def __get__(self, instance: Any, owner: type) -> Table[R] | tuple[R, ...]:
+        if instance is None:
+            return self
+        given = instance.given.get(self._name, ())
+        rows = decode_rows(given, self.row) if isinstance(given, msgspec.Raw) else given
+        instance.__dict__[self._name] = rows  # found there from now on
+        return rows
+
+
+class ByName(Mapping[str, tuple[N, ...]]):
+    """Rows by the canonical name of their component, those of one name in the order of the matrix."""
+
+    def __init__(self, row: type[N], given: Iterable[N] | msgspec.Raw) -> None:
+        self._row: type[N] = row
+        self._encoded: dict[str, msgspec.Raw] = {}
+        self._rows: dict[str, tuple[N, ...]] = {}
+        if isinstance(given, msgspec.Raw):
+            self._encoded = decode(given, dict[str, msgspec.Raw])
+        else:
+            groups: dict[str, list[N]] = {}
+            for one in given:
+                groups.setdefault(canonical(one.name), []).append(one)
+            self._rows = {name: tuple(group) for name, group in groups.items()}
+
+    def __getitem__(self, name: str) -> tuple[N, ...]:
+        found = self._rows.get(name)
+        if found is None:
+            found = self._rows[name] = decode_rows(self._encoded[name], self._row)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._encoded or name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._encoded or self._rows)
+
+    def __len__(self) -> int:
+        return len(self._encoded or self._rows)
+
+
+_NEEDED_BY_MANY = ("python", "gcc")
+"""Components without separate rows that rows of releases need: known without decoding all of these."""
+
+_SIMILAR = 0.8
+"""Least likeness of a name, of 1, to be offered for another one."""
+
+
+class Matrix:
+    """All rows. Rows do not change, so each index is made once, when it is first asked for."""
+
+    def __init__(self, **given: Any) -> None:
+        """Each table by its name: its rows, or their JSON."""
+        self.given = given
+
+    architectures = Table(tables.ArchitectureRow)
+    capabilities = Table(tables.CapabilityRow)
+    drivers = Table(tables.DriverBranchRow)
+    driver_libraries = Table(tables.DriverLibrariesRow)
+    cuda = Table(tables.CudaRow)
+    gpus = Table(tables.GpuRow)
+    shared_names = Table(tables.SharedNameRow)
+    rates = Table(tables.RateRow)
+    efficiencies = Table(tables.EfficiencyRow)
+    collectives = Table(tables.CollectiveRow)
+    links = Table(tables.LinkRow)
+    secrets = Table(tables.SecretRow)
+    torch = Table(tables.TorchRow)
+    migs = Table(tables.MigRow)
+    flaws = Table(tables.FlawRow)
+    variables = Table(tables.VariableRow)
+    roles = Table(tables.RoleRow)
+    traits = Table(tables.TraitRow)
+    conda = Table(tables.CondaRow)
+    conda_builds = Table(tables.CondaBuildRow)
+    conda_cpu_builds = Table(tables.CondaCpuBuildRow)
+    products = Table(tables.ProductRow)
+    distributions = Table(tables.DistributionRow)
+    images = Table(tables.ImageRow)
+    indexes = Table(tables.IndexRow)
+    extras = Table(tables.ExtraRow)
+    system_packages = Table(tables.SystemPackageRow)
+    installers = Table(tables.InstallerRow)
+    families = Table(tables.FamilyRow)
+    fragments = Table(tables.FragmentRow)
+    errors = Table(tables.ErrorRow)
+    problems = Table(tables.ProblemRow)
+    failures = Table(tables.FailureRow)
+    steps = Table(tables.StepRow)
+    settings = Table(tables.SettingRow)
+    answers = Table(tables.AnswerRow)
+    xids = Table(tables.XidRow)
+    spoken = Table(tables.SpokenRow)
+    words = Table(tables.WordRow)
+    translations = Table(tables.TranslationRow)
+
+    @cached_property
+    def sources(self) -> dict[str, tables.SourceRow]:
+        """By ``file/key``, where file is the TOML file's stem."""
+        given = self.given.get("sources", {})
+        sources: dict[str, tables.SourceRow] = (
+            decode(given, dict[str, tables.SourceRow]) if isinstance(given, Raw) else given
+        )
+        return sources
+
+    @cached_property
+    def releases(self) -> tuple[tables.ReleaseRow, ...]:
+        return tuple(chain.from_iterable(self.releases_by_name.values()))
+
+    @cached_property
+    def wheels(self) -> tuple[tables.WheelRow, ...]:
+        return tuple(chain.from_iterable(self.wheels_by_name.values()))
+
+    @cached_property
+    def requirements(self) -> tuple[tables.RequirementRow, ...]:
+        return tuple(chain.from_iterable(self.requirements_by_name.values()))
+
+    @cached_property
+    def published(self) -> tuple[tables.PublishedRow, ...]:
+        return tuple(chain.from_iterable(self.published_by_name.values()))
+
+    @cached_property
+    def releases_by_name(self) -> ByName[tables.ReleaseRow]:
+        return ByName(tables.ReleaseRow, self.given.get("releases", ()))
+
+    @cached_property
+    def wheels_by_name(self) -> ByName[tables.WheelRow]:
+        return ByName(tables.WheelRow, self.given.get("wheels", ()))
+
+    @cached_property
+    def requirements_by_name(self) -> ByName[tables.RequirementRow]:
+        return ByName(tables.RequirementRow, self.given.get("requirements", ()))
+
+    @cached_property
+    def published_by_name(self) -> ByName[tables.PublishedRow]:
+        return ByName(tables.PublishedRow, self.given.get("published", ()))
+
+    def cite(self, *rows: tables.Row) -> tuple[Source, ...]:
+        keys = dict.fromkeys(key for row in rows for key in row.source)
+        found = (self.sources[key] for key in keys if key in self.sources)
+        return tuple(Source(title=row.title, address=row.address, read=row.read) for row in found)
+
+    def knows(self, name: str) -> bool:
+        """Whether any row covers the component of this canonical name."""
+        own = name in _NEEDED_BY_MANY or name in self.releases_by_name or name in self.wheels_by_name
+        return own or name in self._named_by_others
+
+    @cached_property
+    def _named_by_others(self) -> frozenset[str]:
+        """What rows of releases, and wheels, need or bundle; it takes all of them."""
+        named = chain(((*row.needs, *row.bundles) for row in self.releases), (row.needs for row in self.requirements))
+        return frozenset(canonical(key) for keys in named for key in keys)
+
+    @cached_property
+    def cuda_rows(self) -> dict[CudaVersion, tables.CudaRow]:
+        """Ascending."""
+        return {version: row for row in self.cuda if (version := CudaVersion.parse(row.version))}
+
+    @cached_property
+    def toolkits(self) -> list[CudaVersion]:
+        """The CUDA versions with a published toolkit, ascending; drivers report others too."""
+        return [version for version, row in self.cuda_rows.items() if row.toolkit]
+
+    @cached_property
+    def capability_rows(self) -> dict[ComputeCapability, tables.CapabilityRow]:
+        return {parsed: row for row in self.capabilities if (parsed := ComputeCapability.parse(row.capability))}
+
+    @cached_property
+    def gpus_by_name(self) -> dict[str, tables.GpuRow]:
+        return by_name(self.gpus)
+
+    @cached_property
+    def distribution_names(self) -> frozenset[str]:
+        """The Linux distributions that a question may name, as components."""
+        return frozenset(row.component for row in self.distributions if row.component)
+
+    @cached_property
+    def wheels_of_libraries(self) -> dict[str, str]:
+        """By component, the distribution on PyPI that holds the library, with CUDA's major for ``{}``."""
+        return {row.kind: row.told_by for row in self.families if row.told_by}
+
+    @cached_property
+    def _by_trait(self) -> dict[tables.Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]]:
+        """The projects of each trait: by whole names, and beside what a name begins with."""
+        found: dict[tables.Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]] = {}
+        for row in self.traits:
+            whole, beginnings = found.setdefault(row.trait, ({}, []))
+            for pattern in row.names:
+                if pattern.endswith("*"):
+                    beginnings.append((pattern[:-1], row.project))
+                else:
+                    whole.setdefault(pattern, []).append(row.project)
+        return found
+
+    def has_trait(self, framework: str, trait: tables.Trait) -> bool:
+        """Whether a framework of this name is known to behave so."""
+        return bool(self.projects(framework, trait))
+
+    def names_with(self, trait: tables.Trait) -> list[str]:
+        return [name for row in self.traits if row.trait == trait for name in row.names]
+
+    def projects_with(self, trait: tables.Trait) -> list[str]:
+        return list(dict.fromkeys(row.project for row in self.traits if row.trait == trait))
+
+    def role_of(self, name: str) -> tables.RoleRow | None:
+        """What people install a distribution of this name for."""
+        return next((row for row in self.roles if tables.is_named(name, row.names)), None)
+
+    def title_of(self, name: str) -> str:
+        return next((row.title for row in self.roles if row.name == name and row.title), name)
+
+    def projects(self, framework: str, trait: tables.Trait) -> list[str]:
+        """The project whose code makes a framework of this name behave so; none where it does not."""
+        whole, beginnings = self._by_trait.get(trait, ({}, []))
+        found = [*whole.get(framework, ()), *(project for start, project in beginnings if framework.startswith(start))]
+        return list(dict.fromkeys(found)) if len(found) > 1 else found
+
+    def rows_of(self, name: str) -> tuple[tables.ReleaseRow, ...]:
+        return self.releases_by_name.get(name, ())
+
+    def rows_for(self, name: str, version: Version) -> list[tables.ReleaseRow]:
+        """The rows that hold for everything that a version stands for."""
+        return [row for row in self.rows_of(name) if covered(row.versions, version) == "all"]
+
+    def similar_name(self, name: str) -> str | None:
+        """The known component whose name is spelled most nearly so."""
+        from difflib import get_close_matches  # noqa: PLC0415 - few questions need it
+
+        known = self._named_by_others.union(self.releases_by_name, self.wheels_by_name)
+        return next(iter(get_close_matches(name, sorted(known), 1, _SIMILAR)), None)
+
+    def known_versions(self, name: str) -> list[Version]:
+        """The versions that rows of a component name, ascending; those between them are covered by the same rows."""
+        if name == "torch":
+            return _releases(name, [f"=={row.version}" for row in self.torch])
+        return _releases(name, [row.versions for row in self.rows_of(name)])
+
+    def named_versions(self, name: str) -> list[Version]:
+        """The known versions, those that other rows need, and those of which PyPI has wheels, ascending."""
+        needed = [spec for row in self.releases for key, spec in row.needs.items() if canonical(key) == name]
+        needed += [row.versions for row in self.wheels_by_name.get(name, ())]
+        return sorted({*self.known_versions(name), *_releases(name, needed)}, key=_age)
+
+    def admitted_toolkits(self, spec: Specifier) -> list[CudaVersion]:
+        """The published toolkits of which a specifier admits any release, ascending."""
+        return [version for version in self.toolkits if spec.cover(Version(tuple(version))) != "none"]
+
+    def find_gpu(self, name: str) -> tables.GpuRow | None:
+        """The model called ``name``; None when the matrix has none of that name, or the name says too little."""
+        return find_by_name(self.gpus_by_name, name)
+
+    def find_shared_name(self, name: str) -> tables.SharedNameRow | None:
+        """The GPUs of which any may be meant by ``name``, where it says too little."""
+        (wanted,) = name_keys([name])
+        return next((row for row in self.shared_names if wanted in name_keys((row.name, *row.aliases))), None)
+
+    def find_gpu_by_pci_id(self, device_id: str) -> tables.GpuRow | None:
+        wanted = device_id.lower()
+        return next((row for row in self.gpus if wanted in row.device_ids), None)
+
+    def model_of(self, gpu: Gpu) -> tables.GpuRow | None:
+        """The model of a GPU: by its PCI device id, which names the chip, else by what it calls itself."""
+        by_id = self.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None
+        return by_id or (self.find_gpu(gpu.name) if gpu.name else None)
+
+
+ROW_TYPES: dict[str, type[tables.Row]] = {
+    **{name: table.row for name, table in vars(Matrix).items() if isinstance(table, Table)},
+    "releases": tables.ReleaseRow,
+    "wheels": tables.WheelRow,
+    "requirements": tables.RequirementRow,
+    "published": tables.PublishedRow,
+}
+"""By table of Matrix: the type of its rows."""
+
+
+def _releases(name: str, texts: Iterable[str]) -> list[Version]:
+    """The versions that specifiers name and admit, with as many numbers as people write: JetPack 6.1 for 6.1.0."""
+    numbering, found = scheme(name), set()
+    for bound in (bound for text in texts for bound in parse_specifier(text).bounds):
+        if bound.operator in ("==", ">=", "<="):
+            numbers = bound.numbers
+            while len(numbers) > numbering.numbers and numbers[-1] == 0:
+                numbers = numbers[:-1]
+            found.add(Version(numbers, post=bound.post, scheme=numbering))
+    return sorted(found, key=_age)
+
+
+def _age(version: Version) -> tuple[tuple[int, ...], int]:
+    return version.numbers, -1 if version.post is None else version.post

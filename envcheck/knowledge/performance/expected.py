@@ -1,0 +1,241 @@
+"""What a measured quantity should have been: its ceiling, the share that healthy GPUs reach and the share reached; and
+whether others are at work on the GPU.
+
+    ceiling   = multiprocessors * SM clock (Hz) * operations per clock of one multiprocessor    (computations)
+              = bandwidth of the data sheet                                                     (memory, links)
+    share     = value / ceiling
+
+The clock of a ceiling is the highest that was seen during the run where the run was a burst, and the median where it
+was sustained: a long product at the default power limit runs at a lower clock, and should then use that one well. Peaks
+are dense. Nothing reaches its peak: 80 to 95 % is usual for large matrices.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.performance.peaks import bandwidth, operations_per_clock
+from envcheck.knowledge.performance.quantities import quantity_of
+from envcheck.knowledge.relations.driver import architecture_name
+from envcheck.knowledge.tables import EfficiencyRow, GpuRow, LinkRow, Precision, RateRow, Row
+from envcheck.model.snapshot import Gpu, Measurement
+from envcheck.model.versions import ComputeCapability
+from envcheck.sources import Source
+
+HEADROOM = 1.03
+"""A value above this many times its ceiling is a measurement error: clocks are sampled, not recorded."""
+WARN = 0.85
+"""Below the band it is a warning down to this share of the band's lower edge, and a failure below that."""
+
+Judgement: TypeAlias = Literal["pass", "warn", "fail", "above-ceiling"]
+
+_VECTOR_RATES = ("fp64", "fp32")
+"""Precisions whose operations per clock in the matrix are those of the vector units on every GPU."""
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """What was to be expected of one measurement, and how it stands to that."""
+
+    ceiling: float
+    """In the measurement's unit."""
+    basis: str
+    """Where the ceiling comes from, in words: ``132 SMs at 1980 MHz``."""
+    low: float
+    high: float
+    """Shares of the ceiling between which healthy GPUs lie."""
+    wide: bool
+    share: float
+    """Share of the ceiling that was reached."""
+    clock_share: float | None = None
+    """Median SM clock of the run over the data sheet's."""
+    at_clock: float | None = None
+    """Share of what the median clock allowed: what is left when the clock is not to blame."""
+    rows: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def of_sheet(self) -> float | None:
+        """Share of what the data sheet's clock would have allowed."""
+        if self.at_clock is None or self.clock_share is None:
+            return None
+        return self.at_clock * self.clock_share
+
+    @property
+    def judgement(self) -> Judgement:
+        if self.share > HEADROOM:
+            return "above-ceiling"
+        if self.share >= self.low:
+            return "pass"
+        return "warn" if self.share >= WARN * self.low else "fail"
+
+
+def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation | str:
+    """What was to be expected, or why it is not known."""
+    capability = ComputeCapability.parse(gpu.compute_capability)
+    if capability is None:
+        return "the compute capability of the GPU is not known"
+    if measured.value is None:
+        return measured.missing or "it has no value"
+    model = matrix.model_of(gpu)
+    band = band_of(matrix, gpu, measured)
+    if band is None:
+        return "no band is known for it: compare it with a baseline"
+    if len(set(measured.shape)) > 1 and not band.variant:
+        return "bands are known for square products only: compare it with a baseline"
+    found = _ceiling(matrix, gpu, model, capability, measured)
+    if isinstance(found, str):
+        return found
+    ceiling, basis, cited = found
+    share = measured.value / ceiling
+    clock = measured.conditions.sm_clock if measured.conditions else None
+    sheet_clock = model.clock if model else None
+    used = _clock(measured)
+    quantity = quantity_of(measured.name)
+    computes = quantity is not None and quantity.ceiling in ("multiprocessors", "sparse")
+    if computes and measured.conditions is None and share < band.low:
+        return f"{share:.0%} of the ceiling at the data sheet's clock; the clock during the run is not known"
+    at_clock = share * used / clock.median if computes and clock and clock.median and used else None
+    return Expectation(
+        ceiling=ceiling,
+        basis=basis,
+        low=band.low,
+        high=band.high,
+        wide=band.wide,
+        share=share,
+        clock_share=clock.median / sheet_clock if clock and sheet_clock else None,
+        at_clock=at_clock,
+        rows=tuple(row.id for row in (band, *cited)),
+        sources=matrix.cite(band, *cited),
+    )
+
+
+Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]
+
+
+def _ceiling(
+    matrix: Matrix, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+) -> Ceiling | str:
+    if measured.name == "fma" and measured.precision not in _VECTOR_RATES:
+        return "the matrix has no rate of the vector units for it: compare it with a baseline"
+    quantity = quantity_of(measured.name)
+    kind = quantity.ceiling if quantity else ""
+    if kind in ("multiprocessors", "sparse"):
+        return _of_multiprocessors(matrix, gpu, model, capability, measured, 2 if kind == "sparse" else 1)
+    if kind == "memory":
+        top = bandwidth(matrix, model)
+        if top is None or model is None:
+            return f"the memory bandwidth of {gpu.name or 'this GPU'} is not listed"
+        return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
+    if kind == "pcie":
+        return pcie_ceiling(matrix, measured)
+    if kind == "nvlink":
+        if "NVLink" not in (measured.variant or ""):
+            return "copies between GPUs over PCI Express have no listed ceiling: compare them with a baseline"
+        if model is None or model.nvlink is None:
+            return "the NVLink bandwidth of this GPU is not listed"
+        ways = 2 if "both" in (measured.variant or "") else 1
+        return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
+    return "it has no ceiling: compare it with a baseline"
+
+
+def _of_multiprocessors(
+    matrix: Matrix,
+    gpu: Gpu,
+    model: GpuRow | None,
+    capability: ComputeCapability,
+    measured: Measurement,
+    times: int,
+) -> Ceiling | str:
+    """Sparse tensor cores do ``times`` the operations of the dense product in a clock: they skip half of them."""
+    rate, row = _rate(matrix, model, capability, measured)
+    sms = gpu.sm_count or (model.sms if model else None)
+    # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
+    clock = _clock(measured) or (model.clock if model and measured.conditions is None else None)
+    if rate is None or row is None:
+        return f"what a multiprocessor of compute capability {capability} does in {measured.precision} is not known"
+    if not sms or not clock:
+        return "the number of multiprocessors or their clock is not known"
+    rate *= times
+    return sms * clock * rate, f"{sms} SMs at {clock / 1e6:.0f} MHz, {rate:.0f} operations per clock", (row,)
+
+
+def _rate(
+    matrix: Matrix, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+) -> tuple[float | None, RateRow | None]:
+    """Operations per clock; cuBLAS multiplies FP64 on tensor cores where there are such."""
+    try:
+        precision = msgspec.convert(measured.precision, Precision)
+    except msgspec.ValidationError:  # one that a newer envcheck measured
+        return None, None
+    if precision == "fp64" and measured.name != "fma":
+        rate, row = operations_per_clock(matrix, model, capability, "fp64_tensor")
+        if rate is not None:
+            return rate, row
+    return operations_per_clock(matrix, model, capability, precision)
+
+
+def _clock(measured: Measurement) -> float | None:
+    clock = measured.conditions.sm_clock if measured.conditions else None
+    if clock is None:
+        return None
+    return clock.median if measured.burst is False else clock.high
+
+
+def pcie_ceiling(matrix: Matrix, measured: Measurement) -> Ceiling | str:
+    """What the PCI Express link of the run carries in one direction, or why that is unknown."""
+    conditions = measured.conditions
+    generation, width = (conditions.pcie_generation, conditions.pcie_width) if conditions else (None, None)
+    row: LinkRow | None = next((link for link in matrix.links if link.generation == generation), None)
+    if row is None or not width:
+        return "the generation or width of the PCI Express link is not known"
+    return row.lane * width, f"PCI Express {generation} x{width}", (row,)
+
+
+def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | None:
+    """The row of this architecture, precision, variant, kind of run and model, else the one for any."""
+    architecture, model = architecture_name(matrix, gpu.compute_capability), matrix.model_of(gpu)
+    run = "sustained" if measured.burst is False else "burst"
+    rows = [
+        row
+        for row in matrix.efficiencies
+        if (row.quantity, row.method) == (measured.name, measured.method)
+        and row.architecture in ("", architecture)
+        and row.gpu in ("", model.name if model else "")
+        and row.precision in ("", measured.precision)
+        and row.variant in ("", measured.variant)
+        and row.run in ("", run)
+    ]
+    return max(
+        rows,
+        key=lambda row: (bool(row.architecture), bool(row.precision), bool(row.variant), bool(row.run), bool(row.gpu)),
+        default=None,
+    )
+
+
+BUSY = 0.2
+"""Share of the time in which a kernel ran, above which a GPU counts as busy; a desktop's stays below."""
+IDLE_BYTES = 1 << 30
+IDLE_SHARE = 0.02
+"""Device memory that drivers, a desktop and waiting daemons hold, in bytes and as a share of all; above their sum
+somebody else is at work."""
+
+
+def at_work(utilisation: float | None, used: int | None, total: int | None) -> str:
+    """In words, empty where the GPU is idle or it was not checked; ``utilisation`` is a share, memory is in bytes."""
+    if utilisation is not None and utilisation > BUSY:
+        return f"a kernel ran {utilisation:.0%} of the time"
+    if used is not None and total is not None and used > IDLE_BYTES + IDLE_SHARE * total:
+        return f"{used / 2**30:.1f} of {total / 2**30:.0f} GiB of its memory are in use"
+    return ""
+
+
+def in_use(gpu: Gpu) -> str:
+    """How others use the GPU, by what the driver sampled, in words; empty if it is idle.
+
+    The memory of a GPU in MIG mode tells nothing: its instances are used by themselves.
+    """
+    memory = None if gpu.mig and gpu.mig.enabled else gpu.memory
+    return at_work(gpu.utilisation, memory.used if memory else None, memory.total if memory else None)

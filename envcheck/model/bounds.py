@@ -1,0 +1,94 @@
+"""Whether what was found lies within a bound, and the sentence that says what was required and found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from packaging.version import InvalidVersion, Version
+
+from envcheck.model.components import Bound, Component
+
+_CAPABILITY = re.compile(r"sm_([0-9]{1,2})([0-9])[af]?")
+_NUMBERS = re.compile(r"([0-9]{1,3})\.([0-9])")
+_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMGT]i?)B")
+_BYTES = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_OTHER_MODEL = frozenset({"ti", "super", "laptop", "mobile", "max", "ada", "pro", "blackwell", "d"})
+"""Words that make another model of a name: an RTX 3060 is no RTX 3060 Ti, while an H100 80GB HBM3 is an H100."""
+
+OF_THE_MACHINE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
+"""Components that no environment has."""
+
+
+def parse_version(text: str) -> Version | None:
+    """The version that ``text`` is; None where it is none, or has more digits than Python reads."""
+    try:
+        return Version(text)
+    except (InvalidVersion, ValueError):
+        return None
+
+
+def parse_capability(text: str) -> tuple[int, int] | None:
+    found = _CAPABILITY.fullmatch(text.lower()) or _NUMBERS.fullmatch(text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def parse_size(text: str) -> int | None:
+    found = _SIZE.fullmatch(text)
+    return int(float(found[1]) * _BYTES[found[2]]) if found else None
+
+
+def names_capability(bound: Bound) -> bool:
+    """Whether a bound on ``gpu`` is about the compute capability (``sm_90``), and not about the model."""
+    return _CAPABILITY.fullmatch(bound.value.lower()) is not None
+
+
+def version_holds(operator: str, found: Version, wanted: Version) -> bool:
+    """Whether ``found`` is within a bound; a build of the wanted version (``2.4.0+cu124``) is that version."""
+    if not wanted.local:
+        found = Version(found.public)
+    if operator in ("==", "!="):
+        return _is_of(found, wanted) is (operator == "==")
+    if operator == "~=":
+        return found >= wanted and found.release[: len(wanted.release) - 1] == wanted.release[:-1]
+    return {">=": found >= wanted, "<=": found <= wanted, ">": found > wanted, "<": found < wanted}[operator]
+
+
+def _is_of(found: Version, wanted: Version) -> bool:
+    """Whether ``found`` is the wanted version or, where a short one is wanted (``535``), of its family."""
+    if wanted.pre or wanted.local or wanted.dev is not None:
+        return found == wanted
+    return found.release[: len(wanted.release)] == wanted.release
+
+
+def capability_holds(bound: Bound, capability: str | None) -> bool:
+    """Whether a compute capability (``9.0``) is within a bound such as ``>=sm_90``; an unknown one never is."""
+    found, wanted = parse_capability(capability or ""), parse_capability(bound.value)
+    if found is None or wanted is None:
+        return False
+    return {
+        "==": found == wanted,
+        "!=": found != wanted,
+        ">=": found >= wanted,
+        "<=": found <= wanted,
+        ">": found > wanted,
+        "<": found < wanted,
+    }.get(bound.operator, False)
+
+
+def same_words(wanted: str, name: str) -> bool:
+    """Whether all words of ``wanted`` are in ``name``, and no word of it makes another model."""
+    asked, shown = _words(wanted), _words(name)
+    return asked <= shown and not (shown - asked) & _OTHER_MODEL
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(name.lower().replace("-", " ").split())
+
+
+def sentence(component: Component, found: Iterable[str] | None) -> str:
+    """What is required and what was found; None: not known."""
+    if found is None:
+        what = "what this machine has" if component.name in OF_THE_MACHINE else "the installed version"
+        return f"{component} is required, but {what} is not known"
+    return f"{component} is required; found {', '.join(dict.fromkeys(found)) or 'none'}"

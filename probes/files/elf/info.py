@@ -1,0 +1,229 @@
+"""What the dynamic loader reads of an ELF file before it maps it, and why it refuses one; each file is read once.
+
+The checks are those of glibc's ``elf/dl-load.c``: ``open_verify`` (the header), ``_dl_map_object_from_fd`` and
+``elf_get_dynamic_info`` (the segments, the dynamic section). If a dynamic section points outside the mapped part, the
+loader reports no error: the process dies of SIGSEGV.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ...common.tree import refused
+from .dynamic import DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_RELA, DT_STRTAB, DT_SYMTAB, OutsideError
+from .library import Elf, open_elf
+from .tables import ET_DYN, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, File, Segment, read_segments, text
+
+_BLOCK = 1 << 13
+_SMALL = 1 << 10
+_BLOCKS = 256
+
+
+class BlockCache(File):
+    """A file that is read in blocks; larger reads bypass the cache."""
+
+    def __init__(self, file: File) -> None:
+        self.path, self.size = file.path, file.size
+        self._file = file
+        self._blocks: dict[int, bytes] = {}
+
+    def read(self, offset: int, size: int) -> bytes:
+        number, start = divmod(offset, _BLOCK)
+        if size > _SMALL or start + size > _BLOCK or offset < 0 or size <= 0:
+            return self._file.read(offset, size)
+        block = self._blocks.get(number)
+        if block is None:
+            if len(self._blocks) >= _BLOCKS:
+                self._blocks.clear()
+            block = self._blocks[number] = self._file.read(number * _BLOCK, _BLOCK)
+        return block[start : start + size]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def open_near(path: str) -> Elf:
+    """Open an ELF file through a block cache; raises ElfError if it is none or cannot be read."""
+    elf = open_elf(path)
+    elf.file = BlockCache(elf.file)
+    return elf
+
+
+_KEPT = 8192
+_PATH_LIMIT = 4096
+_HEADS: dict[tuple[int, int, int, int], ElfInfo] = {}
+
+
+class Identity(NamedTuple):
+    """The identity of a file, whatever its path: the loader maps no file twice."""
+
+    device: int
+    inode: int
+
+
+class _Read(NamedTuple):
+    """The fields; a NamedTuple has no place for cached attributes."""
+
+    place: str
+    """Path on the running system, below the request's root."""
+    identity: Identity
+    bits: int = 0
+    order: str = ""
+    """``<`` or ``>``, as ``struct`` has it."""
+    machine: str = ""
+    program: bool = False
+    """Whether it is a program with a fixed address, which no process can load as a library."""
+    soname: str | None = None
+    needed: tuple[str, ...] = ()
+    rpath: tuple[str, ...] = ()
+    """Empty if there is a RUNPATH, which overrides it."""
+    runpath: tuple[str, ...] | None = None
+    """None if there is none."""
+    no_defaults: bool = False
+    refused: str | None = None
+    """Why the loader would refuse this file, as one sentence."""
+    problem: str | None = None
+    """Why the file could not be read completely."""
+
+    version_needs: Mapping[str, tuple[str, ...]] = {}
+    """The symbol versions needed, by file; empty if the table is damaged."""
+    version_definitions: tuple[str, ...] = ()
+    """The symbol versions that it defines; empty if the table is damaged."""
+
+
+class ElfInfo(_Read):
+    """The dynamic section of a file, as far as it could be read."""
+
+    @cached_property
+    def interpreter(self) -> str | None:
+        """The loader that a program names."""
+        try:
+            with open_near(self.place) as elf:
+                for segment in read_segments(elf.file, elf.header):
+                    if segment.type == PT_INTERP:
+                        path = elf.read(segment.offset, min(segment.size, _PATH_LIMIT)).partition(b"\0")[0]
+                        return text(path) or None
+                return None
+        except ElfError:
+            return None
+
+
+def elf_info(place: str) -> ElfInfo | None:
+    """The ELF facts of a file; None if it is not an ELF file or may not be opened.
+
+    Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
+    """
+    try:
+        found = os.stat(place)
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        refused(place, error)
+        return None
+    key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    if key not in _HEADS:
+        head = _read(place, Identity(found.st_dev, found.st_ino), regular=stat.S_ISREG(found.st_mode))
+        if head is None:
+            return None
+        if len(_HEADS) >= _KEPT:
+            _HEADS.clear()
+        _HEADS[key] = head
+    return _HEADS[key]
+
+
+def _read(place: str, identity: Identity, *, regular: bool) -> ElfInfo | None:
+    if not regular:
+        return ElfInfo(place, identity, refused="it is not a regular file")
+    try:
+        elf = open_near(place)
+    except ElfError as error:
+        return ElfInfo(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
+    with elf:
+        known: dict[str, Any] = {"bits": elf.bits, "order": elf.header.order, "machine": elf.machine}
+        known["program"] = elf.header.type == ET_EXEC
+        try:
+            known["refused"] = _why_refused(elf)
+            runpath = elf.runpath or None
+            rpath = () if runpath else elf.rpath
+            known.update(soname=elf.soname, needed=elf.needed, no_defaults=elf.no_default_lib)
+            known.update(rpath=() if rpath == ("",) else rpath, runpath=() if runpath == ("",) else runpath)
+            known.update(_versions(elf))
+        except ElfError as error:
+            known["problem"] = str(error)
+        return ElfInfo(place, identity, **known)
+
+
+def _versions(elf: Elf) -> dict[str, Any]:
+    try:
+        return {"version_needs": elf.version_needs, "version_definitions": elf.version_definitions}
+    except ElfError:
+        return {}
+
+
+_CURRENT = 1
+_SYSV, _GNU = 0, 3
+_OTHER_SYSTEMS = frozenset({"arm", "mips"})
+"""Machines whose loader accepts other values of EI_OSABI."""
+_ABI_VERSIONS = 16
+"""More than glibc has ever defined (``LIBC_ABI_MAX``)."""
+_POINTERS = (DT_STRTAB, DT_SYMTAB, DT_HASH, DT_GNU_HASH, DT_RELA, DT_JMPREL)
+_IN_HEADER = "its ELF header is damaged"
+_IN_SECTION = "its dynamic section is damaged"
+_CUT_OFF = "it is cut off"
+ENDS_THE_PROCESS = (_IN_SECTION, _CUT_OFF)
+"""The beginning of sentences about files that crash the loader."""
+
+
+def _why_refused(elf: Elf) -> str | None:
+    """The reason as one sentence; None if the loader would accept the file. Raises ElfError if the disk fails."""
+    wrong = _header_damage(elf)
+    if wrong:
+        return f"{_IN_HEADER}: {wrong}"
+    try:
+        segments = elf.segments
+    except ElfError as error:
+        return f"{_IN_HEADER}: {error}"
+    end = max((segment.offset + segment.size for segment in segments if segment.type == PT_LOAD), default=0)
+    if end > elf.size:
+        return f"{_CUT_OFF}: {elf.size} of at least {end} bytes are there"
+    if not any(segment.type == PT_LOAD for segment in segments):
+        return f"{_IN_HEADER}: it has no segment to load"
+    return _dynamic_section_damage(elf, segments) if elf.header.type == ET_DYN else None
+
+
+def _header_damage(elf: Elf) -> str | None:
+    ident, header = elf.read(0, 24), elf.header
+    version = int.from_bytes(ident[20:24], "little" if header.order == "<" else "big")
+    if ident[6] != _CURRENT or version != _CURRENT:
+        return "its version is none"
+    if elf.machine not in _OTHER_SYSTEMS:
+        system, abi = ident[7], ident[8]
+        if system not in (_SYSV, _GNU) or (abi and (system == _SYSV or abi >= _ABI_VERSIONS)) or any(ident[9:16]):
+            return "it names another operating system"
+    return None if header.type in (ET_DYN, ET_EXEC) else f"it is neither a library nor a program, but {elf.kind}"
+
+
+def _dynamic_section_damage(elf: Elf, segments: list[Segment]) -> str | None:
+    section = next((segment for segment in segments if segment.type == PT_DYNAMIC), None)
+    if section is None:
+        return f"{_IN_HEADER}: it has no dynamic section"
+    mapped = [segment for segment in segments if segment.type == PT_LOAD]
+    if not _is_mapped(section.address, mapped):
+        return f"{_IN_HEADER}: its dynamic section lies outside what is loaded"
+    dynamic = elf.dynamic
+    if dynamic.value(DT_STRTAB) is None:
+        return f"{_IN_SECTION}: it names no table of names"
+    leads_out = (address for tag in _POINTERS if (address := dynamic.value(tag)) and not _is_mapped(address, mapped))
+    if any(leads_out):
+        return f"{_IN_SECTION}: it points outside what is loaded"
+    try:
+        _ = elf.soname, elf.needed
+    except OutsideError as error:
+        return f"{_IN_SECTION}: {error}"
+    return None
+
+
+def _is_mapped(address: int, mapped: list[Segment]) -> bool:
+    return any(segment.address <= address < segment.address + max(segment.memory, segment.size) for segment in mapped)

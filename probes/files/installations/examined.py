@@ -1,0 +1,192 @@
+"""The examined environments and their records, cached for the next probe in the same process."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, List
+
+from ...common.paths import printable
+from ...common.tree import Tree
+from ..owners.shipped import shipped
+from ..python.candidates import EnvironmentCandidate, asked_for, everywhere, found
+from ..python.distributions import installed_by_conda, installed_in
+from ..python.layout import read_layout, unreadable, unreadable_place
+from ..python.search_path import mapped, search_path
+from ..python.site import Site
+from .catalog import DETAILED, frameworks_and
+from .package import folder_of
+from .shadowing import hides_pythons_own, shadowing, unrecorded
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Record: TypeAlias = "dict[str, Any]"
+Libraries: TypeAlias = "tuple[list[Record], bool]"
+Progress: TypeAlias = "Callable[[str], None]"
+
+_SECONDS = 7.0
+"""With ``--all-envs``: seconds after which no further environment is started."""
+_MOST = 200
+
+_kept: list[tuple[Tree, ExaminedEnvironments]] = []
+"""The last request (the object itself) and its result."""
+
+
+class ExaminedEnvironments(List["dict[str, Any]"]):
+    """The records, beginning with the judged environment."""
+
+    complete = False
+    """Whether no environment was left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.searched: dict[str, Libraries] = {}
+        """The libraries in an environment and on the machine, by its key, if they were already searched."""
+
+    def libraries(self, tree: Tree) -> Libraries:
+        """The copies of libraries in them and on the machine, and whether none was left out."""
+        known = self.searched.get(self[0]["key"]) if len(self) == 1 else None
+        return known or _libraries(tree, self)
+
+
+def examined(tree: Tree) -> ExaminedEnvironments:
+    """The environments of this request, examined only once in this process; never raises.
+
+    The probe for environments reports failures; here they only make the list incomplete.
+    """
+    if not _kept or _kept[0][0] is not tree:
+        with contextlib.suppress(Exception):
+            for _ in examine(tree):
+                pass
+    return _kept[0][1]
+
+
+def examine(tree: Tree, progress: Progress = lambda _: None) -> Iterator[Record]:
+    """Examine them one after the other: what ``--python`` names, else the best that was found, and those named beside.
+
+    Without ``--all-envs`` that is one other that has a framework, when the first has none. An environment made only to
+    run envcheck (by uvx or pipx) may lead PATH and holds no framework: it is passed over as the one to judge.
+    """
+    chosen = ExaminedEnvironments()
+    _kept[:] = [(tree, chosen)]
+    examiner = _Examiner(tree, progress, chosen.searched)
+    started = time.monotonic()
+    passed_over: list[Record] = []
+    for candidate in _candidates(tree, chosen):
+        if tree.request.get("all_envs") and (time.monotonic() - started > _SECONDS or len(chosen) >= _MOST):
+            return
+        record = examiner.examine(candidate)
+        if any(record["key"] == other["key"] for other in chosen):
+            continue
+        if not chosen and candidate.own and candidate.why == "PATH" and not _has_framework(record):
+            passed_over.append(record)
+            continue
+        if chosen and not (tree.request.get("all_envs") or candidate.why == "--python" or _has_framework(record)):
+            continue
+        chosen.append({**record, "judged": not chosen})
+        yield chosen[-1]
+    for record in passed_over if tree.request.get("all_envs") else ():
+        if all(record["key"] != other["key"] for other in chosen):
+            chosen.append({**record, "judged": not chosen})
+            yield chosen[-1]
+    chosen.complete = True
+
+
+def _candidates(tree: Tree, chosen: list[Record]) -> Iterator[EnvironmentCandidate]:
+    yield from asked_for(tree)
+    if tree.request.get("all_envs"):
+        yield from found(tree)
+        yield from everywhere(tree)
+        return
+    for candidate in found(tree):
+        if any(_has_framework(record) for record in chosen):
+            return
+        yield candidate
+
+
+def _has_framework(record: Record) -> bool:
+    return any("version" in framework for framework in record.get("frameworks", {}).get("items", ()))
+
+
+class _Examiner:
+    """Reads each environment once."""
+
+    def __init__(self, tree: Tree, progress: Progress, searched: dict[str, Libraries]) -> None:
+        self._tree = tree
+        self._progress = progress
+        self._searched = searched
+        self._known: dict[str, Record] = {}
+
+    def examine(self, candidate: EnvironmentCandidate) -> Record:
+        key = candidate.key(self._tree)
+        if key not in self._known:
+            self._progress(f"reading {printable(key)}")
+            self._known[key] = _examined(self._tree, candidate, key, self._searched)
+        return {**self._known[key], "why": candidate.why}
+
+
+def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: dict[str, Libraries]) -> Record:
+    place = candidate.place
+    record: Record = {
+        "key": key,
+        "executable": place.executable,
+        "source": f"file {place.executable or candidate.asked}",
+    }
+    if place.prefix is None or place.lost:
+        hidden = unreadable_place(tree, place, candidate.asked)
+        return _known({**record, "prefix": place.prefix, "problem": place.problem, "unreadable": hidden})
+    layout = read_layout(tree, place, key)
+    path = search_path(tree, layout)
+    wheels = installed_in(tree, path.folders, DETAILED)
+    conda = installed_by_conda(tree, key, DETAILED)
+    complete = path.complete and wheels.complete and conda.complete
+    distributions = [*wheels.items, *conda.items]
+    leading = {folder: led_by for folder, led_by in zip(path.folders, path.led_by) if led_by}
+    for item in distributions if leading else ():
+        if folder_of(item) in leading:
+            item["led_by"] = leading[folder_of(item)]
+    site = Site(
+        tree, key, path.folders, path.by_variable, tuple(distributions), mapped(tree, path.folders), path.led_by
+    )
+    looked = shipped(tree, distributions, DETAILED, layout.version)
+    record.update(
+        {
+            "python": layout.version,
+            "implementation": layout.implementation,
+            "prefix": key,
+            "base_prefix": layout.base,
+            "manager": layout.manager,
+            "lock_file": layout.lock_file,
+            "externally_managed": layout.externally_managed,
+            "site_packages": list(path.folders),
+            "distributions": [*shadowing(site, looked), *distributions],
+            "hides_pythons_own": hides_pythons_own(site, layout.minor),
+            "distributions_complete": complete,
+            "damaged": [*wheels.damaged, *conda.damaged],
+            "unrecorded": unrecorded(site),
+            "shipped": looked,
+            "startup": list(path.startup),
+            "startup_variables": list(path.variables),
+            "problem": layout.problem,
+        }
+    )
+
+    # With several environments it is not known yet which one to search for libraries.
+    further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
+    found, told = frameworks_and(site, *further)
+    searched.update((key, libraries) for libraries in told if libraries)
+    record["unreadable"] = unreadable(tree, place, layout, path.folders, asked_for=candidate.why == "--python")
+    return _known({**record, "frameworks": {"items": found, "complete": complete}})
+
+
+def _libraries(tree: Tree, environments: list[Record]) -> Libraries:
+    from ..cuda_libraries.search import found  # if a fork searches, this process does not need it
+
+    return found(tree, environments)
+
+
+def _known(record: Record) -> Record:
+    return {name: value for name, value in record.items() if value is not None}

@@ -1,0 +1,327 @@
+"""A framework's installation: the package that its import takes, its metadata, the owners of its files, and the
+literals in its small Python files.
+
+Such files are written by a framework's build: ``__version__ = '2.10.0'``, ``cuda: str = "13.2"``, ``build_info =
+collections.OrderedDict([...])``. They are read as text; nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...common.paths import name_of, printable
+from ..owners.requirements import relevant_lines
+from ..owners.shipped import gone
+from ..python.distributions import CondaPackage, conda_build, lost_checkout
+from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+TEXT_LIMIT = 1 << 16
+FILES = 200
+"""Most files of one kind in one folder."""
+_SHOWN = 3
+_LABEL = re.compile(r"\+.*")
+_HALF = "an incomplete installation"
+
+Record: TypeAlias = "dict[str, Any]"
+
+
+class Installation(NamedTuple):
+    """A framework with any trace in the environment."""
+
+    site: Site
+    found: tuple[ImportedPackage, ...]
+    """All candidates of its import on the search path, beginning with the one that it takes."""
+    wheels: tuple[Record, ...]
+    """Metadata of the distributions with this package, beginning with those in the same site folder."""
+    conda: CondaPackage | None
+
+    @property
+    def package(self) -> ImportedPackage | None:
+        return self.found[0] if self.found else None
+
+    @property
+    def path(self) -> str | None:
+        return self.found[0].path if self.found else None
+
+    @property
+    def wheel(self) -> Record | None:
+        """The metadata of the package: from the same site folder, else (editable installation) the first."""
+        beside = [wheel for wheel in self.wheels if self.package and folder_of(wheel) == self.package.folder]
+        elsewhere = [] if self.package and self.package.by_variable else list(self.wheels)
+        return next(iter([*beside, *elsewhere]), None)
+
+    @property
+    def folder(self) -> str:
+        """The folder of the search path with the package."""
+        return self.found[0].folder if self.found else ""
+
+    def text(self, name: str, limit: int = TEXT_LIMIT) -> str | None:
+        """The text of a file of the package, or None if it cannot be read."""
+        return text_of(self.site, f"{self.path}/{name}", limit) if self.path else None
+
+    def names(self, folder: str = "") -> frozenset[str]:
+        """The names in a folder of the package; an absolute path is used as it is."""
+        if self.path is None or self.path.endswith(".py"):
+            return frozenset()
+        return self.site.names(self._place(folder))
+
+    def _place(self, folder: str) -> str:
+        return folder if folder.startswith("/") else f"{self.path}/{folder}".rstrip("/")
+
+    def files(self, pattern: str, folder: str = "") -> list[str]:
+        """Paths of the regular files in a folder of the package whose full name matches the pattern, sorted."""
+        fits, base = re.compile(pattern), self._place(folder)
+        paths = [f"{base}/{name}" for name in sorted(self.names(folder)) if fits.fullmatch(name)]
+        return [path for path in paths[:FILES] if self.site.tree.is_file(path)]
+
+    def gather(self, name: str, extends: str | None = None) -> Gathered:
+        """An empty collection of facts about the framework ``name``."""
+        led_by = (self.package.led_by or None) if self.package else None
+        return Gathered(name, self.path, extends, led_by=led_by, instead_of=self._others() or None)
+
+    def _others(self) -> list[str]:
+        """What the same import would take without the path entry that leads to the present package."""
+        taken = self.package
+        if taken is None or not taken.led_by:
+            return []
+        others = [each.path for each in self.found[1:] if each.regular and each.led_by != taken.led_by]
+        apart = [each for each in self.wheels if folder_of(each) != taken.folder and not each.get("editable")]
+        return list(dict.fromkeys(others or [each["path"] for each in apart]))[:FILES]
+
+
+def locate(site: Site, imported: str, names: Sequence[str]) -> Installation | None:
+    """The framework that ``import imported`` takes; None without any trace of it.
+
+    ``names`` are the distributions of PyPI and conda that may contain it. A folder of this name without ``__init__.py``
+    does not count on PYTHONPATH (it may be any project); in a site folder it is a remnant.
+    """
+    found = packages(site, imported)
+    wheels = [wheel for name in names for wheel in site.installed(name, "pip")]
+    build = next((build for name in names if (build := conda_build(site.distributions, name))), None)
+    there = wheels or build or any(package.regular or not package.by_variable for package in found)
+    return Installation(site, tuple(found), tuple(wheels), build) if there else None
+
+
+def text_of(site: Site, path: str, limit: int = TEXT_LIMIT) -> str | None:
+    """The text of a regular file inside the root, at most ``limit`` bytes."""
+    return site.tree.read_text(path, limit)
+
+
+def folder_of(wheel: Record) -> str:
+    """The folder of the search path with a distribution's metadata."""
+    return str(wheel["path"].rpartition("/")[0])
+
+
+def add_declared(facts: Gathered, here: Installation) -> None:
+    """Add facts from the metadata: version and requirements, and for a conda package those in its build string."""
+    wheel, conda = here.wheel, here.conda
+    if wheel:
+        facts.add(wheel["source"], version=wheel["version"], requires=relevant_lines(wheel.get("requires")) or None)
+    if conda:
+        facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
+
+
+def add_stated_version(facts: Gathered, here: Installation, place: str) -> str | None:
+    """Add the ``__version__`` that a file of the package assigns, and return it."""
+    stated = version(assigned(here.text(place) or "", "__version__"))
+    facts.add(f"file {here.path}/{place}", version=stated)
+    return stated
+
+
+def problems(here: Installation, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
+    """Problems of the installation, from its files alone.
+
+    ``version`` is the one in the package's file ``place``; ``needs`` are names without which a folder is no
+    installation.
+    """
+    return [*_missing(here, needs), *contradictions(here, version, place), *shadowing(here)]
+
+
+def _missing(here: Installation, needs: Sequence[str]) -> list[str]:
+    if here.package is None:
+        if here.wheel and here.wheel.get("editable"):
+            source = lost_checkout(here.site.tree, here.wheel["path"])
+            if source is not None:
+                return [Lack(f"it is installed in editable mode, and its source folder {printable(source)} is gone")]
+            return ["it is installed in editable mode, and no file tells where its folder is"]
+        traced = here.wheel or here.conda
+        return [Lack(f"{'its metadata is there, its folder is not' if traced else 'it is not there'}: {_HALF}")]
+    lost = _lost(here)
+    lacking = [name for name in needs if name not in here.names()]
+    if lacking and not lost:
+        name = name_of(here.package.path).removesuffix(".py")
+        shadow = f"{printable(here.package.path)} holds no {lacking[0]}: an incomplete or shadowing {printable(name)}"
+        return [Lack(shadow)]
+    return lost
+
+
+def _lost(here: Installation) -> list[str]:
+    """Missing files of the package, by the list of the distribution that installed it."""
+    package, wheel = here.package, here.wheel
+    if package is None or wheel is None or wheel.get("editable") or folder_of(wheel) != package.folder:
+        return []
+    files = gone(here.site.tree, wheel["path"], name_of(package.path))
+    shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return [Lack(f"files that its RECORD lists are gone: {shown}{more}")] if files else []
+
+
+def contradictions(here: Installation, version: str | None, place: str) -> list[str]:
+    """Metadata with another version than the package."""
+    if version is None:
+        return []
+    said: list[str] = []
+    if here.wheel and not _same(version, here.wheel["version"]):
+        said.append(f"its metadata says {here.wheel['version']}, its {place} says {version}")
+    if here.conda and not _same(version, here.conda.version):
+        said.append(f"conda installed {here.conda.version} ({here.conda.build}), its {place} says {version}")
+    return said
+
+
+def shadowing(here: Installation) -> list[str]:
+    """A package that PYTHONPATH puts before the installed one."""
+    taken = here.package
+    if taken is None or not taken.by_variable:
+        return []
+    others = [package.path for package in here.found[1:] if package.regular and not package.by_variable]
+    others += [wheel["path"] for wheel in here.wheels if folder_of(wheel) != taken.folder]
+    return [f"PYTHONPATH puts {printable(taken.path)} before {printable(others[0])}"] if others else []
+
+
+def _same(first: str, second: str) -> bool:
+    """Whether two versions are equal; a local tag (``+cu124``) or post-release number counts only if both have one."""
+    if "+" in first and "+" in second:
+        return first == second
+    first, second = _LABEL.sub("", first), _LABEL.sub("", second)
+    return first == second or first.startswith(f"{second}.post") or second.startswith(f"{first}.post")
+
+
+# The owners of a package's files, where several distributions overwrote each other in one package.
+
+
+_RECORD_LIMIT = 16 << 20
+
+
+def owners(here: Installation, path: str) -> list[dict[str, Any]]:
+    """The distributions that list ``path`` with its present size; all if none lists a size."""
+    if len(here.wheels) < 2:
+        return list(here.wheels)
+    size = _size(here.site, path)
+    listed = [(wheel, _recorded_size(here.site, wheel, path)) for wheel in here.wheels]
+    fitting = [wheel for wheel, recorded in listed if recorded is not None and recorded == size]
+    return fitting or [wheel for wheel, recorded in listed if recorded is None]
+
+
+def _size(site: Site, path: str) -> int | None:
+    if not site.tree.is_file(path):
+        return None
+    try:
+        return os.stat(site.tree.place(path)).st_size
+    except OSError:
+        return None
+
+
+def owner(here: Installation, path: str | None) -> Record | None:
+    """The distribution that brought the file at ``path``; the one beside the package where several or none did."""
+    fitting = owners(here, path) if path else list(here.wheels)
+    return here.wheel if here.wheel in fitting else next(iter(fitting), None)
+
+
+def _recorded_size(site: Site, wheel: dict[str, Any], path: str) -> int | None:
+    """The size in ``RECORD`` (``path,sha256=...,size``); None if the file or its size is not listed."""
+    folder = folder_of(wheel)
+    if not path.startswith(f"{folder}/"):
+        return None
+    text = "\n" + (text_of(site, f"{wheel['path']}/RECORD", _RECORD_LIMIT) or "")
+    start = text.find(f"\n{path[len(folder) + 1 :]},")
+    if start < 0:
+        return None
+    size = (
+        text[start + 1 : text.find("\n", start + 1) if text.find("\n", start + 1) > 0 else None]
+        .strip()
+        .rpartition(",")[2]
+    )
+    return int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None
+
+
+LITERAL_LIMIT = 1 << 14
+"""Most characters of one value; lists of built parts have some hundred."""
+_ASSIGNED = r"^(?:\w+[ \t]*=[ \t]*)*{name}[ \t]*(?::[^=\n]*)?=[ \t]*(?:\w+[ \t]*=[ \t]*)*(?P<value>[^=\n#][^\n]*)$"
+_DRESSED = re.compile(r"(?:collections\.)?OrderedDict\((?P<pairs>.*)\)", re.DOTALL)
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!_-]{0,80}")
+_CUDA = re.compile(r"(\d{1,2})(?:\.(\d{1,2}|x))?(?:\.\d{1,3})?")
+_TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
+_LABEL_CUDA = re.compile(r"cu(?:da)?(\d{2,3})(?!\d)")
+_LABEL_TORCH = re.compile(r"torch(\d{1,2}\.\d{1,2})(?!\d)")
+
+
+def assigned(text: str, name: str) -> Any:
+    """The literal that the text assigns to ``name``, once, on one top-level line; else None."""
+    found = [match["value"] for match in re.finditer(_ASSIGNED.format(name=re.escape(name)), text, re.MULTILINE)]
+    if len(found) != 1 or len(found[0]) > LITERAL_LIMIT:
+        return None
+    dressed = _DRESSED.fullmatch(found[0].strip())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # warnings about invalid escapes in foreign text do not matter
+            value = ast.literal_eval(dressed["pairs"] if dressed else found[0].strip())
+            return dict(value) if dressed else value
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def mapping(text: str, name: str) -> dict[Any, Any]:
+    """The dictionary that the text assigns to ``name``; else an empty one."""
+    value = assigned(text, name)
+    return value if isinstance(value, dict) else {}
+
+
+def version(value: object) -> str | None:
+    """The value if it is a version."""
+    return value if isinstance(value, str) and _VERSION.fullmatch(value) else None
+
+
+def cuda_version(value: object) -> str | None:
+    """``12.5`` of ``12.5.1``, ``12`` of ``12.x``; None if it is not a CUDA version, such as ``0.0`` or ``False``."""
+    match = _CUDA.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[1]) == 0:
+        return None
+    return match[1] if match[2] in {None, "x"} else f"{match[1]}.{match[2]}"
+
+
+def cuda_of_number(value: object) -> str | None:
+    """``12.8`` of 1208 (or 12080): as builds encode a CUDA version in one number."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 700 <= value < 100_000:
+        return None
+    major, minor = divmod(value // 10 if value >= 10_000 else value, 100)
+    return f"{major}.{minor}"
+
+
+def digits_as_version(digits: str) -> str:
+    """``12.8`` of ``128``, ``9.2`` of ``92``; two digits that are no CUDA of one digit are a major version: ``12``."""
+    if len(digits) == 2 and digits.startswith("1"):
+        return digits
+    return f"{digits[:-1]}.{digits[-1]}"
+
+
+def label(version_text: str | None) -> dict[str, str]:
+    """The versions in a local tag: ``{"cuda": "12", "torch": "2.5"}`` of ``2.7.4+cu12torch2.5cxx11abiFALSE``."""
+    _, plus, local = (version_text or "").partition("+")
+    cuda, torch = _LABEL_CUDA.search(local), _LABEL_TORCH.search(local)
+    found = {"cuda": digits_as_version(cuda[1]) if cuda else None, "torch": torch[1] if torch else None}
+    return {key: value for key, value in found.items() if value is not None and plus}
+
+
+def targets(value: object) -> list[str] | None:
+    """The values, if all are targets of GPU code; None for an empty list."""
+    items = list(value) if isinstance(value, (list, tuple)) else []
+    good = [item for item in items if isinstance(item, str) and _TARGET.fullmatch(item)]
+    return good if good and len(good) == len(items) <= 100 else None

@@ -1,0 +1,115 @@
+"""Packages that no metadata accounts for: those imported instead of a required package or a standard module, and
+those that an interrupted installation left.
+
+PYTHONPATH, the user site or a ``.pth`` file leads to the folder of the former before the one where the package was
+installed. Frameworks are left out: their readers report it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ...common.paths import name_of, printable, without_suffix
+from ...common.tree import REFUSED
+from ..owners.wheels import decisive
+from ..python.distributions import normalised
+from ..python.site import ImportedPackage, Site, packages
+from .catalog import DETAILED
+from .package import assigned, folder_of, text_of, version
+
+_MOST = 50
+"""Most import names of one distribution."""
+_BESIDE = frozenset({"numpy"})
+"""Packages that frameworks use without requiring them."""
+_UNUSED = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "turtle", "turtledemo", "venv"})
+"""Standard modules that no package imports."""
+_PYTHONS_OWN = frozenset(getattr(sys, "stdlib_module_names", ())) - set(sys.builtin_module_names) - _UNUSED
+"""Empty before Python 3.10, which is needed to tell them."""
+_SAYING = (("__init__.py", "__version__"), ("version.py", "version"), ("_version.py", "version"))
+
+
+def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
+    """A ``Distribution`` for each, with the version in its files, if any."""
+    wanted = (_BESIDE | set(shipped["packages"])) - DETAILED
+    first = {item["name"]: item for item in reversed(site.distributions) if item["name"] in wanted}
+    return [record for item in first.values() if (record := _instead(site, item))]
+
+
+def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
+    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library; None: not known."""
+    if not _PYTHONS_OWN:
+        return None
+    led = [
+        each for each in site.folders[: site.by_variable] if not each.endswith(f"/python{minor}")
+    ]  # the library itself
+    names = {without_suffix(name, ".py") for folder in led for name in site.names(folder)}
+    taken = (next(iter(packages(site, name)), None) for name in sorted(names & _PYTHONS_OWN))
+    return [printable(each.path) for each in taken if each and each.regular and each.folder in led][:_MOST]
+
+
+def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
+    folder = folder_of(item)
+    if folder not in site.folders[1:]:
+        return None
+    earlier = site.folders[: site.folders.index(folder)]
+    files = decisive(site.tree, item["path"])[0]
+    names = dict.fromkeys(without_suffix(each.path[len(folder) + 1 :].partition("/")[0], ".py") for each in files)
+    for name in list(names)[:_MOST]:
+        if any({name, f"{name}.py"} & site.names(each) for each in earlier):
+            taken = next(iter(packages(site, name)), None)
+            if taken and taken.regular and taken.folder in earlier:
+                return _record(site, item["name"], taken)
+    return None
+
+
+def _record(site: Site, name: str, taken: ImportedPackage) -> dict[str, Any]:
+    record = {"name": name, "version": "", "path": taken.path, "channel": "pip", "source": f"file {taken.path}"}
+    if taken.led_by:
+        record["led_by"] = taken.led_by
+    for place, variable in _SAYING:
+        path = taken.path if taken.path.endswith(".py") else f"{taken.path}/{place}"
+        text = text_of(site, path) or ""
+        stated = version(assigned(text, "__version__")) or version(assigned(text, variable))
+        if stated:
+            return {**record, "version": stated, "source": f"file {path}"}
+    return record
+
+
+_MOST_UNRECORDED = 50
+_RECORD_LIMIT = 16 << 20
+_METADATA = (".dist-info", ".egg-info")
+
+
+def unrecorded(site: Site) -> list[str]:
+    """Paths of the regular packages in folders that pip installs into which nobody's metadata names.
+
+    Debian's own folders belong to its package manager, which needs no record there; a folder that a variable or a
+    ``.pth`` file adds may be any project.
+    """
+    found: list[str] = []
+    for folder, led_by in zip(site.folders, site.led_by):
+        if led_by in ("", "user site") and (name_of(folder) == "site-packages" or "/local/lib/" in folder):
+            found += [printable(f"{folder}/{name}") for name in sorted(_unclaimed(site, folder))]
+    return found[:_MOST_UNRECORDED]
+
+
+def _unclaimed(site: Site, folder: str) -> set[str]:
+    names, tree = site.names(folder), site.tree
+    infos = {name: normalised(name.partition("-")[0]) for name in names if name.endswith(_METADATA)}
+    conda = [item for item in site.distributions if item["channel"] == "conda"]
+    known = {*infos.values(), *(item["name"] for item in conda)}
+    packages = {normalised(name): name for name in names if name.isidentifier()}
+    left = {name for key, name in packages.items() if key not in known and tree.is_file(f"{folder}/{name}/__init__.py")}
+    for info in sorted(infos, key=lambda name: infos[name] in packages):  # first those that must hold other names
+        if not left:
+            break
+        data = b"\n" + (tree.read_bytes(f"{folder}/{info}/RECORD", _RECORD_LIMIT) or b"")
+        stated = "" if len(data) > 1 else tree.read_text(f"{folder}/{info}/top_level.txt") or ""
+        left -= {name for name in left if b"\n%s/" % name.encode() in data or name in stated.split()}
+        if not REFUSED.keys().isdisjoint((f"{folder}/{info}", f"{folder}/{info}/RECORD")):
+            return set()  # it may name any of them
+    for item in conda if left else ():
+        data = tree.read_bytes(item["path"], _RECORD_LIMIT) or b""
+        left -= {name for name in left if b"site-packages/%s/" % name.encode() in data}
+    return left

@@ -1,0 +1,173 @@
+"""PyTorch's own Python files: the build in ``torch/version.py``, and what ``import torch`` loads, in its order."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import Literal, NamedTuple
+
+from ...common.tree import Tree
+from ..loader.script import OpenByName, Preload
+from ..python.site import Site
+from .package import locate, text_of
+
+# ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
+
+_SIZE_LIMIT = 65536
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+_-]{0,80}")
+_BACKENDS = ("hip", "rocm", "xpu")
+"""Other platforms that a build without CUDA may be for."""
+
+
+class VersionFile(NamedTuple):
+    """The contents of the file; ``cpu_only`` is None unless it mentions CUDA, ``problem`` is why it is insufficient."""
+
+    path: str = ""
+    there: bool = False
+    version: str | None = None
+    cuda: str | None = None
+    hip: str | None = None
+    cpu_only: bool | None = None
+    problem: str | None = None
+
+
+def read_version_file(tree: Tree, package: str) -> VersionFile:
+    """The version file of the package whose folder is ``package``."""
+    path = f"{package}/version.py"
+    if not tree.lexists(path):
+        return VersionFile()
+    text = tree.read_text(path, _SIZE_LIMIT)
+    if text is None:
+        return VersionFile(path=path, there=True, problem="it is not a file that may be read")
+    literals = _literals(text)
+    if literals is None:
+        return VersionFile(path=path, there=True, problem="it is not Python")
+    version = literals.get("__version__")
+    if version is None:
+        return VersionFile(path=path, there=True, problem="it assigns no plain __version__")
+    others = [literals.get(name) for name in _BACKENDS]
+    return VersionFile(
+        path=path,
+        there=True,
+        version=version,
+        cuda=literals.get("cuda"),
+        hip=literals.get("hip"),
+        cpu_only=None if "cuda" not in literals else literals["cuda"] is None and not any(others),
+        problem=None if "cuda" in literals else "it does not say for which CUDA it was built",
+    )
+
+
+def _literals(text: str) -> dict[str, str | None] | None:
+    """Top-level names that are assigned once, to a version string or None; None if the file cannot be parsed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # warnings about invalid escapes in foreign text do not matter
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    said: dict[str, str | None] = {}
+    assigned: list[str] = []
+    for statement in tree.body:
+        for name, value in _assignments(statement):
+            assigned.append(name)
+            literal = value.value if isinstance(value, ast.Constant) else ...
+            if literal is None or (isinstance(literal, str) and _VERSION.fullmatch(literal)):
+                said[name] = literal
+    return {name: value for name, value in said.items() if assigned.count(name) == 1}
+
+
+def _assignments(statement: ast.stmt) -> list[tuple[str, ast.expr | None]]:
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        return [(statement.target.id, statement.value)]
+    if isinstance(statement, ast.Assign):
+        return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
+    return []
+
+
+# What ``import torch`` loads, in its order, as its own ``torch/__init__.py`` says.
+#
+# Looked at: seventeen releases from 1.13.1 to 2.15.0. First ``libtorch_global_deps.so``; where that fails for want of
+# one of CUDA's libraries, those of NVIDIA's wheels are loaded from below the search path, and it is tried again. From
+# 2.6 on, where it succeeds and cudart was mapped with it, some of them (from 2.10 on all) are loaded too, up to the
+# first that is not there; from 2.14 on the rest is loaded all the same. Then ``torch._C``, which needs the rest.
+# Folder and pattern of each stand in the file as two texts: ``"cublas": "libcublas.so.*[0-9]"``, ``("nccl",
+# "libnccl.so.*[0-9]")``, and in 1.13 as ``'cublas', 'lib', 'libcublas.so.11'``.
+
+
+_TEXT_LIMIT = 1 << 18
+_START, _LOAD, _END = "def _preload_cuda_deps", "def _load_global_deps", "USE_RTLD_GLOBAL_WITH_LIBTORCH"
+_PLACES, _FAILED = "def _get_cuda_dep_paths", "except OSError as err"
+_CALL_FOR_ALL = re.compile(r"_preload_cuda_deps\(\s*(required=False)?\s*\)")
+_PAIR = re.compile(
+    r"""["']([a-z_]{2,20})["']\s*(?:[:,]|\]\s*=)\s*(?:["']lib["']\s*,\s*)?["'](lib[\w-]{2,40}\.so[.*\[\]0-9-]{0,20})["']"""
+    r"""(\s*,\s*required=False)?"""
+)
+_MAPPED = re.compile(r"""if\s+["']([\w/.]{3,80})["']\s+not\s+in\s+_maps""")
+_GLOBAL = "libtorch_global_deps.so"
+
+
+class Torch(NamedTuple):
+    """The PyTorch of an environment, for frameworks that extend it; without ``parts`` if there is none."""
+
+    path: str | None = None
+    cuda: str | None = None
+    parts: tuple[str, ...] = ()
+    preloads: tuple[Preload, ...] = ()
+    asks: tuple[OpenByName, ...] = ()
+
+
+def torch_of(site: Site) -> Torch:
+    """The PyTorch that an import would take; read once for all readers."""
+    if "torch" not in site.kept:
+        site.kept["torch"] = _torch(site)
+    found: Torch = site.kept["torch"]
+    return found
+
+
+def _torch(site: Site) -> Torch:
+    here = locate(site, "torch", ())
+    if here is None or here.path is None:
+        return Torch()
+    cuda = read_version_file(site.tree, here.path).cuda
+    parts = (*here.files(r"libtorch_global_deps\.so", "lib"), *here.files(r"_C(?:\.[\w-]+)*\.so"))
+    lazy = here.files(r"libtorch_(?:cuda_linalg|nvshmem)\.so|libcaffe2_nvrtc\.so", "lib")
+    asks = tuple(OpenByName((path,), by="libtorch_cuda.so") for path in lazy)
+    return Torch(here.path, cuda, parts, tuple(_preloads(site, here.path, cuda)), asks)
+
+
+def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
+    """The wheels' libraries that its file names, each with its folders and its condition."""
+    text = text_of(site, f"{path}/__init__.py", _TEXT_LIMIT) or ""
+    start, middle = text.find(_START), text.find(_LOAD)
+    end = text.find(_END, middle)
+    if not 0 <= start < middle < end:
+        return []
+    condition = _MAPPED.search(text, middle, end)
+    failure = text.find(_FAILED, middle, end)
+    on_success = text[condition.end() : failure] if condition and condition.end() < failure else ""
+    listed, failed = _PAIR.findall(text, start, middle), _PAIR.findall(text, failure, end)
+    for_all = _CALL_FOR_ALL.search(on_success)
+    mapped = _PAIR.findall(on_success) or (listed if for_all else [])
+    folders = _folders(text[max(0, text.find(_PLACES)) : middle], cuda)
+
+    def preload(found: tuple[str, str, str], when: Literal["failed", "mapped"]) -> Preload:
+        folder, name, optional = found
+        places = tuple(place.format(folder) for place in folders)
+        if when == "failed":  # a missing library ends the import; what else it would load is still recorded
+            return Preload((name,), places, after=_GLOBAL, when=when)
+        required = not (optional or (for_all and for_all[1]))
+        substring = condition[1] if condition else ""
+        return Preload((name,), places, after=_GLOBAL, when=when, mapped=substring, required=required)
+
+    return [*(preload(pair, "failed") for pair in listed + failed), *(preload(pair, "mapped") for pair in mapped)]
+
+
+def _folders(code: str, cuda: str | None) -> tuple[str, ...]:
+    """The subfolders of the search path that it searches; ``{}`` stands for the library's own folder."""
+    folders = ["nvidia/{}/lib"]
+    if re.search(r"""f["']cu\{""", code) and cuda:
+        folders.append(f"nvidia/cu{cuda.partition('.')[0]}/lib")
+    if re.search(r"""path\.join\(path,\s*lib_folder""", code):
+        folders.append("{}/lib")
+    return tuple(folders)

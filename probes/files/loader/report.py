@@ -1,0 +1,311 @@
+"""The requests of a process as ``Load`` records: found, refused or missing, and where other copies are."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ...common.library_names import FAMILIES, FILES
+from ...common.paths import printable
+from ..elf.info import ENDS_THE_PROCESS
+from .symbols import is_bound, lacking
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from ..python.site import Site
+    from .process import LoadedImage, LoaderProcess, LoadRequest
+    from .script import Event
+
+_TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
+_HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
+"""The hash that auditwheel and builds of PyTorch add to a file's name: ``libcudart-e409450e.so.11.0``."""
+_VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
+_NUMBERED_APART = re.compile(
+    r"lib(?:nvshmem_\w+|{})\.so".format("|".join(each.files for each in FAMILIES if each.numbered == "apart"))
+)
+"""Files with numbers of their own: ``libcupti.so.2022.3.0`` of CUDA 11.8, ``libnvvm.so.4.0.0`` of every CUDA 12."""
+
+
+def is_reported(name: str) -> bool:
+    """Whether a library with this name is reported even if nothing is wrong with it."""
+    return _TOLD.match(name.rpartition("/")[2]) is not None
+
+
+def version_in(path: str, soname: str | None) -> str | None:
+    """The release at the end of a file's name, with at least two numbers: ``libcublas.so.12.4.5.8``.
+
+    Two numbers stand for an interface and not for a release, unless the soname has one alone: ``libcudart.so.11.0`` is
+    that of every CUDA 11, ``libnvrtc.so.11.2`` that of 11.2 to 11.8. A hash in the name of either changes nothing of
+    that. Only the builtins of NVRTC are named for their release.
+    """
+    name = _HASH.sub("", path.rpartition("/")[2])
+    match = _VERSION.search(name)
+    if match is None or _NUMBERED_APART.match(name):
+        return None
+    if match[1].count(".") > 1 or name.startswith("libnvrtc-builtins"):
+        return match[1]
+    return match[1] if re.search(r"\.so\.\d+$", soname or "") else None
+
+
+# Copies of a library that the loader does not find, from a few known folders; the disk is never searched.
+
+
+_BELOW_A_SITE = ("torch/lib", "tensorrt_libs", "tensorrt_rtx_libs", "cutensor/lib", "cuquantum/lib", "nvpl/lib")
+_PATTERNS = (
+    "/usr/local/cuda*/lib64",
+    "/usr/local/cuda*/targets/*/lib",
+    "/opt/cuda/lib64",
+    "/opt/cuda/targets/*/lib",
+    "/usr/lib/*-linux-gnu/nvidia",
+    "/usr/lib/*-linux-gnu/nvidia/current",
+    "/usr/lib/*-linux-gnu/tegra",
+)
+_FOLDERS_OF_SYSTEMS = (
+    "/usr/local/lib",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib",
+    "/usr/local/nvidia/lib64",
+    "/run/opengl-driver/lib",
+)
+_COPIES = 8
+
+
+_KEPT = 64
+_FOLDERS: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
+
+
+class LibraryCopies:
+    """The folders of one environment and its machine, listed on first use."""
+
+    def __init__(self, site: Site, process: LoaderProcess) -> None:
+        self._site = site
+        self._process = process
+
+    def copies(self, name: str) -> list[str]:
+        """Real paths of the files with this name that the loader would accept."""
+        process = self._process
+        heads = ((path, process.search.head(path)) for path in self._all_of(name))
+        fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
+        return list(islice(fitting, _COPIES))
+
+    def foreign(self, name: str) -> tuple[str, str] | None:
+        """The first file with this name that the loader skips because it is for another processor, and which."""
+        for path in self._all_of(name):
+            head = self._process.search.head(path)
+            if head is not None and self._process.system.skips(head):
+                return path, f"it is for {head.machine}, {head.bits} bit"
+        return None
+
+    def _all_of(self, name: str) -> Iterator[str]:
+        if not name or "/" in name:
+            return
+        key = (self._site.tree.root, self._site.prefix, self._site.folders)
+        if key not in _FOLDERS:
+            if len(_FOLDERS) >= _KEPT:
+                _FOLDERS.clear()
+            _FOLDERS[key] = tuple(folder for folder in dict.fromkeys(self._all()) if self._site.tree.resolve(folder))
+        yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in _FOLDERS[key])
+
+    def _all(self) -> Iterator[str]:
+        tree = self._site.tree
+        for folder in self._site.folders:
+            for name in tree.folder_names(f"{folder}/nvidia")[0]:
+                yield f"{folder}/nvidia/{name}/lib"
+            yield from (f"{folder}/{inner}" for inner in _BELOW_A_SITE)
+        yield f"{self._site.prefix}/lib"
+        for pattern in (f"{self._site.prefix}/targets/*/lib", *_PATTERNS):
+            yield from tree.expand(pattern)
+        yield from _FOLDERS_OF_SYSTEMS
+
+
+RECORD_LIMIT = 512
+_FURTHER = 8
+_LACKS = 16
+_NUMBERS = re.compile(r"\d+")
+
+Record: TypeAlias = "dict[str, Any]"
+
+
+def records(process: LoaderProcess, site: Site, events: list[Event]) -> list[Record]:
+    """One record for each relevant name and file that the framework requests."""
+    report = _Report(process, site)
+    told: set[tuple[int, bool]] = set()
+    for event in events:
+        for request in event.requests:
+            key = id(request), event.optional
+            if key not in told:  # most dependencies are requested by several libraries
+                told.add(key)
+                report.add(request, event)
+    return report.records()
+
+
+class _Report:
+    def __init__(self, process: LoaderProcess, site: Site) -> None:
+        self._process = process
+        self._places = LibraryCopies(site, process)
+        self._found: dict[tuple[str, str | None], Record] = {}
+        self._users: dict[tuple[str, str | None], tuple[LoadedImage, list[LoadedImage]]] = {}
+        """The image of a record, and the images linked against it."""
+        self._askers: dict[tuple[str, str | None], set[str | None]] = {}
+        """Real paths of the files that request it; None: a preload."""
+        self._by_path: set[tuple[str, str | None]] = set()
+        """Records of requests by path only; a request by name is more informative."""
+
+    def records(self) -> list[Record]:
+        """The records; a request that failed first and succeeded later counts as found."""
+        for key in self._opened_in_vain():
+            self._found.pop(key)
+            self._users.pop(key, None)
+        for key, (image, users) in self._users.items():
+            self._add_symbols(self._found[key], image, users)
+        found = {name for name, path in self._found if path is not None}
+        return [
+            record
+            for (name, path), record in self._found.items()
+            if path is not None or not record["optional"] or name not in found
+        ]
+
+    def _opened_in_vain(self) -> set[tuple[str, str | None]]:
+        """What preloads opened although the framework is linked against another release, and what only that requests.
+
+        PyTorch opens the first file that its pattern meets: of ``libcudnn.so.8`` and ``libcudnn.so.9`` in one folder
+        either. Which one it uses is decided by the names that its own files need.
+        """
+        needed: dict[str, set[str]] = {}
+        for (name, path), record in self._found.items():
+            if path is not None and not record["optional"]:
+                needed.setdefault(_stem(name), set()).add(name)
+        vain = {
+            (name, path)
+            for (name, path), record in self._found.items()
+            if record["optional"]
+            and record.get("found_by") == "preloaded"
+            and name not in needed.get(_stem(name), {name})
+        }
+        while True:
+            paths = {path for _, path in vain if path}
+            further = {
+                key for key, askers in self._askers.items() if self._found[key]["optional"] and askers <= paths
+            } - vain
+            if not further:
+                return vain
+            vain |= further
+
+    def add(self, request: LoadRequest, event: Event) -> None:
+        """Add the record of a request, or merge it into the one for the same name and file."""
+        lacks = request.lacks
+        if request.image is not None and not lacks and not is_reported(request.name):
+            return
+        path = self._real(request.image.path) if request.image else None
+        key = (os.path.basename(request.name), path)
+        known = self._found.get(key)
+        if known is None and len(self._found) >= RECORD_LIMIT:
+            self._process.complete = False
+            return
+        if known is None or (key in self._by_path and request.by is not None):
+            before = known or {"optional": True}
+            known = self._found[key] = self._record(request, event, path)
+            known["optional"] = before["optional"]
+            (self._by_path.discard if request.by else self._by_path.add)(key)
+        asker = self._asker(request, event)
+        self._askers.setdefault(key, set()).add(asker and self._real(asker))
+        crashes = request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
+        known["optional"] = known["optional"] and event.optional and not crashes
+        linked = request.by is not None and request.name in request.by.head.needed
+        if request.image and request.by and linked and is_bound(request.name) and _is_anothers(known):
+            self._users.setdefault(key, (request.image, []))[1].append(request.by)
+        if lacks:
+            self._add_lacks(known, request, lacks)
+
+    def _record(self, request: LoadRequest, event: Event, path: str | None) -> Record:
+        asking = printable(self._asker(request, event) or request.name)
+        record: Record = {
+            "source": f"elf {asking}",
+            "name": printable(os.path.basename(request.name)),
+            "needed_by": asking,
+            "optional": event.optional,
+        }
+        if request.image is None or path is None:
+            return {**record, **self._missing(request)}
+        release = self._process.system.release
+        version = version_in(path, request.image.head.soname)
+        if request.name == "libc.so.6" and release:
+            version = f"{release[0]}.{release[1]}"
+        others = self._others(request, path)
+        record.update(path=printable(path), found_by=request.image.found_by, version=version, others=others)
+        return {name: value for name, value in record.items() if value not in (None, [])}
+
+    def _asker(self, request: LoadRequest, event: Event) -> str | None:
+        """The requesting file; None for a preload, since ``ctypes`` hides the caller."""
+        if event.by and request is event.requests[0]:
+            return event.by
+        return request.by.path if request.by else None
+
+    def _missing(self, request: LoadRequest) -> Record:
+        copies = [] if request.refused else self._places.copies(request.name)
+        if copies:
+            return {"unfound": [printable(path) for path in copies]}
+        refused = request.refused or self._places.foreign(request.name)
+        if not refused:
+            return {}
+        by = self._process.search.first(request.name, request.by).by if request.refused else ""
+        led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
+        return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
+
+    def _others(self, request: LoadRequest, path: str) -> list[str]:
+        if "/" in request.name:
+            return []
+        further: dict[str, None] = {}
+        for found in self._process.search.all(request.name, request.by):
+            further[self._real(found.path)] = None
+            if len(further) > _FURTHER:
+                break
+        return [printable(one) for one in further if one != path][:_FURTHER]
+
+    def _add_lacks(self, record: Record, request: LoadRequest, lacks: tuple[str, ...]) -> None:
+        """Add missing symbol versions; the record names the file that requires the most."""
+        before = record.get("lacks", [])
+        record["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
+        if request.by and record["lacks"][-1] not in before:
+            record["needed_by"] = printable(request.by.path)
+            record["source"] = f"elf {record['needed_by']}"
+        kind = record["lacks"][-1].partition("_")[0]
+        offered = request.image.head.version_definitions if request.image else ()
+        of_kind = [version for version in offered if re.fullmatch(rf"{re.escape(kind)}_[\d.]+", version)]
+        if of_kind:
+            record["offers"] = printable(max(of_kind, key=_in_order))
+
+    def _add_symbols(self, record: Record, image: LoadedImage, users: list[LoadedImage]) -> None:
+        found = lacking(self._process, image, record["name"], dict.fromkeys(users))
+        if found is None:
+            return
+        symbols, asking = found
+        record["missing_symbols"] = symbols
+        if symbols:
+            record["needed_by"] = printable(self._real(asking))
+            record["source"] = f"elf {record['needed_by']}"
+
+    def _real(self, path: str) -> str:
+        return self._process.search.real(path)
+
+
+def _stem(name: str) -> str:
+    """The name without its version: ``libcudnn`` of ``libcudnn.so.9``."""
+    return _HASH.sub("", name).partition(".so")[0]
+
+
+def _is_anothers(record: Record) -> bool:
+    """Whether the copy may not be the framework's own, so that looking up symbols is worth milliseconds."""
+    laid_by_wheel = re.search(r"/(?:site|dist)-packages/nvidia/", record["path"]) is not None
+    by_name = record.get("found_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD", "cache", "default")
+    return by_name or ("others" in record and not laid_by_wheel)
+
+
+def _in_order(version: str) -> tuple[str, list[int]]:
+    """The sort key of a version: its kind, then its numbers."""
+    kind, _, rest = version.partition("_")
+    return kind, [int(number[:9]) for number in _NUMBERS.findall(rest)]

@@ -1,0 +1,266 @@
+"""The configuration of one Python's dynamic loader, and cached look-ups of paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from ...common.paths import name_of
+from ...common.tree import Tree
+from ..elf.info import ElfInfo, elf_info
+from ..elf.library import ElfError, open_elf
+from .cache import Lookup
+
+
+class Paths:
+    """The paths of one system, inside the request's root."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._folders: dict[str, str | None] = {}
+        self._real: dict[str, str | None] = {}
+        self._heads: dict[str, ElfInfo | None] = {}
+
+    def folder(self, path: str) -> str | None:
+        """The folder with its links resolved; None if it does not exist."""
+        if path not in self._folders:
+            self._folders[path] = self._tree.resolve(path or "/")
+        return self._folders[path]
+
+    def real(self, path: str) -> str | None:
+        """The path with its links resolved; None if its folder or target does not exist."""
+        if path not in self._real:
+            self._real[path] = self._resolved(path)
+        return self._real[path]
+
+    def head(self, path: str) -> ElfInfo | None:
+        """The ELF facts of the file at a path; None if there is none.
+
+        Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
+        """
+        if path not in self._heads:
+            self._heads[path] = self._head(path)
+        return self._heads[path]
+
+    def _resolved(self, path: str) -> str | None:
+        folder, _, name = path.rpartition("/")
+        inside = self.folder(folder)
+        if inside is None:
+            return None
+        place = f"{inside.rstrip('/')}/{name}"
+        return place if self._tree.link_target(place) is None else self._tree.resolve(place)
+
+    def _head(self, path: str) -> ElfInfo | None:
+        if "\0" in path:
+            return None
+        if self._tree.at_real_root:
+            return elf_info(path)
+        inside = self.real(path)
+        return elf_info(self._tree.place(inside)) if inside else None
+
+
+# The configuration of one Python's dynamic loader: its file, its folders, and its processor.
+#
+# glibc compiles the default folders, the cache's path and the meaning of ``$LIB`` into the loader. They are read from
+# its file, so distributions that changed them (Debian's multiarch folders, Nix) are searched correctly.
+
+
+_LOADER_LIMIT = 1 << 20
+_CACHE_LIMIT = 16 << 20
+_FOLDERS = re.compile(rb"(?:/[^\0]{0,200}lib[^\0/]{0,20}/(?:[^\0/]{1,60}/)?\0){1,8}")
+_CACHE_PATH = re.compile(rb"(/[^\0]{0,400}/ld\.so\.cache)\0")
+_PRELOAD_PATH = re.compile(rb"(/[^\0]{0,400}/ld\.so\.preload)\0")
+_RELEASE = re.compile(rb"release version (\d{1,4})\.(\d{1,4})")
+_MULTIARCH = re.compile(rb"(?<=\0)(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)(?=\0)")
+
+_LEGACY_UNTIL = (2, 37)
+"""The glibc release that dropped capability subfolders outside ``glibc-hwcaps``."""
+
+_LEVELS = {
+    "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
+    "x86-64-v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
+    "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+}
+"""The kernel's names of the features that each level adds (x86-64 psABI)."""
+
+_HASWELL = "avx2 fma bmi1 bmi2 abm movbe popcnt"
+_XEON_PHI = "avx512cd avx512er avx512pf"
+_AVX512_1 = "avx512cd avx512bw avx512dq avx512vl"
+
+_CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 0x0503, ("riscv", 64): 0x1003}
+"""``dl-cache.h``: FLAG_ELF_LIBC6 and the architecture."""
+
+
+class _Named(NamedTuple):
+    """The fields; a NamedTuple has no place for cached attributes."""
+
+    tree: Tree
+    program: ElfInfo | None
+    loader: str | None
+    """Path of the loader; None if unknown, or for a static program."""
+    problem: str | None
+    """Why its search is unknown."""
+
+
+class LoaderSystem(_Named):
+    """The loader of a program, and its behaviour."""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return self.tree.variables
+
+    @property
+    def machine(self) -> str:
+        return self.program.machine if self.program else ""
+
+    @property
+    def bits(self) -> int:
+        return self.program.bits if self.program else 0
+
+    def skips(self, head: ElfInfo) -> bool:
+        """Whether the loader skips such a file and continues with the next folder."""
+        if self.program is None or not head.bits:
+            return False
+        foreign = head.order == self.program.order and head.machine != self.program.machine
+        return head.bits != self.program.bits or foreign
+
+    def why_refused(self, head: ElfInfo) -> str | None:
+        """Why the loader reports an error for such a file instead of continuing."""
+        if self.program is not None and head.order not in {self.program.order, ""}:
+            return "its byte order is another processor's"
+        return head.refused or ("it is a program and no library" if head.program else None)
+
+    @cached_property
+    def paths(self) -> Paths:
+        """The cached paths of this system."""
+        return Paths(self.tree)
+
+    @cached_property
+    def _inside(self) -> bytes:
+        """The constants in the loader's file."""
+        if self.loader is None:
+            return b""
+        try:
+            with open_elf(self.tree.place(self.loader)) as elf:
+                return elf.read(*elf.sections.get(".rodata", (0, _LOADER_LIMIT)))
+        except ElfError:
+            return b""
+
+    @cached_property
+    def release(self) -> tuple[int, int] | None:
+        """The release of glibc."""
+        match = _RELEASE.search(self._inside)
+        return (int(match[1]), int(match[2])) if match else None
+
+    @cached_property
+    def defaults(self) -> tuple[str, ...]:
+        """The default folders, which are searched last."""
+        match = max(_FOLDERS.findall(self._inside), key=len, default=b"")
+        folders = [folder.decode("utf-8", "surrogateescape").rstrip("/") for folder in match.split(b"\0") if folder]
+        return tuple(folders)
+
+    @cached_property
+    def lib(self) -> str:
+        """The value of ``$LIB``."""
+        texts = [match.decode() for match in _MULTIARCH.findall(self._inside)]
+        return max(texts, key=len, default="lib64" if self.bits == 64 else "lib")
+
+    @cached_property
+    def cache(self) -> Lookup | None:
+        """The cache; None if there is none."""
+        match = _CACHE_PATH.search(self._inside)
+        path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.cache"
+        if not self.loader or not self.tree.lexists(path):
+            return None
+        return Lookup(self.tree.read_bytes(path, _CACHE_LIMIT) or b"")
+
+    def cached(self, name: str) -> tuple[list[str], bool]:
+        """The paths in the cache for a name, best first, and whether they are certain."""
+        if self.cache is None:
+            return [], True
+        flags = _CACHE_FLAGS.get((self.machine, self.bits))
+        entries = [entry for entry in self.cache.entries(name) if entry.flags == flags]
+        best = [entry.path for level in self.levels for entry in entries if entry.subfolder == level]
+        plain = [entry.path for entry in entries if entry.subfolder is None and not entry.legacy]
+        guessed = any(entry.legacy or (entry.subfolder and not self.knows_processor) for entry in entries)
+        certain = self.cache.complete and flags is not None and not guessed
+        return [*best, *plain], certain
+
+    @cached_property
+    def _processor(self) -> str:
+        return self.tree.read_text("/proc/cpuinfo", 1 << 16) or ""
+
+    @cached_property
+    def _features(self) -> frozenset[str]:
+        match = re.search(r"^flags\s*:(.*)$", self._processor, re.MULTILINE)
+        return frozenset(match[1].split()) if match else frozenset()
+
+    @property
+    def knows_processor(self) -> bool:
+        """Whether the processor's features are known; they decide the subfolders of ``glibc-hwcaps``."""
+        return self.machine != "x86_64" or bool(self._features)
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """The subfolders of ``glibc-hwcaps`` that the processor supports, best first."""
+        if b"glibc-hwcaps" not in self._inside and b"-hwcaps/" not in self._inside:
+            return ()
+        fit: list[str] = []
+        for level, features in _LEVELS.items() if self.machine == "x86_64" else ():
+            if not self._features.issuperset(features.split()):
+                break
+            fit.insert(0, level)
+        return tuple(fit)
+
+    @cached_property
+    def legacy(self) -> tuple[str, ...]:
+        """Capability subfolders that loaders before glibc 2.37 also try, best first."""
+        if self.machine != "x86_64" or self.release is None or self.release >= _LEGACY_UNTIL:
+            return ()
+        parts = ["tls", *self._platform, "x86_64"]
+        choices = [""]
+        for part in reversed(parts):
+            choices = [*(f"{part}/{rest}".rstrip("/") for rest in choices), *choices]
+        return tuple(choice for choice in choices if choice)
+
+    @cached_property
+    def _platform(self) -> list[str]:
+        """The platform name of glibc, which only Intel's processors have."""
+        if self.machine != "x86_64" or "GenuineIntel" not in self._processor:
+            return []
+        if self._features.issuperset(_XEON_PHI.split()):
+            return ["xeon_phi"]
+        named = ["haswell"] if self._features.issuperset(_HASWELL.split()) else []
+        wide = "avx512er" not in self._features and self._features.issuperset(_AVX512_1.split())
+        return [*named, *(["avx512_1"] if wide else [])]
+
+    @property
+    def platform(self) -> str:
+        """The value of ``$PLATFORM``."""
+        return next((name for name in self._platform if name != "avx512_1"), self.machine)
+
+    @cached_property
+    def preloaded(self) -> tuple[str, ...]:
+        """The files in LD_PRELOAD and in ``/etc/ld.so.preload``."""
+        match = _PRELOAD_PATH.search(self._inside)
+        path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.preload"
+        lines = (self.tree.read_text(path, 65536) or "").splitlines()
+        listed = [name for line in lines for name in re.split(r"[\s:]+", line.partition("#")[0]) if name]
+        return (*(name for name in re.split(r"[ :]+", self.variables.get("LD_PRELOAD", "")) if name), *listed)
+
+
+def system_of(tree: Tree, program: ElfInfo | None, interpreter: str | None) -> LoaderSystem:
+    """The loader that a program names as ``interpreter``; ``program`` is None if unknown."""
+    problem = None
+    loader = interpreter if interpreter and tree.is_file(interpreter) else None
+    if program is None or program.problem:
+        problem = "the Python that would load it cannot be read"
+    elif interpreter is None:
+        problem = "its Python is linked statically"
+    elif name_of(interpreter).startswith("ld-musl"):
+        problem = "its Python runs on musl, whose loader searches in other ways"
+    elif loader is None:
+        problem = f"the loader of its Python is not here: {interpreter}"
+    return LoaderSystem(tree, program, loader, problem)

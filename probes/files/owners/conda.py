@@ -1,0 +1,109 @@
+"""The libraries that conda packages installed into a prefix, from ``conda-meta/NAME-VERSION-BUILD.json``.
+
+A record lists all files of its package, up to megabytes of JSON. It is not decoded as a whole: the entries of libraries
+are cut out (``{"_path": "lib/libcudnn.so.9.3.0", …, "size_in_bytes": 104664}``), and decoded alone.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from typing import Any
+
+from ...common.library_names import MAYBE, family_of
+from ...common.tree import Tree
+from .claims import Claim
+from .wheels import Recorded
+
+NAMES = re.compile(
+    r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt)|.*(?:cuda|cudnn|torch|tensorflow|jaxlib|onnxruntime|paddle|mxnet|ctranslate)"
+)
+"""Packages whose records are opened: those that provide such libraries or are known to bundle copies."""
+
+RECORD_LIMIT = 64 << 20
+_ENTRY_LIMIT = 4096
+
+
+def owners(tree: Tree, prefix: str, packages: list[dict[str, Any]]) -> dict[str, list[Claim]]:
+    """The packages that list these paths below ``prefix`` (without following links).
+
+    ``packages`` are distributions whose channel is conda, with ``name``, ``version`` and ``path``.
+    """
+    found: dict[str, list[Claim]] = {}
+    for package in packages:
+        if not NAMES.match(package["name"]):
+            continue
+        data = tree.read_bytes(package["path"], RECORD_LIMIT) or b""
+        for path, size in _entries(data).items():
+            claim = Claim("conda", package["name"], package["version"], size)
+            found.setdefault(posixpath.normpath(f"{prefix}/{path}"), []).append(claim)
+    return found
+
+
+def all_files(tree: Tree, prefix: str, package: dict[str, Any]) -> Iterator[Recorded]:
+    """All files with a hash in a package's record; for files that conda wrote the prefix into, the final hash."""
+    try:
+        record = json.loads(tree.read_bytes(package["path"], RECORD_LIMIT) or b"")
+        paths = record["paths_data"]["paths"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return
+    for entry in paths if isinstance(paths, list) else ():
+        found = _hashed(entry, prefix) if isinstance(entry, dict) else None
+        if found and "/__pycache__/" not in found.path and not found.path.endswith((".pyc", ".pyo")):
+            yield found
+
+
+def _hashed(entry: dict[str, Any], prefix: str) -> Recorded | None:
+    path, size = entry.get("_path"), entry.get("size_in_bytes")
+    replaced = entry.get("prefix_placeholder")
+    digest = entry.get("sha256_in_prefix") or (None if replaced else entry.get("sha256"))
+    if not isinstance(path, str) or not isinstance(digest, str) or entry.get("path_type") != "hardlink":
+        return None
+    if "\0" in path or path.startswith("/") or ".." in path.split("/"):
+        return None
+    try:
+        value = urlsafe_b64encode(bytes.fromhex(digest)).decode().rstrip("=")
+    except ValueError:
+        return None
+    known = size if isinstance(size, int) and not replaced else None
+    return Recorded(f"{prefix}/{path}", known, f"sha256={value}")
+
+
+def _entries(data: bytes) -> dict[str, int | None]:
+    """Path (relative to the prefix) to size, for the libraries in one record."""
+    found: dict[str, int | None] = {}
+    for match in MAYBE.finditer(data):
+        start = data.rfind(b'"', max(match.start() - _ENTRY_LIMIT, 0), match.start() + 1)
+        end = data.find(b'"', match.end(), match.end() + _ENTRY_LIMIT)
+        path = _text(data[start : end + 1]) if start >= 0 and end >= 0 else None
+        if path is None or family_of(path.rpartition("/")[2]) is None:
+            continue
+        size = _size(data, start, end)
+        if found.get(path) is None:
+            found[path] = size
+    return found
+
+
+def _text(raw: bytes) -> str | None:
+    try:
+        text = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return text if isinstance(text, str) and not text.startswith("/") and "\0" not in text else None
+
+
+def _size(data: bytes, start: int, end: int) -> int | None:
+    """``size_in_bytes`` of the JSON object around a path, if it describes a file (``_path``)."""
+    opened = data.rfind(b"{", max(start - _ENTRY_LIMIT, 0), start)
+    closed = data.find(b"}", end, end + _ENTRY_LIMIT)
+    if opened < 0 or closed < 0 or data.rfind(b"}", opened, start) >= 0:
+        return None
+    try:
+        entry = json.loads(data[opened : closed + 1])
+    except (ValueError, RecursionError):
+        return None
+    size = entry.get("size_in_bytes") if isinstance(entry, dict) and "_path" in entry else None
+    return size if isinstance(size, int) and entry.get("path_type") != "softlink" else None

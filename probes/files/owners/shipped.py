@@ -1,0 +1,367 @@
+"""Compare the installed files of frameworks and their requirements with what was shipped.
+
+Every check compares presence and size of the files that decide (``wheels.decisive``), then those of the other modules;
+``verify`` compares all hashes. A differing file is examined: whether the loader, or Python, can still use it.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import re
+import stat
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...common.paths import printable
+from ...common.tree import Tree, refused
+from ..elf.info import elf_info
+from ..elf.library import ElfError, open_elf
+from ..elf.tables import SHT_SYMTAB
+from ..python.distributions import python_asked
+from .requirements import extra_of, relevant_lines, requirement_name
+from .wheels import Modules, Recorded, decisive, recorded_by
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Fields: TypeAlias = "dict[str, Any]"
+
+PACKAGES = 500
+_DAMAGED = 200
+_KEPT_LIMIT = 8 << 20
+"""Most bytes of one list in which other owners of a file are searched."""
+_HEADS = 1 << 16
+"""Bytes of METADATA that are searched first for requirements; they precede the long description."""
+_HEAD_LIMIT = 1 << 20
+_REQUIREMENTS = 1000
+_SOURCE_LIMIT = 1 << 20
+_REQUIRES = re.compile(rb"^Requires-Dist:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
+_ELF = b"\x7fELF"
+_BYTES = re.compile(r"([0-9]{1,18}) bytes$")
+
+
+def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], python: str | None) -> Fields:
+    """The record ``Shipped`` of an environment; requirements are added to its distributions.
+
+    ``roots`` are names of the distributions with frameworks; ``python`` is the environment's version.
+    """
+    required = _closure(tree, distributions, roots)
+    names = {item["name"] for item in required}
+    others = (item for item in _listed(distributions) if item["name"] not in names)
+    cuda = [item for item in others if recorded_by(tree, item["path"]).libraries]
+    record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
+    complete = len(required) < PACKAGES
+    kept: dict[str, bytes] = {}
+
+    def compare(item: Fields, files: Iterable[Recorded], among: Modules | None = None) -> bool:
+        """Whether the existence of each is known, and not too many differ."""
+        known = True
+        for recorded in files:
+            if len(record["damaged"]) >= _DAMAGED:
+                return False
+            try:
+                damage = _compared(tree, recorded, sized=_is_sized(item), python=python)
+            except OSError:
+                known = False
+                continue
+            if damage and not is_anothers(tree, distributions, item, recorded, kept):
+                aside = among and not among.is_imported(recorded.path, item["path"].rpartition("/")[0])
+                record["damaged"].append({**_whose(item), **damage, **({"aside": True} if aside else {})})
+        return known
+
+    listed: list[Fields] = []
+    for item in [*required, *cuda]:
+        whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
+        if not (whole and recorded_by(tree, item["path"]).there):
+            record["unlisted"].append(item["name"])
+            continue
+        listed.append(item)
+        files, all_there = decisive(tree, item["path"])
+        record["packages"].append(item["name"])
+        record["files"] += len(files)
+        complete = compare(item, files) and complete and all_there
+    modules = Modules(tree)
+    for item in listed:
+        complete = compare(item, modules.differing(item["path"], sized=_is_sized(item)), modules) and complete
+    record["files"] += modules.compared
+    return {**record, "complete": complete and modules.complete}
+
+
+def gone(tree: Tree, dist_info: str, package: str) -> list[str]:
+    """The missing decisive files of one import package, as paths relative to its site folder."""
+    site = dist_info.rpartition("/")[0]
+    start = f"{site}/{package}/"
+    files = (each for each in decisive(tree, dist_info)[0] if each.path.startswith(start))
+    wanted = (each for each in files if _is_library(each.path) or each.path == f"{start}__init__.py")
+    return [each.path[len(site) + 1 :] for each in wanted if _is_gone(tree, each.path)]
+
+
+def _is_gone(tree: Tree, path: str) -> bool:
+    try:
+        return _state(tree, path) is None
+    except OSError:
+        return False  # it may exist
+
+
+def differing(tree: Tree, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
+    """A ``DamagedFile`` of a distribution: its difference ``said``, and why the present file is unusable, if so."""
+    problem = None if said["kind"] == "missing" else _unusable(tree, path, python)
+    more: Fields = {"problem": problem} if problem else _stripped(tree, path, said)
+    return {**_whose(item), "path": printable(path), **said, **more}
+
+
+def comparable(record: Fields) -> list[Fields]:
+    """The distributions of frameworks and their requirements in an environment's record that list their files."""
+    looked = record.get("shipped") or {}
+    wanted = {*(looked.get("packages") or ()), *(looked.get("unlisted") or ())}
+    distributions = [item for item in record.get("distributions") or () if item["name"] in wanted]
+    conda = [item for item in distributions if item["channel"] == "conda"]
+    wheels = [item for item in _listed(distributions) if item.get("installer") != "conda" and not item.get("editable")]
+    return [*wheels, *conda]
+
+
+def _whose(item: Fields) -> Fields:
+    place = printable(item["path"])
+    source = f"file {place}/RECORD" if place.endswith(".dist-info") else f"file {place}"
+    return {"package": item["name"], "version": item["version"], "source": source}
+
+
+def _is_sized(item: Fields) -> bool:
+    """Whether the recorded sizes are those of the installed files: conda writes its prefix into them."""
+    return item.get("installer") != "conda"
+
+
+def _listed(distributions: Iterable[Fields]) -> list[Fields]:
+    return [item for item in distributions if item["channel"] == "pip" and item["path"].endswith(".dist-info")]
+
+
+def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
+    """The installed distributions of frameworks, then those that their metadata requires.
+
+    Markers are not evaluated: whatever is installed and required is examined.
+    """
+    by_name: dict[str, list[Fields]] = {}
+    for item in distributions:
+        by_name.setdefault(item["name"], []).append(item)
+    queue = [name for name in by_name if name in roots]
+    queued = set(queue)
+    found: list[Fields] = []
+    for name in queue:
+        for item in by_name[name]:
+            found.append(item)
+            if len(found) >= PACKAGES:
+                return found
+            if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
+                item.update(_asked(tree, item["path"]))
+            # Without an extra, and those of extras that install CUDA libraries; not test tools.
+            lines = item.get("requires") or ()
+            always = [line for line in lines if extra_of(line) is None]
+            for line in [*always, *(line for line in relevant_lines(lines) if extra_of(line) is not None)]:
+                asked = requirement_name(line)
+                if asked in by_name and asked not in queued:
+                    queued.add(asked)
+                    queue.append(asked)
+    return found
+
+
+def _asked(tree: Tree, dist_info: str) -> Fields:
+    """The requirements in METADATA: other distributions, and a Python version."""
+    for limit in (_HEADS, _HEAD_LIMIT):
+        head = tree.read_bytes(f"{dist_info}/METADATA", limit) or b""
+        end = _END_OF_HEAD.search(head)
+        if end or len(head) < limit:
+            break
+    lines = _REQUIRES.findall(head[: end.start()] if end else head)
+    requires = [printable(line.decode("utf-8", "replace").strip()) for line in lines[:_REQUIREMENTS]]
+    return {"requires": requires, **python_asked(head)}
+
+
+def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
+    """How a file differs in presence and size, or cannot be loaded; ``sized``: its size is meaningful.
+
+    Raises OSError if its existence is unknown.
+    """
+    found = _state(tree, recorded.path)
+    if found is None:
+        return _missing(tree, recorded)
+    if not stat.S_ISREG(found.st_mode):
+        return {**_differs(recorded, "size"), "problem": "it is not a regular file"}
+    denied = _denied(tree, recorded.path, stat.S_IMODE(found.st_mode))
+    if denied:
+        return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
+    other = sized and recorded.size is not None and recorded.size != found.st_size
+    if not other:  # a byte or two speak against it; more is read where it is loaded
+        sound = not (recorded.path.endswith(".py") and _ends_in_zeros(tree, recorded.path))
+        if _begins_well(tree, recorded.path) if _is_library(recorded.path) else sound:
+            return None
+    problem = _unusable(tree, recorded.path, python)
+    if not other and not problem:
+        return None
+    difference = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
+    return {**difference, **({"problem": problem} if problem else _stripped(tree, recorded.path, difference))}
+
+
+def _missing(tree: Tree, recorded: Recorded) -> Fields | None:
+    """The problem of a missing file, with the broken link at its path or at a folder above it."""
+    link = recorded.path
+    while link and (tree.link_target(link) is None or tree.is_folder(link)):
+        link = link.rpartition("/")[0]
+    if link:
+        return {**_differs(recorded, "missing"), "dead_link": printable(link)}
+    # A folder is imported even without its empty __init__.py.
+    return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
+
+
+def _denied(tree: Tree, path: str, mode: int) -> str | None:
+    """Why an existing program cannot be started; an unreadable file is unknown, not damaged."""
+    if tree.at_real_root and not os.access(path, os.R_OK):
+        refused(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+        return None
+    runs = mode & 0o111 or not path.rpartition("/")[0].endswith("/bin")
+    return None if runs or tree.read_bytes(path, 4) != _ELF else "its mode does not allow running"
+
+
+def _differs(recorded: Recorded, kind: str) -> Fields:
+    size = {"recorded": f"{recorded.size} bytes"} if recorded.size is not None else {}
+    return {"path": printable(recorded.path), "kind": kind, **size}
+
+
+def is_anothers(
+    tree: Tree,
+    distributions: Sequence[Fields],
+    item: Fields,
+    recorded: Recorded,
+    kept: dict[str, bytes],
+    digest: str | None = None,
+) -> bool:
+    """Whether another distribution lists the file with its present size (and ``digest``, if known), and so overwrote
+    this one. ``kept`` caches the lists.
+    """
+    try:
+        found = _state(tree, recorded.path)
+    except OSError:
+        found = None
+    for other in _listed(distributions) if found is not None else ():
+        site = other["path"].rpartition("/")[0]
+        if other is item or not recorded.path.startswith(f"{site}/"):
+            continue
+        if other["path"] not in kept:
+            kept[other["path"]] = b"\n" + (tree.read_bytes(f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
+        line = _line(kept[other["path"]], recorded.path[len(site) + 1 :])
+        if line and found is not None and _is_claimed(line, found.st_size, digest):
+            return True
+    return False
+
+
+def _line(data: bytes, path: str) -> bytes:
+    """The line about a path in a list that begins with a line break; empty if there is none."""
+    name = path.encode("utf-8", "surrogateescape")
+    for start in (b"\n%s," % name, b'\n"%s",' % name):
+        at = data.find(start)
+        if at >= 0:
+            return data[at + 1 : at + len(start) + 200].partition(b"\n")[0].strip()
+    return b""
+
+
+def _is_claimed(line: bytes, size: int, digest: str | None) -> bool:
+    """Whether a line lists a file of this size and hash; another kind of hash, or none, is no contradiction."""
+    hashed, length = line.rsplit(b",", 2)[1:] if line.count(b",") > 1 else (b"", b"")
+    kind = hashed.partition(b"=")[0]
+    comparable_hash = digest is not None and kind == digest.partition("=")[0].encode()
+    return length in (b"", b"%d" % size) and (not comparable_hash or hashed == (digest or "").encode())
+
+
+def _state(tree: Tree, path: str) -> os.stat_result | None:
+    """The ``stat`` result of a path, with links followed inside the root; None if nothing is there. Raises OSError if
+    that is unknown.
+    """
+    try:
+        return os.stat(tree.place(path))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None  # a link that leads to itself
+        refused(path, error)
+        raise
+
+
+def _is_library(path: str) -> bool:
+    return ".so" in path.rpartition("/")[2]
+
+
+def _begins_well(tree: Tree, path: str) -> bool:
+    """Whether the first bytes are those of an ELF file."""
+    start = tree.read_bytes(path, 24)
+    return start is None or (len(start) == 24 and start[:4] == _ELF and start[4:7] in (b"\2\1\1", b"\1\1\1", b"\2\2\1"))
+
+
+def _ends_in_zeros(tree: Tree, path: str) -> bool:
+    """Whether the last byte is zero, as after a power failure: the length was stored, and the contents were not."""
+    try:
+        descriptor = os.open(tree.place(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.pread(descriptor, 1, os.fstat(descriptor).st_size - 1) == b"\0"
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _unusable(tree: Tree, path: str, python: str | None) -> str | None:
+    """Why a library cannot be loaded, or a module imported, judged by the file alone."""
+    if path.endswith(".py"):
+        return _no_python(tree.read_bytes(path, _SOURCE_LIMIT), python)
+    if not _is_library(path):
+        start = tree.read_bytes(path, 64)
+        return "it is empty" if start is not None and not start else None
+    try:
+        head = elf_info(tree.place(path))
+    except OSError:
+        return None
+    return head.refused if head else None
+
+
+def _stripped(tree: Tree, path: str, said: Fields) -> Fields:
+    """Whether a loadable library of another size was stripped: shorter, and without symbols."""
+    lengths = [
+        int(found[1]) for text in (said.get("recorded"), said.get("found")) if (found := _BYTES.match(text or ""))
+    ]
+    if said["kind"] != "size" or not _is_library(path) or len(lengths) < 2 or lengths[1] >= lengths[0]:
+        return {}
+    try:
+        with open_elf(tree.place(path)) as elf:
+            sections = elf.section_list
+    except ElfError:
+        return {}
+    kept = any(each.type == SHT_SYMTAB or each.name.startswith(".debug") for each in sections)
+    return {"stripped": True} if sections and not kept else {}
+
+
+def _no_python(source: bytes | None, python: str | None) -> str | None:
+    if source is None or len(source) >= _SOURCE_LIMIT:
+        return None
+    if b"\0" in source:
+        return "it holds zeros, and is not Python"
+    if not source.strip():
+        return "it is empty"
+    own = (sys.version_info.major, sys.version_info.minor)
+    if python is None or own < tuple(int(part) for part in re.findall(r"\d+", python)[:2]):
+        return None  # an older parser may reject newer syntax
+    problem = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(source)
+        except SyntaxError as error:
+            problem = printable(f"it is not Python: line {error.lineno}: {error.msg}")
+        except (ValueError, RecursionError, MemoryError):
+            pass  # it exceeds the parser's limits, which proves nothing about the file
+    return problem

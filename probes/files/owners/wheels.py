@@ -1,0 +1,324 @@
+"""The files that a wheel installed, by its RECORD: libraries, the files that decide, and modules deep in a package.
+
+RECORD, by PyPA's "Recording installed projects": one line of CSV for each file, with its path (relative to the folder
+that holds the ``.dist-info``), a hash and the size in bytes. A few of its thousands of lines are extracted.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import posixpath
+import re
+import stat
+import time
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from ...common.library_names import MAYBE, family_of
+from ...common.tree import Tree, refused
+
+RECORD_LIMIT = 64 << 20
+_LINE_LIMIT = 8192
+_KEPT = 20_000
+_LINES = 300_000
+_DECISIVE = 5000
+"""Most files of one wheel that are compared in every check."""
+_PACKAGE = re.compile(rb"/__init__\.py\"?,")
+_RARE = (
+    re.compile(rb"\.so(?:\.[0-9.]{1,20})?\"?,"),
+    re.compile(rb"/bin/[^/\n,\"]+\"?,"),
+    re.compile(rb"\.bc\"?,"),
+    _PACKAGE,
+)
+_NATIVE = re.compile(r"\.so(?:\.[0-9.]{1,20})?$|\.bc$|/bin/[^/]+$")
+_UNUSED = re.compile(r"tests?|testing|.*_tests?|test_.*|examples?|benchmarks?|docs?|conftest\.py", re.IGNORECASE)
+"""Parts of paths of files that imports do not need; slimmed images have them removed."""
+_FOR_TESTS = re.compile(r"test|libbackend_with_compiler", re.IGNORECASE)
+"""A pattern for libraries that only tests load."""
+
+_READ: dict[tuple[str, int, int], Manifest] = {}
+_DECIDING: dict[tuple[str, int, int], tuple[tuple[Recorded, ...], bool]] = {}
+
+
+class Recorded(NamedTuple):
+    """A file in a wheel's RECORD."""
+
+    path: str
+    """Absolute path inside the root; links in it are not followed."""
+    size: int | None
+    hash: str | None
+    """``sha256=…``"""
+
+
+class Manifest(NamedTuple):
+    """The CUDA libraries that one wheel lists, and whether its RECORD could be read."""
+
+    libraries: tuple[Recorded, ...]
+    there: bool
+
+
+def recorded_by(tree: Tree, dist_info: str) -> Manifest:
+    """The contents of the RECORD in ``dist_info``, read once for each state of the file."""
+    path = f"{dist_info}/RECORD"
+    key = _state(tree, path)
+    if key is None:
+        return Manifest((), there=False)
+    if key not in _READ:
+        if len(_READ) >= _KEPT:
+            _READ.clear()
+        data = tree.read_bytes(path, RECORD_LIMIT)
+        site = posixpath.dirname(dist_info)
+        _READ[key] = Manifest(tuple(_libraries(data or b"", site)), there=data is not None)
+    return _READ[key]
+
+
+def is_native(path: str) -> bool:
+    """Whether a file is a library, a compiled module or a program, by its name."""
+    return _NATIVE.search(path) is not None
+
+
+def decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
+    """The files that show cheaply whether a package is intact, and whether the list is complete.
+
+    Its libraries and programs, the modules in its uppermost folders, and the packages right below. Files for tests are
+    left out, and files outside the folder for packages (scripts, whose first line installers write).
+    """
+    key = _state(tree, f"{dist_info}/RECORD")
+    if key is None:
+        return (), True
+    if key not in _DECIDING:
+        if len(_DECIDING) >= _KEPT:
+            _DECIDING.clear()
+        _DECIDING[key] = _decisive(tree, dist_info)
+    return _DECIDING[key]
+
+
+def _decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
+    data = tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
+    site = posixpath.dirname(dist_info)
+    found: dict[str, Recorded] = {}
+    if len(data) > _LINES and data.count(b"\n") > _LINES:
+        return (), False
+    for line in _lines(data):
+        recorded = _recorded(line.decode("utf-8", "surrogateescape"), site)
+        if recorded is None or not decides(recorded.path[len(site) + 1 :] if _inside(recorded.path, site) else ""):
+            continue
+        if len(found) >= _DECISIVE:
+            return tuple(found.values()), False
+        found[recorded.path] = recorded
+    return tuple(found.values()), True
+
+
+def all_files(tree: Tree, dist_info: str) -> Iterator[Recorded]:
+    """All files of the package with a hash that imports, programs or libraries could use."""
+    data = tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
+    site = posixpath.dirname(dist_info)
+    own = posixpath.basename(dist_info)
+    for line in data.decode("utf-8", "surrogateescape").split("\n"):
+        recorded = _recorded(line, site)
+        if recorded is None or not recorded.hash or not _inside(recorded.path, site):
+            continue
+        parts = recorded.path[len(site) + 1 :].split("/")
+        if own not in parts and "__pycache__" not in parts and not parts[-1].endswith((".pyc", ".pyo")):
+            yield recorded
+
+
+def for_tests(path: str) -> bool:
+    """Whether a file is only for tests, examples or documentation, by its path in the folder for packages."""
+    parts = path.split("/")
+    return any(map(_is_unused, parts)) or (is_native(path) and _FOR_TESTS.search(parts[-1]) is not None)
+
+
+@lru_cache(maxsize=4096)  # thousands of paths share the same folders
+def _is_unused(part: str) -> bool:
+    return _UNUSED.fullmatch(part) is not None
+
+
+def decides(path: str) -> bool:
+    """Whether a file, by its path in the folder for packages, is one that shows cheaply whether a package is intact."""
+    if not path or for_tests(path):
+        return False
+    if is_native(path):
+        return True
+    depth = path.count("/")
+    return path.endswith(".py") and (depth <= 1 or (depth == 2 and path.endswith("/__init__.py")))
+
+
+def _inside(path: str, site: str) -> bool:
+    return path.startswith(f"{site}/")
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    """The lines that may be decisive, found by rare characters: neither hashes nor sizes contain a slash."""
+    yield from [line for line in data.split(b"\n") if line.count(b"/") < 2]
+    for pattern in _RARE:
+        for match in pattern.finditer(data):
+            start = data.rfind(b"\n", max(match.start() - _LINE_LIMIT, 0), match.start()) + 1
+            depth = data.count(b"/", start, match.end())
+            if depth > 2 and pattern is _PACKAGE:
+                continue
+            end = data.find(b"\n", match.start(), match.end() + _LINE_LIMIT)
+            yield data[start : len(data) if end < 0 else end]
+
+
+def _state(tree: Tree, path: str) -> tuple[str, int, int] | None:
+    place = tree.place(path)
+    try:
+        found = os.stat(place)
+    except (OSError, ValueError) as error:
+        refused(path, error)
+        return None
+    return place, found.st_size, found.st_mtime_ns
+
+
+def _libraries(data: bytes, site: str) -> list[Recorded]:
+    found: list[Recorded] = []
+    end = 0
+    for match in MAYBE.finditer(data):
+        if match.start() < end:
+            continue
+        start = data.rfind(b"\n", max(match.start() - _LINE_LIMIT, 0), match.start()) + 1
+        end = data.find(b"\n", match.end(), match.end() + _LINE_LIMIT)
+        end = len(data) if end < 0 else end
+        recorded = _recorded(data[start:end].decode("utf-8", "replace"), site)
+        if recorded is not None and family_of(recorded.path.rpartition("/")[2]) is not None:
+            found.append(recorded)
+    return found
+
+
+def _recorded(line: str, site: str) -> Recorded | None:
+    fields = _quoted(line) if '"' in line else line.rstrip("\r").split(",")
+    if len(fields) != 3 or "\0" in fields[0] or not fields[0]:
+        return None
+    path, digest, number = fields
+    size = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
+    path = path.replace("\\", "/")
+    plain = path[0] not in "./" and "/." not in path and "//" not in path
+    place = f"{site}/{path}" if plain else posixpath.normpath(posixpath.join(site, path))
+    return Recorded(place, size, digest or None)
+
+
+def _quoted(line: str) -> list[str]:
+    """The fields of a line with quoted fields."""
+    import csv
+
+    try:
+        return next(csv.reader([line.rstrip("\r")]), [])
+    except csv.Error:
+        return []
+
+
+SECONDS = 0.5
+"""For the modules of all packages: enough for a warm cache or a local disk, not for a cold network file system."""
+_LINE = re.compile(rb"^([^./,\"\n][^,\"\n]{0,1000}\.py),[^,\n]{0,200},(\d{1,18})\r?$", re.MULTILINE)
+_SOURCE_LIMIT = 1 << 20
+_BESIDE = 300
+"""Most modules of one folder that are read for what they import."""
+
+
+class Modules:
+    """Looks at the modules of one package after the other."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._until = time.monotonic() + SECONDS
+        self._imported: dict[str, frozenset[str]] = {}
+        self._named: dict[str, bool] = {}
+        self.compared = 0
+        self.complete = True
+        """Whether all were looked at."""
+
+    def differing(self, dist_info: str, *, sized: bool) -> Iterator[Recorded]:
+        """Those that are missing, or no file of their recorded size; ``sized``: sizes are meaningful."""
+        site = posixpath.dirname(dist_info)
+        data = self._tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
+        by_folder: dict[bytes, list[tuple[bytes, int]]] = {}
+        for path, size in _LINE.findall(data):
+            folder, _, name = path.rpartition(b"/")
+            by_folder.setdefault(folder, []).append((name, int(size)))
+        for raw, files in by_folder.items():
+            folder = os.fsdecode(raw)
+            if for_tests(folder):
+                continue
+            if time.monotonic() > self._until:
+                self.complete = False
+                return
+            place = self._tree.place(f"{site}/{folder}")
+            is_there = os.path.isdir(place)
+            near = folder.count("/") < 2
+            for raw_name, size in files:
+                name = os.fsdecode(raw_name)
+                if (near and decides(f"{folder}/{name}")) or for_tests(name):
+                    continue
+                self.compared += 1
+                found = _size(f"{place}/{name}")
+                if found is None or (sized and found != size):
+                    recorded = Recorded(f"{site}/{folder}/{name}", size, None)
+                    # A folder that is gone as a whole was left out of a slimmed image, unless something imports it.
+                    if is_there or self.is_imported(recorded.path, site) or self._is_named_beside(site, folder):
+                        yield recorded
+
+    def is_imported(self, path: str, site: str) -> bool:
+        """Whether each package from the uppermost one down imports the next part of the path when it is imported."""
+        parts = path[len(site) + 1 : -len(".py")].split("/")
+        if parts[-1] == "__init__":
+            parts.pop()
+        return all(
+            parts[at] in self._imports(f"{site}/{'/'.join(parts[:at])}/__init__.py") for at in range(1, len(parts))
+        )
+
+    def _is_named_beside(self, site: str, folder: str) -> bool:
+        """Whether a module beside a package imports it, at the beginning of a line."""
+        if folder not in self._named:
+            parent, _, name = (part.replace("/", ".").encode() for part in folder.rpartition("/"))
+            spelt = re.escape(parent), re.escape(name)
+            line = re.compile(
+                rb"^(?:from|import) (?:\.|%s\.|(?:\.|%s) import .*\b)%s\b" % (spelt[0], *spelt), re.MULTILINE
+            )
+            place = posixpath.dirname(f"{site}/{folder}")
+            modules = [each for each in self._tree.list_names(place) or () if each.endswith(".py")][:_BESIDE]
+            sources = (self._tree.read_bytes(f"{place}/{each}", _SOURCE_LIMIT) for each in modules)
+            self._named[folder] = any(line.search(source or b"") for source in sources)
+        return self._named[folder]
+
+    def _imports(self, path: str) -> frozenset[str]:
+        if path not in self._imported:
+            self._imported[path] = frozenset(_imported_names(self._tree.read_bytes(path, _SOURCE_LIMIT)))
+        return self._imported[path]
+
+
+def _size(place: str) -> int | None:
+    """The size of a regular file; None for anything else, which is to be looked at more closely."""
+    try:
+        found = os.lstat(place)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError as error:
+        refused(place, error)
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _imported_names(source: bytes | None) -> Iterator[str]:
+    """The names in a module's import statements, but those of functions and of type checkers."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            statements: list[ast.stmt] = list(ast.parse(source or b"").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    while statements:
+        each = statements.pop()
+        if isinstance(each, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in each.names] + [getattr(each, "module", None) or ""]
+            for name in names:
+                yield from name.split(".")
+        elif isinstance(each, ast.If):
+            statements += each.orelse if "TYPE_CHECKING" in ast.dump(each.test) else [*each.body, *each.orelse]
+        elif isinstance(each, ast.Try):
+            statements += [*each.body, *each.orelse, *each.finalbody, *(one for it in each.handlers for one in it.body)]
+        elif isinstance(each, ast.With):
+            statements += each.body

@@ -1,0 +1,219 @@
+"""The candidate Python environments, and the places that ``--all-envs`` searches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...common.paths import name_of, parent
+from ...common.tree import Tree
+from .interpreter import PythonPlace, libraries, locate
+
+_NAMES = ("python3", "python")
+
+
+class EnvironmentCandidate(NamedTuple):
+    """An environment to examine. ``asked`` is how it was named; ``own``: envcheck runs in it."""
+
+    why: str
+    asked: str
+    place: PythonPlace
+    own: bool = False
+
+    def key(self, tree: Tree) -> str:
+        """The real prefix, or the given name if there is no prefix."""
+        return tree.real_path(self.place.prefix) if self.place.prefix else self.asked
+
+
+def asked_for(tree: Tree) -> Iterator[EnvironmentCandidate]:
+    """The environments named by ``--python``, in order."""
+    for text in tree.python:
+        path = tree.absolute(text)
+        if "/" not in text and not text.startswith("~") and not tree.lexists(path):
+            yield _by_name(tree, text)
+        else:
+            yield EnvironmentCandidate("--python", path, locate(tree, path))
+
+
+def found(tree: Tree) -> Iterator[EnvironmentCandidate]:
+    """The environments that this machine's variables and folders suggest; envcheck's own is the last."""
+    variables = tree.variables
+    conda = variables.get("CONDA_PREFIX")
+    conda_is_base = variables.get("CONDA_DEFAULT_ENV") in {"base", "root"}
+    if variables.get("VIRTUAL_ENV"):
+        yield _at(tree, "VIRTUAL_ENV", variables["VIRTUAL_ENV"])
+    if conda and not conda_is_base:
+        yield _at(tree, "CONDA_PREFIX", conda)
+    for why, text in (("UV_PROJECT_ENVIRONMENT", variables.get("UV_PROJECT_ENVIRONMENT")), ("./.venv", ".venv")):
+        if text and (text.startswith("/") or _was_environment(tree, tree.absolute(text))):
+            yield _at(tree, why, text)
+    if conda and conda_is_base:  # active by default in every shell, so it is weaker evidence than the folder
+        yield _at(tree, "CONDA_PREFIX", conda)
+    yield from _on_path(tree)
+    if tree.request.get("own_prefix"):
+        yield _at(tree, "envcheck", tree.request["own_prefix"])
+
+
+def _at(tree: Tree, why: str, text: str) -> EnvironmentCandidate:
+    path = tree.absolute(text)
+    place = locate(tree, path)
+    return EnvironmentCandidate(why, path, place, own=_is_own(tree, place))
+
+
+def _by_name(tree: Tree, name: str) -> EnvironmentCandidate:
+    """A program name such as ``python3.11``, looked up as a shell would."""
+    place = PythonPlace(problem="it is neither in the current folder nor on PATH")
+    for path in _programs(tree, (name,)):
+        place = locate(tree, path)
+        if not place.system:
+            break
+    return EnvironmentCandidate("--python", name, place, own=_is_own(tree, place))
+
+
+def _on_path(tree: Tree) -> Iterator[EnvironmentCandidate]:
+    """The first interpreter on PATH; if that is envcheck's own, the first other one as well."""
+    own_seen = False
+    for path in _programs(tree, _NAMES):
+        place = locate(tree, path)
+        own = _is_own(tree, place)
+        if place.system or (own and own_seen):
+            continue
+        yield EnvironmentCandidate("PATH", path, place, own=own)
+        own_seen = own_seen or own
+        if not own:
+            return
+
+
+def _was_environment(tree: Tree, folder: str) -> bool:
+    """Whether an environment is there, what is left of one, or what cannot be listed."""
+    names = tree.list_names(folder)
+    if names is None:
+        return tree.lexists(folder)
+    return not {"pyvenv.cfg", "conda-meta", "bin", "Scripts"}.isdisjoint(names) or bool(libraries(tree, folder, ""))
+
+
+def _programs(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
+    """The programs of these names on PATH; of a virtual environment that lost its interpreter, the folder."""
+    for folder in str(tree.variables.get("PATH", "")).split(":"):
+        place = tree.absolute(folder or ".")
+        usual = [name for name in dict.fromkeys((*names, *_NAMES)) if tree.is_program(f"{place}/{name}")]
+        yield from (f"{place}/{name}" for name in usual if name in names)
+        if not usual and name_of(place) == "bin" and tree.lexists(f"{parent(place)}/pyvenv.cfg"):
+            yield parent(place)
+
+
+def _is_own(tree: Tree, place: PythonPlace) -> bool:
+    own = tree.request.get("own_prefix")
+    return own is not None and place.prefix is not None and tree.real_path(place.prefix) == tree.real_path(own)
+
+
+WHY = "--all-envs"
+
+_PROGRAM_NAMES = (".venv", "venv", "env", ".env")
+_IN_HOME = (
+    ".virtualenvs",
+    ".local/share/virtualenvs",
+    ".cache/pypoetry/virtualenvs",
+    ".local/share/uv/python",
+    "venvs",
+    ".venvs",
+    "envs",
+)
+"""Folders of environments in the home folder: virtualenvwrapper, pipenv, Poetry, uv, and common names."""
+_CONDA_IN_HOME = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", ".micromamba", ".conda", "conda")
+_CONDA = ("/opt/conda", "/opt/miniconda3", "/opt/anaconda3", "/opt/miniforge3", "/opt/mamba", "/opt/micromamba")
+_PROJECTS = ("/app", "/workspace", "/code", "/srv", "/src", "/home/user", "/root")
+"""Working folders of common images."""
+_FOLDERS = 300
+"""Most names of one folder that are examined."""
+_NUMBERED = re.compile(r"python3\.\d{1,2}t?")
+
+
+def everywhere(tree: Tree) -> Iterator[EnvironmentCandidate]:
+    """All environments in the known places that can be recognised by their files."""
+    seen: set[str] = set()
+    for folder in _folders(tree):
+        if folder not in seen and _is_environment(tree, folder):
+            seen.add(folder)
+            yield EnvironmentCandidate(WHY, folder, locate(tree, folder))
+    for path in _named_programs(tree):
+        place = locate(tree, path)
+        if place.prefix is not None:  # a shim of pyenv that selects nothing is no environment
+            yield EnvironmentCandidate(WHY, path, place)
+
+
+def _folders(tree: Tree) -> Iterator[str]:
+    variables = tree.variables
+    yield from _of_project(tree, tree.cwd)
+    for child in _inside(tree, tree.cwd):
+        yield child
+        yield from _of_project(tree, child)
+    yield from _of_conda(tree)
+    user = tree.home()
+    holders = [f"{user}/{name}" for name in _IN_HOME] if user else []
+    holders += [
+        tree.absolute(variables[name]) for name in ("WORKON_HOME", "UV_PYTHON_INSTALL_DIR") if variables.get(name)
+    ]
+    for holder in holders:
+        yield from _inside(tree, holder)
+    root = tree.absolute(variables.get("PYENV_ROOT") or f"{user}/.pyenv")
+    for version in _inside(tree, f"{root}/versions"):
+        yield version
+        yield from _inside(tree, f"{version}/envs")
+    for project in (user, *_PROJECTS):
+        yield from _of_project(tree, project) if project else ()
+    yield "/venv"
+    for folder in _inside(tree, "/opt"):
+        yield folder
+        yield from _inside(tree, folder)
+
+
+def _of_project(tree: Tree, folder: str) -> Iterator[str]:
+    names = set(tree.list_names(folder) or ())
+    yield from (f"{folder}/{name}" for name in _PROGRAM_NAMES if name in names)
+    if ".pixi" in names:
+        yield from _inside(tree, f"{folder}/.pixi/envs")
+
+
+def _of_conda(tree: Tree) -> Iterator[str]:
+    variables = tree.variables
+    user = tree.home()
+    installations = [f"{user}/{name}" for name in _CONDA_IN_HOME] if user else []
+    installations += _CONDA
+    if variables.get("MAMBA_ROOT_PREFIX"):
+        installations.append(tree.absolute(variables["MAMBA_ROOT_PREFIX"]))
+    if variables.get("CONDA_EXE"):
+        installations.append(parent(parent(tree.absolute(variables["CONDA_EXE"]))))
+    for installation in dict.fromkeys(installations):
+        yield installation
+        yield from _inside(tree, f"{installation}/envs")
+    for name in ("CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"):
+        for folder in str(variables.get(name, "")).replace(",", ":").split(":"):
+            yield from _inside(tree, tree.absolute(folder)) if folder else ()
+    listed = tree.read_text(f"{user}/.conda/environments.txt", 1 << 20) or ""
+    yield from (line for line in listed.splitlines()[:_FOLDERS] if line.startswith("/"))
+
+
+def _inside(tree: Tree, folder: str) -> Iterator[str]:
+    """The folders in ``folder``; hidden ones are left out."""
+    for name in (tree.list_names(folder) or [])[:_FOLDERS]:
+        path = f"{folder.rstrip('/')}/{name}"
+        if not name.startswith(".") and tree.is_folder(path):
+            yield path
+
+
+def _is_environment(tree: Tree, folder: str) -> bool:
+    if tree.is_file(f"{folder}/pyvenv.cfg") or tree.is_folder(f"{folder}/conda-meta"):
+        return True
+    names = ("python3", "python")
+    return folder not in {"/usr", "/"} and any(tree.is_program(f"{folder}/bin/{name}") for name in names)
+
+
+def _named_programs(tree: Tree) -> Iterator[str]:
+    """Every interpreter on PATH, and the system's own."""
+    folders = str(tree.variables.get("PATH", "")).split(":")
+    for folder in dict.fromkeys([*(tree.absolute(entry or ".") for entry in folders), "/usr/bin"]):
+        names = tree.list_names(folder) or []
+        found = [name for name in names if name in ("python3", "python") or _NUMBERED.fullmatch(name)]
+        yield from (f"{folder}/{name}" for name in found if tree.is_program(f"{folder}/{name}"))

@@ -1,0 +1,360 @@
+"""The installed distributions, from ``*.dist-info``, ``*.egg-info`` and conda's records."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...common.paths import printable, without_suffix
+from ...common.tree import CIRCLE, REFUSED, Tree, refused
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+# Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
+# PyPA; egg-info, setuptools). A damaged one costs only itself, and is reported. One without metadata is none, as for
+# pip.
+
+LIMIT = 20_000
+REQUIREMENTS = 1000
+_DAMAGED = 500
+_HEAD = 4096
+_LONG_HEAD = 256 << 10
+"""Bytes read if the first part has no name or version and the header continues."""
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.!+-]{0,100}")
+_SEPARATORS = re.compile(r"[-_.]+")
+_PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")
+"""``-py3.11`` (and a platform) at the end of an egg's name."""
+_NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_PYTHON_LINE = re.compile(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+"""The field ``Requires-Python``; field names are case-insensitive, as in mail headers."""
+_END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
+
+_LINK = ".egg-link"
+
+LEFT = "left by an interrupted installation"
+
+Fields: TypeAlias = "dict[str, Any]"
+
+
+class Installed:
+    """The distributions in the order of the search path; ``complete`` if nothing was left out."""
+
+    def __init__(self, *, complete: bool = True) -> None:
+        self.items: list[Fields] = []
+        self.complete = complete
+        self.damaged: list[Fields] = []
+
+    def damage(self, path: str, problem: str, of: Fields | None = None) -> None:
+        """``of``: name and version of the distribution, where they are known."""
+        if len(self.damaged) < _DAMAGED:
+            source = f"file {printable(path)}"
+            self.damaged.append({"path": printable(path), "problem": problem, "source": source, **(of or {})})
+
+
+def normalised(name: str) -> str:
+    """A distribution's name, normalised as PyPA specifies."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -> Installed:
+    """The distributions in ``folders``; those named in ``detailed`` with their requirements."""
+    found = Installed()
+    linked: set[str] = set()
+    for folder in folders:
+        names = tree.list_names(folder)
+        if names is None:
+            found.complete = False
+            continue
+        links = [name for name in names if name.endswith(_LINK)]
+        linked.update(normalised(name[: -len(_LINK)]) for name in links)
+        for name in links:
+            _link(tree, f"{folder}/{name}", found)
+        for name in names:
+            if len(found.items) >= LIMIT:
+                found.complete = False
+                return found
+            record = _distribution(tree, f"{folder}/{name}", detailed, linked, found)
+            if record is not None:
+                found.items.append(record)
+    return found
+
+
+def _link(tree: Tree, path: str, found: Installed) -> None:
+    """Setuptools' older editable installation: a file whose first line is the source folder, which has the metadata."""
+    folder = (tree.read_text(path, 4096) or "").partition("\n")[0].strip()
+    if _is_gone(tree, folder):
+        name = normalised(path.rpartition("/")[2][: -len(_LINK)])
+        found.damage(path, f"its source folder {printable(folder)} is gone", {"name": name})
+
+
+def _distribution(tree: Tree, path: str, detailed: frozenset[str], linked: set[str], found: Installed) -> Fields | None:
+    folder, _, name = path.rpartition("/")
+    if name[0] in "~-" and len(name) > 1:  # pip renames folders like this until an installation succeeds
+        start = tree.read_bytes(f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
+        found.damage(path, LEFT, _said(start) if start else None)
+    elif name.endswith(".dist-info"):
+        return _dist_info(tree, path, name[: -len(".dist-info")], detailed, found)
+    elif name.endswith(".egg-info"):
+        return _egg(tree, path, name[: -len(".egg-info")], detailed, linked)
+    elif name == "EGG-INFO":
+        return _egg(tree, path, without_suffix(folder.rpartition("/")[2], ".egg"), detailed, linked)
+    return None
+
+
+def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Fields | None:
+    names = tree.list_names(path)
+    if names is None and REFUSED.get(path, CIRCLE) != CIRCLE:
+        found.complete = False
+        return None
+    if names is None:
+        found.damage(path, "it cannot be read" if tree.lexists(path) else "it is gone")
+        return None
+    start = _head(tree, f"{path}/METADATA") if "METADATA" in names else None
+    if start is None and f"{path}/METADATA" in REFUSED:
+        found.complete = False
+        return None
+    if start is None:
+        why = "METADATA cannot be read" if "METADATA" in names else "METADATA is missing"
+        found.damage(path, why, _named(stem))
+        return None
+    record = _said(start) or _named(stem)
+    problem = _problem(start)
+    if problem:
+        found.damage(path, problem)
+    if record is None:
+        return None
+    record.update({"path": path, "channel": "pip", "record": "RECORD" in names, "source": "wheel metadata"})
+    installer = tree.read_bytes(f"{path}/INSTALLER", 200) if "INSTALLER" in names else None
+    if installer and installer.strip():
+        record["installer"] = printable(installer.decode("utf-8", "replace").strip(), 40)
+    if "direct_url.json" in names:
+        record.update(_editable(tree, path, record, found))
+    if record["name"] in detailed:
+        text = tree.read_text(f"{path}/METADATA")
+        record["requires"] = _requirements(text)
+        record.update(python_asked((text or "")[:_LONG_HEAD].encode()))
+    return record
+
+
+@lru_cache(maxsize=4)  # each METADATA is asked several times in a row
+def _lines(start: bytes) -> tuple[str | None, str | None]:
+    """The texts of the fields for name and version."""
+    return _line(start, _NAME_LINE), _line(start, _VERSION_LINE)
+
+
+def _said(start: bytes) -> Fields | None:
+    """Name and version from the metadata, which pip and ``importlib.metadata`` use."""
+    name, version = (value or "" for value in _lines(start))
+    if _NAME.fullmatch(name) and _VERSION.fullmatch(version):
+        return {"name": normalised(name), "version": version}
+    return None
+
+
+def _named(stem: str) -> Fields | None:
+    """Name and version from the folder's name, if it is regular."""
+    name, dash, version = stem.partition("-")
+    if dash and _NAME.fullmatch(name) and _VERSION.fullmatch(version) and "-" not in version:
+        return {"name": normalised(name), "version": version}
+    return None
+
+
+def _line(start: bytes, pattern: re.Pattern[bytes]) -> str | None:
+    """A field of a metadata file, in the format of a mail header that ends at an empty line."""
+    match = pattern.search(start)
+    if match is None or _END_OF_HEAD.search(start, 0, match.start()):
+        return None
+    return match[1].decode("utf-8", "replace").strip()
+
+
+def _head(tree: Tree, path: str) -> bytes | None:
+    start = tree.read_bytes(path, _HEAD)
+    if start is None or len(start) < _HEAD or _said(start) or _END_OF_HEAD.search(start):
+        return start
+    return tree.read_bytes(path, _LONG_HEAD)
+
+
+def _problem(start: bytes) -> str | None:
+    """Why METADATA is unusable."""
+    if not start.strip(b"\0 \r\n\t"):
+        return "METADATA is empty"
+    for name, value, form in zip(("name", "version"), _lines(start), (_NAME, _VERSION)):
+        if value is None or not form.fullmatch(value):
+            return f"no {name} in METADATA" if not value else f"no usable {name} in METADATA"
+    return None
+
+
+def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set[str]) -> Fields | None:
+    single = tree.is_file(path)
+    metadata = path if single else f"{path}/PKG-INFO"
+    start = tree.read_bytes(metadata, _HEAD)
+    if start is None:
+        return None
+    record = _named(_PYTHON_TAG.sub("", stem)) or _said(start)
+    if record is None:
+        return None
+    record.update({"path": path, "channel": "pip", "source": f"file {metadata}"})
+    if record["name"] in linked:
+        record["editable"] = True
+    if record["name"] in detailed:
+        record["requires"] = _requirements(tree.read_text(metadata))
+    return record
+
+
+def _requirements(text: str | None) -> list[str]:
+    lines: list[str] = []
+    for line in (text or "").splitlines():
+        if not line.strip() or len(lines) >= REQUIREMENTS:
+            break
+        if line.startswith("Requires-Dist:"):
+            lines.append(printable(line.partition(":")[2].strip()))
+    return lines
+
+
+def python_asked(head: bytes) -> Fields:
+    """The field ``requires_python`` by the head of METADATA; empty where it says nothing of Python."""
+    requirement = _line(head, _PYTHON_LINE)
+    return {"requires_python": printable(requirement, 200)} if requirement else {}
+
+
+def _editable(tree: Tree, path: str, record: Fields, found: Installed) -> Fields:
+    """The field ``editable`` where it is so; that the source folder is gone is noted."""
+    checkout = _checkout(tree, path)
+    if checkout is None:
+        return {}
+    if _is_gone(tree, checkout):
+        of = {"name": record["name"], "version": record["version"]}
+        found.damage(path, f"its source folder {printable(checkout)} is gone", of)
+    return {"editable": True}
+
+
+def lost_checkout(tree: Tree, path: str) -> str | None:
+    """The source folder of an editable installation with metadata at ``path``, where nothing is left of that folder."""
+    folder = _checkout(tree, path)
+    return folder if folder and _is_gone(tree, folder) else None
+
+
+def _checkout(tree: Tree, path: str) -> str | None:
+    """PEP 610: the folder of an editable installation; empty where that is not told, None where it is no such."""
+    try:
+        record = json.loads(tree.read_text(f"{path}/direct_url.json", 65536) or "null")
+    except (ValueError, RecursionError):
+        return None
+    info = record.get("dir_info") if isinstance(record, dict) else None
+    if not isinstance(info, dict) or info.get("editable") is not True:
+        return None
+    url = record.get("url")
+    if not isinstance(url, str) or not url.startswith("file:///"):
+        return ""
+    from urllib.parse import unquote  # few environments have such an installation
+
+    return unquote(url[len("file://") :])
+
+
+def _is_gone(tree: Tree, folder: str) -> bool:
+    """Whether nothing is there, which is not so where nobody may look."""
+    return folder.startswith("/") and "\0" not in folder and not tree.exists(folder) and folder not in REFUSED
+
+
+# Which packages conda installed into a prefix, Python's and others: one ``conda-meta/NAME-VERSION-BUILD.json`` each.
+#
+# The name of the record says all that is wanted (neither version nor build holds a ``-``), so the records, which list
+# every file of their package, stay closed; only those of frameworks are opened, for what they depend on.
+
+
+_RECORD_LIMIT = 16 << 20
+_BUILD_CUDA = re.compile(r"cuda_?(\d+(?:\.\d+)+|\d{2,3}(?![\d.]))")
+_BUILD_CUDNN = re.compile(r"cudnn_?(\d+(?:\.\d+)+)")
+_BUILD_CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
+_FILE = re.compile(
+    r"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,200})-(?P<version>[^-\s]{1,100})-(?P<build>[^-\s]{1,100})\.json"
+)
+
+
+def installed_by_conda(tree: Tree, prefix: str, detailed: frozenset[str]) -> Installed:
+    """The packages of the conda environment at ``prefix``; none if it is not a conda environment."""
+    folder = f"{prefix}/conda-meta"
+    names = tree.list_names(folder)
+    if names is None:
+        return Installed(complete=not tree.is_folder(folder))
+    found = Installed(complete=len(names) <= LIMIT)
+    for name in names[:LIMIT]:
+        match = _FILE.fullmatch(name)
+        if match is None:
+            continue
+        record: dict[str, Any] = {
+            "name": normalised(match["name"]).strip("-"),
+            "version": printable(match["version"]),
+            "build": printable(match["build"]),
+            "path": f"{folder}/{name}",
+            "channel": "conda",
+            "installer": "conda",
+            "source": f"file {folder}/{name}",
+        }
+        if record["name"] in detailed:
+            record["requires"] = _depends(tree, f"{folder}/{name}")
+        if _is_empty(tree, f"{folder}/{name}"):
+            found.damage(f"{folder}/{name}", "it is empty")
+        found.items.append(record)
+    return found
+
+
+def _is_empty(tree: Tree, path: str) -> bool:
+    try:
+        return os.stat(tree.place(path)).st_size == 0
+    except (OSError, ValueError) as error:
+        refused(path, error)
+        return False
+
+
+def _depends(tree: Tree, path: str) -> list[str] | None:
+    """The package's dependencies as conda match specifications; None if the record cannot be read."""
+    try:
+        record = json.loads(tree.read_text(path, _RECORD_LIMIT) or "")
+    except (ValueError, RecursionError):
+        return None
+    depends = record.get("depends") if isinstance(record, dict) else None
+    if not isinstance(depends, list):
+        return None
+    return [printable(line) for line in depends[:REQUIREMENTS] if isinstance(line, str)]
+
+
+class CondaPackage(NamedTuple):
+    """One conda package, with the CUDA facts in its build string: ``py3.11_cuda12.4_cudnn9.1.0_0``, ``cpu_py310h1``."""
+
+    version: str
+    build: str
+    source: str
+    cuda: str | None
+    cpu_only: bool | None
+    cudnn: str | None
+
+
+def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaPackage | None:
+    """The conda package with this normalised name among ``distributions``, or None."""
+    record = next((item for item in distributions if item["name"] == name and item["channel"] == "conda"), None)
+    if record is None:
+        return None
+    build = record["build"]
+    cuda, cudnn = _BUILD_CUDA.search(build), _BUILD_CUDNN.search(build)
+    return CondaPackage(
+        version=record["version"],
+        build=build,
+        source=record["source"],
+        cuda=_cuda_version(cuda.group(1)) if cuda else None,
+        cpu_only=False if cuda else True if _BUILD_CPU.search(build) else None,
+        cudnn=cudnn.group(1) if cudnn else None,
+    )
+
+
+def _cuda_version(text: str) -> str:
+    """``12.4`` of ``12.4`` and of ``124``; ``9.2`` of ``92``."""
+    if "." in text:
+        return ".".join(text.split(".")[:2])
+    return f"{text[:-1]}.{text[-1]}"

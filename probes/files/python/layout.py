@@ -1,0 +1,277 @@
+"""The layout of an environment (base, version and manager), and its unreadable parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ...common.paths import inside, joined, name_of, parent, printable
+from ...common.tree import CIRCLE, REFUSED, Tree
+from ..elf.library import constants
+from .interpreter import LIBRARY, PythonPlace, base_prefix, libraries, problem_at
+
+_SETTING = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
+_PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
+_PATCHLEVEL = re.compile(r'^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"', re.MULTILINE)
+
+
+def version_of_settings(settings: dict[str, str]) -> str | None:
+    """The version in ``pyvenv.cfg``: ``3.12.1`` of ``3.12.1.final.0``."""
+    for key in ("version", "version_info"):
+        match = _SETTING.match(settings.get(key, ""))
+        if match:
+            return match.group(0)
+    return None
+
+
+def minor_of(version: str | None) -> str | None:
+    """``3.12`` of ``3.12.1``."""
+    match = _SETTING.match(version or "")
+    return f"{match.group(1)}.{match.group(2)}" if match else None
+
+
+def minor_of_program(name: str) -> str | None:
+    """``3.12`` of ``python3.12``."""
+    match = _PROGRAM.match(name)
+    return match.group(2) if match else None
+
+
+def implementation_of_program(name: str) -> str | None:
+    """``cpython`` of ``python3.12``, ``pypy`` of ``pypy3.10``; None for a name without a version."""
+    match = _PROGRAM.match(name)
+    return {"python": "cpython", "pypy": "pypy"}[match.group(1)] if match else None
+
+
+def full(tree: Tree, base: str | None, minor: str | None, program: str | None) -> str | None:
+    """The version with its patch level, from the files of an installation of ``minor`` at ``base``."""
+    if base is None or minor is None:
+        return None
+    return _by_conda(tree, base, minor) or _by_header(tree, base, minor) or _by_constants(tree, base, minor, program)
+
+
+def _by_conda(tree: Tree, base: str, minor: str) -> str | None:
+    for name in tree.list_names(f"{base}/conda-meta") or []:
+        match = re.match(r"python-(\d+\.\d+\.\d+[0-9a-z]*)-[^-]*\.json$", name)
+        if match and minor_of(match.group(1)) == minor:
+            return match.group(1)
+    return None
+
+
+def _by_header(tree: Tree, base: str, minor: str) -> str | None:
+    for name in tree.list_names(f"{base}/include") or []:
+        if minor_of_program(name) == minor:
+            text = tree.read_text(f"{base}/include/{name}/patchlevel.h", 65536)
+            match = _PATCHLEVEL.search(text or "")
+            if match and minor_of(match.group(1)) == minor:
+                return match.group(1)
+    return None
+
+
+def _by_constants(tree: Tree, base: str, minor: str, program: str | None) -> str | None:
+    """The version string in the interpreter's file, if exactly one fits."""
+    wanted = re.compile(rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d{1,2})?\+?)(?=\0)")
+    library = f"{base}/lib/libpython{minor}.so.1.0"
+    for path in (library, program):
+        data = constants(tree, tree.real_path(path)) if path else None
+        found = {match.group(1).decode() for match in wanted.finditer(data or b"")}
+        if len(found) == 1:
+            return found.pop()
+    return None
+
+
+# What an environment is: its base, its version, who manages it; by ``pyvenv.cfg`` and the folders of its prefix.
+#
+# Names in ``pyvenv.cfg``: PEP 405 (``home``, ``include-system-site-packages``), and what venv (``version``,
+# ``executable``), uv (``uv``, ``version_info``, ``implementation``) and virtualenv (``virtualenv``,
+# ``base-executable``).
+
+
+_LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
+_MANAGED = "EXTERNALLY-MANAGED"
+_UV_PYTHON = re.compile(r"(cpython|pypy|graalpy)-\d+\.\d+[^/]*-linux-[^/]*$")
+
+
+class EnvironmentLayout(NamedTuple):
+    """One environment. ``minor`` is ``3.12``, ``version`` as much of ``3.12.1`` as is known."""
+
+    prefix: str
+    base: str | None
+    virtual: bool
+    system_packages: bool
+    """Whether the packages of the base (and of the user) are visible."""
+    minor: str | None
+    version: str | None
+    implementation: str | None
+    manager: str
+    lock_file: str | None
+    externally_managed: bool | None
+    problem: str | None
+
+
+def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayout:
+    """The layout of the environment at the real path ``prefix``."""
+    settings = _settings(tree, prefix)
+    virtual = settings is not None
+    settings = settings or {}
+    program, base_gone = place.executable, None
+    base: str | None = prefix
+    if virtual:
+        program, base_gone = _base_program(tree, place, prefix, settings)
+        base = base_prefix(tree, program) if program else None
+        if program and base is None:
+            base_gone = f"its base interpreter {printable(program)} has lost its standard library"
+    elif not libraries(tree, prefix, "os.py"):
+        base_gone = "it has lost its standard library"
+    minor = _minor(tree, place, prefix, settings)
+    stdlib = _library(tree, base, minor, "os.py") if base else None
+    locks = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)  # of the project around a virtual environment
+    return EnvironmentLayout(
+        prefix=prefix,
+        base=base,
+        virtual=virtual,
+        system_packages=settings.get("include-system-site-packages", "true").lower() == "true",  # as site.py has it
+        minor=minor,
+        version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
+        implementation=_implementation(tree, prefix, settings, program),
+        manager=_manager(tree, prefix, settings, virtual=virtual),
+        lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,
+        externally_managed=False if virtual else tree.lexists(f"{stdlib}/{_MANAGED}") if stdlib else None,
+        problem=place.problem or base_gone or _outgrown(minor, program, virtual=virtual),
+    )
+
+
+def _settings(tree: Tree, prefix: str) -> dict[str, str] | None:
+    """``pyvenv.cfg`` as lower-case names and values, or None if this is not a virtual environment."""
+    text = tree.read_text(f"{prefix}/pyvenv.cfg", 65536)
+    if text is None:
+        return None
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+def _base_program(
+    tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]
+) -> tuple[str | None, str | None]:
+    """The interpreter that a virtual environment was created from, or a message that it is gone."""
+    if place.executable and not inside(tree.real_path(place.executable), prefix):
+        target = tree.real_path(place.executable)
+        return (target, None) if tree.lexists(target) else (None, None)  # a dangling link: ``place.problem`` reports it
+    home = settings.get("home", "")
+    if not home.startswith("/"):
+        return None, "its pyvenv.cfg does not name the interpreter that it was made from"
+    minor = minor_of(version_of_settings(settings))
+    beside = [f"{home}/{name}" for name in (f"python{minor}", "python3", "python", "python2") if name != "pythonNone"]
+    named = [settings[key] for key in ("executable", "base-executable") if settings.get(key, "").startswith("/")]
+    for program in (*named, *beside):
+        if tree.is_program(program):
+            return program, None
+    return None, f"its base interpreter {printable((named or beside)[0])} is gone"
+
+
+def _minor(tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]) -> str | None:
+    minor = minor_of(version_of_settings(settings))
+    if minor:
+        return minor
+    if place.executable:
+        named = minor_of_program(name_of(tree.real_path(place.executable)))
+        if named:
+            return named
+    found = {LIBRARY.match(name_of(path)) for path in libraries(tree, prefix, "site-packages")}
+    minors = {match.group(2) for match in found if match}
+    return minors.pop() if len(minors) == 1 else None
+
+
+def _library(tree: Tree, prefix: str, minor: str | None, landmark: str) -> str | None:
+    """``lib/python3.12`` of ``prefix`` for one version, or None."""
+    for path in libraries(tree, prefix, landmark):
+        match = LIBRARY.match(name_of(path))
+        if match and match.group(2) == minor:
+            return path
+    return None
+
+
+def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str | None:
+    """The problem of a virtual environment whose base became another Python: it no longer sees its packages."""
+    now = minor_of_program(name_of(program)) if virtual and program else None
+    if now is None or minor is None or now == minor:
+        return None
+    return f"it was created for Python {minor}, and its base interpreter {printable(program or '')} is {now} now"
+
+
+def _implementation(tree: Tree, prefix: str, settings: dict[str, str], program: str | None) -> str | None:
+    stated = settings.get("implementation", "").lower()
+    if re.fullmatch(r"[a-z]{1,20}", stated):
+        return stated
+    named = implementation_of_program(name_of(tree.real_path(program))) if program else None
+    if named:
+        return named
+    names = [name_of(path) for path in libraries(tree, prefix, "site-packages") or libraries(tree, prefix, "os.py")]
+    if not names:
+        return None
+    return "pypy" if all(name.startswith("pypy") for name in names) else "cpython"
+
+
+def _manager(tree: Tree, prefix: str, settings: dict[str, str], *, virtual: bool) -> str:
+    if virtual:
+        return next((name for name in ("uv", "virtualenv") if name in settings), "venv")
+    if tree.is_folder(f"{prefix}/conda-meta"):
+        return "conda"
+    folder = parent(prefix)
+    root = tree.variables.get("PYENV_ROOT")
+    if name_of(folder) == "versions" and (parent(folder) == root or tree.is_folder(f"{parent(folder)}/shims")):
+        return "pyenv"
+    if _UV_PYTHON.match(name_of(prefix)):
+        return "uv"
+    return "system" if prefix == "/usr" else "other"
+
+
+_MOST = 50
+_NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT")
+
+
+def unreadable(
+    tree: Tree, place: PythonPlace, layout: EnvironmentLayout, folders: Iterable[str], *, asked_for: bool
+) -> list[dict[str, Any]]:
+    """Unreadable parts of an environment with these search folders and, unless it was named, of candidates that would
+    precede it.
+    """
+    whole = [layout.prefix] if layout.virtual or layout.manager == "conda" else []
+    own = [*whole, *folders]
+    if not asked_for:
+        own += [str(value) for name in _NAMED_BY if (value := tree.variables.get(name))]
+        own.append(joined(tree.cwd, ".venv"))
+    parts = {f"{layout.prefix}{part}" for part in ("", "/pyvenv.cfg", "/bin", "/lib", "/lib64")}
+    found = {path: why for path, why in REFUSED.items() if path in parts or any(inside(path, each) for each in own)}
+    if place.problem is None and layout.problem is None and not found:
+        found.update(_without_site(tree, layout))
+    return _records(found)
+
+
+def unreadable_place(tree: Tree, place: PythonPlace, asked: str) -> list[dict[str, Any]]:
+    """Unreadable parts of a named place that led to no environment, or that Python would not take."""
+    path = joined(tree.cwd, asked)
+    found = {name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE}
+    return _records({**found, **dict([place.lost] if place.lost else ())})
+
+
+def _without_site(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:
+    """The problem of an environment without a folder for its packages: what is there instead."""
+    if not layout.minor or layout.manager == "system":
+        return
+    places = []
+    for lib in ("lib", "lib64"):
+        for name in tree.list_names(f"{layout.prefix}/{lib}") or []:
+            match = LIBRARY.match(name)
+            if match and match.group(2) == layout.minor:
+                places.append(f"{layout.prefix}/{lib}/{name}/site-packages")
+    places = places or [f"{layout.prefix}/lib/python{layout.minor}/site-packages"]
+    if not any(tree.is_folder(path) for path in places):
+        yield places[0], problem_at(tree, places[0], "folder")
+
+
+def _records(found: dict[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"path": printable(path), "problem": printable(reason), "source": f"file {printable(path)}"}
+        for path, reason in sorted(found.items())[:_MOST]
+    ]

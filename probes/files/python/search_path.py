@@ -1,0 +1,291 @@
+"""The folders that an environment searches (``sys.path``, ``.pth`` files, editable installations), and the variables
+that code sets at every start of its interpreter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...common.paths import joined, name_of
+from ...common.tree import Tree
+from ...common.variable_names import matters
+from .interpreter import LIBRARY
+from .layout import EnvironmentLayout
+
+# Packages that editable installations of setuptools bring by a finder: the module is read, and never run.
+#
+# Such an installation puts two files into a site folder: ``__editable__.NAME-VERSION.pth``, which imports the finder,
+# and ``__editable___NAME_VERSION_finder.py``, whose constant ``MAPPING`` says where each package lies.
+
+_FINDER_LIMIT = 256 << 10
+_FINDERS = 200
+_IMPORT = re.compile(rb"^import (__editable___\w{1,200}_finder)\b", re.MULTILINE)
+_MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]{1,100})?\s*=\s*(\{.*\})\s*$", re.MULTILINE)
+
+
+def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
+    """Import name → path of its package (or of its module, without ``.py``), from all finders in ``folders``."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        names = [name for name in tree.list_names(folder) or () if name.startswith("__editable__")]
+        for name in [name for name in names if name.endswith(".pth")][:_FINDERS]:
+            for match in _IMPORT.finditer(tree.read_bytes(f"{folder}/{name}", 4096) or b""):
+                mapping = _said(tree, f"{folder}/{match[1].decode()}.py")
+                found.update((key, path) for key, path in mapping.items() if key not in found)
+    return found
+
+
+def _said(tree: Tree, path: str) -> dict[str, str]:
+    text = (tree.read_bytes(path, _FINDER_LIMIT) or b"").decode("utf-8", "replace")
+    match = _MAPPING.search(text)
+    if not match:
+        return {}
+    import ast  # few environments have one
+
+    try:
+        mapping = ast.literal_eval(match[1])
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return {}
+    pairs = mapping.items() if isinstance(mapping, dict) else ()
+    return {
+        key: value
+        for key, value in pairs
+        if isinstance(key, str) and isinstance(value, str) and value.startswith("/") and "\0" not in value
+    }
+
+
+# Lines of ``.pth`` files that change Python's search path by code: their text is read, nothing is run.
+#
+# ``site`` runs every line that begins with ``import``. Where such a line, or a module beside the file that it imports,
+# changes ``sys.path``, files do not show what an import takes.
+
+
+_LIMIT = 64 << 10
+_MOST = 20
+_SHOWN = 200
+
+_CHANGES = re.compile(
+    r"\bpath\s*\.\s*(?:insert|append|extend|remove|pop|clear|reverse|sort)\s*\("
+    r"|\bsys\s*\.\s*path\s*(?:\[[^\]\n]{0,80}\]\s*)?\+?=(?!=)"
+    r"|\bdel\s+sys\s*\.\s*path\b|\baddsitedir\s*\("
+)
+_IMPORTED = re.compile(r"\bimport\s+([A-Za-z_]\w{0,100})(?:\s*,\s*([A-Za-z_]\w{0,100}))?")
+_FOLDER = re.compile(r"['\"](/[^'\"\n]{1,400})['\"]")
+_KNOWN = ("__editable__", "easy-install.pth")
+"""Files of setuptools: finders of editable installations, which are read here, and code that moves the file's plain
+lines to the front.
+"""
+
+
+def path_changes(tree: Tree, code: Sequence[tuple[str, str]], folders: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    """``Startup`` records for those lines of ``code`` (file and line) that change the search path."""
+    found: list[dict[str, Any]] = []
+    for path, line in code:
+        if name_of(path).startswith(_KNOWN) or len(found) >= _MOST:
+            continue
+        where = next((text for text in _texts(tree, path, line) if _CHANGES.search(text[1])), None)
+        if where is not None:
+            module, text = where
+            named = [path for path in dict.fromkeys(_FOLDER.findall(text[:_LIMIT])) if tree.is_folder(path)][:_MOST]
+            there = {name for folder in folders for name in tree.list_names(folder) or ()}
+            shadows = sorted({name for folder in named for name in tree.list_names(folder) or ()} & there)
+            packages = [name for name in shadows if "-" not in name and not name.startswith((".", "__"))]
+            record: dict[str, Any] = {"path": path, "line": line[:_SHOWN], "source": f"file {path}"}
+            if module:
+                record["module"] = module
+            found.append({**record, "folders": named, "shadows": packages[:_MOST]})
+    return tuple(found)
+
+
+def _texts(tree: Tree, path: str, line: str) -> Iterator[tuple[str, str]]:
+    """The line (with an empty name), then the modules beside its file that it imports (path and text)."""
+    yield "", line
+    site = path.rpartition("/")[0]
+    for match in _IMPORTED.finditer(line[:4096]):
+        for name in filter(None, match.groups()):
+            data = tree.read_bytes(f"{site}/{name}.py", _LIMIT)
+            if data is not None:
+                yield f"{site}/{name}.py", data.decode("utf-8", "replace")
+
+
+# Where an environment looks for packages, in the order of its ``sys.path``.
+#
+# As documented for ``PYTHONPATH`` and the module ``site``: PYTHONPATH, the virtual environment's folder, the user's,
+# the base's; each site folder brings the plain lines of its ``.pth`` files along. Lines that begin with ``import`` are
+# code and say what they do only when they are run; what their text shows is reported.
+
+
+FOLDERS = 1000
+_CODE = ("import ", "import\t")
+_PATH_FILES = 1000
+
+
+class SearchPath(NamedTuple):
+    """Existing folders, each once; ``by_variable`` of them come first, from PYTHONPATH."""
+
+    folders: tuple[str, ...] = ()
+    by_variable: int = 0
+    complete: bool = False
+    led_by: tuple[str, ...] = ()
+    """What adds each folder that is not a site folder of the environment: ``PYTHONPATH``, ``user site`` or the path of
+    a ``.pth`` file; else empty.
+    """
+    startup: tuple[dict[str, Any], ...] = ()
+    """The lines of ``.pth`` files that change this list by code."""
+    variables: tuple[dict[str, Any], ...] = ()
+    """Environment variables that such lines set, and modules for customization."""
+
+
+def search_path(tree: Tree, layout: EnvironmentLayout) -> SearchPath:
+    """The folders that the environment's interpreter would search, without its standard library."""
+    code: list[tuple[str, str]] = []
+    by_variable = _distinct(tree, _python_path(tree))
+    sites = _distinct(tree, _with_path_files(tree, _sites(tree, layout), code), by_variable)
+    entries = [*by_variable.values(), *sites.values()]
+    folders = tuple(folder for folder, _ in entries)
+    complete = layout.minor is not None and len(folders) < FOLDERS
+    startup = path_changes(tree, code, folders) if code else ()
+    texts = [(path, module, text) for path, line in code for module, text in _texts(tree, path, line)]
+    led_by = tuple(led_by for _, led_by in entries)
+    return SearchPath(folders, len(by_variable), complete, led_by, startup, variables_set(tree, texts, folders))
+
+
+def _distinct(
+    tree: Tree, folders: Iterator[tuple[str, str]], before: dict[str, tuple[str, str]] | None = None
+) -> dict[str, tuple[str, str]]:
+    """Real path → path and what adds it, for all existing folders that are not in ``before``."""
+    found: dict[str, tuple[str, str]] = {}
+    for folder, led_by in folders:
+        key = tree.real_path(folder)
+        if key not in found and key not in (before or {}) and tree.is_folder(folder):
+            found[key] = (folder, led_by)
+            if len(found) >= FOLDERS:
+                break
+    return found
+
+
+def _python_path(tree: Tree) -> Iterator[tuple[str, str]]:
+    value = str(tree.variables.get("PYTHONPATH", ""))
+    if value:
+        yield from ((joined(tree.cwd, part), "PYTHONPATH") for part in value.split(":"))
+
+
+def _sites(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:
+    if layout.virtual:
+        yield from ((folder, "") for folder in _site_folders(tree, layout, layout.prefix))
+    if layout.minor and (layout.system_packages or not layout.virtual):
+        yield from ((folder, "user site") for folder in _user_site(tree, layout.minor))
+        if layout.base:
+            yield from ((folder, "") for folder in _site_folders(tree, layout, layout.base))
+
+
+def _site_folders(tree: Tree, layout: EnvironmentLayout, prefix: str) -> Iterator[str]:
+    """``site-packages``, and the folders that Debian uses instead."""
+    minor = layout.minor
+    other = "python" if layout.implementation == "pypy" else "pypy"
+    for lib in ("lib64", "lib"):
+        if lib == "lib64" and tree.link_target(f"{prefix}/lib64") is not None:
+            continue
+        for name in tree.list_names(f"{prefix}/{lib}") or []:
+            match = LIBRARY.match(name)
+            if match and match.group(1) != other and match.group(2) == minor:
+                yield f"{prefix}/{lib}/{name}/site-packages"
+    yield f"{prefix}/local/lib/python{minor}/dist-packages"
+    if minor and minor.startswith("3"):
+        yield f"{prefix}/lib/python3/dist-packages"
+    yield f"{prefix}/lib/python{minor}/dist-packages"
+
+
+def _user_site(tree: Tree, minor: str) -> Iterator[str]:
+    variables = tree.variables
+    if variables.get("PYTHONNOUSERSITE"):
+        return
+    user_base = str(variables.get("PYTHONUSERBASE") or "") or (f"{tree.home()}/.local" if tree.home() else "")
+    if user_base.startswith("/"):
+        yield f"{user_base}/lib/python{minor}/site-packages"
+
+
+def _with_path_files(
+    tree: Tree, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Each site folder and the folders that its ``.pth`` files add; code lines and their files are appended to
+    ``code``.
+    """
+    for site, led_by in sites:
+        yield site, led_by
+        names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]
+        for name in names[:_PATH_FILES]:
+            path = f"{site}/{name}"
+            text = tree.read_text(path) or ""
+            yield from ((folder, path) for folder in _lines_of(text, site))
+            code += [(path, line) for line in text.lstrip("\ufeff").splitlines() if line.startswith(_CODE)]
+
+
+def _lines_of(text: str, site: str) -> Iterator[str]:
+    for line in text.lstrip("\ufeff").splitlines():
+        plain = line.rstrip()
+        if plain and not plain.startswith(("#", *_CODE)) and name_of(plain):
+            yield joined(site, plain)
+
+
+_MOST_VARIABLES = 20
+_SHOWN_VALUE = 200
+_TEXT_LIMIT = 64 << 10
+_SPAN = 600
+"""Characters after ``update(`` that are read."""
+
+_NAME = r"['\"]([A-Za-z_]\w{0,80})['\"]"
+_VALUE = r"\s{0,8}(?:['\"]([^'\"\n]{0,200})['\"]\s{0,8}(?=[;,)}#\n]|$))?"
+_ASSIGNED = re.compile(
+    rf"\benviron\s{{0,8}}\[\s{{0,8}}{_NAME}\s{{0,8}}\]\s{{0,8}}=(?!=){_VALUE}"
+    rf"|\benviron\s{{0,8}}\.\s{{0,8}}setdefault\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
+    rf"|\bputenv\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
+)
+_UPDATED = re.compile(r"\benviron\s{0,8}(?:\.\s{0,8}update\s{0,8}\(|\|=)")
+_PAIR = re.compile(rf"(?:{_NAME}\s{{0,8}}:|\b([A-Za-z_]\w{{0,80}})\s{{0,8}}=(?!=)){_VALUE}")
+_CUSTOM = ("sitecustomize.py", "usercustomize.py")
+"""Modules that ``site`` imports where the search path has them; of each the first counts."""
+
+
+def variables_set(
+    tree: Tree, texts: Sequence[tuple[str, str, str]], folders: Sequence[str]
+) -> tuple[dict[str, Any], ...]:
+    """``StartupVariable`` records for the ``texts`` of ``.pth`` files (file, module or nothing, text) and for the
+    modules for customization in the ``folders`` of the search path.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for path, module, text in [*texts, *_customization(tree, folders)]:
+        for name, value in _settings(text[:_TEXT_LIMIT]):
+            if not matters(name):
+                continue
+            record: dict[str, Any] = {"path": path, "name": name, "source": f"file {path}"}
+            if module:
+                record["module"] = module
+            if value is not None:
+                record["value"] = value[:_SHOWN_VALUE]
+            found.setdefault((path, name), record)
+            if len(found) >= _MOST_VARIABLES:
+                return tuple(found.values())
+    return tuple(found.values())
+
+
+def _customization(tree: Tree, folders: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    for name in _CUSTOM:
+        for folder in folders:
+            data = tree.read_bytes(f"{folder}/{name}", _TEXT_LIMIT)
+            if data is not None:
+                yield f"{folder}/{name}", "", data.decode("utf-8", "replace")
+                break
+
+
+def _settings(text: str) -> Iterator[tuple[str, str | None]]:
+    """Names and values that the text sets; None for a value that is computed."""
+    code = re.sub(r"^[ \t]{0,80}#[^\n]*", "", text, flags=re.MULTILINE)
+    for match in _ASSIGNED.finditer(code):
+        groups = match.groups()
+        yield next((groups[at], groups[at + 1]) for at in range(0, len(groups), 2) if groups[at])
+    for match in _UPDATED.finditer(code):
+        for pair in _PAIR.finditer(code[match.end() : match.end() + _SPAN].partition(")")[0]):
+            yield pair[1] or pair[2], pair[3]

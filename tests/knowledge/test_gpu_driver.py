@@ -1,0 +1,379 @@
+"""Which driver drives which GPU, and which GPU code runs on it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.driver import architecture_of, driver_supports, module_supports
+from envcheck.knowledge.relations.fit import FitVerdict
+from envcheck.knowledge.relations.gpu_code import code_runs_on, runs_natively
+from envcheck.knowledge.tables import Os
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, Flavour
+from tests.every import cases, every
+
+MATRIX = load_matrix()
+DISCRETE = [
+    parsed for row in MATRIX.capabilities if not row.tegra and (parsed := ComputeCapability.parse(row.capability))
+]
+
+
+def gpu(text: str) -> ComputeCapability:
+    parsed = ComputeCapability.parse(text)
+    assert parsed is not None
+    return parsed
+
+
+def release(text: str) -> DriverRelease:
+    parsed = DriverRelease.parse(text)
+    assert parsed is not None
+    return parsed
+
+
+@every(
+    # the last branches of old generations
+    ("2.0", "390.157", "linux", None, "compatible"),
+    ("2.0", "396.26", "linux", None, "incompatible"),
+    ("3.7", "470.256.02", "linux", None, "compatible"),
+    ("3.7", "495.29.05", "linux", None, "incompatible"),
+    ("5.2", "580.65.06", "linux", None, "compatible"),
+    ("6.1", "590.44.01", "linux", None, "incompatible"),
+    ("7.0", "580.178.04", "linux", None, "compatible"),
+    ("7.0", "590.44.01", "linux", None, "incompatible"),
+    ("7.5", "999.99", "linux", None, "compatible"),
+    # on Windows a branch's numbers run above its name
+    ("3.7", "475.14", "windows", None, "compatible"),
+    ("7.0", "582.78", "windows", None, "compatible"),
+    ("7.0", "591.59", "windows", None, "incompatible"),
+    # not yet
+    ("12.0", "565.57.01", "linux", None, "incompatible"),
+    ("12.0", "570.86.16", "linux", "open", "compatible"),
+    ("10.0", "550.54.14", "linux", None, "incompatible"),
+    ("9.0", "515.65.01", "linux", None, "incompatible"),
+    ("9.0", "525.60.13", "linux", None, "compatible"),
+    ("8.9", "515.65.01", "linux", None, "incompatible"),
+    ("8.6", "450.80.02", "linux", None, "incompatible"),
+    ("8.0", "450.80.02", "linux", None, "compatible"),
+    ("7.5", "396.26", "linux", None, "incompatible"),
+    ("12.0", "566.03", "windows", None, "incompatible"),
+    # the flavour of the kernel module
+    ("6.1", "550.54.14", "linux", "open", "incompatible"),
+    ("7.0", "550.54.14", "linux", "proprietary", "compatible"),
+    ("7.5", "550.54.14", "linux", "open", "compatible"),
+    ("9.0", "550.54.14", "linux", "proprietary", "compatible"),
+    ("12.0", "570.86.16", "linux", "proprietary", "incompatible"),
+    ("10.0", "580.65.06", "linux", "proprietary", "incompatible"),
+    # a Jetson's driver comes with its system
+    ("8.7", "540.4.0", "linux", None, "unknown"),
+    # beyond the data on either side
+    ("6.0", "361.93", "linux", None, "unknown"),
+    ("13.0", "615.71.09", "linux", None, "unknown"),
+)
+def test_which_driver_drives_which_gpu(
+    capability: str, driver: str, os: Os, flavour: Flavour | None, verdict: str
+) -> None:
+    fit = driver_supports(MATRIX, gpu(capability), release(driver), os, flavour)
+    assert fit.verdict == verdict, fit.reason
+
+
+def test_a_dropped_generation_is_told_its_last_branch() -> None:
+    fit = driver_supports(MATRIX, gpu("7.0"), release("595.58.03"))
+    assert fit.reason == "driver 595.58.03 has dropped Volta GPUs (sm_70); R580 is its last branch"
+    assert fit.nearest_change == "driver R580"
+    assert fit.sources
+
+
+def test_grace_hopper_needs_the_open_module_though_hopper_does_not() -> None:
+    model = MATRIX.find_gpu("NVIDIA GH200 480GB")
+    fit = driver_supports(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=model)
+    assert fit.bad
+    assert fit.reason == "only the open kernel module supports GH200 480GB"
+    plain = MATRIX.find_gpu("NVIDIA H100 80GB HBM3")
+    assert driver_supports(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=plain).ok
+
+
+@given(st.sampled_from(DISCRETE), st.integers(367, 700), st.integers(367, 700))
+def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
+    capability: ComputeCapability, one: int, other: int
+) -> None:
+    architecture = architecture_of(MATRIX, capability)
+    assert architecture is not None
+    older, newer = sorted((one, other))
+    if newer > (architecture.last_branch or 9999):
+        return
+    if driver_supports(MATRIX, capability, DriverRelease(older, 10)).ok:
+        assert driver_supports(MATRIX, capability, DriverRelease(newer, 10)).ok
+
+
+@cases("capability, flavour, verdict",
+    ("7.0", "open", "incompatible"), ("7.0", "proprietary", "compatible"), ("7.5", "open", "compatible"),
+    ("9.0", "proprietary", "compatible"), ("12.0", "proprietary", "incompatible"), ("12.0", "open", "compatible"),
+    ("13.0", "open", "unknown"),
+)  # fmt: skip
+def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> None:
+    gpu = ComputeCapability.parse(capability)
+    assert gpu is not None
+    assert module_supports(MATRIX, gpu, flavour).verdict == verdict
+
+
+@every(
+    ("GTX 1660 Ti", "410.66", "linux", "incompatible"),
+    ("GTX 1660 Ti", "418.43", "linux", "compatible"),
+    ("RTX 4070", "528.33", "windows", "compatible"),
+    ("GTX 1080", "352.99", "linux", "incompatible"),
+    ("GTX 1080 Ti", "375.39", "linux", "incompatible"),
+    ("RTX 3080 Ti", "460.80", "linux", "incompatible"),
+    ("RTX 3080 Ti", "460.84", "linux", "compatible"),
+    ("RTX 3080 Ti", "465.27", "linux", "unknown"),
+    ("RTX 3080 Ti", "465.31", "linux", "compatible"),
+    ("RTX 3080 Ti", "470.57.02", "linux", "compatible"),
+    ("RTX 5000 Ada", "535.54.03", "linux", "incompatible"),
+    ("RTX 5000 Ada", "535.98", "linux", "compatible"),
+    ("RTX 4070", "525.105.17", "linux", "incompatible"),
+    ("RTX 4070", "525.116.03", "linux", "compatible"),
+    ("RTX 4070", "525.47.22", "linux", "unknown"),
+    ("RTX 5070", "570.86.16", "linux", "incompatible"),
+    ("RTX 5070", "570.123.07", "linux", "unknown"),
+    ("RTX 5060", "570.153.02", "linux", "incompatible"),
+    ("RTX 5060", "570.158.01", "linux", "compatible"),
+    ("RTX 5060", "575.51.02", "linux", "unknown"),
+    ("RTX 5060", "575.57.08", "linux", "compatible"),
+    ("H200", "550.54.14", "linux", "compatible"),
+    ("RTX 4090", "520.56.06", "linux", "compatible"),
+)
+def test_a_model_may_come_later_than_its_generation(model: str, driver: str, os: Os, verdict: str) -> None:
+    row = MATRIX.find_gpu(model)
+    assert row is not None
+    fit = driver_supports(MATRIX, gpu(row.compute_capability), release(driver), os, model=row)
+    assert fit.verdict == verdict, fit.reason
+    assert fit.ok or row.first_drivers == () or fit.nearest_change.startswith("driver >= ")
+
+
+FIRST_GENERATION = [row for row in MATRIX.gpus if row.compute_capability.startswith("1.")]
+
+
+def test_r340_is_the_last_branch_of_the_first_generation() -> None:
+    assert len(FIRST_GENERATION) > 100
+    for row in FIRST_GENERATION:
+        for text, verdict in (("340.108", "compatible"), ("343.36", "incompatible"), ("550.163.01", "incompatible")):
+            fit = driver_supports(MATRIX, gpu(row.compute_capability), release(text), model=row)
+            assert fit.verdict == verdict, (row.name, text)
+
+
+def test_a_model_may_end_before_its_generation() -> None:
+    ended = [row for row in MATRIX.gpus if row.last_branch]
+    branches = sorted(row.branch for row in MATRIX.drivers if row.os == "linux")
+    assert ended
+    for row in ended:
+        assert row.last_branch is not None
+        after = branches[branches.index(row.last_branch) + 1]
+        capability = gpu(row.compute_capability)
+        architecture = architecture_of(MATRIX, capability)
+        assert architecture is not None
+        assert row.last_branch < (architecture.last_branch or after)
+        assert driver_supports(MATRIX, capability, release(f"{row.last_branch}.99"), model=row).verdict == "compatible"
+        fit = driver_supports(MATRIX, capability, release(f"{after}.10"), model=row)
+        assert fit.verdict == "incompatible"
+        assert f"R{row.last_branch} is its last branch" in fit.reason
+
+
+@every([row.branch for row in MATRIX.drivers if row.capabilities])
+def test_a_branch_that_is_known_by_its_capabilities_drives_those_alone(branch: int) -> None:
+    (row,) = (row for row in MATRIX.drivers if row.branch == branch and row.os == "linux")
+    for capability in DISCRETE:
+        fit = driver_supports(MATRIX, capability, release(f"{branch}.108"))
+        assert fit.verdict == ("compatible" if str(capability) in row.capabilities else "incompatible"), capability
+
+
+@every("341.10", "352.63", "361.42", "364.19")
+def test_of_other_old_branches_nobody_can_tell(text: str) -> None:
+    for capability in ("2.1", "3.5", "5.0", "5.2", "6.0"):
+        assert driver_supports(MATRIX, gpu(capability), release(text)).verdict == "unknown", capability
+
+
+def test_a_release_adds_a_model_to_its_branch() -> None:
+    rows = [row for row in MATRIX.gpus if row.added_by]
+    branches = {row.branch for row in MATRIX.drivers if row.os == "linux"}
+    assert len(rows) > 100
+    for row in rows:
+        added, capability = release(row.added_by), gpu(row.compute_capability)
+        assert added.branch in branches
+        assert not row.first_drivers, row.name
+        assert driver_supports(MATRIX, capability, added, model=row).verdict == "compatible", row.name
+        before = driver_supports(MATRIX, capability, release(f"{added.branch}.01"), model=row)
+        assert before.verdict == ("incompatible" if row.lacked_by else "unknown"), row.name
+        if row.lacked_by:
+            assert release(row.lacked_by) < added
+            assert driver_supports(MATRIX, capability, release(row.lacked_by), model=row).verdict == "incompatible"
+        for branch in branches:
+            if branch < added.branch:
+                lower = driver_supports(MATRIX, capability, release(f"{branch}.999"), model=row)
+                assert lower.verdict != "compatible", (row.name, branch)
+
+
+CAPABILITIES = [parsed for row in MATRIX.capabilities if (parsed := ComputeCapability.parse(row.capability))]
+
+
+def held(text: str) -> list[CodeTarget]:
+    parsed = [CodeTarget.parse(word) for word in text.split()]
+    assert None not in parsed
+    return [target for target in parsed if target]
+
+
+@every(
+    # the same major, a minor no newer
+    ("sm_86", "8.6", True),
+    ("sm_80", "8.6", True),
+    ("sm_86", "8.9", True),
+    ("sm_86", "8.0", False),
+    ("sm_90", "12.0", False),
+    ("sm_60", "6.1", True),
+    ("sm_61", "6.0", False),
+    ("sm_37", "3.5", False),
+    ("sm_50", "5.2", True),
+    # the Blackwell generation has three majors
+    ("sm_100", "10.3", True),
+    ("sm_103", "10.0", False),
+    ("sm_120", "12.1", True),
+    ("sm_121", "12.0", False),
+    ("sm_120", "10.0", False),
+    ("sm_100", "12.0", False),
+    ("sm_100", "11.0", False),
+    # Tegra and discrete GPUs do not serve each other, nor one Tegra another
+    ("sm_80", "8.7", False),
+    ("sm_86", "8.7", False),
+    ("sm_87", "8.7", True),
+    ("sm_87", "8.9", False),
+    ("sm_50", "5.3", False),
+    ("sm_60", "6.2", False),
+    ("sm_70", "7.2", False),
+    ("sm_72", "7.5", False),
+    ("sm_100", "10.1", False),
+    ("sm_110", "11.0", True),
+    # architecture-specific code: exactly its own
+    ("sm_90a", "9.0", True),
+    ("sm_100a", "10.0", True),
+    ("sm_100a", "10.3", False),
+    ("sm_120a", "12.1", False),
+    # family-specific code: its family
+    ("sm_100f", "10.0", True),
+    ("sm_100f", "10.3", True),
+    ("sm_100f", "10.7", True),
+    ("sm_103f", "10.0", False),
+    ("sm_100f", "12.0", False),
+    ("sm_100f", "11.0", False),
+    ("sm_120f", "12.1", True),
+    ("sm_121f", "12.0", False),
+)
+def test_native_code(targets: str, capability: str, native: object) -> None:
+    (target,) = held(targets)
+    assert runs_natively(MATRIX, target, gpu(capability)) is native
+    fit = code_runs_on(MATRIX, [target], gpu(capability))
+    assert fit.ok is native
+    if native:
+        assert fit.reason == f"it holds native code for {gpu(capability).sm} ({target})"
+
+
+@every(
+    ("sm_50 sm_90 compute_90", "12.0", "12.8", "12.4", "compatible"),
+    ("sm_50 sm_90 compute_90", "12.0", "12.4", "12.4", "compatible"),
+    ("compute_90", "12.0", "12.2", "12.4", "incompatible"),
+    # 12.5 and 12.6 write the same PTX, and 12.7 reads one newer than theirs
+    ("compute_90", "12.0", "12.5", "12.6", "compatible"),
+    ("compute_90", "12.0", "12.7", "12.6", "compatible"),
+    ("compute_100", "12.0", "12.7", "12.8", "incompatible"),
+    # PTX serves Tegra too, and never an older GPU
+    ("sm_80 compute_80", "8.7", "12.6", "12.6", "compatible"),
+    ("compute_90", "8.6", "12.8", "12.4", "incompatible"),
+    ("compute_120", "10.0", "13.0", "12.8", "incompatible"),
+    # `a` PTX only on its own, `f` PTX in its family
+    ("compute_90a", "12.0", "12.8", "12.4", "incompatible"),
+    ("compute_90a", "9.0", "12.8", "12.4", "compatible"),
+    ("compute_100f", "10.3", "13.0", "12.9", "compatible"),
+    ("compute_100f", "12.0", "13.0", "12.9", "incompatible"),
+    # one of the two versions is not known
+    ("compute_90", "12.0", None, "12.4", "unknown"),
+    ("compute_90", "12.0", "12.8", None, "unknown"),
+    # newer than the data
+    ("compute_90", "20.0", "15.0", "14.1", "compatible"),
+    ("compute_90", "20.0", "14.0", "14.1", "incompatible"),
+)
+def test_ptx(targets: str, capability: str, speaks: str | None, built: str | None, verdict: str) -> None:
+    fit = code_runs_on(
+        MATRIX,
+        held(targets),
+        gpu(capability),
+        driver_cuda=CudaVersion.parse(speaks),
+        built_with=CudaVersion.parse(built),
+    )
+    assert fit.verdict == verdict, fit.reason
+    if verdict != "incompatible" or capability == "20.0":
+        assert "only PTX" in fit.reason
+
+
+def test_native_code_needs_no_word_of_the_driver() -> None:
+    assert code_runs_on(MATRIX, held("sm_90 compute_90"), gpu("9.0"), driver_cuda=CudaVersion(11, 0)).ok
+
+
+def test_what_is_held_is_named_when_nothing_runs() -> None:
+    fit = code_runs_on(MATRIX, held("sm_75 sm_80 sm_86 sm_90"), gpu("12.0"))
+    assert fit.reason == "it holds GPU code for sm_75 sm_80 sm_86 sm_90, none of which runs on sm_120"
+    assert fit.nearest_change == "a build with code for sm_120"
+
+
+def test_tegra_is_named_as_the_reason() -> None:
+    fit = code_runs_on(MATRIX, held("sm_80 sm_90"), gpu("8.7"))
+    assert fit.bad
+    assert fit.reason.endswith("; cubins of discrete GPUs and of Tegra systems do not serve each other")
+    assert any("Binary Compatibility" in source.title for source in fit.sources)
+
+
+def test_the_nearest_native_code_is_named() -> None:
+    fit = code_runs_on(MATRIX, held("sm_86 sm_37 sm_80"), gpu("8.9"))
+    assert fit.reason == "it holds native code for sm_89 (sm_86)"
+
+
+def test_nothing_known_is_unknown() -> None:
+    assert code_runs_on(MATRIX, [], gpu("9.0")).verdict == "unknown"
+
+
+def test_a_renamed_capability_is_not_judged() -> None:
+    fit = code_runs_on(MATRIX, held("sm_90 sm_101"), gpu("11.0"))
+    assert fit.verdict == "unknown"
+    assert "former name" in fit.reason
+
+
+def test_an_unlisted_capability_follows_the_general_rule() -> None:
+    assert code_runs_on(MATRIX, held("sm_130"), gpu("13.2")).ok
+    assert code_runs_on(MATRIX, held("sm_132"), gpu("13.0")).bad
+
+
+some_target = st.builds(
+    CodeTarget, st.sampled_from(CAPABILITIES), st.booleans(), st.sampled_from(["", "", "", "a", "f"])
+)
+some_cuda = st.builds(CudaVersion, st.integers(9, 14), st.integers(0, 9))
+MORE: dict[str, int] = {"incompatible": 0, "unknown": 1, "compatible": 2}
+
+
+@given(st.lists(some_target, min_size=1, max_size=6), some_target, st.sampled_from(CAPABILITIES), some_cuda, some_cuda)
+def test_more_code_never_runs_on_less(
+    targets: list[CodeTarget], extra: CodeTarget, capability: ComputeCapability, speaks: CudaVersion, built: CudaVersion
+) -> None:
+    less = code_runs_on(MATRIX, targets, capability, driver_cuda=speaks, built_with=built)
+    more = code_runs_on(MATRIX, [*targets, extra], capability, driver_cuda=speaks, built_with=built)
+    assert set(MORE) == set(get_args(FitVerdict))
+    if less.ok:
+        assert more.ok
+
+
+@given(st.lists(some_target, min_size=1, max_size=6), st.sampled_from(CAPABILITIES), some_cuda, some_cuda, some_cuda)
+def test_a_driver_that_speaks_a_newer_cuda_never_runs_less(
+    targets: list[CodeTarget], capability: ComputeCapability, one: CudaVersion, other: CudaVersion, built: CudaVersion
+) -> None:
+    older, newer = sorted((one, other))
+    before = code_runs_on(MATRIX, targets, capability, driver_cuda=older, built_with=built)
+    after = code_runs_on(MATRIX, targets, capability, driver_cuda=newer, built_with=built)
+    assert MORE[before.verdict] <= MORE[after.verdict]

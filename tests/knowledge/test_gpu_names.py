@@ -1,0 +1,201 @@
+"""Names of GPUs as people and tools write them, and how CUDA reads CUDA_VISIBLE_DEVICES."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envcheck.compat.lookup import look_up
+from envcheck.knowledge.gpu_names import name_keys
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.variables import hides_all, read_visible
+from envcheck.model.components import Bound, Component
+from envcheck.model.snapshot import Gpu, Mig
+from tests.every import every
+from tests.knowledge.asking import judged, verdict
+
+MATRIX = load_matrix()
+
+
+@every(
+    ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3", "9.0"),
+    ("H100 SXM5 80GB", "H100 80GB HBM3", "9.0"),
+    ("h100", "H100", "9.0"),
+    ("NVIDIA H100 PCIe", "H100 PCIe", "9.0"),
+    ("NVIDIA H100 NVL", "H100 NVL", "9.0"),
+    ("NVIDIA H200", "H200", "9.0"),
+    ("A100-SXM4-40GB", "A100-SXM4-40GB", "8.0"),
+    ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "A100-SXM4-80GB", "8.0"),
+    ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe", "8.0"),
+    ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", "7.0"),
+    ("Tesla T4", "T4", "7.5"),
+    ("NVIDIA Tesla T4", "T4", "7.5"),
+    ("Tesla K80", "K80", "3.7"),
+    ("GeForce RTX 4090", "GeForce RTX 4090", "8.9"),
+    ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "8.9"),
+    ("rtx4090", "GeForce RTX 4090", "8.9"),
+    ("RTX 4090 Laptop GPU", "GeForce RTX 4090 Laptop GPU", "8.9"),
+    ("RTX 5090 Laptop", "GeForce RTX 5090 Laptop GPU", "12.0"),
+    ("GeForce RTX 3080 Mobile", "GeForce RTX 3080 Laptop GPU", "8.6"),
+    ("RTX 3060 Ti", "GeForce RTX 3060 Ti", "8.6"),
+    ("RTX 3060Ti", "GeForce RTX 3060 Ti", "8.6"),
+    ("GTX 1080ti", "GeForce GTX 1080 Ti", "6.1"),
+    ("GeForce GTX 1060 with Max-Q Design", "GeForce GTX 1060", "6.1"),
+    ("GeForce RTX 2070 Super", "GeForce RTX 2070 SUPER", "7.5"),
+    ("GeForce GTX 1660 Ti", "GeForce GTX 1660 Ti", "7.5"),
+    ("Quadro RTX 6000", "Quadro RTX 6000", "7.5"),
+    ("NVIDIA RTX A6000", "RTX A6000", "8.6"),
+    ("Quadro RTX A6000", "RTX A6000", "8.6"),
+    ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation", "8.9"),
+    ("RTX 6000 Ada", "RTX 6000 Ada Generation", "8.9"),
+    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
+    ("RTX PRO 6000", "RTX PRO 6000 Blackwell", "12.0"),
+    ("NVIDIA TITAN Xp", "TITAN Xp", "6.1"),
+    ("NVIDIA TITAN X (Pascal)", "TITAN X (Pascal)", "6.1"),
+    ("GeForce GTX TITAN X", "GeForce GTX TITAN X", "5.2"),
+    ("DGX Spark", "GB10", "12.1"),
+    ("NVIDIA GB200", "GB200", "10.0"),
+    ("NVIDIA B300 SXM6 AC", "B300 SXM6 AC", "10.3"),
+    ("NVIDIA Thor", "Jetson T5000", "11.0"),
+    ("Orin", "Jetson AGX Orin", "8.7"),
+    ("Jetson Orin Nano", "Jetson Orin Nano", "8.7"),
+    ("Jetson Nano", "Jetson Nano", "5.3"),
+)
+def test_a_name_as_people_and_tools_write_it(written: str, model: str, capability: str) -> None:
+    found = MATRIX.find_gpu(written)
+    assert found is not None
+    assert (found.name, found.compute_capability) == (model, capability)
+
+
+@every(
+    "",
+    "NVIDIA",
+    "NVIDIA Graphics Device",
+    "NVIDIA GeForce ...",
+    "NVIDIA GeForce RTX 30...",
+    "NVIDIA RTX PRO 6000 Blac\N{HORIZONTAL ELLIPSIS}",
+    "RTX 6000",  # Turing, or Ada, or short for another
+    "TITAN X",  # Maxwell or Pascal
+    "306",
+    "RTX 306",
+    "RTX 30600",
+    "RTX 3060 Super",
+    "GeForce GTX 860M",  # Kepler or Maxwell
+    "GRID A100-40C",
+    "A40-48Q",
+    "Radeon RX 7900 XTX",
+    "H1000",
+    "sm_120",
+    "x" * 500,
+)
+def test_a_name_that_is_none_or_says_too_little(written: str) -> None:
+    assert MATRIX.find_gpu(written) is None
+
+
+def test_an_unlisted_size_has_what_all_variants_share() -> None:
+    found = MATRIX.find_gpu("V100 64GB")
+    assert found is not None
+    assert (found.name, found.compute_capability, found.memory) == ("V100", "7.0", None)
+    listed = MATRIX.find_gpu("Tesla V100-SXM2-32GB")
+    assert listed is not None
+    assert listed.memory == 32 * 2**30
+
+
+def test_every_row_is_found_by_each_of_its_names() -> None:
+    for row in MATRIX.gpus:
+        for name in (row.name, *row.aliases):
+            for written in (name, f"NVIDIA {name}", name.upper(), name.lower()):
+                assert MATRIX.find_gpu(written) == row
+
+
+def test_a_model_that_laptops_alone_have_is_found_without_that_word() -> None:
+    names = {row.name for row in MATRIX.gpus}
+    bare = {name.removesuffix(" Laptop GPU"): name for name in names if name.endswith(" Laptop GPU")}
+    alone = {short: name for short, name in bare.items() if short not in names}
+    assert len(alone) > 10
+    for short, name in alone.items():
+        found, meant = MATRIX.find_gpu(short), MATRIX.find_gpu(name)
+        assert found is not None, short
+        assert meant is not None
+        assert found.compute_capability == meant.compute_capability, short
+
+
+def test_a_pci_id_names_a_model_only_where_it_is_its_alone() -> None:
+    found = MATRIX.find_gpu_by_pci_id("10DE:2335")
+    assert found is not None
+    assert found.name == "H200"
+    assert MATRIX.find_gpu_by_pci_id("10de:1e30") is None, "Quadro RTX 6000 and 8000 share it"
+    assert MATRIX.find_gpu_by_pci_id("10de:ffff") is None
+
+
+@given(st.text(max_size=150))
+def test_no_text_breaks_it(text: str) -> None:
+    found = MATRIX.find_gpu(text)
+    assert found is None or name_keys((text,))[0]
+
+
+@every([name for row in MATRIX.shared_names for name in (row.name, *row.aliases)])
+def test_a_name_of_several_gpus_is_judged_by_what_holds_for_each(name: str) -> None:
+    """Software of all ages: what fits each is compatible, what fits none incompatible, and else nobody can tell."""
+    row = MATRIX.find_shared_name(f"NVIDIA {name}")
+    assert row is not None
+    assert MATRIX.find_gpu(name) is None
+    written = name.replace(" ", ",")
+    for beside in ("cuda==8.0", "cuda==9.2", "cuda==11.4", "cuda==13.0", "driver-linux==390.157", "torch==2.9.1"):
+        each = {verdict(f"{beside} gpu=={one}") for one in row.compute_capabilities}
+        assert verdict(f"{beside} gpu=={written}") == (each.pop() if len(each) == 1 else "unknown"), beside
+
+
+def test_an_answer_about_a_name_of_several_gpus_names_them() -> None:
+    found = judged("cuda==9.2 gpu==GT,730")
+    assert found.verdict == "unknown"
+    assert "GeForce GT 730 may have compute capability 2.1, 3.0 or 3.5" in found.reasons[0].message
+    page = look_up(MATRIX, Component("gpu", (Bound("==", "GT 730"),)))
+    assert page is not None
+    assert page.facts[0]["compute_capabilities"] == ("2.1", "3.0", "3.5")
+
+
+# --- How CUDA reads CUDA_VISIBLE_DEVICES, against what cuInit answered on two H200 (driver 580) ---------------------
+
+U0, U1 = "GPU-bebd79c4-790f-694b-5d21-69e019bf01ce", "GPU-b2b71e50-b73a-656e-f034-82e481296e80"
+GPUS = tuple(Gpu(source="nvml", uuid=uuid, index=at, mig=Mig(enabled=False)) for at, uuid in enumerate((U0, U1)))
+
+NONE = """abc -1 -2 -1,0 ,0 , 5 5,0 99 2147483647 2147483648 99999999999999999999 all none None void NoDevFiles GPU0
+cuda:0 null "0" '0' [0] GPU- GPU G GPU-deadbeef MIG- MIG-deadbeef MIG-0"""
+ONE = "0 +0 00 0.5 0;1 0-1 0:1 0abc 0x0 0,-1 0,-1,1 0, 0,,1 0,5 0,5,0 4294967296 4294967297 0:0 0,MIG-deadbeef"
+MEASURED = {
+    0: [*NONE.split(), " ", U0.lower(), U0[4:], f" {U0}", U0.replace("-", ""), f"GPU-deadbeef,{U0}", f"GPU-,{U0}"],
+    1: [
+        *ONE.split(),
+        " 0",
+        "0 ",
+        "0 1",
+        *(f"{U0}{more}" for more in ("", "x", "0", " ", ",", ",0", ",1", ",abc", ",-1")),
+    ],
+    2: ["0,1,", "0,1", "1,0", f"{U0},{U1}", f"{U1},{U0}"],
+}
+MEASURED[0] += [f"MIG-{U0}/0/0"]
+MEASURED[1] += [f"0,{U0}", f"0,{U1}", f"1,{U0}", U0[:12], U0[:-1], f"GPU-{U0[4:].upper()}", f"MIG-{U0[4:]}"]
+MEASURED[1] += [f"{U0},GPU-deadbeef", f"{U0},MIG-deadbeef"]
+REFUSED = ["0 ,0", "0,0", "1,1", "0,1,0", "0,1,1", f"{U0},{U0}", f"{U0[:12]},{U0}"]
+
+
+@every([(count, value) for count, values in MEASURED.items() for value in values])
+def test_as_many_are_visible_as_cuda_showed(visible: int, value: str) -> None:
+    reading = read_visible(value, GPUS)
+    assert (0 if hides_all(value) else reading.visible) == visible
+    assert not reading.refused
+
+
+@pytest.mark.parametrize("value", REFUSED)
+def test_a_gpu_named_twice_is_refused(value: str) -> None:
+    reading = read_visible(value, GPUS)
+    assert (reading.refused, reading.visible) == (True, 0)
+    assert reading.problem
+    assert reading.problem.kind == "twice"
+
+
+@every("0", "0,1", U0, f"{U0},{U1}", "0,-1", "1,", "MIG-8c1d", "17")
+def test_nothing_is_wrong_where_the_gpus_are_not_known(value: str) -> None:
+    assert read_visible(value, None).problem is None

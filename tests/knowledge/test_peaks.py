@@ -1,0 +1,209 @@
+"""Peaks: the sheet's where there is one, the formula otherwise, and never more than can be."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.performance.peaks import Peak, bandwidth, peak
+from envcheck.knowledge.tables import ByPrecision, GpuRow, Precision
+from envcheck.model.versions import ComputeCapability
+from tests.every import cases, every
+
+MATRIX = load_matrix()
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+CAPABILITIES = sorted({row.compute_capability for row in MATRIX.rates})
+
+
+def model(name: str) -> GpuRow:
+    row = MATRIX.find_gpu(name)
+    assert row is not None, name
+    return row
+
+
+def capability(text: str) -> ComputeCapability:
+    parsed = ComputeCapability.parse(text)
+    assert parsed is not None
+    return parsed
+
+
+def of(name: str, precision: Precision, *, sms: int | None = None, clock: float | None = None) -> Peak:
+    row = model(name)
+    found = peak(MATRIX, row, capability(row.compute_capability), precision, sms=sms, clock=clock)
+    assert found is not None, (name, precision)
+    return found
+
+
+def unlisted(
+    compute_capability: str, precision: Precision, *, sms: int | None, clock: float | None, geforce: bool = False
+) -> Peak | None:
+    return peak(MATRIX, None, capability(compute_capability), precision, sms=sms, clock=clock, geforce=geforce)
+
+
+# --- from the sheet -----------------------------------------------------------------------------------------------
+
+
+def test_a_listed_model_has_its_sheet_s_peak_and_source() -> None:
+    found = of("NVIDIA L40S", "fp16", sms=142, clock=2.52e9)
+    assert (found.value, found.basis, found.rows, found.confidence) == (362e12, "sheet", ("gpu/l40s",), "medium")
+    assert any("L40S data sheet" in source.title for source in found.sources)
+
+
+def test_a_part_of_the_multiprocessors_has_that_part_of_the_peak() -> None:
+    whole, part = of("A100-SXM4-40GB", "fp16"), of("A100-SXM4-40GB MIG 1g.5gb", "fp16", sms=14)
+    assert part.value == pytest.approx(whole.value * 14 / 108)
+    assert (part.basis, part.confidence) == ("formula", "medium")
+
+
+def test_what_a_sheet_leaves_out_follows_from_what_it_states() -> None:
+    found = of("L40S", "fp64")
+    assert found.value == pytest.approx(91.6e12 * 4 / 256)
+    assert (found.basis, found.rows, found.confidence) == ("formula", ("gpu/l40s", "rate/8.9"), "medium")
+    assert of("RTX PRO 6000 Blackwell Server Edition", "bf16").value == pytest.approx(480e12, rel=0.01)
+
+
+def test_a_restricted_model_stays_below_what_its_multiprocessors_could_do() -> None:
+    found = of("H20", "tf32", sms=78, clock=1.98e9)
+    assert found.value == pytest.approx(74e12)
+    assert found.confidence == "weak"
+
+
+def test_the_confidence_of_the_figures_is_that_of_the_peak() -> None:
+    assert model("GB300").confidence == "high"
+    assert of("GB300", "fp16").confidence == "medium"
+
+
+# --- by the formula -----------------------------------------------------------------------------------------------
+
+
+@every(
+    # NVIDIA's white papers state these; the rows do not
+    ("GeForce RTX 3080 10GB", "fp16", 59.5e12),
+    ("GeForce RTX 3080 10GB", "fp32", 29.8e12),
+    ("GeForce RTX 3070", "fp32", 20.3e12),
+    ("GeForce RTX 4080", "fp16", 97.5e12),
+    ("GeForce RTX 5080", "fp4", 900.4e12),
+    ("GeForce RTX 2080", "fp16", 40.3e12),
+    ("GeForce GTX 1080 Ti", "fp32", 11.3e12),
+    ("RTX A5000", "fp16", 111.1e12),
+)
+def test_the_formula_gives_what_white_papers_print(name: str, precision: Precision, peak: float) -> None:
+    found = of(name, precision)
+    assert found.basis == "formula"
+    assert found.value == pytest.approx(peak, rel=0.01)
+
+
+def test_an_unlisted_model_has_the_formula_s_peak() -> None:
+    found = unlisted("8.6", "fp16", sms=84, clock=1.74e9)
+    assert found is not None
+    assert found.value == 84 * 1.74e9 * 1024
+    assert (found.basis, found.rows, found.confidence) == ("formula", ("rate/8.6",), "medium")
+
+
+def test_a_geforce_accumulates_in_fp32_at_half_the_rate() -> None:
+    whole = unlisted("8.9", "fp8", sms=128, clock=2.52e9)
+    half = unlisted("8.9", "fp8", sms=128, clock=2.52e9, geforce=True)
+    assert whole is not None
+    assert half is not None
+    assert whole.value == 2 * half.value
+    assert half.rows == ("rate/8.9-geforce",)
+
+
+def test_a_listed_geforce_is_known_to_be_one() -> None:
+    assert of("GeForce RTX 4090 Laptop GPU", "fp16", sms=76, clock=2.04e9).value == 76 * 2.04e9 * 512
+    assert of("TITAN RTX", "fp16").value == 130.5e12
+
+
+def test_a_model_without_tensor_cores_has_no_tensor_peak() -> None:
+    assert of("GeForce GTX 1660 Ti", "fp16").value == 24 * 1.77e9 * 256
+    row = model("GeForce GTX 1660 Ti")
+    assert peak(MATRIX, row, capability("7.5"), "int8") is None
+
+
+def test_what_was_read_on_the_machine_outranks_the_row() -> None:
+    assert of("GeForce RTX 3070", "fp32", sms=40, clock=2.1e9).value == 40 * 2.1e9 * 256
+
+
+def test_tensor_peaks_refer_to_the_tensor_clock() -> None:
+    bare = msgspec.structs.replace(model("H100 80GB HBM3"), peaks=None)
+    found = {
+        p: peak(MATRIX, bare, capability("9.0"), p, sms=132, clock=1.98e9) for p in ("fp16", "fp64_tensor", "fp32")
+    }
+    values = {precision: round(value.value / 1e12) for precision, value in found.items() if value}
+    assert values == {"fp16": 989, "fp64_tensor": 67, "fp32": 67}
+
+
+@cases("compute_capability, precision, sms, clock",
+    ("9.0", "fp16", None, 1.98e9), ("9.0", "fp16", 132, None), ("9.0", "fp4", 132, 1.98e9),
+    ("7.0", "bf16", 80, 1.53e9), ("13.0", "fp16", 200, 2e9), ("2.0", "fp32", 16, 1.5e9),
+)  # fmt: skip
+def test_nothing_is_made_up(
+    compute_capability: str, precision: Precision, sms: int | None, clock: float | None
+) -> None:
+    assert unlisted(compute_capability, precision, sms=sms, clock=clock) is None
+
+
+@given(st.sampled_from(CAPABILITIES), st.sampled_from(PRECISIONS), st.integers(1, 200), st.floats(5e8, 3e9))
+def test_more_multiprocessors_never_do_less(
+    compute_capability: str, precision: Precision, sms: int, clock: float
+) -> None:
+    fewer = unlisted(compute_capability, precision, sms=sms, clock=clock, geforce=True)
+    more = unlisted(compute_capability, precision, sms=sms + 1, clock=clock, geforce=True)
+    assert (fewer is None) == (more is None)
+    assert fewer is None or (more is not None and fewer.value < more.value)
+
+
+# --- memory and cores ---------------------------------------------------------------------------------------------
+
+
+def test_bandwidth_is_the_sheet_s_or_twice_the_clock_times_the_bus() -> None:
+    sheet = bandwidth(MATRIX, model("H200"), memory_clock=3.201e9, bus_width=6144)
+    assert sheet is not None
+    assert (sheet.value, sheet.basis) == (4.8e12, "sheet")
+    formula = bandwidth(MATRIX, None, memory_clock=1.593e9, bus_width=5120)
+    assert formula is not None
+    assert formula.value == pytest.approx(2039e9, rel=0.001)
+    assert (formula.basis, formula.rows) == ("formula", ())
+    assert bandwidth(MATRIX, model("GeForce RTX 4070"), memory_clock=None, bus_width=192) is None
+
+
+# NVML's greatest memory clock and bus width of these models, as nvidia-smi -q prints them in public dumps
+@cases("name, memory_clock, bus_width",
+    ("Tesla T4", 5.001e9, 256), ("GeForce RTX 3090", 9.751e9, 384), ("GeForce RTX 4090", 10.501e9, 384),
+    ("GeForce RTX 5090", 14.001e9, 512), ("H100 80GB HBM3", 2.619e9, 5120), ("B200", 3.996e9, 7680),
+)  # fmt: skip
+def test_the_formula_gives_the_sheet_s_bandwidth(name: str, memory_clock: float, bus_width: int) -> None:
+    formula = bandwidth(MATRIX, None, memory_clock=memory_clock, bus_width=bus_width)
+    assert formula is not None
+    assert formula.value == pytest.approx(model(name).bandwidth, rel=0.01)
+
+
+# --- against a real machine ---------------------------------------------------------------------------------------
+
+
+@cases(
+    "precision, measured",  # the best of several large multiplications on an H200, in PyTorch
+    ("fp64_tensor", 64.1e12),
+    ("tf32", 418.4e12),
+    ("fp16", 773.3e12),
+    ("bf16", 804.0e12),
+    ("fp8", 1475.6e12),
+    ("int8", 863.2e12),
+)
+def test_an_h200_comes_near_its_peak_and_not_above(precision: Precision, measured: float) -> None:
+    assert 0.4 <= measured / of("NVIDIA H200", precision, sms=132, clock=1.98e9).value <= 1
+
+
+def test_an_h200_s_memory_comes_near_its_bandwidth() -> None:
+    found = bandwidth(MATRIX, model("NVIDIA H200"))
+    assert found is not None
+    assert 0.8 <= 4.29e12 / found.value <= 1
+
+
+def test_precisions_are_the_fields() -> None:
+    assert tuple(field.name for field in msgspec.structs.fields(ByPrecision)) == PRECISIONS
