@@ -2,7 +2,7 @@
 
 A rule judges one subject by the facts. The name of its function, with dashes, is the name of the problem.
 
-    @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.row_remap.pending",))
+    @rule(layer="gpu", per="gpu", needs=("gpu.row_remap.pending",))
     def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
         '''Row remapping is waiting for a reset.'''
         …
@@ -176,6 +176,14 @@ def _undecided(_subject: object, _facts: Facts) -> Outcome | None:
     return None
 
 
+_SCOPES: dict[Layer, Scope] = {
+    "gpu": "node",
+    "kernel": "node",
+    "driver": "node",
+    "fabric": "node",
+    "container": "container",
+}
+"""The scope of a layer; of any other ``env``."""
 FIRST_RELEASE = "0.1"
 """The rules of this minor release were never new to anybody."""
 
@@ -184,7 +192,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule's declaration; as a decorator it takes the function that judges a subject."""
 
     layer: Layer
-    scope: Scope = "env"
+    scope: Scope = ""  # type: ignore[assignment]
+    """Which ``--scope`` selects it; left out, that of its layer."""
     per: Per = "machine"
     ground: str = ""
     """What the verdict stands on that this rule judges: ``GPUs``, ``driver``, ``framework`` (each by its name). While
@@ -230,6 +239,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     """The problem in a sentence, without a full stop."""
     function: RuleFunction = _undecided
+
+    def __post_init__(self) -> None:
+        stated: str = self.scope
+        if not stated:
+            msgspec.structs.force_setattr(self, "scope", _SCOPES.get(self.layer, "env"))
 
     def __call__(self, function: Callable[[S, Facts], Outcome | None]) -> Rule:
         """The rule that the function judges for, by its name and title (``python -OO`` drops the docstring)."""

@@ -38,7 +38,6 @@ def _failed_without_reason(_subject: Snapshot, facts: Facts) -> bool:
 
 @rule(
     layer="kernel",
-    scope="node",
     needs=("kernel.device_nodes",),
     arises=_failed_without_reason,
     explains=("gpu-init-failed", "no-gpu-visible"),
@@ -100,7 +99,6 @@ def _does_not_start(subject: Snapshot, facts: Facts) -> bool:
 
 @rule(
     layer="kernel",
-    scope="node",
     needs=("kernel.device_nodes",),
     arises=_does_not_start,
     explains=("gpu-init-failed", "no-gpu-visible"),

@@ -57,7 +57,6 @@ def _on_other_drivers(facts: Facts) -> tuple[Gpu, ...]:
 
 @rule(
     layer="kernel",
-    scope="node",
     needs=("kernel.nvidia.loaded",),
     arises=_concerns_module,
     remedy=driver.load_module,
@@ -88,7 +87,6 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="kernel",
-    scope="node",
     needs=("kernel.nvidia.built",),
     arises=_may_lack_module,
     remedy=driver.build_module,
@@ -117,7 +115,6 @@ def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="kernel",
-    scope="node",
     needs=("kernel.nouveau_loaded",),
     arises=_concerns_module,
     remedy=driver.disable_nouveau,
@@ -162,7 +159,6 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
 
 @rule(
     layer="kernel",
-    scope="node",
     needs=("kernel.secure_boot",),
     arises=_may_be_blocked,
     remedy=driver.trust_module,

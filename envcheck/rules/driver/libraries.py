@@ -36,7 +36,6 @@ def _install(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="driver",
-    scope="node",
     needs=("driver.installed",),
     arises=lambda _subject, facts: may_have_gpus(facts) and not in_container(facts),
     remedy=_install,
@@ -110,7 +109,6 @@ def _compat_is_refused_in_text(facts: Facts) -> bool:
 
 @rule(
     layer="driver",
-    scope="node",
     by_variable=mismatched_by_variable,
     remedy=_match_versions,
     explains=("driver-too-old", "gpu-init-failed", "no-gpu-visible"),

@@ -42,14 +42,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     return (*load, fixes.read_kernel_log(), *fixes.REBOOT)
 
 
-@rule(
-    layer="driver",
-    scope="node",
-    needs=("driver.cuda_init",),
-    arises=_has_gpu_to_start,
-    ground="driver",
-    remedy=_fixes,
-)
+@rule(layer="driver", needs=("driver.cuda_init",), arises=_has_gpu_to_start, ground="driver", remedy=_fixes)
 def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver cannot initialize CUDA."""
     driver, failed = driver_of(facts), failed_start(facts)

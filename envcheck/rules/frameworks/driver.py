@@ -88,6 +88,7 @@ def _doubt(facts: Facts) -> Outcome | None:
 
 @rule(
     layer="driver",
+    scope="env",
     per="framework",
     needs=("framework.cuda",),
     doubt=_doubt,
@@ -226,6 +227,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
 
 @rule(
     layer="driver",
+    scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
     arises=_is_main_beside_driver,

@@ -22,7 +22,7 @@ _NEGLIGIBLE = 1.0
 """Seconds of throttling since the driver was loaded that are not worth a note."""
 
 
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=(SUPPLY,))
+@rule(layer="gpu", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=(SUPPLY,))
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The power supply or a lowered power limit throttles a GPU."""
     throttle, power = gpu.throttle or Throttle(), gpu.power or Power()
@@ -65,13 +65,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     )
 
 
-@rule(
-    layer="gpu",
-    scope="node",
-    per="gpu",
-    arises=is_listed,
-    remedy=(COOLING,),
-)
+@rule(layer="gpu", per="gpu", arises=is_listed, remedy=(COOLING,))
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat throttles a GPU."""
     throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
@@ -132,7 +126,7 @@ _DAEMON = Fix(
 )
 
 
-@rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=is_listed, remedy=(_DAEMON,))
+@rule(layer="driver", per="gpu", needs=("gpu.persistence_mode",), arises=is_listed, remedy=(_DAEMON,))
 def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Persistence mode is off."""
     evidence = evidence_of("persistence mode", gpu, "persistence_mode")

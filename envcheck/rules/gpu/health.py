@@ -31,7 +31,6 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
 
 @rule(
     layer="gpu",
-    scope="node",
     needs=("gpus",),
     arises=_has_gpus,
     remedy=driver.REBOOT,
@@ -76,7 +75,6 @@ def _place(message: KernelMessage, facts: Facts) -> str:
 
 @rule(
     layer="gpu",
-    scope="node",
     needs=("kernel.log.readable",),
     arises=_has_gpus,
     remedy=driver.REBOOT,
@@ -126,7 +124,6 @@ _RESTART_IMEX = Fix(
 
 @rule(
     layer="gpu",
-    scope="node",
     per="gpu",
     arises=lambda gpu, facts: is_listed(gpu, facts) or bool(gpu.errors),
     remedy=lambda _facts: (driver.reset(None),),

@@ -18,14 +18,7 @@ from envcheck.rules.messages.observed import answers, call_evidence, observed_pr
 _RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),)
 
 
-@rule(
-    layer="gpu",
-    scope="node",
-    per="gpu",
-    needs=("gpu.pcie.width", "gpu.pcie.width_max"),
-    arises=is_listed,
-    remedy=_RESEAT,
-)
+@rule(layer="gpu", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed, remedy=_RESEAT)
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU's PCI Express link has fewer lanes than possible."""
     pcie = gpu.pcie or Pcie()
@@ -70,12 +63,7 @@ def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
 
 
 @rule(
-    layer="fabric",
-    scope="node",
-    per="gpu",
-    needs=("gpu.nvlinks",),
-    arises=_uses_nvlink,
-    remedy=lambda _facts: (driver.reset(None),),
+    layer="fabric", per="gpu", needs=("gpu.nvlinks",), arises=_uses_nvlink, remedy=lambda _facts: (driver.reset(None),)
 )
 def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     """An NVLink is down."""
@@ -150,7 +138,6 @@ def _has_no_switch(facts: Facts) -> Outcome | None:
 
 @rule(
     layer="fabric",
-    scope="node",
     remedy=driver.start_fabric_manager,
     doubt=_has_no_switch,
     explains=("gpu-init-failed", "no-gpu-visible", "nvlink-down"),
@@ -239,7 +226,6 @@ _NO_ACS = Fix(
 
 @rule(
     layer="fabric",
-    scope="node",
     arises=lambda snapshot, facts: (
         len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1 or _slower_directly(snapshot) is not None
     ),

@@ -60,7 +60,6 @@ def _events(snapshot: Snapshot) -> Iterator[tuple[XidRow, Evidence]]:
 
 @rule(
     layer="gpu",
-    scope="node",
     arises=lambda snapshot, _facts: any(_events(snapshot)),
     remedy=lambda _facts: (driver.read_kernel_log(),),
 )
@@ -84,7 +83,6 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 @rule(
     layer="gpu",
-    scope="node",
     per="gpu",
     needs=("gpu.ecc.volatile_uncorrected",),
     arises=lambda gpu, facts: is_listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
@@ -120,12 +118,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
 
 
 @rule(
-    layer="gpu",
-    scope="node",
-    per="gpu",
-    arises=is_listed,
-    remedy=lambda _facts: (driver.reset(None),),
-    explains=("gpu-needs-reset",),
+    layer="gpu", per="gpu", arises=is_listed, remedy=lambda _facts: (driver.reset(None),), explains=("gpu-needs-reset",)
 )
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU memory repair is waiting for a reset."""
@@ -155,7 +148,6 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="gpu",
-    scope="node",
     per="gpu",
     needs=("gpu.row_remap.failed",),
     arises=is_listed,

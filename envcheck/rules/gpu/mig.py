@@ -27,7 +27,6 @@ def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
 
 @rule(
     layer="gpu",
-    scope="node",
     per="gpu",
     arises=_in_mig_mode,
     remedy=lambda _facts: _create_instances(None),
@@ -184,7 +183,6 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="container",
-    scope="container",
     per="gpu",
     arises=_in_mig_mode,
     remedy=_give_capability,

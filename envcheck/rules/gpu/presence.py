@@ -56,7 +56,6 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="gpu",
-    scope="node",
     needs=("gpus",),
     proof=_only_of_other_makers,
     ground="GPUs",
@@ -111,7 +110,6 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="kernel",
-    scope="node",
     per="gpu",
     needs=("gpu.compute_capability",),
     arises=lambda _gpu, facts: release(facts) is not None,

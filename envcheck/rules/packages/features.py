@@ -31,7 +31,7 @@ _USE_WHAT_IT_HAS = (
 )
 
 
-@rule(layer="gpu", per="environment", remedy=_USE_WHAT_IT_HAS, explains=("gpu-code-missing",))
+@rule(layer="gpu", scope="env", per="environment", remedy=_USE_WHAT_IT_HAS, explains=("gpu-code-missing",))
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A package or number format needs a newer GPU."""
     if not any(gpu.compute_capability for gpu in facts.usable_gpus):

@@ -51,7 +51,7 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     )
 
 
-@rule(layer="kernel", always=True, ground="machine")
+@rule(layer="kernel", scope="env", always=True, ground="machine")
 def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read."""
     # Each path once, without those that environments report.

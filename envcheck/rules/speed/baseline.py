@@ -52,7 +52,7 @@ def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
     return not why_not_judged(subject.gpu, subject.measurement) and _earlier(subject, facts) is not None
 
 
-@rule(layer="gpu", scope="node", per="measurement", arises=_has_both)
+@rule(layer="gpu", per="measurement", arises=_has_both)
 def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A measurement is slower than the baseline."""
     measured, earlier = subject.measurement, _earlier(subject, facts)
@@ -103,7 +103,6 @@ def _to_compare(snapshot: Snapshot, facts: Facts) -> dict[str, list[Measurement]
 
 @rule(
     layer="gpu",
-    scope="node",
     arises=lambda snapshot, facts: bool(snapshot.baseline) and bool(_to_compare(snapshot, facts)),
     ground="figures",
 )

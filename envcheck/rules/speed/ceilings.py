@@ -227,7 +227,6 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
 
 @rule(
     layer="gpu",
-    scope="node",
     per="measurement",
     arises=_named("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad"),
     ground="figures",
@@ -238,14 +237,7 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     return judge_figure(subject, facts)
 
 
-@rule(
-    layer="gpu",
-    scope="node",
-    per="measurement",
-    arises=_named("gemm", "fma", "mma"),
-    ground="figures",
-    told_by=BY_VARIABLE,
-)
+@rule(layer="gpu", per="measurement", arises=_named("gemm", "fma", "mma"), ground="figures", told_by=BY_VARIABLE)
 def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A GPU computes more slowly than expected."""
     return judge_figure(subject, facts)
@@ -253,7 +245,6 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="gpu",
-    scope="node",
     per="measurement",
     arises=_named("host-to-device", "device-to-host"),
     ground="figures",
@@ -266,14 +257,7 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     return judge_figure(subject, facts)
 
 
-@rule(
-    layer="fabric",
-    scope="node",
-    per="measurement",
-    arises=_named("peer-to-peer"),
-    ground="figures",
-    told_by=BY_VARIABLE,
-)
+@rule(layer="fabric", per="measurement", arises=_named("peer-to-peer"), ground="figures", told_by=BY_VARIABLE)
 def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """The link between two GPUs is slower than expected."""
     return judge_figure(subject, facts)
@@ -285,7 +269,6 @@ def _runs(gpu: Gpu, facts: Facts) -> list[Conditions]:
 
 @rule(
     layer="gpu",
-    scope="node",
     per="gpu",
     arises=lambda gpu, facts: bool(_runs(gpu, facts)),
     explains=(

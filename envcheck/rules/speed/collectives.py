@@ -28,7 +28,7 @@ def _is_bandwidth(subject: MeasurementSubject, _facts: Facts) -> bool:
     return measured.collective is not None and bool(measured.value or measured.missing) and not measured.collective.log
 
 
-@rule(layer="fabric", scope="node", per="measurement", arises=_is_bandwidth, ground="figures", told_by=BY_VARIABLE)
+@rule(layer="fabric", per="measurement", arises=_is_bandwidth, ground="figures", told_by=BY_VARIABLE)
 def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A collective operation of several GPUs is slower than expected."""
     if subject.measurement.unit == "s" and not why_not_judged(subject.gpu, subject.measurement):
@@ -76,7 +76,6 @@ def _died(snapshot: Snapshot) -> list[ProbeRun]:
 
 @rule(
     layer="fabric",
-    scope="node",
     symptom=True,
     arises=lambda snapshot, _facts: any(found.collective for found in snapshot.measurements) or bool(_died(snapshot)),
     remedy=(_LOG_OF_PROGRAM,),

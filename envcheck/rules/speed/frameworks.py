@@ -61,7 +61,6 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
 
 @rule(
     layer="framework",
-    scope="env",
     per="measurement",
     arises=lambda subject, facts: (
         bool(subject.measurement.value) and library_figure(subject.measurement, facts.snapshot) is not None
@@ -143,7 +142,6 @@ def _settings(framework: Framework | None, facts: Facts) -> Iterator[SettingRow]
 
 @rule(
     layer="framework",
-    scope="env",
     arises=lambda snapshot, _facts: any(
         framework_tested(found.name) and found.value for found in snapshot.measurements
     ),
@@ -208,7 +206,6 @@ def _tried(run: ProbeRun) -> str:
 
 @rule(
     layer="framework",
-    scope="env",
     symptom=True,
     arises=lambda snapshot, _facts: bool(_of_frameworks(snapshot) or _died(snapshot)),
     explains=("measurement-unfinished",),
@@ -244,7 +241,7 @@ def _on_cpu(facts: Facts) -> list[Framework]:
     ]
 
 
-@rule(layer="framework", scope="env", arises=lambda _snapshot, facts: bool(_on_cpu(facts)))
+@rule(layer="framework", arises=lambda _snapshot, facts: bool(_on_cpu(facts)))
 def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A measured framework computes on the CPU."""
     found = _on_cpu(facts)

@@ -169,14 +169,7 @@ def _is_timed_work_of_a_library(subject: MeasurementSubject, _facts: Facts) -> b
     )
 
 
-@rule(
-    layer="gpu",
-    scope="node",
-    per="measurement",
-    arises=_is_timed_work_of_a_library,
-    ground="figures",
-    told_by=BY_VARIABLE,
-)
+@rule(layer="gpu", per="measurement", arises=_is_timed_work_of_a_library, ground="figures", told_by=BY_VARIABLE)
 def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A CUDA library is slower than expected."""
     return judge_figure(subject, facts)

@@ -170,7 +170,7 @@ def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in covered.refused if gpu.uuid not in broken)
 
 
-@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_refused(snapshot)), ground="figures")
+@rule(layer="gpu", arises=lambda snapshot, _facts: bool(_refused(snapshot)), ground="figures")
 def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A requested GPU was not measured."""
     covered, refused = _covered(snapshot), _refused(snapshot)
@@ -226,7 +226,7 @@ def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) ->
     return found
 
 
-@rule(layer="gpu", scope="node", per="gpu", arises=lambda gpu, facts: bool(_places(gpu, facts)))
+@rule(layer="gpu", per="gpu", arises=lambda gpu, facts: bool(_places(gpu, facts)))
 def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU is slower than the others of its machine."""
     places = _places(gpu, facts)

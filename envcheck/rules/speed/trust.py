@@ -71,7 +71,6 @@ _REPEAT = Fix(text="Repeat the test with nothing else on the machine; if it fail
 
 @rule(
     layer="gpu",
-    scope="node",
     per="measurement",
     arises=lambda subject, _facts: subject.measurement.verification is not None,
     remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,),
@@ -106,7 +105,7 @@ def unfinished(snapshot: Snapshot) -> list[ProbeRun]:
     return [run for run in snapshot.runs if run.name.startswith("bench.") and run.status not in ends]
 
 
-@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(unfinished(snapshot)), ground="figures")
+@rule(layer="gpu", arises=lambda snapshot, _facts: bool(unfinished(snapshot)), ground="figures")
 def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A measurement did not finish."""
     bad = unfinished(snapshot)

@@ -35,7 +35,6 @@ _NEWER_LIBRARY = (
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=_searched,
     remedy=_BUILD_FOR_THIS_SYSTEM,
@@ -53,7 +52,6 @@ def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=_searched,
     remedy=_NEWER_LIBRARY,

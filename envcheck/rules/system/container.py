@@ -48,7 +48,6 @@ def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="container",
-    scope="container",
     needs=("kernel.device_nodes",),
     arises=_could_have_gpus,
     proof=_asked_for_none,
@@ -115,7 +114,6 @@ def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
 
 @rule(
     layer="container",
-    scope="container",
     needs=("driver.nvml",),
     arises=_could_have_gpus,
     remedy=fixes.restart_container,

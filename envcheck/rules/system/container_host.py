@@ -42,7 +42,6 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="container",
-    scope="container",
     needs=("platform.container_host.toolkit",),
     arises=_runs_containers,
     remedy=_fixes,

@@ -20,7 +20,6 @@ def _in_container_with_module(_subject: Snapshot, facts: Facts) -> bool:
 
 @rule(
     layer="container",
-    scope="container",
     needs=("driver.libraries",),
     arises=_in_container_with_module,
     remedy=lambda facts: _remove(_mismatched(facts), facts),

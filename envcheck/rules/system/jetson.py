@@ -136,7 +136,6 @@ def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    scope="env",
     arises=lambda _subject, facts: on_aarch64(facts),
     remedy=_use_matching_release,
     explains=(
@@ -292,7 +291,6 @@ _MOUNT_LIBRARIES = (
 
 @rule(
     layer="container",
-    scope="container",
     arises=_container_on_a_jetson,
     remedy=_MOUNT_LIBRARIES,
     explains=(

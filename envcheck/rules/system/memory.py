@@ -40,7 +40,6 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="container",
-    scope="container",
     needs=("platform.shared_memory",),
     arises=lambda _subject, facts: facts.os == "linux" and may_have_gpus(facts) and not is_assumed(facts),
     remedy=_enlarge,
@@ -115,7 +114,6 @@ _FREE_MEMORY = (
 
 @rule(
     layer="gpu",
-    scope="node",
     per="gpu",
     needs=("gpu.memory.free", "gpu.memory.total"),
     arises=lambda gpu, facts: is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled),

@@ -23,9 +23,7 @@ def _skipped(snapshot: Snapshot) -> list[ProbeRun]:
     return [run for run in snapshot.runs if run.name == PASTED]
 
 
-@rule(
-    layer="framework", scope="env", always=True, arises=lambda snapshot, _facts: bool(_skipped(snapshot)), ground="text"
-)
+@rule(layer="framework", always=True, arises=lambda snapshot, _facts: bool(_skipped(snapshot)), ground="text")
 def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """The pasted text was not read completely."""
     runs = _skipped(snapshot)
@@ -85,14 +83,7 @@ def _to_paste(facts: Facts) -> Iterator[str]:
     yield "the whole error message with its traceback"
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    always=True,
-    arises=_leaves_open,
-    ground="text",
-    yields_to=EVERYTHING,
-)
+@rule(layer="framework", always=True, arises=_leaves_open, ground="text", yields_to=EVERYTHING)
 def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The pasted text says too little for a diagnosis."""
     understood = list(_understood(facts))[:8]

@@ -33,7 +33,6 @@ _WSL = Fix(
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     arises=_on_windows,
     remedy=lambda _facts: (_WSL,),

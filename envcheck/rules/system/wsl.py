@@ -33,7 +33,6 @@ _OWN_FOLDER = "/usr/lib/wsl/"
 
 @rule(
     layer="driver",
-    scope="node",
     arises=lambda _subject, facts: facts.driver_os == "wsl",
     remedy=lambda facts: _fixes(None, facts),
     explains=(

@@ -37,7 +37,6 @@ _UNSET = Fix(text="Unset the variable that the error names, or correct its value
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     arises=_reads_some,
     remedy=lambda _facts: (_UNSET,),

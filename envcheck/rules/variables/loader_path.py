@@ -15,7 +15,7 @@ def _relative(_subject: Snapshot, facts: Facts) -> tuple[str, ...]:
     return tuple(entry for entry in entries if not entry.startswith(_ABSOLUTE))
 
 
-@rule(layer="library", scope="env", arises=lambda subject, facts: bool(_relative(subject, facts)))
+@rule(layer="library", arises=lambda subject, facts: bool(_relative(subject, facts)))
 def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """LD_LIBRARY_PATH has an empty or relative entry."""
     entries = _relative(snapshot, facts)

@@ -46,12 +46,7 @@ def cuda_stopping_faults(facts: Facts) -> tuple[VariableFault, ...]:
     return tuple(each for each in found if each and (failed is None or failed.code in each.variable.row.codes))
 
 
-@rule(
-    layer="container",
-    scope="container",
-    arises=_any_is_set,
-    explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="container", arises=_any_is_set, explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"))
 def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable prevents CUDA from starting."""
     found = cuda_stopping_faults(facts)
@@ -79,7 +74,6 @@ def _sentences(found: Sequence[VariableFault]) -> str:
 
 @rule(
     layer="library",
-    scope="env",
     arises=_any_is_set,
     remedy=(Fix(text="Correct the path that the variable names, or unset the variable"),),
 )
@@ -112,7 +106,7 @@ def _missing_path(variable: SetVariable, facts: Facts) -> VariableFault | None:
     return found if found and (row.leads_to or any(option.leads_to for option in row.options)) else None
 
 
-@rule(layer="library", scope="env", arises=_any_is_set)
+@rule(layer="library", arises=_any_is_set)
 def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable slows programs down."""
     found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
@@ -121,7 +115,7 @@ def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return found
 
 
-@rule(layer="library", scope="env", arises=_any_is_set)
+@rule(layer="library", arises=_any_is_set)
 def variable_changes_results(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable changes numerical results."""
     return _with_effects(

@@ -99,7 +99,6 @@ def _is_asked(_snapshot: Snapshot, facts: Facts) -> bool:
 
 @rule(
     layer="container",
-    scope="container",
     needs=("driver.cuda_init",),
     arises=_is_asked,
     proof=_asked_for_none,
@@ -169,13 +168,7 @@ def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     return chosen or (_injected(facts) is not None and bool(_listed(facts)))
 
 
-@rule(
-    layer="container",
-    scope="container",
-    arises=_chooses_gpus,
-    remedy=_name_others,
-    explains=("gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="container", arises=_chooses_gpus, remedy=_name_others, explains=("gpu-init-failed", "no-gpu-visible"))
 def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot use."""
     value, gpus = facts.variable(VISIBLE), _listed(facts)

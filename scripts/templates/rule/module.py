@@ -20,7 +20,6 @@ def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
 # has none).
 @rule(
     layer="kernel",
-    scope="node",
     since="0.0",  # the release that brings it: its failures warn until the next. From 0.2 on name it in CHANGELOG.md
     needs=("platform.kernel_release",),  # without them the evaluator answers "unknown" or "skipped"
     arises=_is_gpu_machine,  # whether the question exists at all; leave it out where it always does
