@@ -26,7 +26,19 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.tables import ErrorRow, Os
 from envcheck.model.checks import Confidence, DecidedBy, Evidence, Figure, Fix, Layer, Missing, Scope, Source, Status
-from envcheck.model.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot, items_in
+from envcheck.model.snapshot import (
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Kernel,
+    KernelModule,
+    Measurement,
+    Platform,
+    Record,
+    Snapshot,
+    items_in,
+)
 from envcheck.rules.documentation import page_of, sources_of, title_and_sections
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
@@ -37,7 +49,7 @@ DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Everything a rule may read in addition to its subject."""
+    """Everything a rule may read in addition to its subject. A record of the machine that nobody read is empty."""
 
     snapshot: Snapshot
     matrix: Matrix
@@ -47,8 +59,24 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def os(self) -> Literal["linux", "windows", "macos"]:
         """The operating system; Linux if unknown."""
-        platform = self.snapshot.platform
-        return platform.os if platform and platform.os else "linux"
+        return self.platform.os or "linux"
+
+    @property
+    def platform(self) -> Platform:
+        return self.snapshot.platform or Platform()
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.snapshot.kernel or Kernel()
+
+    @property
+    def module(self) -> KernelModule:
+        """NVIDIA's kernel module."""
+        return self.kernel.nvidia or KernelModule()
+
+    @property
+    def driver(self) -> Driver:
+        return self.snapshot.driver or Driver()
 
     @property
     def driver_os(self) -> Os:
@@ -67,10 +95,9 @@ class Facts(msgspec.Struct, frozen=True):
     def _is_foreign(self, gpu: Gpu) -> bool:
         if gpu.kernel_driver in DRIVERS_FOR_GUESTS:
             return True
-        platform, kernel = self.snapshot.platform, self.snapshot.kernel
-        in_container = platform is not None and platform.container not in (None, "", "none")
+        in_container = self.platform.container not in (None, "", "none")
         others_given = any(_is_listed(other) for other in self.gpus)
-        nodes = [node.path for node in (kernel.device_nodes if kernel else None) or ()]
+        nodes = [node.path for node in self.kernel.device_nodes or ()]
         return in_container and others_given and not _is_listed(gpu) and f"/dev/nvidia{gpu.minor}" not in nodes
 
     @property
@@ -87,9 +114,8 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def markers(self) -> Mapping[str, str]:
         """The known environment markers (PEP 508) of that environment."""
-        environment, platform = self.environment, self.snapshot.platform
-        python = environment.python if environment else None
-        return marks_of(python, self.os, platform.machine if platform else None)
+        python = self.environment.python if self.environment else None
+        return marks_of(python, self.os, self.platform.machine)
 
     def variable(self, name: str) -> str | None:
         """Value of an environment variable; None if it is not set or was not read."""
@@ -172,10 +198,6 @@ def elsewhere(_subject: object, _facts: Facts) -> bool:
     return False
 
 
-def _undecided(_subject: object, _facts: Facts) -> Outcome | None:
-    return None
-
-
 _SCOPES: dict[Layer, Scope] = {
     "gpu": "node",
     "kernel": "node",
@@ -238,7 +260,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     title: str = ""
     """The problem in a sentence, without a full stop."""
-    function: RuleFunction = _undecided
+    function: RuleFunction = lambda _subject, _facts: None
 
     def __post_init__(self) -> None:
         stated: str = self.scope

@@ -48,7 +48,7 @@ PATTERNS = {
 }
 SENTENCES = {
     "refresh/index.py": (1, "a server's answer to a request for ranges"),
-    "rules/driver/loaded_library.py": (1, "the system's word for a file that is not there"),
+    "rules/driver/libraries.py": (1, "the system's word for a file that is not there"),
     "rules/packages/environment.py": (1, "what a probe of ours says of a foreign environment"),
     "rules/packages/extensions.py": (1, "what a probe of ours says of bitsandbytes"),
     "rules/speed/collectives.py": (1, "the mark of warnings in NCCL's log"),

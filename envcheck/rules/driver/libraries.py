@@ -1,60 +1,257 @@
-"""The driver libraries: installed, matching the kernel module, and supported by the GPU."""
+"""The driver's libraries: installed, usable, of the kernel module's release, and the copy that the loader finds."""
 
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from envcheck.knowledge.error_lines import lines_with, named_by
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Snapshot, items_in
+from envcheck.model.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.driver.loaded_library import (
-    CUDA,
-    find_library,
-    is_found_by_variable,
-    mismatched,
-    mismatched_by_variable,
-    module_version,
-    redirect_loader,
-)
 from envcheck.rules.facts.machine import (
     cuda_answers,
-    driver_of,
     in_container,
     may_have_gpus,
     nvml_answers,
     on_plain_host,
 )
+from envcheck.rules.facts.trials import ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.observed import answers, call_evidence, results_naming
+from envcheck.rules.fixes.libraries import without_variable
+from envcheck.rules.messages.observed import NOT_LOADABLE, answers, call_evidence, refusals, results_naming
+
+CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
+_FOR_CODE = ("libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4")
+"""What libcuda opens by name, with the same search, to compile PTX."""
+_STUB = 34
+"""``CUDA_ERROR_STUB_LIBRARY``."""
+_NVML_NOT_FOUND = 12
+"""The code that the binding, or the stub itself, returns for a library without NVML's functions."""
+_BY_VARIABLE = ("LD_PRELOAD", "LD_LIBRARY_PATH")
+_COMPLAINT = re.compile(r"(?P<file>/[^:]{1,300}): (?P<why>.{1,200})")
+_USED_BY = {
+    CUDA: "No program can use a GPU: every CUDA program loads libcuda by this name.",
+    NVML: "nvidia-smi, NCCL, JAX and PyTorch's queries of the GPU load it by this name and fail.",
+}
 
 
-def _install(facts: Facts) -> tuple[Fix, ...]:
-    beside_module = fixes.install_libraries(facts) if on_plain_host(facts) else ()
-    return beside_module or fixes.install_driver(facts)
+def find_library(name: str, facts: Facts) -> DriverLibrary | None:
+    """The file that the loader finds for ``name``; None if there is none, or if unknown."""
+    return next((library for library in items_in(facts.driver.libraries) if _place(library, name)), None)
+
+
+def _place(library: DriverLibrary, name: str) -> str | None:
+    """The path by which the loader finds the file under ``name``."""
+    return next((path for path in library.found_as if PurePosixPath(path).name == name), None)
+
+
+def redirect_loader(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fix, ...]:
+    """Keep the loader from this file, by changing what leads it there."""
+    place = _place(library, name) or library.path
+    folder = str(PurePosixPath(place).parent)
+    if library.found_by in _BY_VARIABLE:
+        return without_variable(library.found_by, [folder], facts)
+    if library.mounted and in_container(facts):
+        text = f"Restart the container: {library.path} comes from the host; then check the driver there"
+        return (Fix(text=text, who="cluster-admin"),)
+    if library.listed_in:
+        text = f"Remove the line {folder} from {library.listed_in}, then rebuild the loader cache"
+        return (Fix(text=text, command=("sudo", "ldconfig"), who="root"),)
+    text = f"Remove {place}, reinstall the driver libraries, then rebuild the loader cache"
+    return (Fix(text=text, command=("sudo", "ldconfig"), who="root"),)
+
+
+class _Unusable(NamedTuple):
+    """A file that the loader finds for a driver library, and that is none."""
+
+    name: str
+    path: str
+    why: str
+    library: DriverLibrary | None
+    call: ApiResult | None
+
+
+def _problem_of(name: str, facts: Facts) -> _Unusable | None:
+    """What is wrong with the file that the loader finds for ``name``, by the file and by the answer of the call."""
+    calls = {CUDA: facts.driver.cuda_init, NVML: facts.driver.nvml}
+    library, call = find_library(name, facts), calls.get(name)
+    if call is not None and call.code == 0:
+        return None  # it works
+    if library is not None and call is not None and call.library not in (None, library.path):
+        library = None  # the loader found another
+    # An image keeps a placeholder of each mounted library; the container then lacks the GPU.
+    placeholder = library is not None and library.kind is None and library.found_by not in _BY_VARIABLE
+    if library is not None and library.refused and not (placeholder and in_container(facts)):
+        return _Unusable(name, library.path, library.refused, library, call)
+    # A loaded library without NVML's functions is NVML's stub.
+    if call is not None and ((call.code == _NVML_NOT_FOUND and call.library) if name == NVML else call.code == _STUB):
+        path = call.library or (library.path if library else name)
+        of_path = library if library and library.path == path else None
+        return _Unusable(name, path, "it is a link-time stub", of_path, call)
+    if library is not None and library.kind == "stub":
+        return _Unusable(name, library.path, "it is a link-time stub", library, call)
+    complaint = _COMPLAINT.search(call.text) if call is not None and call.code == NOT_LOADABLE else None
+    if complaint is None or "No such file" in complaint["why"]:
+        return None
+    return _Unusable(name, complaint["file"], f"error from the loader: {complaint['why']}", library, call)
+
+
+def _unusable_libraries(facts: Facts) -> list[_Unusable]:
+    return [bad for name in (CUDA, NVML, *_FOR_CODE) if (bad := _problem_of(name, facts))]
+
+
+def is_found_by_variable(library: DriverLibrary | None) -> bool:
+    """Whether LD_PRELOAD or LD_LIBRARY_PATH leads to it."""
+    return library is not None and library.found_by in _BY_VARIABLE
+
+
+def _is_chosen_by_variable(bad: _Unusable) -> bool:
+    """Whether a variable leads to a damaged file, which stops programs without a GPU too. A stub may be intended:
+    images without a driver are built with it.
+    """
+    return bad.library is not None and is_found_by_variable(bad.library) and bool(bad.library.refused)
+
+
+@rule(
+    layer="driver",
+    scope="container",
+    by_variable=lambda _snapshot, facts: any(is_found_by_variable(bad.library) for bad in _unusable_libraries(facts)),
+    arises=lambda _snapshot, facts: (
+        may_have_gpus(facts) or any(map(_is_chosen_by_variable, _unusable_libraries(facts)))
+    ),
+    explains=(
+        "container-lost-gpu",
+        "container-without-gpu",
+        "driver-library-mismatch",
+        "driver-not-installed",
+        "driver-not-loaded",
+        "driver-too-old",
+        "gpu-init-failed",
+        "no-gpu-visible",
+        "stub-library-loaded",
+    ),
+    remedy=(Fix(text="Install the driver's libraries again; in a container, let its runtime mount those of the host"),),
+)
+def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The driver library that programs load is unusable."""
+    found = _unusable_libraries(facts)
+    if not found:
+        return None
+    if not may_have_gpus(facts):
+        found = [bad for bad in found if _is_chosen_by_variable(bad)]
+    name, path, why, library, call = found[0]
+    used = _USED_BY.get(name, "Code that the driver compiles at program start (PTX) cannot be loaded.")
+    leads = f" {library.found_by} selects it." if library and library.found_by in _BY_VARIABLE else ""
+    # A warning if no GPU is used, if only compiling PTX suffers, or if frameworks work without NVML.
+    names, trials = {bad.name for bad in found}, tried_frameworks(facts.environment)
+    seen_at_work = bool(trials) and all(ran_on_gpu(framework) for framework in trials)
+    mild = not names & {CUDA, NVML} or (CUDA not in names and seen_at_work)
+    evidence = []
+    for bad in found:
+        by = f" (found by {bad.library.found_by})" if bad.library and bad.library.found_by else ""
+        source = bad.library.source if bad.library else "loader"
+        evidence.append(Evidence(what=bad.name, value=f"{bad.path}{by}: {bad.why}", source=source))
+        if bad.call is not None:
+            evidence.append(call_evidence(bad.call))
+    return Outcome(
+        status="warn" if mild or not may_have_gpus(facts) else "fail",
+        title=f"{name} is unusable: {why}",
+        message=f"The loader finds {path}: {why}.{leads} {used}",
+        evidence=tuple(evidence),
+        decided_by="driver-answered" if call is not None and may_have_gpus(facts) else "declared",
+        fixes=tuple(dict.fromkeys(fix for bad in found for fix in _fixes(bad, facts))),
+    )
+
+
+def _fixes(bad: _Unusable, facts: Facts) -> tuple[Fix, ...]:
+    name, path, _, library, _ = bad
+    if library is not None and library.path == path:
+        return redirect_loader(library, name, facts)
+    folder = str(PurePosixPath(path).parent)
+    for entry in re.split(r"[:;]", facts.variable("LD_LIBRARY_PATH") or ""):
+        if entry and str(PurePosixPath(entry)) == folder:
+            return without_variable("LD_LIBRARY_PATH", [folder], facts)
+    return (
+        Fix(
+            text=f"Remove {path}, or remove {folder} from the loader path: the command shows what leads there",
+            command=("env", "LD_DEBUG=libs", "nvidia-smi"),
+        ),
+    )
+
+
+def mismatched(facts: Facts) -> tuple[DriverLibrary, str] | None:
+    """A library of another version than the kernel module that the loader finds before a matching one, or by a
+    variable; with its name.
+    """
+    module, listing = facts.module.version, facts.driver.libraries
+    if module is None or listing is None:
+        return None
+    matching = {library.soname for library in listing.items if library.version == module}
+    for name in (CUDA, NVML, *_FOR_CODE):
+        library = find_library(name, facts)
+        if library is None or library.version in (None, module) or library.kind != "driver":
+            continue
+        if name in matching or library.found_by in _BY_VARIABLE:
+            return library, name
+    return None
+
+
+def mismatched_by_variable(_snapshot: Snapshot, facts: Facts) -> bool:
+    """Whether LD_PRELOAD or LD_LIBRARY_PATH leads to a driver library of another version than the kernel module's."""
+    found = mismatched(facts)
+    return found is not None and is_found_by_variable(found[0])
+
+
+@rule(
+    layer="driver",
+    scope="container",
+    by_variable=mismatched_by_variable,
+    arises=lambda _snapshot, facts: nvml_answers(facts) or cuda_answers(facts),
+)
+def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The driver's compiler library has a different version than the driver."""
+    found = mismatched(facts)
+    if found is None or found[1] not in _FOR_CODE:
+        return None
+    (library, name), module = found, facts.module.version or ""
+    return Outcome(
+        status="warn",
+        title=f"{name} is version {library.version}, the driver {module}",
+        message=f"The loader finds {library.path}. Code that the driver compiles at program start may not load.",
+        evidence=(
+            Evidence(what=name, value=f"{library.path} (found by {library.found_by or 'the loader'})", source="file"),
+            Evidence(what="kernel module", value=module, source="procfs"),
+        ),
+        decided_by="declared",
+        fixes=redirect_loader(library, name, facts),
+    )
 
 
 @rule(
     layer="driver",
     needs=("driver.installed",),
     arises=lambda _subject, facts: may_have_gpus(facts) and not in_container(facts),
-    remedy=_install,
+    remedy=lambda facts: (
+        (fixes.install_libraries(facts) if on_plain_host(facts) else ()) or fixes.install_driver(facts)
+    ),
     explains=("driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA driver is not installed."""
-    driver = driver_of(facts)
+    driver = facts.driver
     if driver.installed or cuda_answers(facts):
         return passed("Driver libraries are installed", evidence_of("driver libraries", driver, "installed"))
-    failed = tuple(call_evidence(result) for result in results_naming("driver-not-installed", answers(facts)))
-    kernel = facts.snapshot.kernel
-    module = kernel.nvidia if kernel and kernel.nvidia and kernel.nvidia.loaded else None
+    failed = refusals("driver-not-installed", facts)
+    module = facts.module if facts.module.loaded else None
     title, message = "The NVIDIA driver is not installed", "There is a GPU, but no driver library was found."
     if not facts.own_gpus:
         message = "No driver library was found; GPU presence is unknown."
     if module is not None:
-        title = f"The driver's libraries are missing; its kernel module{_of(module.version)} is loaded"
-        message += f" The libraries must be of the module's release{_of(module.version)}; others do not match it."
+        release = f" {module.version}" if module.version else ""
+        title = f"The driver's libraries are missing; its kernel module{release} is loaded"
+        message += f" The libraries must be of the module's release{release}; others do not match it."
     return Outcome(
         status="fail",
         title=title,
@@ -71,10 +268,6 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 _COMPAT = re.compile(r"/compat(?:/|$)")
 """The folder of the forward-compatibility libraries."""
 _MISMATCH = "driver-library-mismatch"
-
-
-def _of(release: str | None) -> str:
-    return f" {release}" if release else ""
 
 
 def _match_versions(facts: Facts) -> tuple[Fix, ...]:
@@ -102,8 +295,8 @@ def _compat_is_refused_in_text(facts: Facts) -> bool:
     ]
     if not said or len(lines_with("cuda-refuses-libcuda", said)) < len(said):
         return False
-    driver, folders = facts.snapshot.driver, (facts.variable("LD_LIBRARY_PATH") or "").split(":")
-    listed = items_in(driver.libraries) if driver else ()
+    folders = (facts.variable("LD_LIBRARY_PATH") or "").split(":")
+    listed = items_in(facts.driver.libraries)
     return any(map(_COMPAT.search, folders)) or any(library.kind == "compat" for library in listed)
 
 
@@ -115,46 +308,33 @@ def _compat_is_refused_in_text(facts: Facts) -> bool:
 )
 def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Kernel module and driver library versions do not match."""
-    failed = results_naming("driver-library-mismatch", answers(facts))
-    module, libraries, releases = module_version(facts), _library_versions(facts), _versions(facts)
+    failed, found, module = refusals(_MISMATCH, facts), mismatched(facts), facts.module.version
+    versions = (library.version for library in items_in(facts.driver.libraries) if library.kind == "driver")
+    libraries = tuple(dict.fromkeys(version for version in versions if version))
+    releases = (
+        *((Evidence(what=found[1], value=found[0].path, source=found[0].source),) if found else ()),
+        *((Evidence(what="kernel module", value=module, source="procfs"),) if module else ()),
+        *(Evidence(what="library", value=version, source="file") for version in libraries),
+    )
     if not failed and (nvml_answers(facts) or cuda_answers(facts)):
         return passed("Kernel module and driver library versions match", *releases, decided_by="driver-answered")
     if not failed and (module is None or not libraries or module in libraries):
         return None
-    return Outcome(
-        status="fail",
-        title="Kernel module and driver library versions do not match",
-        message=_mismatch(facts),
-        evidence=(*(call_evidence(result) for result in failed), *releases),
-        decided_by="driver-answered" if failed else "inferred",
-        action="none" if in_container(facts) or mismatched(facts) else "reboot",
-    )
-
-
-def _library_versions(facts: Facts) -> tuple[str, ...]:
-    listing = driver_of(facts).libraries
-    found = (library.version for library in items_in(listing) if library.kind == "driver")
-    return tuple(dict.fromkeys(version for version in found if version))
-
-
-def _versions(facts: Facts) -> tuple[Evidence, ...]:
-    module, found = module_version(facts), mismatched(facts)
-    taken = (Evidence(what=found[1], value=found[0].path, source=found[0].source),) if found else ()
-    of_module = (*taken, *((Evidence(what="kernel module", value=module, source="procfs"),) if module else ()))
-    versions = _library_versions(facts)
-    return (*of_module, *(Evidence(what="library", value=version, source="file") for version in versions))
-
-
-def _mismatch(facts: Facts) -> str:
-    module, libraries = module_version(facts), _library_versions(facts)
-    found = mismatched(facts)
+    message = "The driver reports different versions of the loaded module and the library."
     if found is not None:
         library, _ = found
         by = f" by {library.found_by}" if library.found_by else ""
-        return f"The loader finds {library.path}{by}, version {library.version}; the kernel module is {module}."
-    if module and libraries and module not in libraries:
-        return f"The loaded module is {module}, the libraries on disk are {', '.join(libraries)}."
-    return "The driver reports different versions of the loaded module and the library."
+        message = f"The loader finds {library.path}{by}, version {library.version}; the kernel module is {module}."
+    elif module and libraries and module not in libraries:
+        message = f"The loaded module is {module}, the libraries on disk are {', '.join(libraries)}."
+    return Outcome(
+        status="fail",
+        title="Kernel module and driver library versions do not match",
+        message=message,
+        evidence=(*failed, *releases),
+        decided_by="driver-answered" if failed else "inferred",
+        action="none" if in_container(facts) or found else "reboot",
+    )
 
 
 @rule(
@@ -166,14 +346,14 @@ def _mismatch(facts: Facts) -> str:
 )
 def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The GPU does not support the forward-compatibility libcuda that was loaded."""
-    failed = results_naming("forward-compat-unsupported", answers(facts))
+    failed = refusals("forward-compat-unsupported", facts)
     if not failed:
         return None
     return Outcome(
         status="fail",
         title="The GPU does not support forward compatibility",
         message="Programs load a newer libcuda than the driver's own, which this GPU does not support.",
-        evidence=tuple(call_evidence(result) for result in failed),
+        evidence=failed,
         decided_by="driver-answered",
         fixes=(*fixes.DROP_COMPAT_LIBRARY, *fixes.update_driver(facts)),
     )

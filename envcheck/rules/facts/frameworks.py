@@ -122,8 +122,7 @@ def full_name(framework: Framework) -> str:
 
 def machine(facts: Facts) -> Machine:
     """The processor architecture for choosing wheels; x86_64 when it is unknown."""
-    platform = facts.snapshot.platform
-    return "aarch64" if platform and (platform.on_arm or platform.tegra) else "x86_64"
+    return "aarch64" if facts.platform.on_arm or facts.platform.tegra else "x86_64"
 
 
 def code_targets(framework: Framework) -> tuple[CodeTarget, ...]:

@@ -8,17 +8,7 @@ from collections.abc import Iterable, Sized
 
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy
-from envcheck.model.snapshot import (
-    PASTED,
-    ApiResult,
-    DeviceNode,
-    Driver,
-    DriverLibrary,
-    Gpu,
-    Record,
-    Snapshot,
-    frameworks_in,
-)
+from envcheck.model.snapshot import PASTED, ApiResult, DeviceNode, DriverLibrary, Gpu, Record, Snapshot, frameworks_in
 from envcheck.model.versions import CudaVersion, DriverRelease
 from envcheck.rules.api import Doubt, Facts, Outcome
 
@@ -42,14 +32,12 @@ def may_have_gpus(facts: Facts) -> bool:
 
 def is_assumed(facts: Facts) -> bool:
     """Whether ``--assume`` or a target names the GPUs or the driver: nobody looked at that machine."""
-    snapshot = facts.snapshot
-    return any(record is not None and record.source == ASSUMED for record in (*facts.gpus, snapshot.driver))
+    return any(record.source == ASSUMED for record in (*facts.gpus, facts.driver))
 
 
 def is_listed(gpu: Gpu, facts: Facts) -> bool:
     """Whether the driver lists the GPU, or was not asked. It reports nothing about a GPU that it does not list."""
-    driver = facts.snapshot.driver
-    asked = driver is not None and driver.nvml is not None
+    asked = facts.driver.nvml is not None
     return not lacks_handle(gpu) and (not asked or gpu.index is not None or gpu.cuda_ordinal is not None)
 
 
@@ -60,8 +48,7 @@ def lacks_handle(gpu: Gpu) -> bool:
 
 def in_container(facts: Facts) -> bool:
     """Whether this is a container."""
-    platform = facts.snapshot.platform
-    return bool(platform and platform.container and platform.container != "none")
+    return facts.platform.container not in (None, "", "none")
 
 
 def on_plain_host(facts: Facts) -> bool:
@@ -71,20 +58,17 @@ def on_plain_host(facts: Facts) -> bool:
 
 def known_to_be_host(facts: Facts) -> bool:
     """Whether somebody looked for a container and found none: only a device node can withhold a GPU there."""
-    platform = facts.snapshot.platform
-    return platform is not None and platform.container is not None and on_plain_host(facts)
+    return facts.platform.container is not None and on_plain_host(facts)
 
 
 def uses_linux_driver(facts: Facts) -> bool:
     """Whether the driver is NVIDIA's for Linux: in WSL it is Windows', on a Jetson part of the system."""
-    platform = facts.snapshot.platform
-    return not (platform and platform.wsl) and not on_tegra(facts)
+    return not facts.platform.wsl and not on_tegra(facts)
 
 
 def on_tegra(facts: Facts) -> bool:
     """Whether this is a Jetson or DRIVE system, or a container on one."""
-    platform = facts.snapshot.platform
-    return bool(platform and (platform.tegra or platform.tegra_release))
+    return bool(facts.platform.tegra or facts.platform.tegra_release)
 
 
 def doubt_inside_wsl(title: str, message: str) -> Doubt:
@@ -93,15 +77,9 @@ def doubt_inside_wsl(title: str, message: str) -> Doubt:
     return lambda facts: note if facts.driver_os == "wsl" else None
 
 
-def driver_of(facts: Facts) -> Driver:
-    """The driver's record; an empty one where none was read."""
-    return facts.snapshot.driver or Driver()
-
-
 def gpu_nodes(facts: Facts) -> tuple[DeviceNode, ...] | None:
     """The device nodes of GPUs; None when they were not checked."""
-    kernel = facts.snapshot.kernel
-    nodes = kernel.device_nodes if kernel else None
+    nodes = facts.kernel.device_nodes
     return None if nodes is None else tuple(node for node in nodes if _GPU_NODE.fullmatch(node.path))
 
 
@@ -110,11 +88,8 @@ def foreign_nodes(facts: Facts) -> tuple[tuple[DeviceNode, str], ...]:
 
     Each with the number of the device that it should be, as in ``195:0``; empty where that is unknown.
     """
-    kernel = facts.snapshot.kernel
-    if kernel is None:
-        return ()
-    numbers, found = kernel.device_numbers or {}, []
-    for node in kernel.device_nodes or ():
+    numbers, found = facts.kernel.device_numbers or {}, []
+    for node in facts.kernel.device_nodes or ():
         drivers, minor = _NODES.get(node.path, (_OF_GPUS, node.minor))
         if minor is None:
             continue
@@ -130,13 +105,11 @@ def succeeded(result: ApiResult | None) -> bool:
 
 
 def nvml_answers(facts: Facts) -> bool:
-    driver = facts.snapshot.driver
-    return driver is not None and succeeded(driver.nvml)
+    return succeeded(facts.driver.nvml)
 
 
 def cuda_answers(facts: Facts) -> bool:
-    driver = facts.snapshot.driver
-    return driver is not None and succeeded(driver.cuda_init)
+    return succeeded(facts.driver.cuda_init)
 
 
 def gpu_title(gpu: Gpu) -> str:
@@ -207,9 +180,7 @@ def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
 
 def supported_cuda(facts: Facts) -> CudaVersion | None:
     """The newest CUDA version that the driver supports: as it reports, else by its branch."""
-    driver = facts.snapshot.driver
-    reported = CudaVersion.parse(driver.cuda if driver else None)
-    number = release(facts)
+    reported, number = CudaVersion.parse(facts.driver.cuda), release(facts)
     return reported or (newest_cuda_of(facts.matrix, number, facts.driver_os) if number else None)
 
 
@@ -228,8 +199,7 @@ def supports_all_natively(facts: Facts) -> bool:
 
 def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:
     """Whether the driver runs builds for ``cuda``; true also where no driver is known."""
-    number = release(facts)
-    reported = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
+    number, reported = release(facts), CudaVersion.parse(facts.driver.cuda)
     if number is not None:
         return driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported).ok
     if reported is None or reported >= cuda:

@@ -11,7 +11,7 @@ from envcheck.knowledge.tables import VariableEffect, VariableRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Measurement, frameworks_in
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.machine import and_more, driver_of
+from envcheck.rules.facts.machine import and_more
 
 EVERYTHING = ("cuda", "nccl", "loader", "python")
 """Readers of variables that are not frameworks."""
@@ -65,7 +65,7 @@ def framework_variables(framework: Framework, facts: Facts) -> Iterator[SetVaria
 def relevant_variables(facts: Facts) -> Iterator[SetVariable]:
     """The set variables that any program reads, or a framework of the judged environment."""
     frameworks = frameworks_in(facts.environment)
-    counted = driver_of(facts).cuda_devices
+    counted = facts.driver.cuda_devices
     gpus = max(1, len(facts.own_gpus) if counted is None else counted)
     for variable in set_variables(facts):
         row = variable.row

@@ -21,7 +21,6 @@ from envcheck.rules.facts.frameworks import (
     only_compiles_for_torch,
 )
 from envcheck.rules.facts.machine import (
-    driver_of,
     in_container,
     library_on_disk,
     on_tegra,
@@ -71,7 +70,7 @@ def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
 
 def _is_main_beside_driver(subject: FrameworkSubject, facts: Facts) -> bool:
     whole = is_main_framework(subject.framework, facts.matrix)
-    return whole and _is_driver_separate(subject, facts) and driver_of(facts).release is not None
+    return whole and _is_driver_separate(subject, facts) and facts.driver.release is not None
 
 
 _NEW_ENOUGH = Outcome(
@@ -99,7 +98,7 @@ def _doubt(facts: Facts) -> Outcome | None:
 )
 def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is too old for the CUDA version that a framework was built with."""
-    framework, driver = subject.framework, driver_of(facts)
+    framework, driver = subject.framework, facts.driver
     cuda, number = CudaVersion.parse(framework.cuda), release(facts)
     if cuda is None or number is None:
         return _without_release(subject, cuda, driver, facts)
@@ -127,7 +126,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, facts: Facts) -> Outcome | None:
     """The finding that the driver is older than the compiler of a framework, and refuses what that made."""
-    framework, driver = subject.framework, driver_of(facts)
+    framework, driver = subject.framework, facts.driver
     compiler = max(cuda, CudaVersion.parse(framework.compiles_with.get("nvrtc")) or cuda)
     lines = lines_with("compiled-code-refused", facts.snapshot.observed_errors)
     if not lines or not compiles_its_code(framework, facts.matrix) or supports_natively(facts, compiler) is not False:

@@ -8,7 +8,7 @@ from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Mig, MigInstance, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import cuda_answers, driver_of, gpu_title, plural
+from envcheck.rules.facts.machine import cuda_answers, gpu_title, plural
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.observed import call_evidence, line_evidence
@@ -100,7 +100,7 @@ _ONE_PER_PROCESS = (
 )
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA shows a process fewer MIG devices than exist."""
-    instances, driver = _all_instances(facts), driver_of(facts)
+    instances, driver = _all_instances(facts), facts.driver
     count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
     numbers_refused = lines_with("device-number-refused", snapshot.observed_errors)
     if numbers_refused and len(instances) > 1:
@@ -199,7 +199,7 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
             evidence=tuple(call_evidence(error) for error in refused),
             decided_by="driver-answered",
         )
-    driver = driver_of(facts)
+    driver = facts.driver
     if driver.cuda_devices:
         return passed(f"{gpu_title(gpu)}: CUDA can use a MIG device", decided_by="driver-answered")
     listed = facts.snapshot.kernel.device_nodes if facts.snapshot.kernel else None

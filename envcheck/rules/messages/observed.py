@@ -41,14 +41,18 @@ def _by_status() -> dict[tuple[str, int], AnswerRow]:
 
 def answers(facts: Facts) -> tuple[ApiResult, ...]:
     """The results of initializing the driver's libraries and counting devices."""
-    driver = facts.snapshot.driver
-    given = (driver.cuda_init, driver.cuda_device_count, driver.nvml) if driver else ()
+    given = (facts.driver.cuda_init, facts.driver.cuda_device_count, facts.driver.nvml)
     return tuple(result for result in given if result is not None)
 
 
 def results_naming(problem: str, results: Iterable[ApiResult]) -> tuple[ApiResult, ...]:
     """The failed calls that ``problem`` explains."""
     return tuple(result for result in results if (error := meaning_of(result)) and error.problem == problem)
+
+
+def refusals(problem: str, facts: Facts) -> tuple[Evidence, ...]:
+    """The failures of initializing the driver's libraries that ``problem`` explains, as evidence."""
+    return tuple(map(call_evidence, results_naming(problem, answers(facts))))
 
 
 def call_evidence(result: ApiResult) -> Evidence:

@@ -8,7 +8,6 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
     cuda_answers,
-    driver_of,
     gpu_nodes,
     in_container,
     may_have_gpus,
@@ -56,7 +55,7 @@ def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 )
 def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container was started without a GPU."""
-    nodes, driver = gpu_nodes(facts) or (), driver_of(facts)
+    nodes, driver = gpu_nodes(facts) or (), facts.driver
     container = evidence_of("container", snapshot.platform or Platform(), "container")
     if nodes and _for_utilities_only(facts):
         return _without_cuda(container, facts)
@@ -83,7 +82,7 @@ _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 
 def _for_utilities_only(facts: Facts) -> bool:
     """Whether libcuda is missing and cannot be loaded, while other driver libraries exist."""
-    driver = driver_of(facts)
+    driver = facts.driver
     listing = driver.libraries
     real = [library for library in items_in(listing) if library.kind == "driver"]
     libcuda = any("libcuda.so" in library.path for library in real)
@@ -92,7 +91,7 @@ def _for_utilities_only(facts: Facts) -> bool:
 
 
 def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
-    driver, asked = driver_of(facts), facts.variable(_CAPABILITIES)
+    driver, asked = facts.driver, facts.variable(_CAPABILITIES)
     there = next(library for library in (driver.libraries or Listing()).items if library.kind == "driver")
     variable = (setting_evidence(_CAPABILITIES, asked),) if asked is not None else ()
     started = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()

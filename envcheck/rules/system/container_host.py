@@ -7,7 +7,7 @@ import re
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ContainerHost, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
+from envcheck.rules.facts.machine import in_container, on_tegra
 from envcheck.rules.fixes.driver import installer
 
 _INSTALL_PAGE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
@@ -16,7 +16,7 @@ _INSTALL_PAGE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolk
 def _runs_containers(_subject: Snapshot, facts: Facts) -> bool:
     """Whether this is a host with a driver and a container engine."""
     host = _host(facts)
-    return bool(not in_container(facts) and host and host.engines and (driver_of(facts).installed or on_tegra(facts)))
+    return bool(not in_container(facts) and host and host.engines and (facts.driver.installed or on_tegra(facts)))
 
 
 def _host(facts: Facts) -> ContainerHost | None:

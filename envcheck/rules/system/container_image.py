@@ -3,10 +3,9 @@ from __future__ import annotations
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.driver.loaded_library import module_version
-from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, nvml_answers, uses_linux_driver
+from envcheck.rules.facts.machine import cuda_answers, in_container, nvml_answers, uses_linux_driver
 from envcheck.rules.fixes.driver import family
-from envcheck.rules.messages.observed import answers, call_evidence, results_naming
+from envcheck.rules.messages.observed import refusals
 
 _OWNER = {"ubuntu": ("dpkg", "-S"), "debian": ("dpkg", "-S"), "fedora": ("rpm", "-qf"), "suse": ("rpm", "-qf")}
 """The command that names the package of a file."""
@@ -14,28 +13,27 @@ _OWNER = {"ubuntu": ("dpkg", "-S"), "debian": ("dpkg", "-S"), "fedora": ("rpm", 
 _SHOWN = 5
 
 
-def _in_container_with_module(_subject: Snapshot, facts: Facts) -> bool:
-    return in_container(facts) and uses_linux_driver(facts) and module_version(facts) is not None
-
-
 @rule(
     layer="container",
     needs=("driver.libraries",),
-    arises=_in_container_with_module,
+    arises=lambda _subject, facts: (
+        in_container(facts) and uses_linux_driver(facts) and facts.module.version is not None
+    ),
     remedy=lambda facts: _remove(_mismatched(facts), facts),
     explains=("driver-library-mismatch", "driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container image contains driver libraries that do not match the host."""
-    others, module = _mismatched(facts), module_version(facts)
-    listing = driver_of(facts).libraries
+    others, module, listing = _mismatched(facts), facts.module.version, facts.driver.libraries
     if not others:
         unsure = _mismatched(facts, mounted=None)
         return passed("Driver libraries match the host") if listing and listing.complete and not unsure else None
-    first = [library for library in others if _is_found_first(library, facts)]
+    # The listing is in the loader's order: the first file of a name is the one that it finds.
+    in_order = {library.soname: library for library in reversed(items_in(listing)) if library.found_as}
+    first = [library for library in others if library.soname and in_order.get(library.soname) == library]
     versions = dict.fromkeys(library.version for library in others if library.version)
     works = nvml_answers(facts) and cuda_answers(facts)
-    failed = results_naming("driver-library-mismatch", answers(facts))
+    failed = refusals("driver-library-mismatch", facts)
     return Outcome(
         status="fail" if first and not works else "note",
         title=f"The image contains driver libraries of version {', '.join(versions)}",
@@ -47,7 +45,7 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
                 Evidence(what=each.soname or "library", value=f"{each.path} (in the image)", source=each.source)
                 for each in (first or others)[:_SHOWN]
             ),
-            *(call_evidence(result) for result in failed),
+            *failed,
         ),
         decided_by="driver-answered" if failed or works else "inferred",
         fixes=_remove(first or others, facts),
@@ -58,19 +56,13 @@ def _mismatched(facts: Facts, *, mounted: bool | None = False) -> list[DriverLib
     """The driver libraries of another version than the host's module that belong to the image (or, with ``mounted``
     None, may be mounted).
     """
-    listing, module = driver_of(facts).libraries, module_version(facts)
     return [
         library
-        for library in items_in(listing)
-        if library.kind == "driver" and library.mounted is mounted and library.version not in (None, module)
+        for library in items_in(facts.driver.libraries)
+        if library.kind == "driver"
+        and library.mounted is mounted
+        and library.version not in (None, facts.module.version)
     ]
-
-
-def _is_found_first(library: DriverLibrary, facts: Facts) -> bool:
-    """Whether the loader finds no other file of that name before it; the list is in the loader's order."""
-    listing = driver_of(facts).libraries
-    same = (other for other in items_in(listing) if other.soname == library.soname and other.found_as)
-    return library.soname is not None and next(same, None) == library
 
 
 def _remove(libraries: list[DriverLibrary], facts: Facts) -> tuple[Fix, ...]:

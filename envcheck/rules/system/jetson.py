@@ -14,7 +14,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Platform, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name
-from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, on_tegra
+from envcheck.rules.facts.machine import cuda_answers, in_container, on_tegra
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, line_evidence, observed_problems
 
 _MISSING = re.compile(
@@ -207,7 +207,7 @@ def _is_older_minor(framework: Framework, row: ReleaseRow) -> bool:
 
 def _built_for_another(framework: Framework, row: ReleaseRow, facts: Facts) -> Outcome:
     platform = facts.snapshot.platform or Platform()
-    driver = driver_of(facts)
+    driver = facts.driver
     supported = (evidence_of("CUDA of the driver", driver, "cuda"),) if driver.cuda else ()
     return Outcome(
         status="warn" if row.confidence == "weak" else "fail",
@@ -315,7 +315,7 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
             evidence=tuple(item.evidence for item in missing[:_SHOWN]),
             decided_by="framework-ran" if snapshot.observed_errors else "inferred",
         )
-    driver = driver_of(facts)
+    driver = facts.driver
     if cuda_answers(facts):
         return passed("The container has the Jetson's libraries", decided_by="driver-answered")
     started, nodes = driver.cuda_init, snapshot.kernel.device_nodes if snapshot.kernel else None

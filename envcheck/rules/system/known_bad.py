@@ -14,7 +14,7 @@ from envcheck.model.versions import CodeTarget, ComputeCapability
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import code_targets, machine
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import driver_of, release_text
+from envcheck.rules.facts.machine import release_text
 from envcheck.rules.facts.trials import gpus_proven
 
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
@@ -96,7 +96,7 @@ def _present(facts: Facts) -> Iterator[Present]:
         yield Present("windows", build, Evidence(what="Windows", value=build, source=source), "driver")
     driver = release_text(facts)
     if driver:
-        source = driver_of(facts).source_of("release")
+        source = facts.driver.source_of("release")
         yield Present("driver", driver, Evidence(what="driver", value=driver, source=source), "driver")
     if facts.environment is not None:
         yield from _in_environment(facts.environment)

@@ -9,7 +9,7 @@ from envcheck.knowledge.relations.variables import hides_all
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import DriverLibrary, Snapshot, frameworks_in, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import cuda_answers, driver_of, release, supports_all_natively
+from envcheck.rules.facts.machine import cuda_answers, release, supports_all_natively
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.messages.observed import (
     ObservedProblem,
@@ -45,7 +45,7 @@ _OWN_FOLDER = "/usr/lib/wsl/"
 )
 def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Inside WSL, another libcuda shadows the one from Windows."""
-    driver = driver_of(facts)
+    driver = facts.driver
     files = items_in(driver.libraries)
     found = [library for library in files if library.found_as and "libcuda.so" in library.found_as[0]]
     foreign, first = [library for library in found if _is_foreign(library)], found[0] if found else None
@@ -75,7 +75,7 @@ def _is_foreign(library: DriverLibrary) -> bool:
 
 
 def _works(foreign: list[DriverLibrary], facts: Facts) -> Outcome:
-    driver = driver_of(facts)
+    driver = facts.driver
     if not foreign:
         evidence = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
         return passed("Programs load the libcuda from Windows", *evidence, decided_by="driver-answered")
@@ -152,7 +152,7 @@ def _installed(met: Mapping[str, ObservedProblem], facts: Facts) -> Outcome | No
 
 def _package(facts: Facts) -> DriverLibrary | None:
     """A package with a Linux driver's libraries that a text lists or installs."""
-    files = items_in(driver_of(facts).libraries)
+    files = items_in(facts.driver.libraries)
     return next((each for each in files if not each.found_as and "/" not in each.path), None)
 
 

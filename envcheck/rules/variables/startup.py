@@ -10,7 +10,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Environment, Framework, StartupVariable, frameworks_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import is_known_cuda_build
-from envcheck.rules.facts.machine import driver_of, title_of_first
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, tried_frameworks
 from envcheck.rules.facts.variables import SetVariable, find_fault
 from envcheck.rules.variables.visible_devices import VISIBLE
@@ -63,7 +63,7 @@ def _judged(variable: StartupVariable, environment: Environment, facts: Facts) -
     if not effect:
         faults = list(_faults(variable.name, value, readers, facts))
         readers, effect = [each for each, _ in faults], next((text for _, text in faults), "")
-    if not effect or driver_of(facts).cuda_devices == 0:
+    if not effect or facts.driver.cuda_devices == 0:
         return _Found(variable, effect)  # a GPU that no program sees has another reason
     tried = {each.name for each in tried_frameworks(environment) if failed(each)}
     return _Found(variable, effect, tuple(each.name for each in readers if each.name in tried))

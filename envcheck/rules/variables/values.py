@@ -11,7 +11,6 @@ from envcheck.knowledge.relations.variables import effects, reads, shown
 from envcheck.model.checks import Fix, Status
 from envcheck.model.snapshot import ApiResult, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
     SetVariable,
     VariableFault,
@@ -33,14 +32,14 @@ def _any_is_set(_snapshot: Snapshot, facts: Facts) -> bool:
 
 def failed_start(facts: Facts) -> ApiResult | None:
     """The first call that failed while CUDA was initialized."""
-    driver = driver_of(facts)
+    driver = facts.driver
     return next((call for call in (driver.cuda_init, driver.cuda_device_count) if call and call.code != 0), None)
 
 
 def cuda_stopping_faults(facts: Facts) -> tuple[VariableFault, ...]:
     """The variables that make cuInit fail."""
     failed = failed_start(facts)
-    if failed is None and driver_of(facts).cuda_init is not None:
+    if failed is None and facts.driver.cuda_init is not None:
         return ()
     found = [find_fault(each, facts) for each in set_variables(facts) if each.row.invalid == "start"]
     return tuple(each for each in found if each and (failed is None or failed.code in each.variable.row.codes))
@@ -52,7 +51,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     found = cuda_stopping_faults(facts)
     if not found:
         return None
-    driver = driver_of(facts)
+    driver = facts.driver
     names = [each.variable.name for each in found]
     return Outcome(
         status="fail",

@@ -12,7 +12,6 @@ from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
     cuda_answers,
     doubt_inside_wsl,
-    driver_of,
     gpu_nodes,
     may_have_gpus,
     nvml_answers,
@@ -108,7 +107,7 @@ def _is_asked(_snapshot: Snapshot, facts: Facts) -> bool:
 )
 def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA sees no GPU, although the driver works."""
-    driver = driver_of(facts)
+    driver = facts.driver
     calls = tuple(result for result in (driver.cuda_init, driver.cuda_device_count) if result is not None)
     refused = results_naming("no-gpu-visible", calls)
     if not refused and driver.cuda_devices:
@@ -172,11 +171,11 @@ def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
 def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot use."""
     value, gpus = facts.variable(VISIBLE), _listed(facts)
-    if value is not None and hides_all(value) and sees_no_gpu(facts) and driver_of(facts).cuda_init is None:
+    if value is not None and hides_all(value) and sees_no_gpu(facts) and facts.driver.cuda_init is None:
         return _hidden_all(value)
     if value is None or hides_all(value):
         return _injected_wrongly(facts, gpus)
-    if not gpus and _LATER.match(value) and sees_no_gpu(facts) and driver_of(facts).cuda_init is None:
+    if not gpus and _LATER.match(value) and sees_no_gpu(facts) and facts.driver.cuda_init is None:
         return Outcome(
             status="fail",
             title=f"{VISIBLE}={value} selects no GPU that is there",
@@ -184,7 +183,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             evidence=(setting_evidence(VISIBLE, value),),
             confidence="medium",
         )
-    reading, driver = read_visible(value, gpus or None), driver_of(facts)
+    reading, driver = read_visible(value, gpus or None), facts.driver
     failed = failed_start(facts)
     problem = reading.problem
     if failed is None and problem is not None and (driver.cuda_devices or 0) > reading.visible:
