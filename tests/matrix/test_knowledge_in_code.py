@@ -43,7 +43,7 @@ PATTERNS = {
     "rules/messages/refine.py": (2, "platform tags (PEP 600), and the glibc of a Platform"),
     "rules/packages/beside_torch.py": (1, "PyTorch's release in the local label of a version"),
     "rules/packages/jax.py": (5, "the packages of JAX, which the rule is about"),
-    "rules/system/container_host.py": (1, "how CDI names devices"),
+    "rules/system/container.py": (1, "how CDI names devices"),
     "model/versions.py": (3, "versions, as builds of conda and local labels write them"),
 }
 SENTENCES = {
@@ -51,14 +51,14 @@ SENTENCES = {
     "rules/driver/libraries.py": (1, "the system's word for a file that is not there"),
     "rules/packages/environment.py": (1, "what a probe of ours says of a foreign environment"),
     "rules/packages/extensions.py": (1, "what a probe of ours says of bitsandbytes"),
-    "rules/speed/collectives.py": (1, "the mark of warnings in NCCL's log"),
+    "rules/speed/libraries.py": (1, "the mark of warnings in NCCL's log"),
 }
 DISTRIBUTIONS = {
     "knowledge/tables.py": (1, "families whose packages of the driver are rows"),
     "redact/names.py": (1, "accounts that images come with"),
     "rules/fixes/driver.py": (4, "the commands of their package managers"),
-    "rules/system/container_image.py": (1, "the commands of their package managers"),
-    "rules/system/wsl.py": (1, "the commands of their package managers"),
+    "rules/system/container.py": (1, "the commands of their package managers"),
+    "rules/system/windows.py": (1, "the commands of their package managers"),
 }
 VARIABLES = {
     "collect/bench.py": (1, "what envcheck sets for its own programs"),

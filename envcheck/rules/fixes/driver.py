@@ -25,10 +25,7 @@ _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 def family(facts: Facts) -> Family:
     """The distribution's family, named after its package tools."""
-    platform = facts.snapshot.platform
-    if platform is None:
-        return "other"
-    names = (platform.distribution or "", *platform.distribution_like)
+    names = (facts.platform.distribution or "", *facts.platform.distribution_like)
     known: tuple[tuple[str, Family], ...] = (
         ("ubuntu", "ubuntu"),
         ("debian", "debian"),
@@ -62,12 +59,10 @@ def install_libraries(facts: Facts) -> tuple[Fix, ...]:
 
     Any other release would not match the module, so a package that brings the distribution's newest is no fix.
     """
-    kernel, platform = facts.snapshot.kernel, facts.snapshot.platform
-    module = kernel.nvidia if kernel else None
-    release = (module.version if module and module.loaded else None) or ""
+    release = (facts.module.version if facts.module.loaded else None) or ""
     if not _NUMBERS.fullmatch(release):
         return ()
-    machine = platform.machine if platform and platform.machine in _MACHINES else _MACHINES[0]
+    machine = facts.platform.machine if facts.platform.machine in _MACHINES else _MACHINES[0]
     words = {"release": release, "branch": release.partition(".")[0], "machine": machine}
     text = f"Install the driver's libraries of the loaded kernel module's release, {release}"
     installer = f"If no repository has release {release}: use NVIDIA's installer of that release ({DOWNLOAD_PAGE})"
@@ -154,14 +149,13 @@ def load_module(facts: Facts) -> tuple[Fix, ...]:
     """Load the kernel module, or remove what blocks it."""
     if in_container(facts):
         return (Fix(text="Load the NVIDIA kernel module on the host of this container", who="cluster-admin"),)
-    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     load = Fix(
         text="Load the kernel module; the error says why it fails", command=("sudo", "modprobe", "nvidia"), who="root"
     )
-    if module is None or not module.blacklisted_by:
+    if not facts.module.blacklisted_by:
         return (load,)
     allow = Fix(
-        text=f"Remove the line that forbids the nvidia module from {module.blacklisted_by}, and restart",
+        text=f"Remove the line that forbids the nvidia module from {facts.module.blacklisted_by}, and restart",
         who="root",
         risk=_REBOOT_RISK,
     )
@@ -180,8 +174,7 @@ def make_device_nodes(facts: Facts, *, on_host: bool = False) -> Fix:
 
 def build_module(facts: Facts) -> tuple[Fix, ...]:
     """Build the kernel module for the running kernel."""
-    platform = facts.snapshot.platform
-    release = platform.kernel_release if platform else None
+    release = facts.platform.kernel_release
     if family(facts) in ("ubuntu", "debian") and release and _RELEASE.fullmatch(release):
         headers = ("sudo", "apt-get", "install", f"linux-headers-{release}")
         return (
@@ -234,9 +227,7 @@ _IN_BUILD = re.compile(r"\bdocker[ -]build\b")
 
 def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
     """Start the container with GPUs, with the options of the runtime that was found."""
-    platform = facts.snapshot.platform
-    runtime = (platform.container if platform else None) or ""
-    if _IN_BUILD.search((platform.container_evidence if platform else None) or ""):
+    if _IN_BUILD.search(facts.platform.container_evidence or ""):
         return (
             Fix(text="Move what needs a GPU from the build of the image to the start of its containers"),
             Fix(
@@ -254,7 +245,7 @@ def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
     docker = (
         "Start the container with its GPUs: docker run --gpus all … (needs the NVIDIA Container Toolkit on the host)"
     )
-    return (Fix(text=texts.get(runtime, docker)),)
+    return (Fix(text=texts.get(facts.platform.container or "", docker)),)
 
 
 def restart_container(_facts: Facts) -> tuple[Fix, ...]:
@@ -270,14 +261,13 @@ def restart_container(_facts: Facts) -> tuple[Fix, ...]:
 
 def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     """Start the fabric manager, on the system that must run it."""
-    platform, fabric = facts.snapshot.platform, facts.snapshot.fabric
-    switches = bool(fabric and fabric.nvswitches)
-    guest = bool(platform and platform.virtualization and platform.virtualization != "none") and not switches
+    fabric = facts.snapshot.fabric
+    guest = facts.platform.virtualization not in (None, "", "none") and not (fabric and fabric.nvswitches)
     if in_container(facts) or guest:
         where = "host of this container" if in_container(facts) else "host (or service machine) of this guest"
         text = f"Have the NVIDIA fabric manager started on the {where}, in the driver's release"
         return (Fix(text=text, who="cluster-admin"),)
-    release = facts.snapshot.driver.release if facts.snapshot.driver else None
+    release = facts.driver.release
     same = f" {release}" if release else " of the driver"
     return (
         Fix(

@@ -132,13 +132,11 @@ def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     evidence = evidence_of("persistence mode", gpu, "persistence_mode")
     if gpu.persistence_mode:
         return passed("Persistence mode is on", evidence, decided_by="driver-answered")
-    platform = facts.snapshot.platform
-    wsl = platform is not None and platform.wsl
     return Outcome(
         status="note",
         title=f"{gpu_title(gpu)}: persistence mode is off",
         message="The first program after a pause waits while the driver initializes the GPU.",
         evidence=(evidence,),
         decided_by="driver-answered",
-        fixes=(msgspec.structs.replace(_DAEMON, command=()) if wsl else _DAEMON,),
+        fixes=(msgspec.structs.replace(_DAEMON, command=()) if facts.platform.wsl else _DAEMON,),
     )

@@ -60,8 +60,8 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message="The driver could not reach the GPU over PCI Express" + (" for a while." if back else "."),
         evidence=(
             *(call_evidence(error) for _, error in lost),
-            *(call_evidence(result) for result in calls),
-            *(kernel_evidence(message) for message in messages),
+            *map(call_evidence, calls),
+            *map(kernel_evidence, messages),
         ),
         decided_by="driver-answered",
         action="reboot",
@@ -80,10 +80,9 @@ def _place(message: KernelMessage, facts: Facts) -> str:
     remedy=driver.REBOOT,
     explains=("gpu-error-logged", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
 )
-def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def gpu_firmware_timeout(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The GPU firmware (GSP) stopped answering."""
-    log = snapshot.kernel.log if snapshot.kernel else None
-    messages = kernel_messages("gpu-firmware-timeout", snapshot)
+    log, messages = facts.kernel.log, kernel_messages("gpu-firmware-timeout", facts.snapshot)
     if log is not None and not log.readable and not messages:
         text = f"no access to the kernel log ({log.why_not or 'no permission'}); run sudo dmesg | grep Xid"
         missing = (Missing(fact="kernel.log.messages"),)
@@ -96,7 +95,7 @@ def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         status="warn" if back else "fail",
         title=f"The firmware of {names} {'did not answer for a while' if back else 'does not answer'}",
         message="The driver's requests to the GPU System Processor (GSP) timed out.",
-        evidence=tuple(kernel_evidence(message) for message in messages),
+        evidence=tuple(map(kernel_evidence, messages)),
         decided_by="driver-answered",
         action="reboot",
         fixes=(*driver.REBOOT, *driver.update_driver(facts)),
@@ -146,15 +145,12 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         fixes = (Fix(text=text, who="cluster-admin"),)
     else:
         fixes = driver.REBOOT if action == "reboot" else (driver.reset(gpu),)
-    evidence = (
-        *(call_evidence(error) for error in required),
-        *((evidence_of("recovery action", gpu, "recovery_action"),) if advice else ()),
-    )
+    told = (evidence_of("recovery action", gpu, "recovery_action"),) if advice else ()
     return Outcome(
         status="fail",
         title=f"{gpu_title(gpu)} {_ADVICE.get(action, f'needs recovery: {advice}')}",
         message="After a fault, the driver requires this before the GPU is used again.",
-        evidence=evidence,
+        evidence=(*map(call_evidence, required), *told),
         decided_by="driver-answered",
         action=action,
         fixes=fixes,

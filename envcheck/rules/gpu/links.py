@@ -8,12 +8,13 @@ import msgspec
 
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Platform, Snapshot, frameworks_in
+from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, plural
+from envcheck.rules.facts.measurements import once
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.observed import answers, call_evidence, observed_problems, results_naming
+from envcheck.rules.messages.observed import observed_problems, refusals
 
 _RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),)
 
@@ -99,20 +100,15 @@ class _Model(msgspec.Struct):
     active: set[int] = set()
 
 
-_latest: list[tuple[Facts, dict[str | None, _Model]]] = []
-"""The models of the last facts: computing them for each GPU would take quadratic time."""
-
-
+@once  # to compute them for each GPU would take quadratic time
 def _models(facts: Facts) -> dict[str | None, _Model]:
-    if not _latest or _latest[0][0] is not facts:
-        found: dict[str | None, _Model] = {}
-        for gpu in facts.gpus:
-            if _uses_nvlink(gpu, facts):
-                model = found.setdefault(gpu.name, _Model())
-                model.on_switch += _on_switch(gpu)
-                model.active.update(_by_state(gpu.nvlinks or ())[0])
-        _latest[:] = [(facts, found)]
-    return _latest[0][1]
+    found: dict[str | None, _Model] = {}
+    for gpu in facts.gpus:
+        if _uses_nvlink(gpu, facts):
+            model = found.setdefault(gpu.name, _Model())
+            model.on_switch += _on_switch(gpu)
+            model.active.update(_by_state(gpu.nvlinks or ())[0])
+    return found
 
 
 def _by_state(links: tuple[NvLink, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -144,7 +140,7 @@ def _has_no_switch(facts: Facts) -> Outcome | None:
 )
 def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVSwitch fabric is not ready: the fabric manager has not set it up."""
-    failed = results_naming("fabric-manager-not-running", answers(facts))
+    failed = refusals("fabric-manager-not-running", facts)
     states = tuple((gpu, gpu.fabric) for gpu in facts.gpus if gpu.fabric and not (gpu.mig and gpu.mig.enabled))
     fabric = snapshot.fabric or Fabric()
     switches, manager = fabric.nvswitches, fabric.manager_running
@@ -158,7 +154,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     if not failed and not bad and not stopped:
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
-    evidence = [call_evidence(result) for result in failed]
+    evidence = list(failed)
     for gpu, state in bad:
         status = state.status_name or (str(state.status) if state.status else "")
         text = f"{state.state} {status}".strip()
@@ -242,7 +238,7 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return slower
     if not pairs:
         return passed("NVLink connects all GPUs", decided_by="driver-answered")
-    guest = (snapshot.platform or Platform()).virtualization not in (None, "none")
+    guest = facts.platform.virtualization not in (None, "none")
     open_pairs = [link for link in pairs if _allowed(link, snapshot) is not False]
     if open_pairs and not guest:
         found = _redirected(open_pairs, facts) or _translated(open_pairs, facts)

@@ -108,7 +108,7 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             status="fail",
             title="A program uses numbers of MIG devices that CUDA does not show it",
             message="CUDA shows a process one MIG device, NVML shows all: higher device numbers do not exist.",
-            evidence=(*(line_evidence(error) for error in numbers_refused), count),
+            evidence=(*map(line_evidence, numbers_refused), count),
             decided_by="framework-ran",
             confidence="medium",
         )
@@ -166,12 +166,10 @@ def _by_design(
 
 
 def _give_capability(facts: Facts) -> tuple[Fix, ...]:
-    platform = facts.snapshot.platform
-    kubernetes = platform is not None and platform.container == "kubernetes"
     monitor = "set NVIDIA_MIG_MONITOR_DEVICES=all in it, and run it with CAP_SYS_ADMIN (privileged)"
     return (
         Fix(text="Give the process its MIG device: NVIDIA_VISIBLE_DEVICES=MIG-UUID, or nvidia.com/mig-… in the pod")
-        if kubernetes
+        if facts.platform.container == "kubernetes"
         else Fix(
             text="Start the container with its MIG device: --gpus '\"device=MIG-UUID\"', or allow the node's group"
         ),
@@ -196,13 +194,13 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
             status="fail",
             title=f"{gpu_title(gpu)}: no permission to query its MIG devices",
             message="The driver refuses the query: this process lacks the capability.",
-            evidence=tuple(call_evidence(error) for error in refused),
+            evidence=tuple(map(call_evidence, refused)),
             decided_by="driver-answered",
         )
     driver = facts.driver
     if driver.cuda_devices:
         return passed(f"{gpu_title(gpu)}: CUDA can use a MIG device", decided_by="driver-answered")
-    listed = facts.snapshot.kernel.device_nodes if facts.snapshot.kernel else None
+    listed = facts.kernel.device_nodes
     if listed is None or driver.cuda_init is None or not (gpu.mig and gpu.mig.instances):
         return None
     numbered = ((node, _CAPABILITY.fullmatch(node.path)) for node in listed)

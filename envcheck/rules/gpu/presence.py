@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.knowledge.relations.driver import driver_supports
 from envcheck.model.checks import Evidence, Fix, Missing
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot, frameworks_in
-from envcheck.model.versions import ComputeCapability, Flavour
+from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
@@ -36,7 +36,7 @@ _ABOUT_CUDA = ("no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu
 def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The finding in a text that names a GPU of another maker alone, and whose program finds no CUDA."""
     other = snapshot.told.other_gpu if snapshot.told else None
-    known = facts.own_gpus or (snapshot.driver and snapshot.driver.release) or on_tegra(facts)
+    known = facts.own_gpus or facts.driver.release or on_tegra(facts)
     if not other or known or any(framework.hip for framework in frameworks_in(facts.environment)):
         return None
     if not (finds_no_gpu(facts.environment) or tells_of(snapshot, *_ABOUT_CUDA)):
@@ -79,9 +79,8 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         where = Evidence(what="GPUs", value=count_by_model(own), source=own[0].source)
         return passed(count_by_model(own), where, decided_by=basis_of(own[0], "name"))
     if on_tegra(facts):  # its GPU is part of the chip: not on the PCI bus, and older system software has no NVML
-        driver = snapshot.driver
-        if driver and driver.cuda_devices:
-            count = evidence_of("CUDA devices", driver, "cuda_devices")
+        if facts.driver.cuda_devices:
+            count = evidence_of("CUDA devices", facts.driver, "cuda_devices")
             return passed("Integrated GPU of the Tegra chip", count, decided_by="driver-answered")
         text = "a Tegra chip has an integrated GPU, but CUDA, which would show it, did not answer"
         missing = (Missing(fact="driver.cuda_devices"),)
@@ -129,12 +128,15 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     if gpu.cuda_ordinal is not None or (gpu.index is not None and not lacks_handle(gpu)):
         listed_by = "cuda_ordinal" if gpu.cuda_ordinal is not None else "index"
         return passed(f"Driver {number} supports {gpu_title(gpu)}", decided_by=basis_of(gpu, listed_by))
-    model = facts.matrix.model_of(gpu)
-    fit = driver_supports(facts.matrix, capability, number, facts.driver_os, _flavour(facts), model=model)
+    # A package that a text names may bring the open module or the other, where nothing failed.
+    model, named_only = facts.matrix.model_of(gpu), facts.module.source == PASTED and facts.module.loaded is None
+    failed = tells_of(facts.snapshot, "gpu-init-failed", "driver-not-loaded")
+    flavour = facts.module.flavour if failed or not named_only else None
+    fit = driver_supports(facts.matrix, capability, number, facts.driver_os, flavour, model=model)
     evidence = (
         evidence_of("compute capability", gpu, "compute_capability"),
         Evidence(what="driver", value=release_text(facts) or "", source="driver"),
-        *(kernel_evidence(message) for message in kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
+        *map(kernel_evidence, kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
     )
     if fit.ok:
         return passed(f"Driver {number} supports {capability.sm}", *evidence)
@@ -146,14 +148,3 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     if ">=" in change:
         fixes = update_driver(facts, change)
     return incompatible(f"Driver {number} does not support {gpu_title(gpu)}", fit, evidence=evidence, fixes=fixes)
-
-
-def _flavour(facts: Facts) -> Flavour | None:
-    """Whether the kernel module is the open one; a package that a text names may bring either where nothing failed."""
-    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
-    if module is None:
-        return None
-    named_only = module.source == PASTED and module.loaded is None
-    if named_only and not tells_of(facts.snapshot, "gpu-init-failed", "driver-not-loaded"):
-        return None
-    return module.flavour

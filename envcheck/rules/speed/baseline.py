@@ -45,18 +45,17 @@ def speed_against(measured: Measurement, baseline: tuple[Measurement, ...]) -> t
     return speed_ratio(measured.value, base.value, measured.unit), base.runs
 
 
-def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
-    known = quantity_of(subject.measurement.name)
-    if known is not None and known.autotuned:
-        return False
-    return not why_not_judged(subject.gpu, subject.measurement) and _earlier(subject, facts) is not None
-
-
-@rule(layer="gpu", per="measurement", arises=_has_both)
+@rule(
+    layer="gpu",
+    per="measurement",
+    arises=lambda subject, facts: (
+        not why_not_judged(subject.gpu, subject.measurement) and _earlier(subject, facts) is not None
+    ),
+)
 def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A measurement is slower than the baseline."""
-    measured, earlier = subject.measurement, _earlier(subject, facts)
-    if earlier is None or not measured.value or measured.value < 0:
+    measured, earlier, known = subject.measurement, _earlier(subject, facts), quantity_of(subject.measurement.name)
+    if earlier is None or not measured.value or measured.value < 0 or (known is not None and known.autotuned):
         return None
     ratio = speed_ratio(measured.value, earlier.value, measured.unit)
     tolerated = earlier.tolerated_for(measured.samples)

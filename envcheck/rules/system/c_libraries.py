@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
@@ -42,12 +40,11 @@ _NEWER_LIBRARY = (
 )
 def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """The system's glibc is older than a framework needs."""
-    found = list(_lacking(subject, _GLIBC))
+    found = _lacking(subject, _GLIBC)
     if not found:
         return _new_enough(subject, "libc.so.6", "glibc")
-    wanted = _newest_needed(found, _GLIBC)
-    title = f"needs {wanted}, newer than this system's glibc"
-    return _lacks(subject, found, title, _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
+    what = "needs {wanted}, newer than this system's glibc"
+    return _lacks(subject, found, what, _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
 
 
 @rule(
@@ -59,23 +56,28 @@ def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
 )
 def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """The loaded C++ library is older than a framework needs."""
-    found = list(_lacking(subject, _LIBSTDCXX))
+    found = _lacking(subject, _LIBSTDCXX)
     if not found:
         return _new_enough(subject, "libstdc++.so.6", "libstdc++")
-    wanted = _newest_needed(found, _LIBSTDCXX)
-    title = f"needs {wanted}, but the loaded library is older"
-    return _lacks(subject, found, title, _LIBSTDCXX, _fix(found[0], subject))
+    load, environment = found[0], subject.environment
+    if load.found_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        fix = Fix(text=f"Remove the folder of {load.path} from {load.found_by}: the loader may then find a newer copy")
+    elif environment.manager == "conda" and environment.prefix and (load.path or "").startswith(environment.prefix):
+        command = conda_command(environment, ("libstdcxx-ng",))
+        fix = Fix(text="Update the C++ library of the conda environment", command=command)
+    else:
+        fix = Fix(
+            text="Install a build of the package for this system, or use a newer system; a newer libstdc++.so.6 "
+            "(conda's libstdcxx-ng, a newer GCC's) may precede the old one"
+        )
+    return _lacks(subject, found, "needs {wanted}, but the loaded library is older", _LIBSTDCXX, fix)
 
 
-def _lacking(subject: FrameworkSubject, kinds: tuple[str, ...]) -> Iterator[Load]:
+def _lacking(subject: FrameworkSubject, kinds: tuple[str, ...]) -> list[Load]:
     """The libraries that lack symbol versions of a kind, those that the framework requires first."""
     loads = subject.framework.loads or ()
     found = [load for load in loads if any(version.startswith(kinds) for version in load.lacks)]
-    yield from sorted(found, key=lambda load: load.optional)
-
-
-def _newest_needed(found: list[Load], kinds: tuple[str, ...]) -> str:
-    return [version for version in found[0].lacks if version.startswith(kinds)][-1]
+    return sorted(found, key=lambda load: load.optional)
 
 
 def _new_enough(subject: FrameworkSubject, name: str, called: str) -> Outcome | None:
@@ -90,45 +92,23 @@ def _new_enough(subject: FrameworkSubject, name: str, called: str) -> Outcome | 
 
 
 def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple[str, ...], fix: Fix) -> Outcome:
-    framework = subject.framework
+    framework, first, evidence = subject.framework, found[0], []
     needed = any(not load.optional for load in found)
-    worst: Status = "fail" if needed else "note"
-    shown = [part for load in found[:_SHOWN] for part in _evidence(load, kinds)]
-    first = found[0]
-    versions = ", ".join(version for version in first.lacks if version.startswith(kinds))
+    for load in found[:_SHOWN]:
+        lacking = " ".join(version for version in load.lacks if version.startswith(kinds))
+        place = f"{load.path} (found by {load.found_by})" if load.found_by else load.path or "not found"
+        source = load.source or "elf"
+        evidence.append(Evidence(what=f"{load.needed_by} needs from {load.name}", value=lacking, source=source))
+        evidence.append(Evidence(what=f"loaded {load.name}", value=place, source=source))
+        if load.offers:
+            evidence.append(Evidence(what="newest version in it", value=load.offers, source=f"elf {load.path}"))
+    versions = [version for version in first.lacks if version.startswith(kinds)]
     there = f", which has up to {first.offers}" if first.offers else ""
     return Outcome(
-        status="note" if imported(framework) else worst,
-        title=f"{full_name(framework)} {what}",
-        message=f"{first.needed_by} needs {versions} of {first.name}; the loader finds {first.path}{there}.",
-        evidence=tuple(shown),
+        status="note" if imported(framework) or not needed else "fail",
+        title=f"{full_name(framework)} {what.format(wanted=versions[-1])}",
+        message=f"{first.needed_by} needs {', '.join(versions)} of {first.name}; the loader finds {first.path}{there}.",
+        evidence=tuple(evidence),
         decided_by="declared",
         fixes=(fix,),
-    )
-
-
-def _evidence(load: Load, kinds: tuple[str, ...]) -> tuple[Evidence, ...]:
-    lacking = " ".join(version for version in load.lacks if version.startswith(kinds))
-    place = f"{load.path} (found by {load.found_by})" if load.found_by else load.path or "not found"
-    return (
-        Evidence(what=f"{load.needed_by} needs from {load.name}", value=lacking, source=load.source or "elf"),
-        Evidence(what=f"loaded {load.name}", value=place, source=load.source or "elf"),
-        *(
-            (Evidence(what="newest version in it", value=load.offers, source=f"elf {load.path}"),)
-            if load.offers
-            else ()
-        ),
-    )
-
-
-def _fix(load: Load, subject: FrameworkSubject) -> Fix:
-    environment = subject.environment
-    if load.found_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        return Fix(text=f"Remove the folder of {load.path} from {load.found_by}: the loader may then find a newer copy")
-    if environment.manager == "conda" and environment.prefix and (load.path or "").startswith(environment.prefix):
-        command = conda_command(environment, ("libstdcxx-ng",))
-        return Fix(text="Update the C++ library of the conda environment", command=command)
-    return Fix(
-        text="Install a build of the package for this system, or use a newer system; a newer libstdc++.so.6 (conda's "
-        "libstdcxx-ng, a newer GCC's) may precede the old one"
     )

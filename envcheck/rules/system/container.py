@@ -1,9 +1,11 @@
-"""GPUs in containers: missing from the start, or lost later."""
+"""GPUs in containers: missing, lost, hindered by libraries in the image, or not offered by the host."""
 
 from __future__ import annotations
 
+import re
+
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Listing, Platform, Snapshot, items_in
+from envcheck.model.snapshot import ContainerHost, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
@@ -11,11 +13,14 @@ from envcheck.rules.facts.machine import (
     gpu_nodes,
     in_container,
     may_have_gpus,
+    nvml_answers,
+    on_tegra,
     plural,
     uses_linux_driver,
 )
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, tells_of
+from envcheck.rules.fixes.driver import family, installer
+from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, refusals, tells_of
 from envcheck.rules.variables.visible_devices import setting_evidence
 
 _NVML_UNKNOWN = 999
@@ -26,22 +31,18 @@ def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
     return in_container(facts) and uses_linux_driver(facts) and may_have_gpus(facts)
 
 
-_WITHOUT_ONE = ("driver-not-installed", "no-gpu-visible")
-"""What programs say in a container without a GPU."""
-
-
 def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The finding in a text whose command asks for no GPU, and whose program finds none."""
-    platform = snapshot.platform or Platform()
-    if not platform.started_without_gpu:
+    if not facts.platform.started_without_gpu:
         return None
-    if not finds_no_gpu(facts.environment) and not tells_of(snapshot, *_WITHOUT_ONE):
+    # What programs say in a container without a GPU.
+    if not finds_no_gpu(facts.environment) and not tells_of(snapshot, "driver-not-installed", "no-gpu-visible"):
         return None
     return Outcome(
         status="fail",
         title="The container was started without a GPU",
         message="The command that starts it asks for none.",
-        evidence=(evidence_of("container", platform, "container_evidence"),),
+        evidence=(evidence_of("container", facts.platform, "container_evidence"),),
     )
 
 
@@ -53,12 +54,15 @@ def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     remedy=fixes.give_gpu_to_container,
     explains=("driver-not-installed", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
-def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def container_without_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container was started without a GPU."""
     nodes, driver = gpu_nodes(facts) or (), facts.driver
-    container = evidence_of("container", snapshot.platform or Platform(), "container")
-    if nodes and _for_utilities_only(facts):
-        return _without_cuda(container, facts)
+    container = evidence_of("container", facts.platform, "container")
+    # Libcuda is missing and cannot be loaded, while other driver libraries exist.
+    real = [library for library in items_in(driver.libraries) if library.kind == "driver"]
+    refused = driver.cuda_init is not None and driver.cuda_init.code == NOT_LOADABLE
+    if nodes and refused and real and not any("libcuda.so" in library.path for library in real):
+        return _without_cuda(container, real[0], facts)
     if cuda_answers(facts) or (nodes and driver.installed is not False):
         return passed(f"The container has {plural(len(nodes), 'GPU')}", container)
     evidence = [container, Evidence(what="GPU device nodes", value=str(len(nodes)), source="/dev")]
@@ -67,32 +71,18 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence.append(Evidence(what="NVIDIA_VISIBLE_DEVICES", value=asked, source="environment"))
     if driver.installed is not None:
         evidence.append(evidence_of("driver libraries", driver, "installed"))
+    title, text = "The container was started without a GPU", "It has no device node of a GPU."
     if nodes:
-        title, text = (
-            "The container has no driver libraries",
-            "The GPU's device nodes exist, but the libraries do not.",
-        )
-    else:
-        title, text = "The container was started without a GPU", "It has no device node of a GPU."
+        title = "The container has no driver libraries"
+        text = "The GPU's device nodes exist, but the libraries do not."
     return Outcome(status="fail", title=title, message=text, evidence=tuple(evidence))
 
 
 _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 
 
-def _for_utilities_only(facts: Facts) -> bool:
-    """Whether libcuda is missing and cannot be loaded, while other driver libraries exist."""
-    driver = facts.driver
-    listing = driver.libraries
-    real = [library for library in items_in(listing) if library.kind == "driver"]
-    libcuda = any("libcuda.so" in library.path for library in real)
-    refused = driver.cuda_init is not None and driver.cuda_init.code == NOT_LOADABLE
-    return refused and bool(real) and not libcuda
-
-
-def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
+def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Outcome:
     driver, asked = facts.driver, facts.variable(_CAPABILITIES)
-    there = next(library for library in (driver.libraries or Listing()).items if library.kind == "driver")
     variable = (setting_evidence(_CAPABILITIES, asked),) if asked is not None else ()
     started = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
     text = "Start the container with the driver capabilities for CUDA: "
@@ -118,10 +108,9 @@ def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
     remedy=fixes.restart_container,
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
-def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container lost access to its GPU."""
-    nvml = snapshot.driver.nvml if snapshot.driver else None
-    nodes = gpu_nodes(facts)
+    nvml, nodes = facts.driver.nvml, gpu_nodes(facts)
     if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or cuda_answers(facts):
         return None
     paths = Evidence(what="device nodes", value=", ".join(node.path for node in nodes), source="/dev")
@@ -132,3 +121,168 @@ def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence=(call_evidence(nvml), paths),
         decided_by="driver-answered",
     )
+
+
+_INSTALL_PAGE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
+
+
+def _runs_containers(_subject: Snapshot, facts: Facts) -> bool:
+    """Whether this is a host with a driver and a container engine."""
+    host = facts.platform.container_host
+    return bool(not in_container(facts) and host and host.engines and (facts.driver.installed or on_tegra(facts)))
+
+
+_CDI = re.compile(r"\bCDI\b|nvidia\.com/gpu=")
+_SPECIFY = Fix(
+    text="Write a CDI specification of the GPUs",
+    command=("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"),
+    who="root",
+)
+
+
+def _install_and_connect(facts: Facts) -> tuple[Fix, ...]:
+    host, manager = facts.platform.container_host, installer(facts)
+    if host and host.toolkit:
+        return _connect(host)
+    # The packages are in NVIDIA's repository; the page explains how to add it.
+    text = f"Install the NVIDIA Container Toolkit on the host, from NVIDIA's repository: {_INSTALL_PAGE}"
+    command = ("sudo", *manager, "nvidia-container-toolkit") if manager else ()
+    install = Fix(text=text, command=command, who="root")
+    if host is None and any(_CDI.search(error.text) for error in facts.snapshot.observed_errors):
+        return (_SPECIFY, install)
+    return (install, *_connect(host or ContainerHost()))
+
+
+@rule(
+    layer="container",
+    needs=("platform.container_host.toolkit",),
+    arises=_runs_containers,
+    remedy=_install_and_connect,
+    explains=("container-without-gpu", "driver-not-installed", "gpu-init-failed", "no-gpu-visible"),
+)
+def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The NVIDIA Container Toolkit is missing: containers get no GPU."""
+    host = facts.platform.container_host or ContainerHost()
+    evidence = (evidence_of("container engines", host, "engines"), evidence_of("toolkit", host, "toolkit"))
+    if not host.toolkit and not host.cdi:
+        title, text = "The NVIDIA Container Toolkit is not installed", "Containers started here get no GPU."
+        return _note(title, text, evidence, _install_and_connect(facts))
+    dockers = [path for path in host.engines or () if path.endswith("/docker")]
+    if dockers and all(path.startswith("/snap/") for path in dockers):
+        text = "The snap cannot see the host's toolkit or its hook: `docker run --gpus` fails."
+        return _note("Docker is installed as a snap, which cannot use the host's toolkit", text, evidence, _NO_SNAP)
+    if on_tegra(facts) and (host.mount_lists == () or host.mounts_missing):
+        if host.mounts_missing:
+            text = "Containers start without the missing files, and without an error."
+            return _note(
+                "The mount lists of the container runtime name missing files",
+                text,
+                (*evidence, evidence_of("missing", host, "mounts_missing")),
+                (Fix(text="Reinstall this L4T release's packages nvidia-l4t-core and nvidia-container", who="root"),),
+            )
+        command = ("sudo", "apt-get", "install", "nvidia-container")
+        return _note(
+            "The container runtime has no mount lists",
+            "Containers started here get no L4T libraries.",
+            (*evidence, evidence_of("mount lists", host, "mount_lists")),
+            (Fix(text="Install their package", command=command, who="root"),),
+        )
+    hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
+    if not (hook or host.cdi or any("nvidia" in name for name in host.runtimes or ())):
+        text = "The toolkit is installed, but no hook, Docker runtime or CDI specification uses it."
+        return _note("No container engine uses the NVIDIA Container Toolkit", text, evidence, _connect(host))
+    return passed("The NVIDIA Container Toolkit is installed and connected", *evidence)
+
+
+def _note(title: str, text: str, evidence: tuple[Evidence, ...], fixes: tuple[Fix, ...]) -> Outcome:
+    return Outcome(status="note", title=title, message=text, evidence=evidence, fixes=fixes)
+
+
+_NO_SNAP = (
+    Fix(
+        text="Remove the snap, and install Docker from Docker's or the distribution's packages",
+        command=("sudo", "snap", "remove", "docker"),
+        who="root",
+        risk="removes its containers, images and volumes (a snapshot of them is kept for a month)",
+    ),
+)
+
+
+def _connect(host: ContainerHost) -> tuple[Fix, ...]:
+    docker = any(path.endswith("/docker") for path in host.engines or ())
+    if host.engines and not docker:
+        return (_SPECIFY,)
+    risk = "restarting Docker stops running containers (unless live-restore is on)"
+    return (
+        Fix(
+            text="Register the runtime with Docker",
+            command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker"),
+            who="root",
+        ),
+        Fix(text="Then restart Docker", command=("sudo", "systemctl", "restart", "docker"), who="root", risk=risk),
+    )
+
+
+_OWNER = {"ubuntu": ("dpkg", "-S"), "debian": ("dpkg", "-S"), "fedora": ("rpm", "-qf"), "suse": ("rpm", "-qf")}
+"""The command that names the package of a file."""
+
+_SHOWN = 5
+
+
+@rule(
+    layer="container",
+    needs=("driver.libraries",),
+    arises=lambda _subject, facts: (
+        in_container(facts) and uses_linux_driver(facts) and facts.module.version is not None
+    ),
+    remedy=lambda facts: _remove(_mismatched(facts), facts),
+    explains=("driver-library-mismatch", "driver-too-old", "gpu-init-failed", "no-gpu-visible"),
+)
+def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The container image contains driver libraries that do not match the host."""
+    others, module, listing = _mismatched(facts), facts.module.version, facts.driver.libraries
+    if not others:
+        unsure = _mismatched(facts, mounted=None)
+        return passed("Driver libraries match the host") if listing and listing.complete and not unsure else None
+    # The listing is in the loader's order: the first file of a name is the one that it finds.
+    in_order = {library.soname: library for library in reversed(items_in(listing)) if library.found_as}
+    first = [library for library in others if library.soname and in_order.get(library.soname) == library]
+    versions = dict.fromkeys(library.version for library in others if library.version)
+    works = nvml_answers(facts) and cuda_answers(facts)
+    failed = refusals("driver-library-mismatch", facts)
+    return Outcome(
+        status="fail" if first and not works else "note",
+        title=f"The image contains driver libraries of version {', '.join(versions)}",
+        message=f"The host's kernel module is {module}. "
+        + ("The loader finds them before the host's." if first else "The loader finds the host's first."),
+        evidence=(
+            Evidence(what="kernel module", value=module or "", source="file /proc/driver/nvidia/version"),
+            *(
+                Evidence(what=each.soname or "library", value=f"{each.path} (in the image)", source=each.source)
+                for each in (first or others)[:_SHOWN]
+            ),
+            *failed,
+        ),
+        decided_by="driver-answered" if failed or works else "inferred",
+        fixes=_remove(first or others, facts),
+    )
+
+
+def _mismatched(facts: Facts, *, mounted: bool | None = False) -> list[DriverLibrary]:
+    """The driver libraries of another version than the host's module that belong to the image (or, with ``mounted``
+    None, may be mounted).
+    """
+    return [
+        library
+        for library in items_in(facts.driver.libraries)
+        if library.kind == "driver"
+        and library.mounted is mounted
+        and library.version not in (None, facts.module.version)
+    ]
+
+
+def _remove(libraries: list[DriverLibrary], facts: Facts) -> tuple[Fix, ...]:
+    owner = _OWNER.get(family(facts))
+    find = (Fix(text="Find its package", command=(*owner, libraries[0].path)),) if owner and libraries else ()
+    text = "Remove the driver packages or files from the image and rebuild it: the host's are mounted at start"
+    return (*find, Fix(text=text))

@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.libraries import row_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Framework, Platform, Snapshot, frameworks_in
+from envcheck.model.snapshot import Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import cuda_answers, in_container, on_tegra
@@ -54,16 +54,12 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
     return tuple(found.values())
 
 
-def _frameworks(facts: Facts) -> tuple[Framework, ...]:
-    return frameworks_in(facts.environment) if facts.environment else ()
-
-
 def _reported_missing(facts: Facts) -> Iterator[tuple[str, Evidence]]:
     """Sonames with the error line, or the framework's load, that shows them as missing."""
     for error in facts.snapshot.observed_errors:
         for match in _MISSING.finditer(error.text):
             yield match["soname"] or match["bare"], line_evidence(error)
-    for framework in _frameworks(facts):
+    for framework in frameworks_in(facts.environment):
         for load in framework.loads or ():
             if load.path is None and not load.optional:
                 yield load.name, Evidence(what=load.name, value=f"not found, for {load.needed_by}", source=load.source)
@@ -71,9 +67,7 @@ def _reported_missing(facts: Facts) -> Iterator[tuple[str, Evidence]]:
 
 def jetson_release(facts: Facts) -> ReleaseRow | None:
     """The row of this Jetson's system software, by its L4T release, else by its JetPack."""
-    platform = facts.snapshot.platform or Platform()
-    row = covering("l4t", platform.tegra_release, facts)
-    return row or covering("jetpack", platform.jetpack, facts)
+    return covering("l4t", facts.platform.tegra_release, facts) or covering("jetpack", facts.platform.jetpack, facts)
 
 
 def covering(name: str, version: str | None, facts: Facts) -> ReleaseRow | None:
@@ -107,9 +101,9 @@ def has_fixed_cuda(row: ReleaseRow) -> bool:
 
 def on_aarch64(facts: Facts) -> bool:
     """Whether this is a Jetson, or an ARM machine that a text does not describe further."""
-    platform = facts.snapshot.platform
-    unknown = platform is not None and platform.machine == "aarch64" and platform.tegra is None
-    return on_tegra(facts) or (unknown and platform is not None and not platform.tegra_release)
+    platform = facts.platform
+    unknown = platform.machine == "aarch64" and platform.tegra is None and not platform.tegra_release
+    return on_tegra(facts) or unknown
 
 
 _CONTAINERS = "https://github.com/dusty-nv/jetson-containers"
@@ -117,8 +111,7 @@ _SHOWN = 4
 
 
 def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
-    platform = facts.snapshot.platform or Platform()
-    release = platform.tegra_release
+    release = facts.platform.tegra_release
     return (
         Fix(text=f"Use an image whose tag names L4T {release} (r{release}), or one of the same branch")
         if release
@@ -151,21 +144,21 @@ def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
         "tensorrt-missing",
     ),
 )
-def jetpack_mismatch(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def jetpack_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Software was built for a different JetPack version."""
-    found = _other_image(snapshot, facts) or _other_build(facts) or _other_libraries(facts)
+    found = _other_image(facts) or _other_build(facts) or _other_libraries(facts)
     if found is not None:
         return found
-    platform, row = snapshot.platform or Platform(), jetson_release(facts)
-    known = row is not None and any(framework.cuda for framework in _frameworks(facts))
+    platform, row = facts.platform, jetson_release(facts)
+    known = row is not None and any(framework.cuda for framework in frameworks_in(facts.environment))
     if not known and not (platform.tegra_release and platform.image_tegra_release):
         return None
     release = (evidence_of("L4T", platform, "tegra_release"),) if platform.tegra_release else ()
     return passed("The software matches this JetPack", *release)
 
 
-def _other_image(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    platform = snapshot.platform or Platform()
+def _other_image(facts: Facts) -> Outcome | None:
+    platform = facts.platform
     row = covering("jetpack", platform.jetpack, facts)
     own = platform.tegra_release or (row.needs.get("l4t", "").partition("|")[0].strip("=") if row else None)
     host, image = branch(own), branch(platform.image_tegra_release)
@@ -187,41 +180,35 @@ def _other_build(facts: Facts) -> Outcome | None:
     """A framework built with a CUDA that the system's release does not support."""
     row = jetson_release(facts)
     admitted = row.needs.get("cuda") if row and on_tegra(facts) else None
-    for framework in _frameworks(facts):
+    for framework in frameworks_in(facts.environment):
         version = parse_version(framework.cuda or "")
         ran = framework.gpu_available or (framework.trial and framework.trial.ran_on_gpu)
         if row is None or admitted is None or version is None or ran:
             continue
-        if parse_specifier(admitted).cover(version) == "none" and not _is_older_minor(framework, row):
-            return _built_for_another(framework, row, facts)
+        if parse_specifier(admitted).cover(version) != "none":
+            continue
+        # A build with the system's CUDA major version that is no newer runs with its own libraries.
+        brought = parse_version(row.bundles.get("cuda", ""))
+        same_major = brought is not None and version.numbers[0] == brought.numbers[0]
+        if brought is not None and same_major and version.numbers <= brought.numbers and not has_fixed_cuda(row):
+            continue
+        platform, driver = facts.platform, facts.driver
+        supported = (evidence_of("CUDA of the driver", driver, "cuda"),) if driver.cuda else ()
+        own = platform.tegra_release or row.id
+        return Outcome(
+            status="warn" if row.confidence == "weak" else "fail",
+            title=f"{full_name(framework)} was built with CUDA {framework.cuda}, not for this JetPack",
+            message=f"L4T {platform.tegra_release or '?'} has CUDA {row.bundles.get('cuda', '?')} "
+            f"and supports {row.needs.get('cuda', '?')}.",
+            evidence=(
+                evidence_of(f"{framework.name}: CUDA", framework, "cuda"),
+                Evidence(what="L4T", value=own, source=platform.source_of("tegra_release")),
+                *supported,
+            ),
+            confidence=row.confidence,
+            sources=facts.matrix.cite(row),
+        )
     return None
-
-
-def _is_older_minor(framework: Framework, row: ReleaseRow) -> bool:
-    """Whether the build has the system's CUDA major version and is no newer: it runs with its own libraries."""
-    built, brought = parse_version(framework.cuda or ""), parse_version(row.bundles.get("cuda", ""))
-    if built is None or brought is None or has_fixed_cuda(row):
-        return False
-    return built.numbers[0] == brought.numbers[0] and built.numbers <= brought.numbers
-
-
-def _built_for_another(framework: Framework, row: ReleaseRow, facts: Facts) -> Outcome:
-    platform = facts.snapshot.platform or Platform()
-    driver = facts.driver
-    supported = (evidence_of("CUDA of the driver", driver, "cuda"),) if driver.cuda else ()
-    return Outcome(
-        status="warn" if row.confidence == "weak" else "fail",
-        title=f"{full_name(framework)} was built with CUDA {framework.cuda}, not for this JetPack",
-        message=f"L4T {platform.tegra_release or '?'} has CUDA {row.bundles.get('cuda', '?')} "
-        f"and supports {row.needs.get('cuda', '?')}.",
-        evidence=(
-            evidence_of(f"{framework.name}: CUDA", framework, "cuda"),
-            Evidence(what="L4T", value=platform.tegra_release or row.id, source=platform.source_of("tegra_release")),
-            *supported,
-        ),
-        confidence=row.confidence,
-        sources=facts.matrix.cite(row),
-    )
 
 
 def _other_libraries(facts: Facts) -> Outcome | None:
@@ -245,16 +232,18 @@ def _other_libraries(facts: Facts) -> Outcome | None:
 
 
 def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -> bool:
-    """Whether the system brings another major version of a library than the one that is not there, though that might
-    be put on it.
+    """Whether the system brings another version of a library than the one that is missing. A major version differs, or
+    a minor version of CUDA that is part of the library's name.
     """
-    if row is not None:
-        return bundled_major(row, item.part) not in (None, item.number) or _is_of_another_minor(item, row)
-    return item.part == "tensorrt" and item.number in _only_in_jetpack(facts)
-
-
-def _is_of_another_minor(item: MissingLibrary, row: ReleaseRow) -> bool:
-    """Whether a library's name has a minor version of CUDA, and the system brings another."""
+    if row is None:
+        # Only old JetPacks, with a fixed CUDA, included some major versions of TensorRT.
+        of_old, of_new = (
+            {bundled_major(each, "tensorrt") for each in facts.matrix.rows_of("jetpack") if has_fixed_cuda(each) is one}
+            for one in (True, False)
+        )
+        return item.part == "tensorrt" and item.number is not None and item.number in of_old - of_new
+    if bundled_major(row, item.part) not in (None, item.number):
+        return True
     name, _, number = item.soname.partition(".so.")
     family = row_of(name.removeprefix("lib"))
     brought = parse_version(row.bundles.get("cuda", "")) if family and item.part == "cuda" else None
@@ -262,20 +251,6 @@ def _is_of_another_minor(item: MissingLibrary, row: ReleaseRow) -> bool:
         return False
     having = family.shared.get(item.soname) or f"=={number}"
     return parse_specifier(having).cover(brought) == "none"
-
-
-def _only_in_jetpack(facts: Facts) -> frozenset[int]:
-    """TensorRT major versions that only old JetPacks, with a fixed CUDA, included."""
-    rows = facts.matrix.rows_of("jetpack")
-    then, later = (
-        {bundled_major(row, "tensorrt") for row in rows if has_fixed_cuda(row) is one} for one in (True, False)
-    )
-    return frozenset(number for number in then - later if number is not None)
-
-
-def _container_on_a_jetson(_subject: Snapshot, facts: Facts) -> bool:
-    platform = facts.snapshot.platform or Platform()
-    return on_tegra(facts) and (in_container(facts) or platform.image_tegra_release is not None)
 
 
 _MOUNT_LIBRARIES = (
@@ -291,7 +266,9 @@ _MOUNT_LIBRARIES = (
 
 @rule(
     layer="container",
-    arises=_container_on_a_jetson,
+    arises=lambda _subject, facts: (
+        on_tegra(facts) and (in_container(facts) or facts.platform.image_tegra_release is not None)
+    ),
     remedy=_MOUNT_LIBRARIES,
     explains=(
         "container-without-gpu",
@@ -315,10 +292,9 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
             evidence=tuple(item.evidence for item in missing[:_SHOWN]),
             decided_by="framework-ran" if snapshot.observed_errors else "inferred",
         )
-    driver = facts.driver
     if cuda_answers(facts):
         return passed("The container has the Jetson's libraries", decided_by="driver-answered")
-    started, nodes = driver.cuda_init, snapshot.kernel.device_nodes if snapshot.kernel else None
+    started, nodes = facts.driver.cuda_init, facts.kernel.device_nodes
     if started is None or started.code != NOT_LOADABLE or not in_container(facts):
         return None
     chip = [node for node in nodes or () if node.path.startswith(("/dev/nvhost", "/dev/nvmap", "/dev/nvgpu"))]
@@ -337,7 +313,7 @@ _PARTS = {"cudnn-missing": "cuDNN", "tensorrt-missing": "TensorRT", "cuda-librar
 
 def _mounted_from_host(facts: Facts) -> list[MissingLibrary]:
     """The missing libraries that the host of this release supplies; an image is for a host of its own release."""
-    image = (facts.snapshot.platform or Platform()).image_tegra_release or ""
+    image = facts.platform.image_tegra_release or ""
     series = image.rpartition(".")[0]
     row = jetson_release(facts) or covering("l4t", image, facts) or covering("l4t", series, facts)
     fixed, missing = row is not None and has_fixed_cuda(row), missing_libraries(facts)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from envcheck.knowledge.error_lines import lines_with
-from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Gpu, Memory, Platform, Snapshot
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Gpu, Memory, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title, in_container, is_assumed, is_listed, may_have_gpus
 from envcheck.rules.messages.observed import line_evidence
@@ -26,8 +26,7 @@ _SHOWN = 3
 
 def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     """In the terms of the container runtime; on a host, by a remount. Pasted text usually comes from a container."""
-    platform = facts.snapshot.platform
-    runtime = (platform.container if platform else None) or "docker"
+    runtime = facts.platform.container or "docker"
     if runtime == "kubernetes":
         text = f"Mount a volume on {_PLACE} in the pod: emptyDir with medium: Memory and a sizeLimit (1Gi or more)"
         return (Fix(text=text),)
@@ -46,7 +45,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
 )
 def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The shared memory (/dev/shm) is too small for several processes."""
-    platform = snapshot.platform or Platform()
+    platform = facts.platform
     size, free = platform.shared_memory or 0, platform.shared_memory_free
     several = len(facts.usable_gpus) > 1
     evidence = [Evidence(what=_PLACE, value=_size(size), source=platform.source_of("shared_memory"))]
@@ -55,51 +54,28 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence.append(Evidence(what=f"free in {_PLACE}", value=_size(free), source=where))
     crashed = lines_with("bus-error", snapshot.observed_errors)
     if size <= _DEFAULT and crashed:
-        return _ran_out(size, (*(line_evidence(error) for error in crashed), *evidence), facts)
+        return Outcome(
+            status="fail",
+            title=f"A process crashed with a bus error, and {_PLACE} has only {_size(size)}",
+            message="Writing to a full shared memory causes a bus error.",
+            evidence=(*map(line_evidence, crashed), *evidence),
+            decided_by="framework-ran",
+            confidence="medium",
+        )
+    status: Status = "warn" if several else "note"
+    fixes: tuple[Fix, ...] = ()
     if size <= _DEFAULT:
         title, text = f"{_PLACE} has only {_size(size)}", "This is too little for NCCL and PyTorch data loaders."
-        return _finding(title, text, tuple(evidence), facts, is_warning=several)
-    if free is not None and free <= _DEFAULT:
-        title, text = (
-            f"{_PLACE} is nearly full: {_size(free)} of {_size(size)} free",
-            "Crashed jobs may have filled it.",
-        )
+    elif free is not None and free <= _DEFAULT:
+        title = f"{_PLACE} is nearly full: {_size(free)} of {_size(size)} free"
+        text = "Crashed jobs may have filled it."
         fixes = (Fix(text="List its files, and delete those that no process uses", command=("ls", "-la", _PLACE)),)
-        return _finding(title, text, tuple(evidence), facts, is_warning=several, fixes=fixes)
-    if several and size < _RECOMMENDED and in_container(facts):
+    elif several and size < _RECOMMENDED and in_container(facts):
         title, text = f"{_PLACE} has {_size(size)}", "NCCL's documentation recommends 1 GiB or more for containers."
-        return _finding(title, text, tuple(evidence), facts, is_warning=False)
-    return passed(f"{_PLACE} has {_size(size)}", *evidence)
-
-
-def _ran_out(size: int, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
-    return Outcome(
-        status="fail",
-        title=f"A process crashed with a bus error, and {_PLACE} has only {_size(size)}",
-        message="Writing to a full shared memory causes a bus error.",
-        evidence=evidence,
-        decided_by="framework-ran",
-        confidence="medium",
-        fixes=_enlarge(facts),
-    )
-
-
-def _finding(
-    title: str,
-    text: str,
-    evidence: tuple[Evidence, ...],
-    facts: Facts,
-    *,
-    is_warning: bool,
-    fixes: tuple[Fix, ...] = (),
-) -> Outcome:
-    return Outcome(
-        status="warn" if is_warning else "note",
-        title=title,
-        message=text,
-        evidence=evidence,
-        fixes=fixes or _enlarge(facts),
-    )
+        status = "note"
+    else:
+        return passed(f"{_PLACE} has {_size(size)}", *evidence)
+    return Outcome(status=status, title=title, message=text, evidence=tuple(evidence), fixes=fixes or _enlarge(facts))
 
 
 def _size(count: int) -> str:
@@ -117,7 +93,7 @@ _FREE_MEMORY = (
     per="gpu",
     needs=("gpu.memory.free", "gpu.memory.total"),
     arises=lambda gpu, facts: is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled),
-    remedy=lambda _facts: _FREE_MEMORY,
+    remedy=_FREE_MEMORY,
 )
 def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU's memory is nearly full."""
@@ -126,23 +102,22 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     evidence = (evidence_of("bytes free", memory, "free"), evidence_of("bytes in total", memory, "total"))
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
+    largest = sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
     return Outcome(
         status="note",
         title=f"{gpu_title(gpu)}: {_size(free)} of {_size(total)} free",
         message="New programs on this GPU may run out of memory.",
-        evidence=(*evidence, *_largest_processes(gpu)),
+        evidence=(
+            *evidence,
+            *(
+                Evidence(
+                    what=f"process {process.pid}",
+                    value=_size(process.memory) if process.memory else "memory unknown",
+                    source=process.source,
+                )
+                for process in largest
+            ),
+        ),
         decided_by="driver-answered",
         fixes=_FREE_MEMORY,
-    )
-
-
-def _largest_processes(gpu: Gpu) -> tuple[Evidence, ...]:
-    known = sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
-    return tuple(
-        Evidence(
-            what=f"process {process.pid}",
-            value=_size(process.memory) if process.memory else "memory unknown",
-            source=process.source,
-        )
-        for process in known
     )

@@ -49,11 +49,9 @@ def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
     pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
     if not pasted or observed_problems(snapshot):
         return False
-    return bool(_unnamed(facts)) or not facts.gpus or _has_nothing_to_compare(facts)
-
-
-def _has_nothing_to_compare(facts: Facts) -> bool:
-    """Whether there is nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all."""
+    if _unnamed(facts) or not facts.gpus:
+        return True
+    # Nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all.
     versions = [each.version for each in frameworks_in(facts.environment) if each.version]
     if versions or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus):
         return False
@@ -61,40 +59,32 @@ def _has_nothing_to_compare(facts: Facts) -> bool:
 
 
 def _understood(facts: Facts) -> Iterator[str]:
-    snapshot, environment = facts.snapshot, facts.environment
     yield from dict.fromkeys(f"GPU {gpu.name}" for gpu in facts.gpus if gpu.name)
     if facts.gpus and not any(gpu.name for gpu in facts.gpus):
         yield plural(len(facts.gpus), "GPU")
-    if snapshot.driver and snapshot.driver.release:
-        yield f"driver {snapshot.driver.release}"
-    for framework in frameworks_in(environment):
+    if facts.driver.release:
+        yield f"driver {facts.driver.release}"
+    for framework in frameworks_in(facts.environment):
         yield f"{full_name(framework)} on the CPU" if framework.gpu_available is False else full_name(framework)
-    toolkits = items_in(snapshot.toolkits)
+    toolkits = items_in(facts.snapshot.toolkits)
     yield from (f"CUDA toolkit {toolkit.version}" for toolkit in toolkits if toolkit.version)
-
-
-def _to_paste(facts: Facts) -> Iterator[str]:
-    """What would tell more, of what the text lacks."""
-    driver = facts.snapshot.driver
-    if not facts.gpus or driver is None or driver.release is None:
-        yield "what nvidia-smi prints"
-    if not frameworks_in(facts.environment):
-        yield "what pip list or python -m torch.utils.collect_env prints"
-    yield "the whole error message with its traceback"
 
 
 @rule(layer="framework", always=True, arises=_leaves_open, ground="text", yields_to=EVERYTHING)
 def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The pasted text says too little for a diagnosis."""
     understood = list(_understood(facts))[:8]
-    wanted = list(_to_paste(facts))
+    wanted = ["what nvidia-smi prints"] if not facts.gpus or facts.driver.release is None else []
+    if not frameworks_in(facts.environment):
+        wanted.append("what pip list or python -m torch.utils.collect_env prints")
+    wanted.append("the whole error message with its traceback")
     unknown = _unnamed(facts)[-_SHOWN:]
-    told = f"Understood: {', '.join(understood)}" if understood else "No version and no GPU was found in it"
+    known = f"Understood: {', '.join(understood)}" if understood else "No version and no GPU was found in it"
     why = "envcheck does not know its error" if unknown else "it names no error"
     return Outcome(
         status="unknown",
         title="The text does not show the cause",
-        message=f"{told}; {why}. Paste {', '.join(wanted)}.",
+        message=f"{known}; {why}. Paste {', '.join(wanted)}.",
         evidence=tuple(line_evidence(error, "unknown error") for error in unknown),
         fixes=tuple(Fix(text=f"Paste {what}") for what in wanted[:1]),
         missing=(Missing(fact="cause in the text"),),

@@ -1,19 +1,38 @@
-"""Native Windows (not WSL): frameworks that no longer support GPUs there."""
+"""Windows: frameworks that no longer support its GPUs, and the libcuda that programs load inside WSL."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from packaging.utils import canonicalize_name
 
-from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.error_lines import ErrorLine, lines_with
+from envcheck.knowledge.relations.variables import hides_all
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
-from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.model.snapshot import (
+    Distribution,
+    DriverLibrary,
+    Environment,
+    Framework,
+    Snapshot,
+    frameworks_in,
+    items_in,
+)
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
+from envcheck.rules.facts.machine import cuda_answers, release, supports_all_natively
+from envcheck.rules.fixes.driver import family
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
+from envcheck.rules.messages.observed import (
+    ObservedProblem,
+    call_evidence,
+    line_evidence,
+    observed_problems,
+    results_naming,
+)
+from envcheck.rules.variables.visible_devices import VISIBLE
 
 
 def _on_windows(environment: Environment, facts: Facts) -> bool:
@@ -35,7 +54,7 @@ _WSL = Fix(
     layer="framework",
     per="environment",
     arises=_on_windows,
-    remedy=lambda _facts: (_WSL,),
+    remedy=(_WSL,),
     explains=(
         "cpu-only-build",
         "no-gpu-visible",
@@ -49,12 +68,26 @@ _WSL = Fix(
 )
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
-    judged = [(item, _builds(item, facts)) for item in _frameworks(environment, facts)]
+    judged = []
+    for item in _frameworks(environment, facts):
+        version = parse_version(item.version or "")
+        rows = _rows(item, facts)
+        of_it = [row for row in rows if version and parse_specifier(row.versions).cover(version) != "none"]
+        judged.append((item, of_it))
     without = [(item, rows) for item, rows in judged if rows and not any("windows" in row.os for row in rows)]
     if not without:
         return passed("The frameworks support GPUs on Windows") if any(rows for _, rows in judged) else None
     item, rows = without[0]
     systems = sorted({os for row in rows for os in row.os})
+    # The last release that has GPU support on native Windows, with what it needs.
+    builds = [row for row in _rows(item, facts) if "windows" in row.os]
+    last = max(builds, key=lambda row: max(each.numbers for each in parse_specifier(row.versions).bounds), default=None)
+    older: tuple[Fix, ...] = ()
+    if last is not None:
+        needs = ", ".join(f"{name} {last.needs[name]}" for name in ("python", "cuda", "cudnn") if name in last.needs)
+        requires = f" (requires {needs})" if needs else ""
+        text = f"Or use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"
+        older = (Fix(text=text),)
     return Outcome(
         status="fail",
         title=f"{item.name} {item.version} has no GPU support on Windows",
@@ -64,7 +97,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
             Evidence(what="GPU builds", value=", ".join(systems), source="matrix"),
         ),
         decided_by="declared",
-        fixes=(_WSL, *_older(item, facts)),
+        fixes=(_WSL, *older),
         sources=facts.matrix.cite(*rows),
     )
 
@@ -90,24 +123,156 @@ def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
     return []
 
 
-def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
-    """The rows of this release about a build with GPU support."""
-    version = parse_version(item.version or "")
-    if version is None:
-        return []
-    return [row for row in _rows(item, facts) if parse_specifier(row.versions).cover(version) != "none"]
+_SHADOWED = (
+    "driver-library-mismatch",
+    "driver-not-installed",
+    "driver-not-loaded",
+    "gpu-init-failed",
+    "no-gpu-visible",
+)
+"""What programs say when they load a Linux driver's libcuda there."""
+_OWN_FOLDER = "/usr/lib/wsl/"
 
 
-def _older(item: Framework | Distribution, facts: Facts) -> tuple[Fix, ...]:
-    """The last release that has GPU support on native Windows, with what it needs."""
-    builds = [row for row in _rows(item, facts) if "windows" in row.os]
-    last = max(builds, key=_newest, default=None)
-    if last is None:
-        return ()
-    needs = ", ".join(f"{name} {last.needs[name]}" for name in ("python", "cuda", "cudnn") if name in last.needs)
-    requires = f" (requires {needs})" if needs else ""
-    return (Fix(text=f"Or use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"),)
+@rule(
+    layer="driver",
+    arises=lambda _subject, facts: facts.driver_os == "wsl",
+    remedy=lambda facts: _remove_linux_driver(None, facts),
+    explains=_SHADOWED,
+)
+def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """Inside WSL, another libcuda shadows the one from Windows."""
+    driver = facts.driver
+    files = items_in(driver.libraries)
+    found = [library for library in files if library.found_as and "libcuda.so" in library.found_as[0]]
+    # Not from Windows: the real path is elsewhere, and no container runtime mounted it from there.
+    foreign = [
+        library
+        for library in found
+        if library.kind == "driver"
+        and not library.path.startswith(_OWN_FOLDER)
+        and not (library.mounted is True and library.version is None)
+    ]
+    first = found[0] if found else None
+    if cuda_answers(facts) and not foreign:
+        evidence = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
+        return passed("Programs load the libcuda from Windows", *evidence, decided_by="driver-answered")
+    if cuda_answers(facts):
+        return Outcome(
+            status="note",
+            title="A Linux driver is installed inside WSL",
+            message="Programs load the libcuda from Windows; the Linux driver has no effect.",
+            evidence=tuple(Evidence(what="libcuda", value=library.path, source=library.source) for library in foreign),
+            decided_by="driver-answered",
+            fixes=_remove_linux_driver(foreign[0], facts),
+        )
+    if first is None or first not in foreign:
+        return _by_text(snapshot, facts)
+    failed = results_naming("no-gpu-visible", (driver.cuda_init,)) if driver.cuda_init else ()
+    whose = "A Linux driver's" if first.version else "Another"
+    return Outcome(
+        status="fail",
+        title=f"{whose} libcuda shadows the one from Windows",
+        message=f"Programs load {first.found_as[0]}, which cannot reach the GPU inside WSL.",
+        evidence=(
+            Evidence(what="libcuda", value=f"{first.path}, found as {first.found_as[0]}", source=first.source),
+            *(call_evidence(result) for result in failed),
+        ),
+        decided_by="driver-answered" if failed else "inferred",
+        fixes=_remove_linux_driver(first, facts),
+    )
 
 
-def _newest(row: ReleaseRow) -> tuple[int, ...]:
-    return max(bound.numbers for bound in parse_specifier(row.versions).bounds)
+def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """What the error lines of a text say, if the libraries decide nothing."""
+    lines = lines_with("released-driver-read", snapshot.observed_errors)
+    if lines:
+        return Outcome(
+            status="fail",
+            title="A Linux driver's libcuda is loaded inside WSL",
+            message="The name of the loaded libcuda contains a Linux driver version.",
+            evidence=tuple(map(line_evidence, lines)),
+            decided_by="framework-ran",
+            fixes=_remove_linux_driver(None, facts),
+        )
+    problems = {found.line.problem: found for found in observed_problems(snapshot)}
+    if installed := _installed(problems, facts):
+        return installed
+    contradicted = problems.get("driver-too-old") if supports_all_natively(facts) else None
+    no_device = problems.get("no-gpu-visible") or problems.get("driver-not-installed") or contradicted
+    others = [
+        problem
+        for problem, found in problems.items()
+        if found.line.status == "fail" and found is not no_device and found is not contradicted
+    ]
+    value = facts.variable(VISIBLE)
+    # A build for CUDA finds no GPU, though Windows' driver is there and new enough for it.
+    builds = [each for each in frameworks_in(facts.environment) if each.cuda and not each.cpu_only]
+    refused = any(each.gpu_available is False for each in builds)
+    if no_device is None and not others and refused and release(facts) is not None and supports_all_natively(facts):
+        no_device = ObservedProblem(ErrorLine("no-gpu-visible", "", "framework-ran"), _denials(facts))
+    if no_device is None or others or (value is not None and hides_all(value)):
+        return None
+    system = (evidence_of("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
+    return Outcome(
+        status="warn",
+        title="CUDA does not start inside WSL: usually another libcuda is loaded",
+        message="If /usr/lib/wsl/lib/nvidia-smi lists the GPU, the loader finds a Linux libcuda (or a stub) first.",
+        evidence=(*no_device.evidence, *system),
+        confidence="weak",
+        fixes=(
+            Fix(
+                text="List the libcuda files that the loader knows: all should be in /usr/lib/wsl",
+                command=("ldconfig", "-p"),
+            ),
+            *_remove_linux_driver(None, facts),
+        ),
+    )
+
+
+def _installed(problems: Mapping[str, ObservedProblem], facts: Facts) -> Outcome | None:
+    """A Linux driver that a text lists or installs inside WSL, where something then fails."""
+    # A package with a Linux driver's libraries that a text lists or installs.
+    files = items_in(facts.driver.libraries)
+    package = next((each for each in files if not each.found_as and "/" not in each.path), None)
+    refused = tuple(each for name in _SHADOWED if name in problems for each in problems[name].evidence)
+    failed = refused + _denials(facts)
+    on_cpu = any(each.cpu_only for each in frameworks_in(facts.environment))
+    if package is None or not failed or (on_cpu and not refused) or "cpu-only-build" in problems:
+        return None
+    return Outcome(
+        status="fail",
+        title="A Linux driver is installed inside WSL",
+        message="Inside WSL the driver is that of Windows; a Linux driver's libraries stand in its way.",
+        evidence=(Evidence(what="package", value=package.path, source=package.source), *failed),
+        fixes=_remove_linux_driver(None, facts),
+    )
+
+
+def _denials(facts: Facts) -> tuple[Evidence, ...]:
+    return tuple(
+        evidence_of(f"{each.name} can use the GPU", each, "gpu_available")
+        for each in frameworks_in(facts.environment)
+        if each.gpu_available is False
+    )
+
+
+def _remove_linux_driver(library: DriverLibrary | None, facts: Facts) -> tuple[Fix, ...]:
+    path = facts.variable("LD_LIBRARY_PATH") or ""
+    folder = library.found_as[0].rpartition("/")[0] if library and library.found_as else ""
+    if folder and folder in path.split(":"):
+        return (Fix(text=f"Remove {folder} from LD_LIBRARY_PATH, or put /usr/lib/wsl/lib before it"),)
+    remove = {
+        "ubuntu": ("sudo", "apt-get", "remove", "--purge", "^libnvidia-compute-[0-9].*", "^nvidia-driver-[0-9].*"),
+        "debian": ("sudo", "apt-get", "remove", "--purge", "libcuda1", "nvidia-driver"),
+    }
+    return (
+        Fix(
+            text="Remove the Linux driver from this distribution; the Windows driver stays",
+            command=remove.get(family(facts), ()),
+            who="root",
+            risk="also removes packages that depend on the Linux driver",
+        ),
+        Fix(text="Then rebuild the loader cache", command=("sudo", "ldconfig"), who="root"),
+        Fix(text="Workaround: export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH"),
+    )

@@ -20,11 +20,14 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     """A framework loads other libraries than its files predict."""
     framework, predicted = subject.framework, _predicted(subject)
     libraries = (framework.trial.libraries if framework.trial else None) or ()
-    compared = [
-        library
-        for library in libraries
-        if library.family in predicted and not _is_idle(library, predicted[library.family], libraries)
-    ]
+    compared = []
+    for library in (library for library in libraries if library.family in predicted):
+        # One of another major version than the predicted file, which is loaded too, is not used: preloading opens
+        # whatever file has the library's name.
+        loads, file = predicted[library.family or ""], library.path.rpartition("/")[2]
+        named = any(file == load.name or file.startswith(f"{load.name}.") for load in loads)
+        if named or not any(other.path in _paths(loads) for other in libraries):
+            compared.append(library)
     differing = [library for library in compared if library.path not in _paths(predicted[library.family or ""])]
     if not compared:
         return None
@@ -60,16 +63,6 @@ def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
         if match and load.path and match[1] not in _OF_THE_DRIVER:
             found.setdefault(match[1], []).append(load)
     return found
-
-
-def _is_idle(library: Loaded, loads: list[Load], libraries: tuple[Loaded, ...]) -> bool:
-    """Whether it is of another major version than the predicted file, which is loaded too and the one that is used:
-    preloading opens whatever file has the library's name.
-    """
-    file = library.path.rpartition("/")[2]
-    if any(file == load.name or file.startswith(f"{load.name}.") for load in loads):
-        return False
-    return any(other.path in _paths(loads) for other in libraries)
 
 
 def _paths(loads: list[Load]) -> set[str]:

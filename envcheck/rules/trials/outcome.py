@@ -1,8 +1,12 @@
-"""Results of testing a framework: importing it and computing on the GPU (``--deep``)."""
+"""Results of testing a framework (``--deep``): importing it, computing on the GPU, and what to do where that failed."""
 
 from __future__ import annotations
 
-from envcheck.model.checks import Evidence, Fix, Missing, Source, Status
+import re
+
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.tables import StepRow
+from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Environment, Framework, ProbeRun, Trial
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
@@ -10,6 +14,7 @@ from envcheck.rules.facts.frameworks import (
     full_name,
     is_known_cuda_build,
     is_main_framework,
+    module_of,
     other_cuda_builds,
     provides_gpu_support,
 )
@@ -22,7 +27,45 @@ from envcheck.rules.facts.trials import (
     tried_frameworks,
     unfinished_trials,
 )
-from envcheck.rules.trials.next_step import next_steps
+
+_IMPORT = ("PYTHON", "-c", "import MODULE")
+
+
+def next_steps(subject: FrameworkSubject) -> tuple[Fix, ...]:
+    """Steps that show the reason of a failed trial where no finding names it."""
+    framework, trial, steps = subject.framework, subject.framework.trial, []
+    if trial is None:
+        return ()
+    error = trial.error or ""
+    if error.startswith(("crashed: SIGSEGV", "crashed: SIGBUS")) and subject.environment.verified is None:
+        text = "Compare the hashes of the installed files: an overwritten library crashes without a message"
+        steps = [Fix(text=text, command=("envcheck", "check", "--verify", "--python", *_filled(("PYTHON",), subject)))]
+    row = step_for(error)
+    frame = next((file for file in trial.files or () if file.role == "frame" and file.owner), None)
+    if row is not None:
+        steps.append(Fix(text=row.text, command=_filled(row.command, subject)))
+    elif frame is not None:
+        place = f"{frame.path}, line {frame.line}" if frame.line else frame.path
+        text = f"Look at {place} (of {frame.owner}), where it was raised"
+        steps.append(Fix(text=text, command=_filled(_IMPORT, subject)))
+    else:
+        steps.append(Fix(text="See the whole traceback", command=_filled(_IMPORT, subject)))
+    if trial.imported is False:
+        steps.append(Fix(text=f"If that does not help, install {full_name(framework)} in a separate environment"))
+    return tuple(steps)
+
+
+def step_for(error: str) -> StepRow | None:
+    """The first row of ``errors.toml`` that matches the error of a trial."""
+    rows = sorted(load_matrix().steps, key=lambda row: row.priority)
+    return next((row for row in rows if any(re.search(line, error, re.IGNORECASE) for line in row.lines)), None)
+
+
+def _filled(command: tuple[str, ...], subject: FrameworkSubject) -> tuple[str, ...]:
+    python = subject.environment.executable or "python"
+    module = module_of(subject.framework)
+    return tuple(python if part == "PYTHON" else part.replace("MODULE", module) for part in command)
+
 
 _NEEDS = "needs"
 """The key of the answer with the call that a program must make first."""
@@ -33,42 +76,37 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     """A framework cannot be imported."""
     framework, base = subject.framework, base_framework(subject)
     trial = framework.trial
-    if trial is None or trial.source == PASTED:
-        return _not_imported_in_text(framework) if trial else _not_tried(subject, facts)
+    title, not_known = f"{full_name(framework)} cannot be imported", f"Not known whether {full_name(framework)} can be"
+    if trial is None:
+        return _open(f"{not_known} imported", subject, facts) if _unfinished(subject, facts) else None
+    if trial.source == PASTED:
+        # A report tried to import it: a failure of what its Python has, else an open question.
+        name = framework.name
+        return Outcome(
+            status="fail" if framework.version else "unknown",
+            title=f"{full_name(framework)} could not be imported",
+            message=f"The report knows no version of {name}: the Python that made it has none, or could not import it. "
+            f"The text does not show why. Paste what that Python prints for: import {name}.",
+            fixes=(Fix(text="See the error and its traceback", command=("python", "-c", f"import {name}")),),
+            missing=() if framework.version else (Missing(fact="cause in the text"),),
+        )
     if trial.imported:
         return passed(f"{full_name(framework)} can be imported", decided_by="framework-ran")
-    title = f"{full_name(framework)} cannot be imported"
     if trial.imported is None:
-        return _open(f"Not known whether {full_name(framework)} can be imported", subject, facts)
+        return _open(f"{not_known} imported", subject, facts)
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
     line = named_in(trial, trial.error or "")
     if line is not None and line.problem == "driver-not-installed" and not may_have_gpus(facts):
         text = f"it needs the driver's library, but this machine has no GPU: {trial.error}"
         return Outcome(status="skipped", title=title, message=text)
-    message = trial.error or "no reason was given"
     return Outcome(
         status="fail",
         title=title,
-        message=message,
+        message=trial.error or "no reason was given",
         evidence=tuple(printed_problems(framework)),
         decided_by="framework-ran",
         fixes=next_steps(subject),
-    )
-
-
-def _not_imported_in_text(framework: Framework) -> Outcome:
-    """The outcome where a report of the text tried to import the framework: a failure of what its Python has, else an
-    open question.
-    """
-    name = framework.name
-    return Outcome(
-        status="fail" if framework.version else "unknown",
-        title=f"{full_name(framework)} could not be imported",
-        message=f"The report knows no version of {name}: the Python that made it has none, or could not import it. The "
-        f"text does not show why. Paste what that Python prints for: import {name}.",
-        fixes=(Fix(text="See the error and its traceback", command=("python", "-c", f"import {name}")),),
-        missing=() if framework.version else (Missing(fact="cause in the text"),),
     )
 
 
@@ -90,17 +128,21 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
     if framework.cpu_only or framework.hip or (not is_known_cuda_build(framework) and any(parts)):
         return None  # another finding covers it, or its part for CUDA, which was tried too
-    return _failure_of_base(subject) or _failed(subject, trial, facts)
+    base = base_framework(subject)
+    if base and base.trial and base.trial.ran_on_gpu is False and is_known_cuda_build(base):
+        title, text = f"{full_name(framework)} cannot use the GPU", f"{base.name} itself cannot use it"
+        return Outcome(status="skipped", title=title, message=text)
+    return _failed(subject, trial, facts)
 
 
 def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
     """The outcome where the framework of a pasted text says that it finds no GPU, and the text shows one."""
-    told, driver = facts.snapshot.told, facts.snapshot.driver
+    told, driver = facts.snapshot.told, facts.driver
     on_purpose = told is not None and (told.hidden_on_purpose or told.on_tpu)
     denied = framework.source == PASTED and framework.gpu_available is False
     if not denied or framework.cpu_only or framework.hip or on_purpose or not facts.own_gpus:
         return None
-    shown = gpu_title(facts.own_gpus[0]) + (f" with driver {driver.release}" if driver and driver.release else "")
+    shown = gpu_title(facts.own_gpus[0]) + (f" with driver {driver.release}" if driver.release else "")
     return Outcome(
         status="unknown",
         title=f"{full_name(framework)} does not reach the GPU; the text does not show why",
@@ -126,29 +168,9 @@ def trial_unfinished(environment: Environment, facts: Facts) -> Outcome | None:
     )
 
 
-def _not_tried(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The outcome where the trial of a framework brought nothing; None where there was none."""
-    if _unfinished(subject, facts) is None:
-        return None
-    return _open(f"Not known whether {full_name(subject.framework)} can be imported", subject, facts)
-
-
 def _unfinished(subject: FrameworkSubject, facts: Facts) -> ProbeRun | None:
-    runs = _unfinished_beside(subject, facts)
+    runs = unfinished_trials(subject.environment, facts.snapshot)
     return next((run for run in runs if run.framework == subject.framework.name), None)
-
-
-def _unfinished_beside(subject: FrameworkSubject, facts: Facts) -> tuple[ProbeRun, ...]:
-    """The unfinished trials of the framework's environment, its own among them."""
-    return unfinished_trials(subject.environment, facts.snapshot)
-
-
-def _failure_of_base(subject: FrameworkSubject) -> Outcome | None:
-    base = base_framework(subject)
-    if base is None or base.trial is None or base.trial.ran_on_gpu is not False or not is_known_cuda_build(base):
-        return None
-    title, text = f"{full_name(subject.framework)} cannot use the GPU", f"{base.name} itself cannot use it"
-    return Outcome(status="skipped", title=title, message=text)
 
 
 def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
@@ -177,6 +199,9 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     title = f"{facts.matrix.title_of(framework.name)} cannot use the GPU"
     if trial.ran_on_gpu:
         title = f"{full_name(framework)} reaches the GPU but fails there"
+    # The page about this framework comes first.
+    name = facts.matrix.title_of(framework.name.partition("-")[0]).lower()
+    pages = sorted(framework_cannot_use_gpu.sources, key=lambda page: not page.title.lower().startswith(name))
     return Outcome(
         status=status,
         title=title,
@@ -184,14 +209,8 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
         evidence=(*proof_of(framework), *printed_problems(framework)),
         decided_by="framework-ran",
         fixes=next_steps(subject),
-        sources=_pages(framework, facts),
+        sources=tuple(pages),
     )
-
-
-def _pages(framework: Framework, facts: Facts) -> tuple[Source, ...]:
-    """The sources, with the page about this framework first."""
-    title = facts.matrix.title_of(framework.name.partition("-")[0]).lower()
-    return tuple(sorted(framework_cannot_use_gpu.sources, key=lambda page: not page.title.lower().startswith(title)))
 
 
 def _open(title: str, subject: FrameworkSubject, facts: Facts) -> Outcome:
@@ -199,6 +218,7 @@ def _open(title: str, subject: FrameworkSubject, facts: Facts) -> Outcome:
     message = (trial.error if trial else None) or (end_of(run) if run else "the test did not finish")
     missing = (Missing(fact="framework.trial"),)
     # What used up the time is the open question, not what waited for it.
-    waited = run is not None and not run.seconds and any(each.seconds for each in _unfinished_beside(subject, facts))
+    beside = unfinished_trials(subject.environment, facts.snapshot)
+    waited = run is not None and not run.seconds and any(each.seconds for each in beside)
     status: Status = "skipped" if waited else "unknown"
     return Outcome(status=status, title=title, message=message, missing=missing, fixes=next_steps(subject))

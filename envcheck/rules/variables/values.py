@@ -1,4 +1,4 @@
-"""Environment variables that stop CUDA, name missing files, or change the speed or results of programs."""
+"""Environment variables that stop CUDA, name missing files, or change the speed, results or libraries of programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import msgspec
 
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.variables import effects, reads, shown
-from envcheck.model.checks import Fix, Status
+from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import ApiResult, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.variables import (
-    SetVariable,
     VariableFault,
     find_fault,
     relevant_variables,
@@ -21,7 +20,31 @@ from envcheck.rules.facts.variables import (
     title_listing,
     unset,
 )
-from envcheck.rules.messages.observed import call_evidence as shown_call
+from envcheck.rules.messages.observed import call_evidence
+
+_NAME = "LD_LIBRARY_PATH"
+_ABSOLUTE = ("/", "$ORIGIN", "${ORIGIN}")
+
+
+def _relative(_subject: Snapshot, facts: Facts) -> tuple[str, ...]:
+    entries = (facts.variable(_NAME) or "/").replace(";", ":").split(":")
+    return tuple(entry for entry in entries if not entry.startswith(_ABSOLUTE))
+
+
+@rule(layer="library", arises=lambda subject, facts: bool(_relative(subject, facts)))
+def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """LD_LIBRARY_PATH has an empty or relative entry."""
+    entries = _relative(snapshot, facts)
+    source = snapshot.variables.source if snapshot.variables else ""
+    return Outcome(
+        status="note",
+        title="LD_LIBRARY_PATH has an empty or relative entry",
+        message="Programs search the folder they are started in for libraries. envcheck queried the driver without it.",
+        evidence=tuple(Evidence(what="entry", value=entry or "(empty)", source=source) for entry in entries[:3]),
+        decided_by="declared",
+        fixes=(Fix(text="Use only absolute paths in LD_LIBRARY_PATH; an empty entry means the current folder"),),
+    )
+
 
 _SHOWN = 8
 
@@ -32,8 +55,8 @@ def _any_is_set(_snapshot: Snapshot, facts: Facts) -> bool:
 
 def failed_start(facts: Facts) -> ApiResult | None:
     """The first call that failed while CUDA was initialized."""
-    driver = facts.driver
-    return next((call for call in (driver.cuda_init, driver.cuda_device_count) if call and call.code != 0), None)
+    calls = (facts.driver.cuda_init, facts.driver.cuda_device_count)
+    return next((call for call in calls if call and call.code != 0), None)
 
 
 def cuda_stopping_faults(facts: Facts) -> tuple[VariableFault, ...]:
@@ -48,10 +71,9 @@ def cuda_stopping_faults(facts: Facts) -> tuple[VariableFault, ...]:
 @rule(layer="container", arises=_any_is_set, explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"))
 def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable prevents CUDA from starting."""
-    found = cuda_stopping_faults(facts)
+    found, started = cuda_stopping_faults(facts), facts.driver.cuda_init
     if not found:
         return None
-    driver = facts.driver
     names = [each.variable.name for each in found]
     return Outcome(
         status="fail",
@@ -59,9 +81,9 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=_sentences(found),
         evidence=(
             *(setting_evidence(each.variable) for each in found),
-            *((shown_call(driver.cuda_init),) if driver.cuda_init is not None else ()),
+            *((call_evidence(started),) if started is not None else ()),
         ),
-        decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
+        decided_by="driver-answered" if started is not None else "inferred",
         sources=facts.matrix.cite(*(each.variable.row for each in found)),
         fixes=unset([each.variable for each in found]),
     )
@@ -78,8 +100,15 @@ def _sentences(found: Sequence[VariableFault]) -> str:
 )
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable names a file, folder or program that does not exist."""
-    found = [each for variable in relevant_variables(facts) if (each := _missing_path(variable, facts))]
-    once = list({each.variable.name: each for each in found}.values())
+    frameworks, found = frameworks_in(facts.environment), {}
+    for variable in relevant_variables(facts):
+        row = variable.row
+        if row.invalid != "ignored" and any(reads(row, each.name) for each in frameworks):
+            continue  # it stops a framework, whose rule reports it
+        fault = find_fault(variable, facts)
+        if fault and (row.leads_to or any(option.leads_to for option in row.options)):
+            found[variable.name] = fault
+    once = list(found.values())
     if not once:
         return None
     names = [each.variable.name for each in once]
@@ -93,16 +122,6 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         sources=facts.matrix.cite(*(each.variable.row for each in once)),
         fixes=unset([each.variable for each in once]),
     )
-
-
-def _missing_path(variable: SetVariable, facts: Facts) -> VariableFault | None:
-    """A path that does not exist, unless it stops a framework, whose rule reports it."""
-    row = variable.row
-    frameworks = frameworks_in(facts.environment) if facts.environment else ()
-    if row.invalid != "ignored" and any(reads(row, each.name) for each in frameworks):
-        return None
-    found = find_fault(variable, facts)
-    return found if found and (row.leads_to or any(option.leads_to for option in row.options)) else None
 
 
 @rule(layer="library", arises=_any_is_set)

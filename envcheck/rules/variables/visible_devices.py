@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from envcheck.knowledge.relations.variables import Kind, VisibleEntry, VisibleGpus, hides_all, read_visible
+from envcheck.knowledge.relations.variables import Kind, hides_all, read_visible
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
@@ -91,15 +91,12 @@ def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _is_asked(_snapshot: Snapshot, facts: Facts) -> bool:
-    answered = (nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus)
-    return answered or _job_without_gpu(facts) is not None
-
-
 @rule(
     layer="container",
     needs=("driver.cuda_init",),
-    arises=_is_asked,
+    arises=lambda _snapshot, facts: (
+        ((nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus)) or _job_without_gpu(facts) is not None
+    ),
     proof=_asked_for_none,
     remedy=_show_again,
     doubt=_IN_WSL,
@@ -117,24 +114,22 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     value = facts.variable(VISIBLE)
     variable = (setting_evidence(VISIBLE, value),) if value is not None else ()
     count = (evidence_of("CUDA devices", driver, "cuda_devices"),) if driver.cuda_devices is not None else ()
+    closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
+    if value is not None and hides_all(value):
+        why = f"{VISIBLE} is {value!r}: programs started here see no GPU."
+    elif closed:
+        why = f"This user has no permission to open {', '.join(closed)}."
+    elif _prohibited(facts):
+        why = "The compute mode of every GPU is prohibited."
+    else:
+        why = "The driver works, but CUDA enumerates no device."
     return Outcome(
         status="fail",
         title=f"{VISIBLE} hides every GPU" if value is not None and hides_all(value) else "CUDA sees no GPU",
-        message=_why(facts, value),
+        message=why,
         evidence=(*variable, *(call_evidence(result) for result in refused), *count),
         decided_by="driver-answered",
     )
-
-
-def _why(facts: Facts, value: str | None) -> str:
-    if value is not None and hides_all(value):
-        return f"{VISIBLE} is {value!r}: programs started here see no GPU."
-    closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
-    if closed:
-        return f"This user has no permission to open {', '.join(closed)}."
-    if _prohibited(facts):
-        return "The compute mode of every GPU is prohibited."
-    return "The driver works, but CUDA enumerates no device."
 
 
 def setting_evidence(name: str, value: str) -> Evidence:
@@ -164,7 +159,7 @@ def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether a variable selects GPUs, on a machine that may have some."""
     value = facts.variable(VISIBLE)
     chosen = value is not None and (not hides_all(value) or sees_no_gpu(facts)) and may_have_gpus(facts)
-    return chosen or (_injected(facts) is not None and bool(_listed(facts)))
+    return chosen or ("GPU-" in (facts.variable(INJECTED) or "") and bool(_listed(facts)))
 
 
 @rule(layer="container", arises=_chooses_gpus, remedy=_name_others, explains=("gpu-init-failed", "no-gpu-visible"))
@@ -172,7 +167,13 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot use."""
     value, gpus = facts.variable(VISIBLE), _listed(facts)
     if value is not None and hides_all(value) and sees_no_gpu(facts) and facts.driver.cuda_init is None:
-        return _hidden_all(value)
+        # The finding in a text; on an examined machine no-gpu-visible has CUDA's own answer.
+        return Outcome(
+            status="fail",
+            title=f"{VISIBLE} hides every GPU",
+            message=f"{VISIBLE} is {value!r}: programs started so see no GPU.",
+            evidence=(setting_evidence(VISIBLE, value),),
+        )
     if value is None or hides_all(value):
         return _injected_wrongly(facts, gpus)
     if not gpus and _LATER.match(value) and sees_no_gpu(facts) and facts.driver.cuda_init is None:
@@ -192,42 +193,36 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         failed is not None and failed.code == _INVALID_DEVICE and not (problem is None and cuda_stopping_faults(facts))
     )
     if problem is None and not refused:
-        empty = failed is not None and failed.code == _NO_DEVICE
-        return _injected_wrongly(facts, gpus) or (None if empty else _chosen(value, reading.visible, gpus))
+        wrong, empty = _injected_wrongly(facts, gpus), failed is not None and failed.code == _NO_DEVICE
+        if wrong or empty or not gpus:
+            return wrong
+        return passed(f"{reading.visible} of {plural(len(gpus), 'GPU')} visible", setting_evidence(VISIBLE, value))
     lost = refused or reading.visible == 0 or bool(failed and failed.code == _NO_DEVICE)
+    left = plural(reading.visible, "GPU") if reading.visible else "none"
+    effect = f"CUDA ignores this entry and all that follow. Visible: {left}."
+    if refused or reading.refused:
+        effect = "CUDA refuses the whole list: cuInit fails with 101 (invalid device), but the GPUs are healthy."
+    elif problem is not None and problem.kind == "misread":
+        effect = f"Commas separate the entries, and CUDA ignores what follows the number. Visible: {left}."
+    corrected: tuple[Fix, ...] = ()
+    once = ",".join(entry.text for entry in reading.entries if entry.kind == "gpu")
+    repeated = problem is not None and all(entry.kind in ("gpu", "twice") for entry in reading.entries)
+    if repeated and _PLAIN_LIST.fullmatch(once):
+        corrected = (Fix(text="Name each GPU once", command=("env", f"{VISIBLE}={once}", "python")),)
     return Outcome(
         status="fail" if lost else "warn",
         title=_TITLES[problem.kind].format(variable=VISIBLE, text=problem.text)
         if problem
         else f"CUDA refuses {VISIBLE}={value}",
-        message=_effect(problem, reading, refused=refused),
+        message=effect,
         evidence=(
             setting_evidence(VISIBLE, value),
             *((Evidence(what="GPUs", value=str(len(gpus)), source=gpus[0].source),) if gpus else ()),
             *((call_evidence(failed),) if failed else ()),
         ),
         decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
-        fixes=(*_corrected(problem, reading), *_name_others(facts)),
+        fixes=(*corrected, *_name_others(facts)),
     )
-
-
-def _effect(problem: VisibleEntry | None, reading: VisibleGpus, *, refused: bool) -> str:
-    if refused or reading.refused:
-        return "CUDA refuses the whole list: cuInit fails with 101 (invalid device), but the GPUs are healthy."
-    left = plural(reading.visible, "GPU") if reading.visible else "none"
-    if problem is not None and problem.kind == "misread":
-        return f"Commas separate the entries, and CUDA ignores what follows the number. Visible: {left}."
-    return f"CUDA ignores this entry and all that follow. Visible: {left}."
-
-
-def _corrected(problem: VisibleEntry | None, reading: VisibleGpus) -> tuple[Fix, ...]:
-    """The list with each GPU once, if only repetitions are wrong."""
-    if problem is None or any(entry.kind not in ("gpu", "twice") for entry in reading.entries):
-        return ()
-    once = ",".join(entry.text for entry in reading.entries if entry.kind == "gpu")
-    if not _PLAIN_LIST.fullmatch(once):
-        return ()
-    return (Fix(text="Name each GPU once", command=("env", f"{VISIBLE}={once}", "python")),)
 
 
 def _listed(facts: Facts) -> tuple[Gpu, ...]:
@@ -243,24 +238,10 @@ def sees_no_gpu(facts: Facts) -> bool:
     return tells_of(facts.snapshot, "no-gpu-visible") or finds_no_gpu(facts.environment)
 
 
-def _injected(facts: Facts) -> str | None:
-    value = facts.variable(INJECTED)
-    return value if value is not None and "GPU-" in value else None
-
-
-def _hidden_all(value: str) -> Outcome:
-    """The finding in a text; on an examined machine no-gpu-visible has CUDA's own answer."""
-    return Outcome(
-        status="fail",
-        title=f"{VISIBLE} hides every GPU",
-        message=f"{VISIBLE} is {value!r}: programs started so see no GPU.",
-        evidence=(setting_evidence(VISIBLE, value),),
-    )
-
-
 def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
     """A UUID that the container requests and does not have."""
-    asked = [text.strip() for text in (_injected(facts) or "").split(",") if text.strip().startswith("GPU-")]
+    entries = (text.strip() for text in (facts.variable(INJECTED) or "").split(","))
+    asked = [text for text in entries if text.startswith("GPU-")]
     absent = [text for text in asked if read_visible(text, gpus).problem]
     if not absent:
         return None
@@ -271,9 +252,3 @@ def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
         evidence=(setting_evidence(INJECTED, facts.variable(INJECTED) or ""),),
         fixes=(Fix(text="Start the container with GPUs that exist on the host"),),
     )
-
-
-def _chosen(value: str, visible: int, gpus: tuple[Gpu, ...]) -> Outcome | None:
-    if not gpus:
-        return None
-    return passed(f"{visible} of {plural(len(gpus), 'GPU')} visible", setting_evidence(VISIBLE, value))

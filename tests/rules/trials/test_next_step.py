@@ -12,7 +12,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Report
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
-from envcheck.rules.trials.next_step import step_for
+from envcheck.rules.trials.outcome import step_for
 from tests.every import cases, every
 from tests.importers.pasting import torch_in
 
