@@ -90,15 +90,12 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def own_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs of this system: without those reserved for a virtual machine or given to another container."""
-        return tuple(gpu for gpu in self.gpus if not self._is_foreign(gpu))
-
-    def _is_foreign(self, gpu: Gpu) -> bool:
-        if gpu.kernel_driver in DRIVERS_FOR_GUESTS:
-            return True
-        in_container = self.platform.container not in (None, "", "none")
-        others_given = any(_is_listed(other) for other in self.gpus)
-        nodes = [node.path for node in self.kernel.device_nodes or ()]
-        return in_container and others_given and not _is_listed(gpu) and f"/dev/nvidia{gpu.minor}" not in nodes
+        own = [gpu for gpu in self.gpus if gpu.kernel_driver not in DRIVERS_FOR_GUESTS]
+        listed = [gpu for gpu in self.gpus if gpu.index is not None or gpu.cuda_ordinal is not None]
+        if listed and self.platform.container not in (None, "", "none"):
+            nodes = [node.path for node in self.kernel.device_nodes or ()]
+            own = [gpu for gpu in own if gpu in listed or f"/dev/nvidia{gpu.minor}" in nodes]
+        return tuple(own)
 
     @property
     def usable_gpus(self) -> tuple[Gpu, ...]:
@@ -120,10 +117,6 @@ class Facts(msgspec.Struct, frozen=True):
     def variable(self, name: str) -> str | None:
         """Value of an environment variable; None if it is not set or was not read."""
         return self.snapshot.variables.values.get(name) if self.snapshot.variables else None
-
-
-def _is_listed(gpu: Gpu) -> bool:
-    return gpu.index is not None or gpu.cuda_ordinal is not None
 
 
 class FrameworkSubject(msgspec.Struct, frozen=True):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from envcheck.compat.package_needs import release_fits, release_for, release_rows
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.tables import Machine
+from envcheck.knowledge.relations.fit import Fit
+from envcheck.knowledge.tables import Machine, ReleaseRow
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CodeTarget
 from envcheck.rules.api import Facts, FrameworkSubject
@@ -123,6 +125,22 @@ def full_name(framework: Framework) -> str:
 def machine(facts: Facts) -> Machine:
     """The processor architecture for choosing wheels; x86_64 when it is unknown."""
     return "aarch64" if facts.platform.on_arm or facts.platform.tegra else "x86_64"
+
+
+def rows_of_release(facts: Facts, name: str, version: str | None) -> tuple[ReleaseRow, ...]:
+    """The rows of the matrix about a release, for this driver's system and processor."""
+    return release_rows(facts.matrix, name, version or "", facts.driver_os, machine(facts))
+
+
+def fit_of_release(facts: Facts, name: str, version: str | None, component: str, there: str) -> Fit | None:
+    """Whether a release goes with a version of a component, here; None where no row tells."""
+    return release_fits(facts.matrix, name, version or "", component, there, facts.driver_os, machine(facts))
+
+
+def bounds_for(facts: Facts, name: str, component: str, there: str, *, python: str | None = None) -> str:
+    """The newest release of a package that is known to go with a component here, as bounds; empty for none."""
+    os, processor = facts.driver_os, machine(facts)
+    return release_for(facts.matrix, name, component, there, os, processor, python=python) or ""
 
 
 def code_targets(framework: Framework) -> tuple[CodeTarget, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sized
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy
 from envcheck.model.snapshot import PASTED, ApiResult, DeviceNode, DriverLibrary, Gpu, Record, Snapshot, frameworks_in
-from envcheck.model.versions import CudaVersion, DriverRelease
+from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from envcheck.rules.api import Doubt, Facts, Outcome
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
@@ -110,6 +110,12 @@ def nvml_answers(facts: Facts) -> bool:
 
 def cuda_answers(facts: Facts) -> bool:
     return succeeded(facts.driver.cuda_init)
+
+
+def gpus_with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
+    """The usable GPUs whose compute capability is known."""
+    pairs = ((gpu, ComputeCapability.parse(gpu.compute_capability)) for gpu in facts.usable_gpus)
+    return tuple((gpu, capability) for gpu, capability in pairs if capability is not None)
 
 
 def gpu_title(gpu: Gpu) -> str:

@@ -21,7 +21,13 @@ def lookup(path: str, subject: Subject, snapshot: Snapshot) -> Any:
     ``SECTION.complete`` is None unless the list is complete.
     """
     root, *steps = path.split(".")
-    value = _root(root, subject, snapshot)
+    value: Any
+    if isinstance(subject, FrameworkSubject) and root in ("framework", "environment"):
+        value = getattr(subject, root)
+    elif (root == "gpu" and isinstance(subject, Gpu)) or (root == "environment" and isinstance(subject, Environment)):
+        value = subject
+    else:
+        value = getattr(snapshot, root)
     for step in steps:
         if value is None:
             return None
@@ -58,16 +64,6 @@ def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skip
         return "skipped", missing, run.detail or f"probe {run.name}: {run.status}"
     detail = f" ({run.detail})" if run.detail else ""
     return "unknown", missing, f"Probe {run.name} did not report {fact_name(path)}{detail}"
-
-
-def _root(root: str, subject: Subject, snapshot: Snapshot) -> Any:
-    if isinstance(subject, FrameworkSubject):
-        own = {"framework": subject.framework, "environment": subject.environment}
-        if root in own:
-            return own[root]
-    if (root == "gpu" and isinstance(subject, Gpu)) or (root == "environment" and isinstance(subject, Environment)):
-        return subject
-    return getattr(snapshot, root)
 
 
 def _overlap(one: str, other: str) -> bool:

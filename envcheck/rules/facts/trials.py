@@ -8,7 +8,7 @@ from itertools import islice
 from envcheck.knowledge.error_lines import ErrorLine, named_beside
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import Environment, Framework, Gpu, ProbeRun, Snapshot, Trial, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, RuleFunction, passed
 from envcheck.rules.facts.frameworks import full_name
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
@@ -113,12 +113,16 @@ def printed_problems(framework: Framework) -> Iterator[Evidence]:
         yield Evidence(what="printed", value=line[:SHOWN], source=place)
 
 
-def ran_with_this_driver(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """Pass where the framework ran: the driver runs its CUDA version."""
-    framework = subject.framework
-    if not ran_on_gpu(framework):
-        return None
-    return passed(f"{full_name(framework)} ran with this driver", *proof_of(framework), decided_by="framework-ran")
+def proves(what: str) -> RuleFunction:
+    """The proof of a rule that passes where the framework ran on a GPU, whatever was inferred."""
+
+    def proof(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
+        framework = subject.framework
+        if not ran_on_gpu(framework):
+            return None
+        return passed(f"{full_name(framework)} {what}", *proof_of(framework), decided_by="framework-ran")
+
+    return proof
 
 
 def ran_on_every_kind_of_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -128,11 +132,3 @@ def ran_on_every_kind_of_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         return None
     kinds = ", ".join(dict.fromkeys(f"compute capability {gpu.compute_capability}" for gpu in proven))
     return passed(f"{full_name(framework)} ran on {kinds}", *proof_of(framework), decided_by="framework-ran")
-
-
-def ran_on_a_gpu(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """Pass where the framework ran on a GPU: it is no CPU build."""
-    framework = subject.framework
-    if not ran_on_gpu(framework):
-        return None
-    return passed(f"{full_name(framework)} ran on a GPU", *proof_of(framework), decided_by="framework-ran")

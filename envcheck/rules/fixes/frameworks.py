@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from envcheck.compat.package_needs import release_for, requirement_name
+from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import (
+    bounds_for,
     distributions_in,
     framework_named,
     full_name,
@@ -78,7 +79,7 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     label = f"+{choice.tag}" if labelled else ""
     wanted = [f"torch=={choice.version}{label}"]
     for name in companions:
-        bounds = release_for(facts.matrix, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
+        bounds = bounds_for(facts, name, "torch", choice.version)
         wanted.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
     return install(facts, wanted, task, how, remove=() if managed else _conflicting_wheels(environment, choice))
 
@@ -110,7 +111,7 @@ _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
 
 def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build without CUDA by one for CUDA."""
-    framework = framework or _told_framework(("cpu-only-build",), facts)
+    framework = framework or _named_program(("cpu-only-build",), facts)
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
     role = facts.matrix.role_of(framework.name)
@@ -142,18 +143,16 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
 
 def _meant(problems: Collection[str], facts: Facts) -> Framework | None:
     """The program whose line names one of the problems, PyTorch where lines or text speak of it, None if unknown."""
-    told = _told_framework(problems, facts)
-    if told is not None:
-        return told
-    lines = [
-        error for error in facts.snapshot.observed_errors if (row := named_by(error.text)) and row.problem in problems
-    ]
-    if any(matches_fragment("pytorch-speaks", error.text) for error in lines):
-        return framework_named("torch", facts.environment) or Framework(name="torch")
-    return framework_named("torch", facts.environment)
+    if program := _named_program(problems, facts):
+        return program
+    torch, errors = framework_named("torch", facts.environment), facts.snapshot.observed_errors
+    lines = [error for error in errors if (row := named_by(error.text)) and row.problem in problems]
+    if torch is None and any(matches_fragment("pytorch-speaks", error.text) for error in lines):
+        return Framework(name="torch")
+    return torch
 
 
-def _told_framework(problems: Collection[str], facts: Facts) -> Framework | None:
+def _named_program(problems: Collection[str], facts: Facts) -> Framework | None:
     """The program whose line names one of the problems; None where that may be PyTorch."""
     for error in facts.snapshot.observed_errors:
         line = named_by(error.text)
@@ -195,10 +194,8 @@ def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest CUDA plug-in that this release supports and the driver runs."""
     fitting = newest_extra(_EXTRA_OF_JAX, framework.requires, facts)
-    if fitting is None:
-        return ()
     wanted = f"jax[cuda{fitting}]{same_version(framework)}"
-    return install(facts, (wanted,), f"Install JAX's plug-in for CUDA {fitting}")
+    return install(facts, (wanted,), f"Install JAX's plug-in for CUDA {fitting}") if fitting else ()
 
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
@@ -212,10 +209,9 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest extra whose CUDA version the driver runs; each extra installs the compilers."""
     own = (each for each in distributions_in(facts.environment) if each.name == framework.name)
     fitting = newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
-    if fitting is None:
-        return ()
     wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
-    return install(facts, (wanted,), f"Install the compilers of CUDA {fitting} that {full_name(framework)} needs")
+    text = f"Install the compilers of CUDA {fitting} that {full_name(framework)} needs"
+    return install(facts, (wanted,), text) if fitting else ()
 
 
 def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:

@@ -17,13 +17,12 @@ from envcheck.compat.package_needs import (
     normalised,
     pinned_by,
     read_requirement,
-    release_for,
     same_package,
 )
 from envcheck.model.checks import Changes, Fix
 from envcheck.model.snapshot import Environment
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, installed, machine
+from envcheck.rules.facts.frameworks import bounds_for, distributions_in, installed
 from envcheck.rules.fixes.commands import (
     conda_installs,
     create_command,
@@ -110,14 +109,12 @@ def install_pip(environment: Environment | None) -> tuple[Fix, ...]:
 
 def install_release_for(name: str, component: str, environment: Environment, facts: Facts) -> tuple[Fix, ...]:
     """The newest release of a package that the matrix knows to work with what is installed of ``component``."""
-    there = installed(environment, component)
-    met = there.version if there else ""
-    os, processor = facts.driver_os, machine(facts)
-    known = release_for(facts.matrix, name, component, met, os, processor, python=environment.python) if met else None
-    text = f"Upgrade {name} to a release for {component} {met}".rstrip()
-    if known:
-        return install(facts, (f"{name}{known}",), text)
-    return install(facts, (name,), f"Upgrade {name}, for {component} {met}".rstrip(), How(newest=True, owner=name))
+    distribution = installed(environment, component)
+    there = distribution.version if distribution else ""
+    bounds = bounds_for(facts, name, component, there, python=environment.python) if there else ""
+    if bounds:
+        return install(facts, (f"{name}{bounds}",), f"Upgrade {name} to a release for {component} {there}")
+    return install(facts, (name,), f"Upgrade {name}, for {component} {there}".rstrip(), How(newest=True, owner=name))
 
 
 def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:

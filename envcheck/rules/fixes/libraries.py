@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.libraries import TOOLKIT, toolkit_wheels
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.api import Facts, FrameworkSubject, Remedy
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import LibraryName, contains_library, lines_requiring, toolkit_extra, wheel_with
@@ -36,7 +36,11 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
     listed = {name: line for name in names if name.number and (line := _listed(name, framework, facts))}
     rest = [name for name in names if name not in listed]
     again = tuple(dict.fromkeys(listed.values()))
-    own = dict.fromkeys(extra for name in rest if (extra := _own_extra(framework, name.family)))
+    own: dict[str, None] = {}
+    for name in rest if PLAIN_NAME.fullmatch(framework.name) else ():
+        # The one extra under which the metadata requires a family, if there is no other: ``and-cuda``, ``ctk``.
+        of_family = {extra_of(line) for line in lines_requiring(framework, name.family)}
+        own |= dict.fromkeys(filter(None, of_family)) if len(of_family) == 1 else {}
     if own:  # the extra also installs related parts, such as a compiler
         return (*again, f"{framework.name}[{','.join(own)}]{same_version(framework)}")
     extras: dict[str, None] = {}
@@ -81,14 +85,6 @@ def declared(framework: Framework, family: str) -> str | None:
         if asked is not None and normalised(asked.name) != TOOLKIT:
             return f"{normalised(asked.name)}{asked.specifier}"
     return None
-
-
-def _own_extra(framework: Framework, family: str) -> str | None:
-    """The one extra under which the metadata requires a family: ``and-cuda``, ``ctk``; None where there are several or
-    none.
-    """
-    extras = {extra_of(line) for line in lines_requiring(framework, family)}
-    return extras.pop() if len(extras) == 1 and PLAIN_NAME.fullmatch(framework.name) else None
 
 
 _BETWEEN = {"LD_PRELOAD": "[ :]+", "LD_LIBRARY_PATH": "[:;]"}
@@ -200,9 +196,7 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
 
 
 def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
-    """Install the package with the library, or show the loader where it is; for cases where only an error line is
-    known.
-    """
+    """Install the package with the library, or show the loader where it is, where only an error line is known."""
     text = (
         "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
         "framework's own extra"
@@ -210,19 +204,25 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=text), *show_loader_search(facts))
 
 
-def install_cudnn(facts: Facts) -> tuple[Fix, ...]:
-    """Install cuDNN as a wheel."""
-    return (*_wheel(facts, "nvidia-cudnn", "cuDNN in the requested major version"), *show_loader_search(facts))
+def install_wheel(base: str, what: str) -> Remedy:
+    """The remedy that installs a wheel for the CUDA major version of the environment's framework, or shows what the
+    loader takes; without a command where that version is unknown.
+    """
+
+    def remedy(facts: Facts) -> tuple[Fix, ...]:
+        versions = (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))
+        cuda = next(filter(None, versions), None)
+        text = f"Install {what} as a wheel for the CUDA major of the framework"
+        if cuda is None:
+            return (Fix(text=f"{text}: {base}-cu…"), *show_loader_search(facts))
+        return (*install(facts, (f"{base}-cu{cuda.major}",), text, How()), *show_loader_search(facts))
+
+    return remedy
 
 
-def install_nccl(facts: Facts) -> tuple[Fix, ...]:
-    """Install NCCL as a wheel."""
-    return (*_wheel(facts, "nvidia-nccl", "the NCCL that the framework pins"), *show_loader_search(facts))
-
-
-def install_tensorrt(facts: Facts) -> tuple[Fix, ...]:
-    """Install TensorRT as a wheel."""
-    return (*_wheel(facts, "tensorrt", "TensorRT in the requested major version"), *show_loader_search(facts))
+INSTALL_CUDNN = install_wheel("nvidia-cudnn", "cuDNN in the requested major version")
+INSTALL_NCCL = install_wheel("nvidia-nccl", "the NCCL that the framework pins")
+INSTALL_TENSORRT = install_wheel("tensorrt", "TensorRT in the requested major version")
 
 
 def list_wheels(facts: Facts) -> tuple[Fix, ...]:
@@ -238,16 +238,3 @@ OTHER_COMPILER = (
     Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")),
 )
 """For cases where only an error line is known."""
-
-
-def _wheel(facts: Facts, base: str, what: str) -> tuple[Fix, ...]:
-    """Install a wheel for the CUDA major version of the environment's framework; without a command where that is
-    unknown.
-    """
-    cuda = next(
-        (version for each in frameworks_in(facts.environment) if (version := CudaVersion.parse(each.cuda))), None
-    )
-    text = f"Install {what} as a wheel for the CUDA major of the framework"
-    if cuda is None:
-        return (Fix(text=f"{text}: {base}-cu…"),)
-    return install(facts, (f"{base}-cu{cuda.major}",), text, How())

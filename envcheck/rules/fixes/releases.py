@@ -11,15 +11,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from envcheck.compat.package_needs import release_rows, runs_on
+from envcheck.compat.package_needs import runs_on
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.snapshot import Framework
-from envcheck.model.versions import ComputeCapability, CudaVersion
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, machine
-from envcheck.rules.facts.machine import runs_builds_for, supports_natively
+from envcheck.rules.facts.frameworks import distributions_in, machine, rows_of_release
+from envcheck.rules.facts.machine import gpus_with_capability, runs_builds_for, supports_natively
 
 _LOCAL_TAG = re.compile(r"\+.*")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
@@ -51,8 +51,7 @@ def torch_build(facts: Facts, framework: Framework | None = None) -> TorchChoice
     if framework is not None and framework.name != "torch":
         return None
     environment = facts.environment
-    capabilities = (ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus)
-    gpus = list(dict.fromkeys(capability for capability in capabilities if capability))
+    gpus = list(dict.fromkeys(capability for _, capability in gpus_with_capability(facts)))
     python = environment.python if environment else None
     for version in dict.fromkeys((framework.version if framework else None, None)):
         # ``runs`` knows more of the driver than its release, which is why the relation is not given one.
@@ -89,7 +88,7 @@ def installed_release(facts: Facts, name: str) -> str | None:
     """The installed release of a package, pinned; None where it is not there, or the driver cannot run its CUDA."""
     for each in distributions_in(facts.environment):
         if each.name == name and _VERSION.fullmatch(each.version):
-            rows = release_rows(facts.matrix, name, each.version, facts.driver_os, machine(facts))
+            rows = rows_of_release(facts, name, each.version)
             return f"{name}=={each.version}" if all(_may_run(row, facts) for row in rows) else None
     return None
 

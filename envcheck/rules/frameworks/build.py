@@ -1,18 +1,21 @@
-"""Whether a framework is built for CUDA and for the present GPUs."""
+"""Whether a framework is built for CUDA and for the present GPUs, or where none is listed, that CUDA is wanted."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from itertools import islice
 
 from envcheck.compat.devices import refused
-from envcheck.compat.package_needs import release_rows
 from envcheck.compat.question import AskedGpu
 from envcheck.enrich.stated import first_of
-from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.error_lines import lines_with, matches_fragment
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, conclude
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, only_ptx_serves
+from envcheck.knowledge.relations.variables import hides_all
+from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Missing, Status
-from envcheck.model.snapshot import PASTED, Framework, Gpu
+from envcheck.model.snapshot import PASTED, Environment, Framework, Gpu, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
@@ -23,24 +26,25 @@ from envcheck.rules.facts.frameworks import (
     distributions_in,
     full_name,
     is_main_framework,
-    machine,
     other_cuda_builds,
+    rows_of_release,
 )
-from envcheck.rules.facts.machine import basis_of, gpu_title, plural, supported_cuda
+from envcheck.rules.facts.library_names import wheel_of
+from envcheck.rules.facts.machine import basis_of, gpu_title, gpus_with_capability, on_tegra, plural, supported_cuda
 from envcheck.rules.facts.needs import unanswered
-from envcheck.rules.facts.trials import gpus_proven, ran_on, ran_on_a_gpu, ran_on_every_kind_of_gpu
+from envcheck.rules.facts.trials import gpus_proven, proves, ran_on, ran_on_every_kind_of_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.fixes.outcomes import incompatible
-from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
+from envcheck.rules.messages.observed import line_evidence
+from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
 
 
 def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
-    """A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one.
+    """Whether a GPU is there or wanted, or a framework built for the CPU is worth a note where none was found.
 
-    A framework built for the CPU is worth a note even where no GPU was found.
-
-    Of an extension the question arises where its files tell, and where the framework itself is another build.
+    A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one. Of an extension the
+    question arises where its files tell, and where the framework itself is another build.
     """
     framework, base = subject.framework, base_framework(subject)
     if not is_main_framework(framework, facts.matrix) and (
@@ -64,7 +68,7 @@ def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     needs=("framework.cpu_only",),
     arises=_gpu_is_here_or_wanted,
-    proof=ran_on_a_gpu,
+    proof=proves("ran on a GPU"),
     remedy=install_gpu_build,
     explains=("extension-built-for-other-torch", "cuda-library-missing", "cuda-major-mismatch", "library-not-found"),
 )
@@ -83,13 +87,20 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         title = f"{full_name(framework)} is a CPU build: it never uses a GPU"
         return Outcome(status="note", title=title, evidence=build, decided_by=basis_of(framework, "cpu_only"))
     wanted = evidence_for_cuda(subject.environment, facts)
+    message = f"{full_name(framework)} was built without CUDA."
+    if framework.name.startswith("jax"):
+        message = f"{full_name(framework)} has no CUDA plug-in here."
+    elif "CUDA" in (framework.providers or ()):
+        message = f"{full_name(framework)} is a CPU build; the CUDA provider next to it belongs to another package."
+    elif framework.providers is not None:
+        message = f"{full_name(framework)} has no CUDA provider, only: {', '.join(framework.providers)}."
     # PYTHONPATH precedes installed packages.
     named_there = (facts.variable("PYTHONPATH") or "").split(":")
     folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
     return Outcome(
         status=_status(subject, facts),
         title=f"{facts.matrix.title_of(framework.name)} cannot use the GPU: {kind}",
-        message=_without_cuda(framework),
+        message=message,
         evidence=(*build, evidence_of("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
         decided_by=basis_of(framework, "cpu_only"),
         confidence="medium" if wanted else "high",
@@ -115,25 +126,12 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     return "fail" if is_main_framework(framework, facts.matrix) and meant and not others else "warn"
 
 
-def _without_cuda(framework: Framework) -> str:
-    if framework.name.startswith("jax"):
-        return f"{full_name(framework)} has no CUDA plug-in here."
-    if framework.providers is not None:
-        if "CUDA" in framework.providers:
-            return f"{full_name(framework)} is a CPU build; the CUDA provider next to it belongs to another package."
-        return f"{full_name(framework)} has no CUDA provider, only: {', '.join(framework.providers)}."
-    return f"{full_name(framework)} was built without CUDA."
-
-
 def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
     environment = subject.environment
-    words = [word for word in (environment.why, f"Python {environment.python}" if environment.python else None) if word]
+    words = filter(None, (environment.why, environment.python and f"Python {environment.python}"))
     place = environment.prefix or environment.key
-    return (
-        Evidence(
-            what="environment", value=f"{place} ({', '.join(words)})" if words else place, source=environment.source
-        ),
-    )
+    aside = f" ({', '.join(words)})" if environment.why or environment.python else ""
+    return (Evidence(what="environment", value=f"{place}{aside}", source=environment.source),)
 
 
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -143,7 +141,7 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     return (
         built_for_cuda(subject, facts)
         and bool(facts.usable_gpus)
-        and (whole or bool(framework.gpu_code) or bool(_refusals(framework, _with_capability(facts), facts)))
+        and (whole or bool(framework.gpu_code) or bool(_refusals(framework, gpus_with_capability(facts), facts)))
     )
 
 
@@ -158,9 +156,12 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
 def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's build has no code for the GPU."""
     framework = subject.framework
-    code, known = code_targets(framework), _with_capability(facts)
+    code, known = code_targets(framework), gpus_with_capability(facts)
     if framework.gpu_code is None:
-        return _by_documents(subject, known, facts)
+        refusals = _refusals(framework, known, facts)
+        if not refusals:
+            return unanswered("framework.gpu_code", gpu_code_missing.title, facts.snapshot)
+        return _lacking(subject, refusals, len(known), evidence_of("release", framework, "version"), facts)
     if not known:
         text = "the compute capability of the GPUs is not known"
         missing = (Missing(fact="gpu.compute_capability"),)
@@ -168,23 +169,15 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     proven = gpus_proven(framework, facts)
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
     lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
-    if lacking and _base_lacks_code(subject, known, facts):
-        return None
+    base = base_framework(subject)
+    its_code = code_targets(base) if base else ()
+    if base and its_code and lacking and all(_fit(base, its_code, each, facts).bad for _, each in known):
+        return None  # the framework that it extends has no code for the GPUs either, which is reported there
     held = evidence_of(f"GPU code of {framework.name}", framework, "gpu_code")
     if lacking:
         return _lacking(subject, lacking, len(fits), held, facts)
-    return _compiled_at_start(subject, known, held, facts) or _not_lacking(subject, known, fits, held, facts)
-
-
-def _not_lacking(
-    subject: FrameworkSubject,
-    known: tuple[tuple[Gpu, ComputeCapability], ...],
-    fits: tuple[tuple[Gpu, Fit], ...],
-    held: Evidence,
-    facts: Facts,
-) -> Outcome:
-    """The outcome where the code of a build serves every GPU, or where that is open for one."""
-    framework = subject.framework
+    if found := _compiled_at_start(subject, known, held, facts):
+        return found
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
         status: Status = "unknown" if is_main_framework(framework, facts.matrix) else "skipped"
@@ -233,25 +226,13 @@ def _compiled_at_start(
     )
 
 
-def _by_documents(
-    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
-) -> Outcome | None:
-    """The outcome where the GPU code of a build is not known."""
-    refusals = _refusals(subject.framework, known, facts)
-    if not refusals:
-        return unanswered("framework.gpu_code", gpu_code_missing.title, facts.snapshot)
-    return _lacking(subject, refusals, len(known), evidence_of("release", subject.framework, "version"), facts)
-
-
 def _refusals(
     framework: Framework, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
 ) -> tuple[tuple[Gpu, Fit], ...]:
     """The GPUs that the documents of a release exclude; gpu-feature-unsupported asks about packages of kernels."""
     if framework.gpu_code is not None or facts.matrix.has_trait(framework.name, "own-kernels"):
         return ()
-    rows = release_rows(
-        facts.matrix, framework.name, first_of(framework.version or ""), facts.driver_os, machine(facts)
-    )
+    rows = rows_of_release(facts, framework.name, first_of(framework.version or ""))
     found: list[tuple[Gpu, Fit]] = []
     for gpu, capability in known:
         answers = [refused(facts.matrix, row, AskedGpu(gpu.name or "GPU", capability, None)) for row in rows]
@@ -260,18 +241,6 @@ def _refusals(
             reason = f"the release {what}, and {gpu_title(gpu)} has {capability}"
             found.append((gpu, conclude(facts.matrix, "incompatible", reason, *rows, change=change)))
     return tuple(found)
-
-
-def _base_lacks_code(subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts) -> bool:
-    """Whether the framework that it extends has no code for the GPUs either, which is reported there."""
-    base = base_framework(subject)
-    code = code_targets(base) if base else ()
-    return base is not None and bool(code) and all(_fit(base, code, each, facts).bad for _, each in known)
-
-
-def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
-    pairs = ((gpu, ComputeCapability.parse(gpu.compute_capability)) for gpu in facts.usable_gpus)
-    return tuple((gpu, capability) for gpu, capability in pairs if capability is not None)
 
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
@@ -306,3 +275,36 @@ def _lacking(
         more=f" Without code: {names}." if framework.gpu_code else "",
         decided_by=basis_of(framework, "gpu_code"),
     )
+
+
+_OF_CUDA: tuple[Trait, ...] = ("brings-cuda", "chooses-cuda-of-torch")
+
+_CODE = re.compile(r"\S{1,200}\.py\b")
+"""The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
+
+
+def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
+    """Evidence that CUDA is wanted, strongest first; none if GPUs were looked for."""
+    if facts.snapshot.gpus is not None:
+        return ()
+    found, driver, matrix = [], facts.driver, facts.matrix
+    if known := next((field for field in ("release", "cuda") if getattr(driver, field)), None):
+        found.append(evidence_of(f"driver: {known}", driver, known))
+    value = facts.variable(VISIBLE)
+    if value is not None and not hides_all(value):
+        found.append(setting_evidence(VISIBLE, value))
+    for each in environment.distributions or ():
+        if wheel_of(each.name) is not None or any(matrix.has_trait(each.name, trait) for trait in _OF_CUDA):
+            found.append(evidence_of(f"CUDA's libraries: {each.name}", each, "version"))
+            break
+    for error in facts.snapshot.observed_errors:
+        logged = matches_fragment("logged-with-its-place", error.text)
+        if not logged and matches_fragment("cuda-wanted", _CODE.sub("", error.text)):
+            found.append(line_evidence(error, "asks for CUDA"))
+            break
+    # Whoever says that CUDA or cuDNN is installed wants CUDA; the chip of a Jetson has a GPU.
+    stated = (each for each in items_in(facts.snapshot.libraries) if each.stated)
+    found += [evidence_of(f"installed: {each.path}", each, "declared") for each in islice(stated, 1)]
+    if on_tegra(facts) and (source := facts.platform.source_of("tegra")):
+        found.append(Evidence(what="machine", value="Jetson", source=source))
+    return tuple(found)

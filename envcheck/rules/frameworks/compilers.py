@@ -1,16 +1,19 @@
-"""Compilers at run time: Triton's ptxas, XLA's compilers, and the C compiler that Triton needs."""
+"""What compiles: the compilers of Triton and XLA at run time, and the CUDA toolkit of software that is built here."""
 
 from __future__ import annotations
 
 from envcheck.compat.package_needs import active_requirements, normalised, package_filled_by, requirement_name
-from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.relations.gpu_code import cuda_targets
+from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.relations.driver import minor_compatible
+from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
+from envcheck.knowledge.relations.libraries import TOOLKIT
+from envcheck.knowledge.relations.torch import torch_row
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Framework, frameworks_in
-from envcheck.model.versions import ComputeCapability, CudaVersion
+from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
+from envcheck.model.versions import CodeTarget, CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import full_name, only_compiles_for_torch
-from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name, only_compiles_for_torch
+from envcheck.rules.facts.machine import gpu_title, gpus_with_capability
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
 from envcheck.rules.fixes.frameworks import install_fitting_build
@@ -51,9 +54,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     own = _assemblers(framework)
     if not _is_triton(subject) or not own or facts.variable(_PATH):
         return None
-    capabilities = {
-        capability: gpu for gpu in facts.usable_gpus if (capability := ComputeCapability.parse(gpu.compute_capability))
-    }
+    capabilities = {capability: gpu for gpu, capability in gpus_with_capability(facts)}
     if not capabilities:
         return None
     for capability, gpu in capabilities.items():
@@ -63,23 +64,18 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         if not all(fit.bad for fit in fits):
             title = f"Not known whether {full_name(framework)} can compile for {gpu_title(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
-        return _does_not_know(framework, fits[0], gpu_title(gpu), facts)
+        command = ("env", f"{_PATH}=/usr/local/cuda/bin/ptxas", "python")
+        newer = Fix(text=f"Or name a newer ptxas in {_PATH}", command=command)
+        return incompatible(
+            f"{full_name(framework)} cannot compile for {gpu_title(gpu)}",
+            fits[0],
+            evidence=(evidence_of("assemblers that it brings", framework, "built_for"),),
+            fixes=(*install_fitting_build(facts), newer),
+            worst="warn",
+        )
     return passed(
         f"{full_name(framework)} has a ptxas that supports the GPU",
         evidence_of("assemblers", framework, "built_for"),
-    )
-
-
-def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Outcome:
-    newer = Fix(
-        text=f"Or name a newer ptxas in {_PATH}", command=("env", f"{_PATH}=/usr/local/cuda/bin/ptxas", "python")
-    )
-    return incompatible(
-        f"{full_name(framework)} cannot compile for {gpu}",
-        fit,
-        evidence=(evidence_of("assemblers that it brings", framework, "built_for"),),
-        fixes=(*install_fitting_build(facts), newer),
-        worst="warn",
     )
 
 
@@ -160,4 +156,194 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
         message=f"Triton compiles C code when the first kernel is called, but there is no {what}.",
         evidence=(evidence_of("what it compiles with", framework, "compiles_with"),),
         fixes=in_steps((*unset, *brings)),
+    )
+
+
+_DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
+
+
+def _compiling(environment: Environment, facts: Facts) -> tuple[str, ...]:
+    """The installed packages that compile CUDA code on this machine."""
+    names = (each.name for each in environment.distributions or ())
+    return tuple(name for name in names if facts.matrix.has_trait(name, "compiles-where-it-runs"))
+
+
+def _compiles(environment: Environment, facts: Facts) -> bool:
+    toolkits = facts.snapshot.toolkits
+    return bool(_compiling(environment, facts)) and toolkits is not None
+
+
+def _build_fails(facts: Facts) -> bool:
+    """Whether a text tells of a build that fails."""
+    return any(error.source == PASTED for error in lines_with("build-fails", facts.snapshot.observed_errors))
+
+
+def _chosen(facts: Facts) -> Toolkit | None:
+    """The toolkit that builds use: in CUDA_HOME, else on PATH, else the only one."""
+    toolkits = facts.snapshot.toolkits
+    if toolkits is None and _build_fails(facts):  # the text may state the version alone
+        stated = [each for each in items_in(facts.snapshot.libraries) if each.stated and each.family == TOOLKIT]
+        return Toolkit(source=PASTED, path=stated[0].path, version=stated[0].declared) if len(stated) == 1 else None
+    items = [each for each in items_in(toolkits) if each.nvcc or each.path == "unknown folder"]
+    home = [each for each in items if each.cuda_home] or [each for each in items if each.on_path]
+    return next(iter(home), items[0] if len(items) == 1 else None)
+
+
+def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
+    torch = framework_named("torch", facts.environment)
+    wanted, folder = (f" {torch.cuda}", f"-{torch.cuda}") if torch and torch.cuda else ("", "")
+    home = f"/usr/local/cuda{folder}"
+    return (
+        Fix(text=f"Install the CUDA toolkit{wanted}, beside any other: {_DOWNLOADS}", who="root"),
+        Fix(text="Compile with it", command=("env", f"CUDA_HOME={home}", "python", "-m", "pip", "install", "…")),
+    )
+
+
+@rule(
+    layer="framework",
+    arises=lambda _snapshot, facts: (
+        _build_fails(facts)
+        or (facts.environment is not None and _compiles(facts.environment, facts))
+        or ((toolkit := _chosen(facts)) is not None and toolkit.targets is not None)
+    ),
+    remedy=_other_toolkit,
+)
+def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The CUDA toolkit cannot compile for the GPU."""
+    toolkit = _chosen(facts)
+    version = CudaVersion.parse(toolkit.version) if toolkit else None
+    if toolkit is None:
+        return None
+    environment = facts.environment
+    who = (_compiling_packages(environment, facts),) if environment and _compiling(environment, facts) else ()
+    targets = [target.capability for text in toolkit.targets or () if (target := CodeTarget.parse(text))]
+    for gpu, capability in gpus_with_capability(facts):
+        fit = cuda_targets(facts.matrix, capability, version) if version else None
+        if fit is not None and fit.bad:
+            return incompatible(
+                f"nvcc of CUDA {version} cannot compile for {gpu_title(gpu)}",
+                fit,
+                evidence=(evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"), *who),
+                fixes=_other_toolkit(facts),
+                worst="warn",
+            )
+        # A target serves the GPUs of its major version with no older minor one.
+        served = any(each.major == capability.major and each.minor <= capability.minor for each in targets)
+        if toolkit.targets and targets and not served:
+            return Outcome(
+                status="warn",
+                title=f"nvcc does not compile for {gpu_title(gpu)} ({capability.sm})",
+                message=f"Its list of targets ends at {toolkit.targets[-1]} and begins at {toolkit.targets[0]}.",
+                evidence=(
+                    evidence_of("targets of nvcc", toolkit, "targets"),
+                    evidence_of(gpu_title(gpu), gpu, "compute_capability"),
+                    *who,
+                ),
+                fixes=_other_toolkit(facts),
+            )
+    return None
+
+
+@rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)
+def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
+    """An installed package compiles CUDA code, but there is no CUDA toolkit."""
+    toolkits = facts.snapshot.toolkits
+    if toolkits is None or not toolkits.complete or any(each.nvcc for each in toolkits.items):
+        return None
+    return Outcome(
+        status="note",
+        title=f"No CUDA toolkit to compile operations of {_compiling(environment, facts)[0]}",
+        message="It works as long as nothing has to be compiled.",
+        evidence=(_compiling_packages(environment, facts),),
+        fixes=_other_toolkit(facts),
+    )
+
+
+def _tells_its_compiler(extension: Framework) -> bool:
+    """Whether a report tells the CUDA with which an extension was compiled."""
+    return bool(extension.extends == "torch" and extension.cuda and extension.source_of("cuda") == PASTED)
+
+
+@rule(
+    layer="framework",
+    per="environment",
+    arises=lambda environment, facts: (
+        _compiles(environment, facts)
+        or any(map(_tells_its_compiler, frameworks_in(environment)))
+        or _build_fails(facts)
+    ),
+    remedy=_other_toolkit,
+    explains=("cuda-major-mismatch", "extension-built-for-other-torch", "gpu-code-missing"),
+)
+def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
+    """The CUDA toolkit and PyTorch have different CUDA major versions."""
+    toolkit = _chosen(facts)
+    torch = framework_named("torch", environment)
+    if torch and (found := _compiled_with_another(torch, environment, facts)):
+        return found
+    version = CudaVersion.parse(toolkit.version if toolkit else None)
+    built = CudaVersion.parse(torch.cuda if torch else None)
+    if toolkit is None or torch is None or version is None or built is None or version.major == built.major:
+        return None
+    compiling = _compiling(environment, facts)
+    if not compiling and not _build_fails(facts):
+        return None
+    who = compiling[0] if compiling else "the build"
+    strict = _build_fails(facts) or any(facts.matrix.has_trait(name, "toolkit-of-torch") for name in compiling)
+    return Outcome(
+        status="warn" if strict else "note",
+        title=f"CUDA toolkit {version} does not match PyTorch, built for CUDA {built}",
+        message=f"{who} compiles on this machine, with {toolkit.nvcc or toolkit.path}.",
+        evidence=(
+            evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"),
+            evidence_of(f"{full_name(torch)} was built with", torch, "cuda"),
+            *((_compiling_packages(environment, facts),) if compiling else ()),
+        ),
+        fixes=_other_toolkit(facts),
+    )
+
+
+def _compiled_with_another(torch: Framework, environment: Environment, facts: Facts) -> Outcome | None:
+    """The finding that an extension was compiled with a CUDA for which this PyTorch is not built."""
+    # The CUDAs that a wheel of this version may be for; conda's channels have builds of their own.
+    row, possible = torch_row(facts.matrix, torch.version or ""), []
+    if torch.cuda:
+        possible = [torch.cuda]
+    elif row and row.all_builds and "conda" not in (torch.path or ""):
+        possible = [build.cuda for build in row.builds]
+        if row.tagged and row.default_cuda and "+" not in (torch.version or ""):
+            possible = [row.default_cuda]
+    known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
+    for extension in frameworks_in(environment):
+        cuda = CudaVersion.parse(extension.cuda if _tells_its_compiler(extension) else None)
+        # Code of both runs in one process: one runtime serves a major version, of old ones a minor one.
+        if (
+            cuda is None
+            or not known
+            or any(cuda == built or (cuda.major == built.major and minor_compatible(cuda)) for built in known)
+        ):
+            continue
+        # An extension without code for a GPU is at fault whatever compiled it.
+        code = code_targets(extension)
+        if code and any(
+            code_runs_on(facts.matrix, code, capability, driver_cuda=None).bad
+            for _, capability in gpus_with_capability(facts)
+        ):
+            continue
+        return Outcome(
+            status="fail" if facts.snapshot.observed_errors else "warn",
+            title=f"{extension.name} was compiled with CUDA {cuda}, PyTorch was not",
+            message=f"{full_name(torch)} is built for CUDA {' or '.join(dict.fromkeys(map(str, known)))}.",
+            evidence=(
+                evidence_of(f"compiler of {extension.name}", extension, "cuda"),
+                evidence_of("torch", torch, "version") if torch.version else evidence_of("torch: CUDA", torch, "cuda"),
+            ),
+            fixes=_other_toolkit(facts),
+        )
+    return None
+
+
+def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:
+    return Evidence(
+        what="compiles on this machine", value=", ".join(_compiling(environment, facts)), source="wheel metadata"
     )

@@ -8,8 +8,7 @@ from envcheck.knowledge.relations.driver import branch_for_cuda, driver_runs_cud
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.model.checks import Evidence, Fix, Missing, Status
-from envcheck.model.snapshot import Driver, Framework
-from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
+from envcheck.model.versions import CudaVersion, DriverRelease
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
@@ -21,6 +20,7 @@ from envcheck.rules.facts.frameworks import (
     only_compiles_for_torch,
 )
 from envcheck.rules.facts.machine import (
+    gpus_with_capability,
     in_container,
     library_on_disk,
     on_tegra,
@@ -32,7 +32,7 @@ from envcheck.rules.facts.machine import (
     supports_natively,
 )
 from envcheck.rules.facts.needs import unanswered
-from envcheck.rules.facts.trials import ran_with_this_driver
+from envcheck.rules.facts.trials import proves
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import install_other_release
 from envcheck.rules.fixes.outcomes import incompatible, not_known
@@ -68,11 +68,6 @@ def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
     )
 
 
-def _is_main_beside_driver(subject: FrameworkSubject, facts: Facts) -> bool:
-    whole = is_main_framework(subject.framework, facts.matrix)
-    return whole and _is_driver_separate(subject, facts) and facts.driver.release is not None
-
-
 _NEW_ENOUGH = Outcome(
     status="note",
     title="The stated driver is new enough",
@@ -80,19 +75,14 @@ _NEW_ENOUGH = Outcome(
 )
 
 
-def _doubt(facts: Facts) -> Outcome | None:
-    """A note where the stated driver contradicts an error line inside WSL."""
-    return _NEW_ENOUGH if facts.driver_os == "wsl" and supports_all_natively(facts) else None
-
-
 @rule(
     layer="driver",
     scope="env",
     per="framework",
     needs=("framework.cuda",),
-    doubt=_doubt,
+    doubt=lambda facts: _NEW_ENOUGH if facts.driver_os == "wsl" and supports_all_natively(facts) else None,
     arises=_starts_cuda_itself,
-    proof=ran_with_this_driver,
+    proof=proves("ran with this driver"),
     ground="framework",
     remedy=_fixes,
 )
@@ -101,10 +91,18 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework, driver = subject.framework, facts.driver
     cuda, number = CudaVersion.parse(framework.cuda), release(facts)
     if cuda is None or number is None:
-        return _without_release(subject, cuda, driver, facts)
+        return _without_release(subject, cuda, facts)
+    if driver.release:
+        shown = evidence_of("driver", driver, "release")
+    elif facts.module.version:
+        shown = Evidence(what="kernel module", value=facts.module.version, source=facts.kernel.source_of("nvidia"))
+    else:
+        library = library_on_disk(facts.snapshot)
+        what, source = (f"driver library {library.path}", library.source) if library else ("driver", "file")
+        shown = Evidence(what=what, value=release_text(facts) or "", source=source)
     evidence = (
         evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
-        _release_evidence(driver, facts),
+        shown,
         *((evidence_of("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
     )
     title = f"Driver {number} runs CUDA {cuda} of {full_name(framework)}"
@@ -120,7 +118,9 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
     title, (worst, more) = f"Driver {number} is too old for {full_name(framework)}", _weight(subject, facts)
-    more += _on_disk_only(driver, facts)
+    if not driver.release and not facts.own_gpus:
+        more += " No driver is running: the version of its library on disk was used."
+        more += " A container that is given a GPU gets the host's driver instead." if in_container(facts) else ""
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
@@ -146,11 +146,20 @@ def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, 
     )
 
 
-def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, driver: Driver, facts: Facts) -> Outcome:
-    """The outcome where the driver's release is not known: by the newest CUDA that it supports, if that is."""
-    framework = subject.framework
+def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, facts: Facts) -> Outcome:
+    """The outcome where the driver's release is not known: by the newest CUDA that it supports, if that is.
+
+    Nothing is compared without a driver; what cannot be read is unknown.
+    """
+    framework, driver = subject.framework, facts.driver
     if cuda is None or driver.cuda is None or framework.gpu_available:
-        return _cannot_compare(framework, driver, facts)
+        if release_text(facts) is not None:
+            text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a readable version"
+            return Outcome(status="unknown", title="Not known whether the driver is new enough", message=text)
+        title, missing = "Not compared with a driver", (Missing(fact="driver.release"),)
+        if driver.installed is False:
+            return Outcome(status="skipped", title=title, message="no NVIDIA driver was found here", missing=missing)
+        return unanswered("driver.release", title, facts.snapshot)
     evidence = (
         evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
         evidence_of("CUDA that the driver supports", driver, "cuda"),
@@ -167,36 +176,6 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, driver
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
-def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:
-    """Skipped without a driver; unknown if the driver's release could not be read."""
-    if release_text(facts) is not None:
-        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a readable version"
-        return Outcome(status="unknown", title="Not known whether the driver is new enough", message=text)
-    title = "Not compared with a driver"
-    if driver.installed is False:
-        missing = (Missing(fact="driver.release"),)
-        return Outcome(status="skipped", title=title, message="no NVIDIA driver was found here", missing=missing)
-    return unanswered("driver.release", title, facts.snapshot)
-
-
-def _release_evidence(driver: Driver, facts: Facts) -> Evidence:
-    kernel, library = facts.snapshot.kernel, library_on_disk(facts.snapshot)
-    if driver.release:
-        return evidence_of("driver", driver, "release")
-    if kernel and kernel.nvidia and kernel.nvidia.version:
-        return Evidence(what="kernel module", value=kernel.nvidia.version, source=kernel.source_of("nvidia"))
-    what = f"driver library {library.path}" if library else "driver"
-    return Evidence(what=what, value=release_text(facts) or "", source=library.source if library else "file")
-
-
-def _on_disk_only(driver: Driver, facts: Facts) -> str:
-    """The remark that only the driver's libraries on disk were used; empty where a driver runs."""
-    if driver.release or facts.own_gpus:
-        return ""
-    text = " No driver is running: the version of its library on disk was used."
-    return f"{text} A container that is given a GPU gets the host's driver instead." if in_container(facts) else text
-
-
 def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
     """How bad it is, and what works nevertheless."""
     if is_main_framework(subject.framework, facts.matrix) or subject.framework.name == PROGRAMS:
@@ -209,15 +188,12 @@ def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
     """Whether the driver runs the build, and can compile its PTX for GPUs without native code."""
-    said = facts.snapshot.driver.cuda if facts.snapshot.driver else None
-    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=CudaVersion.parse(said))
+    reported = CudaVersion.parse(facts.driver.cuda)
+    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported)
     if not fit.ok:
         return fit
     code, spoken = code_targets(subject.framework), supported_cuda(facts)
-    for gpu in facts.usable_gpus:
-        capability = ComputeCapability.parse(gpu.compute_capability)
-        if capability is None or not code:
-            continue
+    for _, capability in gpus_with_capability(facts) if code else ():
         compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=spoken, built_with=cuda)
         if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=cuda, built_with=cuda).ok:
             return compiled
@@ -229,7 +205,11 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
-    arises=_is_main_beside_driver,
+    arises=lambda subject, facts: (
+        is_main_framework(subject.framework, facts.matrix)
+        and _is_driver_separate(subject, facts)
+        and facts.driver.release is not None
+    ),
     yields_to=("driver-too-old",),
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -238,8 +218,8 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     cuda = CudaVersion.parse(framework.cuda)
     if cuda is None or number is None or supports_natively(facts, cuda) is not False:
         return None
-    said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
-    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=said).ok:
+    reported = CudaVersion.parse(facts.driver.cuda)
+    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported).ok:
         return None
     return Outcome(
         status="note",

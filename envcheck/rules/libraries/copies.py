@@ -92,17 +92,13 @@ def _shadowing_loads(subject: FrameworkSubject, facts: Facts) -> Iterator[_Shado
         passed_over = (copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
         for path in (*load.others, *passed_over):
             bundled, version = copy_at(path, facts), version_at(path, facts)
-            if bundled is not None and bundled.environment == key and version and _is_worse(load, version):
+            if load.missing_symbols or load.version is None:
+                is_worse = load.missing_symbols != ()
+            else:
+                is_worse = bool(is_older(load.version, version))
+            if bundled is not None and bundled.environment == key and version and is_worse:
                 yield _Shadowing(load, load.version or "of unknown version", bundled, version)
                 break
-
-
-def _is_worse(load: Load, bundled: str) -> bool:
-    if load.missing_symbols:
-        return True
-    if load.version is None:
-        return load.missing_symbols is None
-    return bool(is_older(load.version, bundled))
 
 
 def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
@@ -130,24 +126,23 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """A library of CUDA is older than what the framework was built with."""
     framework = subject.framework
     wanted = _minimum_versions(subject, facts.matrix)
-    old = [load for load in own_loads(subject) if _is_too_old(load, wanted)]
+    old = []
+    for load in own_loads(subject):
+        name = name_in(load)
+        least = wanted.get(name.family, "") if name and name.kind == "cuda" else ""
+        if load.path and least and is_older(load.version, least):
+            old.append((load, least))
     if not old:
         return None
-    first, name = old[0], name_in(old[0])
-    least = wanted[name.family] if name else ""
+    first, least = old[0]
+    asked = Evidence(what="asked for", value=least, source=framework.source_of("requires"))
     return Outcome(
         status="note" if ran_on_gpu(framework) else "warn",
         title=f"{full_name(framework)} loads a {first.name} that is too old",
         message=f"It requires {least} or newer, but would load {first.version}: {first.path}.",
-        evidence=(*load_evidence(old), Evidence(what="asked for", value=least, source=framework.source_of("requires"))),
+        evidence=(*load_evidence(load for load, _ in old), asked),
         fixes=use_right_copy(first, subject, facts),
     )
-
-
-def _is_too_old(load: Load, wanted: dict[str, str]) -> bool:
-    name = name_in(load)
-    least = wanted.get(name.family) if name and name.kind == "cuda" else None
-    return bool(load.path and least and is_older(load.version, least))
 
 
 def _minimum_versions(subject: FrameworkSubject, matrix: Matrix) -> dict[str, str]:

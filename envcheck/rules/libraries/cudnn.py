@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.libraries import (
     cudnn_serves,
     is_older,
@@ -12,7 +11,6 @@ from envcheck.knowledge.relations.libraries import (
     same_version,
 )
 from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import Framework, Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import (
@@ -26,7 +24,7 @@ from envcheck.rules.facts.libraries import (
     name_in,
 )
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
-from envcheck.rules.fixes.libraries import drop_from_variable, install_cudnn, install_libraries, install_library_again
+from envcheck.rules.fixes.libraries import INSTALL_CUDNN, drop_from_variable, install_libraries, install_library_again
 from envcheck.rules.fixes.outcomes import incompatible, sentence
 from envcheck.rules.libraries.missing import damage_evidence, not_installed
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
@@ -39,7 +37,7 @@ _NUMBERS = 3
     per="framework",
     arises=loads_are_known,
     explains=(*TRIAL_RULES, "cuda-library-missing"),
-    remedy=install_cudnn,
+    remedy=INSTALL_CUDNN,
     told_by=("damaged-distribution",),
 )
 def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -53,7 +51,7 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     per="framework",
     arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
     explains=(*TRIAL_RULES, "cudnn-missing", "library-not-found"),
-    remedy=install_cudnn,
+    remedy=INSTALL_CUDNN,
     told_by=("damaged-distribution",),
 )
 def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -74,7 +72,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_cudnn)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=INSTALL_CUDNN)
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The installed cuDNN is older than the one that the framework was built with."""
     framework = subject.framework
@@ -82,7 +80,11 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     known = framework.cudnn or needed_spec(facts.matrix, framework.name, framework.version, "cudnn")
     if load is None or not known or not loads_are_known(subject, facts):
         return stated_misfit("cudnn", subject, facts, other_major=False)
-    fit = _fit(framework, load.version or "", facts)
+    found = load.version or ""
+    if framework.cudnn:
+        fit = cudnn_serves(facts.matrix, framework.name, found, framework.cudnn)
+    else:
+        fit = release_admits(facts.matrix, framework.name, framework.version, "cudnn", found)
     if ran_on_gpu(framework) or fit.ok:
         return passed(f"{framework.name} loads cuDNN {load.version}, which is new enough")
     if not fit.bad:
@@ -97,32 +99,28 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
 
 
-def _fit(framework: Framework, found: str, facts: Facts) -> Fit:
-    if framework.cudnn:
-        return cudnn_serves(facts.matrix, framework.name, found, framework.cudnn)
-    return release_admits(facts.matrix, framework.name, framework.version, "cudnn", found)
-
-
-def _parts(framework: Framework) -> tuple[Load, ...]:
-    """The loads of cuDNN and its sub-libraries with a known release."""
-    found = {
-        load.path: load
-        for load in framework.loads or ()
-        if load.path and load.version and (name := name_in(load)) and name.kind == "cudnn"
-    }
-    return tuple(found.values())
-
-
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_cudnn)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=INSTALL_CUDNN)
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The parts of cuDNN that would be loaded have different versions."""
     framework = subject.framework
-    parts = sorted(_parts(framework), key=lambda load: _family(load) != "cudnn")
+    # cuDNN and its sub-libraries with a known release.
+    family = {
+        load.path: name.family
+        for load in framework.loads or ()
+        if load.path and load.version and (name := name_in(load)) and name.kind == "cudnn"
+    }
+    loads = {load.path: load for load in framework.loads or () if load.version and load.path in family}
+    parts = sorted(loads.values(), key=lambda load: family.get(load.path or "") != "cudnn")
     if len(parts) < 2 or not loads_are_known(subject, facts):
         return None
     first = parts[0]
     others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
-    if not others or _is_older_front(first, others):
+    # Libcudnn itself merely forwards calls to sub-libraries of its major version, and may be older than they are.
+    graph = any(family.get(load.path or "") == "cudnn_graph" for load in others)
+    forwards = family.get(first.path or "") == "cudnn" and graph
+    of_one = all(same_version(load.version, others[0].version, _NUMBERS) for load in others)
+    older = all(is_older(first.version, load.version) and same_major(first.version, load.version) for load in others)
+    if not others or (forwards and of_one and older):
         release = (others or parts)[0].version
         return passed(f"All cuDNN parts that {framework.name} loads are version {release}")
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
@@ -133,16 +131,3 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         evidence=load_evidence([first, *others]),
         fixes=(*drop_from_variable(others, facts), *install_library_again("cudnn", subject, facts)),
     )
-
-
-def _is_older_front(first: Load, others: list[Load]) -> bool:
-    """Whether only libcudnn itself is older, which merely forwards calls to sub-libraries of its major version."""
-    of_one = all(same_version(load.version, others[0].version, _NUMBERS) for load in others)
-    older = all(is_older(first.version, load.version) and same_major(first.version, load.version) for load in others)
-    passes_on = any(_family(load) == "cudnn_graph" for load in others)
-    return _family(first) == "cudnn" and passes_on and of_one and older
-
-
-def _family(load: Load) -> str:
-    name = name_in(load)
-    return name.family if name else ""

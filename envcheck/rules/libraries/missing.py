@@ -52,18 +52,11 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
     """A note on a Jetson of an unknown release, where these libraries belong to the system; where the release is known,
     jetpack-mismatch judges those of another.
     """
-    platform = facts.snapshot.platform
-    if not on_tegra(facts) or (platform and (platform.jetpack or platform.tegra_release)):
+    if not on_tegra(facts) or facts.platform.jetpack or facts.platform.tegra_release:
         return None
     if lines_with("import-lacks-library", facts.snapshot.observed_errors):
         return None
     return Outcome(status="note", title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
-
-
-def _provided_by_its_host(facts: Facts) -> Outcome | None:
-    """As ``_provided_by_host`` has it, where the text does not say itself which CUDA there is."""
-    said = any(each.stated and each.family == TOOLKIT for each in items_in(facts.snapshot.libraries))
-    return None if said else _provided_by_host(facts)
 
 
 @rule(
@@ -82,10 +75,6 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         return not_installed(subject, found, facts)
     if missing(subject, facts):
         return None
-    return _all_found(subject)
-
-
-def _all_found(subject: FrameworkSubject) -> Outcome | None:
     framework = subject.framework
     count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
     if not framework.loads_complete and not ran_on_gpu(framework):
@@ -114,19 +103,17 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
 
 def damage_evidence(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
     """The damaged packages that should provide these libraries; none unless all of them come from damaged packages."""
-    owners = [_damaged_owner(load, subject, facts) for load in found]
+    environment, owners = subject.environment, []
+    for load in found:
+        name, owner = name_in(load), _installed_by(load.path, subject, facts)
+        held = (each for each in environment.distributions or () if name and contains_library(each, name, facts.matrix))
+        candidates = (*((owner,) if owner else ()), *held)
+        owners.append(next((each for each in candidates if is_damaged(each, environment)), None))
     if not all(owners):
         return ()
     titles = dict.fromkeys(f"{owner.name}=={owner.version}" for owner in owners if owner)
     names = ", ".join(load.name for load in found)
     return tuple(Evidence(what=title, value=f"damaged, brings {names}", source="wheel metadata") for title in titles)
-
-
-def _damaged_owner(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
-    environment, name = subject.environment, name_in(load)
-    owner = _installed_by(load.path, subject, facts)
-    held = (each for each in environment.distributions or () if name and contains_library(each, name, facts.matrix))
-    return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
 
 
 def _effect(found: Sequence[Load], framework: Framework, facts: Facts) -> str:
@@ -176,10 +163,22 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         for load in found[:4]
         for path in load.unfound[:2]
     )
-    strays = _unowned_files(found, subject, facts)
+    owners = {load.path: _installed_by(load.path, subject, facts) for load in found if load.refused}
+    # Files that the loader refuses and that no package owns; they shadow installed copies.
+    strays = [
+        load
+        for load in found
+        if load.refused
+        and not owners[load.path]
+        and (load.found_by in VARIABLES or (load.owner is None and load.others))
+    ]
     hiding = [load for load in strays if load.others or name_in(load) is None]
     names = _names_missing(subject, facts, besides=hiding)
-    refused = _refused(found, subject, facts)
+    reason = ""
+    if bad := next((load for load in found if load.refused), None):
+        owner = owners[bad.path]
+        whose = f" of {owner.name} {owner.version}" if owner else ""
+        reason = f" {bad.path}{whose} cannot be loaded: {bad.refused}."
     does = "cannot load" if first.refused else "does not find"
     text = f"{full_name(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
     where = f" {elsewhere.unfound[0]} exists, but its loader does not look there." if elsewhere else ""
@@ -190,9 +189,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     brings = install_libraries(names, subject, facts) if names else ()
     call = framework.preload_call
     preload = (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
-    damaged = _damaged_package(found, subject, facts)
-    if damaged:
-        mends = reinstall(subject.environment, damaged)
+    if all(load.refused and owners[load.path] for load in found):
+        mends = reinstall(subject.environment, [*{each.name: each for each in owners.values() if each}.values()])
     elif strays:
         away = dict.fromkeys(fix for load in strays for fix in use_right_copy(load, subject, facts))
         mends = in_steps((*away, *brings))
@@ -206,33 +204,10 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     return Outcome(
         status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
         title=f"{full_name(framework)} {does} {first.name}{and_more(found)}",
-        message=f"{text}{where}{stays}{refused}",
+        message=f"{text}{where}{stays}{reason}",
         evidence=(*load_evidence(found), *there, *damage_evidence(found, subject, facts)),
         fixes=(*preload, *mends),
     )
-
-
-def _unowned_files(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
-    """Files that the loader refuses and that no package owns; they shadow installed copies."""
-    refused = (load for load in found if load.refused and not _installed_by(load.path, subject, facts))
-    return tuple(load for load in refused if load.found_by in VARIABLES or (load.owner is None and load.others))
-
-
-def _refused(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> str:
-    """A sentence with the file that the loader refuses, its owner, and the reason."""
-    load = next((load for load in found if load.refused), None)
-    if load is None:
-        return ""
-    owner = _installed_by(load.path, subject, facts)
-    whose = f" of {owner.name} {owner.version}" if owner else ""
-    return f" {load.path}{whose} cannot be loaded: {load.refused}."
-
-
-def _damaged_package(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Distribution, ...]:
-    """The packages of this environment with files that the loader refuses; none if anything else is missing."""
-    owners = [_installed_by(load.path, subject, facts) for load in found if load.refused]
-    whole = len(owners) == len(found) and all(owners)
-    return tuple({owner.name: owner for owner in owners if owner}.values()) if whole else ()
 
 
 def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
@@ -275,7 +250,11 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
     arises=lambda subject, facts: (
         loads_are_known(subject, facts) or states_versions(subject, facts) or base_framework(subject) is not None
     ),
-    doubt=_provided_by_its_host,
+    doubt=lambda facts: (  # unless the text says itself which CUDA there is
+        None
+        if any(each.stated and each.family == TOOLKIT for each in items_in(facts.snapshot.libraries))
+        else _provided_by_host(facts)
+    ),
     explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=install_or_locate_library,
     told_by=("damaged-distribution",),

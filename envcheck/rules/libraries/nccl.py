@@ -9,7 +9,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads_of, missing_because
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
-from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, install_nccl
+from envcheck.rules.fixes.libraries import INSTALL_NCCL, drop_from_variable, install_library_again
 from envcheck.rules.libraries.missing import not_installed
 
 
@@ -18,7 +18,7 @@ from envcheck.rules.libraries.missing import not_installed
     per="framework",
     arises=loads_are_known,
     explains=TRIAL_RULES,
-    remedy=install_nccl,
+    remedy=INSTALL_NCCL,
     told_by=("damaged-distribution",),
 )
 def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -44,7 +44,7 @@ def _between_ranks(facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_nccl, doubt=_between_ranks)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=INSTALL_NCCL, doubt=_between_ranks)
 def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with."""
     framework = subject.framework

@@ -11,17 +11,16 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from envcheck.compat.package_needs import release_fits, release_rows
 from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.libraries import TOOLKIT, cudnn_serves
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
+from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
-from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
+from envcheck.rules.facts.frameworks import distributions_in, fit_of_release, full_name, rows_of_release
 from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, name_of, names_in, wheel_of
 from envcheck.rules.facts.machine import runs_builds_for
 from envcheck.rules.fixes.outcomes import incompatible
@@ -48,15 +47,8 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
     said = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
     loaded = any(each.family == "cudnn" and each.loaded for each in items_in(facts.snapshot.libraries))
-    return said is not None and not conda and (loaded or not _bundles(subject, facts))
-
-
-def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
-    framework = subject.framework
-    rows = release_rows(
-        facts.matrix, framework.name, first_of(framework.version or ""), facts.driver_os, machine(facts)
-    )
-    return any(row.bundles for row in rows)
+    bundles = any(row.bundles for row in rows_of_release(facts, framework.name, first_of(framework.version)))
+    return said is not None and not conda and (loaded or not bundles)
 
 
 class _Stated(NamedTuple):
@@ -82,29 +74,19 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
     said = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
     if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in said):
         return None
-    if not said:
-        return _one_on_disk(facts) if component == "cudnn" else _of_compiler(facts)
+    if not said and component == "cuda":  # that of the one toolkit whose compiler the text asks
+        versions = {each.version: each for each in items_in(facts.snapshot.toolkits) if each.version}
+        version, toolkit = next(iter(versions.items())) if len(versions) == 1 else ("", None)
+        return _Stated(".".join(version.split(".")[:2]), "CUDA of nvcc", toolkit.source) if toolkit else None
+    if not said:  # that of the files that the text lists, where all have one major version
+        files = (each for each in items_in(facts.snapshot.libraries) if each.family == "cudnn" and not each.stub)
+        numbered = [(name.number, each) for each in files if (name := name_of(each.path)) and name.number]
+        if len({number.partition(".")[0] for number, _ in numbered}) != 1:
+            return None
+        number, library = max(numbered, key=lambda each: len(each[0]))
+        return _Stated(number, library.path, library.source)
     known = said[0].declared if len(said) == 1 else None
     return _Stated(known, f"{_SHOWN[component]} as stated", said[0].source) if known else None
-
-
-def _of_compiler(facts: Facts) -> _Stated | None:
-    """The CUDA of the one toolkit whose compiler the text asks."""
-    versions = {each.version: each for each in items_in(facts.snapshot.toolkits) if each.version}
-    if len(versions) != 1:
-        return None
-    ((version, toolkit),) = versions.items()
-    return _Stated(".".join(version.split(".")[:2]), "CUDA of nvcc", toolkit.source)
-
-
-def _one_on_disk(facts: Facts) -> _Stated | None:
-    """The cuDNN of the files that a text lists, where all have one major version."""
-    files = [each for each in items_in(facts.snapshot.libraries) if each.family == "cudnn" and not each.stub]
-    found = [(name.number, each) for each in files if (name := name_of(each.path)) and name.number]
-    if len({number.partition(".")[0] for number, _ in found}) != 1:
-        return None
-    number, library = max(found, key=lambda each: len(each[0]))
-    return _Stated(number, library.path, library.source)
 
 
 def stated_misfit(
@@ -131,11 +113,20 @@ def stated_misfit(
     failed = framework.gpu_available is False or bool(facts.snapshot.observed_errors)
     if component == "cuda" and not failed and (copy.of_wheel or _copy("cudnn", subject, facts) is None):
         return None
-    fits = _fits(component, copy.version, subject, facts)
+    # By what the framework was built with, else by each build of its release.
+    fits: list[Fit | None]
+    if component == "cudnn" and framework.cudnn:
+        fits = [cudnn_serves(facts.matrix, framework.name, copy.version, framework.cudnn)]
+    else:
+        builds = _builds(subject, facts)
+        fits = [fit_of_release(facts, framework.name, build, component, copy.version) for build in builds]
     fit = fits[0]
     if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
         return None
-    if component == "cudnn" and _is_other_major(fit, copy.version) is not other_major:
+    # No release of the stated major would do, by the change that the fit names.
+    wanted = re.search(r"[<>=]\s*([0-9]+)", fit.nearest_change)
+    is_other = wanted is not None and copy.version.partition(".")[0] != wanted[1]
+    if component == "cudnn" and is_other is not other_major:
         return None
     return incompatible(
         f"{full_name(framework)} does not work with {_SHOWN[component]} {copy.version}",
@@ -147,14 +138,6 @@ def stated_misfit(
         fixes=(),
         worst="warn" if copy.of_wheel and not failed else "fail",
     )
-
-
-def _fits(component: Literal["cuda", "cudnn"], there: str, subject: FrameworkSubject, facts: Facts) -> list[Fit | None]:
-    """Whether a version serves the framework, by what it was built with, else by each build of its release."""
-    framework = subject.framework
-    if component == "cudnn" and framework.cudnn:
-        return [cudnn_serves(facts.matrix, framework.name, there, framework.cudnn)]
-    return [_fit(component, there, build, framework, facts) for build in _builds(subject, facts)]
 
 
 def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
@@ -169,15 +152,5 @@ def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     cuda = _copy("cuda", subject, facts)
     if cuda is None:
         return all_builds
-    fits = {build: _fit("cuda", cuda.version, build, framework, facts) for build in all_builds}
+    fits = {build: fit_of_release(facts, framework.name, build, "cuda", cuda.version) for build in all_builds}
     return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
-
-
-def _fit(component: str, stated: str, version: str, framework: Framework, facts: Facts) -> Fit | None:
-    return release_fits(facts.matrix, framework.name, version, component, stated, facts.driver_os, machine(facts))
-
-
-def _is_other_major(fit: Fit, stated: str) -> bool:
-    """Whether no release of the stated major would do, by the change that the fit names."""
-    wanted = re.search(r"[<>=]\s*([0-9]+)", fit.nearest_change)
-    return wanted is not None and stated.partition(".")[0] != wanted[1]

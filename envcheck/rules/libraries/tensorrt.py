@@ -13,7 +13,7 @@ from envcheck.rules.facts.libraries import loads_are_known, missing_because
 from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.libraries import install_tensorrt
+from envcheck.rules.fixes.libraries import INSTALL_TENSORRT
 from envcheck.rules.libraries.missing import not_installed
 
 _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
@@ -25,7 +25,7 @@ _NUMBERS = 4
     per="framework",
     arises=loads_are_known,
     explains=("framework-import-fails",),
-    remedy=install_tensorrt,
+    remedy=INSTALL_TENSORRT,
     told_by=("damaged-distribution",),
 )
 def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -34,31 +34,35 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-@rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=install_tensorrt)
+@rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=INSTALL_TENSORRT)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
     """The parts of TensorRT have different versions."""
     packages = [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
     loaded = _loaded(environment)
     if len(packages) < 2 and not loaded:
         return None
-    wrong = [(one, other) for one in packages for other in packages if _differ(one, other)]
-    if wrong:
-        return _mixed_packages(wrong[0], facts)
+    for one in packages:
+        for other in (other for other in packages if one.name < other.name and one.channel == other.channel):
+            # Packages of one tool for the same CUDA version.
+            plain = {name.replace("-bindings", "").replace("-libs", "") for name in (one.name, other.name)}
+            if len(plain) == 1 and same_version(one.version, other.version, _NUMBERS) is False:
+                return _mixed_packages((one, other), facts)
     for name, loads in loaded.items():
-        other = next(
-            (load for load in loads if same_version(load.version, loads[0].version, _NUMBERS - 1) is False), None
-        )
-        if other is not None:
-            return _mixed_libraries(name, loads[0], other)
+        first = loads[0]
+        differs = (load for load in loads if same_version(load.version, first.version, _NUMBERS - 1) is False)
+        if second := next(differs, None):
+            text = f"Install {second.name} and {first.name} in one release, or remove one from the loader's path"
+            return Outcome(
+                status="warn",
+                title=f"{name} would load parts of TensorRT {first.version} and {second.version}",
+                message=f"{first.path} is version {first.version}, {second.path} is version {second.version}.",
+                evidence=tuple(
+                    Evidence(what=load.name, value=f"{load.path} ({load.version})", source=load.source)
+                    for load in (first, second)
+                ),
+                fixes=(Fix(text=text),),
+            )
     return passed("All parts of TensorRT have the same version")
-
-
-def _differ(one: Distribution, other: Distribution) -> bool:
-    """Whether two packages of one tool for the same CUDA version have different releases."""
-    if one.name >= other.name or one.channel != other.channel:
-        return False
-    plain = [name.replace("-bindings", "").replace("-libs", "") for name in (one.name, other.name)]
-    return plain[0] == plain[1] and same_version(one.version, other.version, _NUMBERS) is False
 
 
 def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Outcome:
@@ -88,15 +92,3 @@ def _loaded(environment: Environment) -> dict[str, list[Load]]:
         if len(loads) > 1:
             found[full_name(framework)] = list(loads.values())
     return found
-
-
-def _mixed_libraries(name: str, one: Load, other: Load) -> Outcome:
-    return Outcome(
-        status="warn",
-        title=f"{name} would load parts of TensorRT {one.version} and {other.version}",
-        message=f"{one.path} is version {one.version}, {other.path} is version {other.version}.",
-        evidence=tuple(
-            Evidence(what=load.name, value=f"{load.path} ({load.version})", source=load.source) for load in (one, other)
-        ),
-        fixes=(Fix(text=f"Install {other.name} and {one.name} in one release, or remove one from the loader's path"),),
-    )

@@ -37,12 +37,7 @@ _FELT_AS = (
 )
 
 
-@rule(
-    layer="library",
-    per="environment",
-    explains=_FELT_AS,
-    remedy=list_wheels,
-)
+@rule(layer="library", per="environment", explains=_FELT_AS, remedy=list_wheels)
 def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
     """Two of NVIDIA's wheels write the same files, or a pinned one was replaced."""
     separate = all_wheels(environment, facts)
@@ -79,8 +74,17 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
     # Where both are one release, only removing one does harm.
     alike = same_version(pair[0].version, pair[1].version) and cuda_of_wheel(pair[0]) == cuda_of_wheel(pair[1])
     here = f" The present file is {files[0].on_disk}." if files and files[0].on_disk else ""
+    # A text shows no file: where none of its errors is about the library, or about one that does not load, the wheel
+    # that was overwritten may well be a left-over of an older release.
+    wheel, errors = wheel_of(pair[0].name), facts.snapshot.observed_errors
+    felt = (
+        environment.source != PASTED
+        or (wheel is not None and any(wheel.name in error.text.lower() for error in errors))
+        or bool(lines_with("trouble-between-gpus", errors))
+        or tells_of(facts.snapshot, *_FELT_AS)
+    )
     return Outcome(
-        status="note" if alike or not (files or _may_be_felt(pair, environment, facts)) else "warn",
+        status="note" if alike or not (files or felt) else "warn",
         title=f"{pair[0].name} and {pair[1].name} write the same files",
         message=f"{pair[0].name} {pair[0].version} and {pair[1].name} {pair[1].version} share a folder; "
         f"the one that was installed last overwrote the other.{here}",
@@ -94,16 +98,6 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
         ),
         decided_by="declared",
     )
-
-
-def _may_be_felt(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> bool:
-    """Whether something may fail by it. A text shows no file: where none of its errors is about the library, or about
-    one that does not load, the wheel that was overwritten may well be a left-over of an older release.
-    """
-    wheel, errors = wheel_of(pair[0].name), facts.snapshot.observed_errors
-    named = wheel is not None and any(wheel.name in error.text.lower() for error in errors)
-    felt = named or lines_with("trouble-between-gpus", errors) or tells_of(facts.snapshot, *_FELT_AS)
-    return environment.source != PASTED or bool(felt)
 
 
 def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:

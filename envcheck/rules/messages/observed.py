@@ -95,10 +95,9 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
             continue
         if consequence and _RAISED.match(error.text) and line.problem not in found:
             continue
-        meant = refine(line, error.text, snapshot, matrix) if matrix else line
-        if meant is None:
+        line = refine(line, error.text, snapshot, matrix) if matrix else line
+        if line is None:
             continue
-        line = meant
         shown = line_evidence(error)
         known, evidence = found.setdefault(line.problem, (line, []))
         if STATUSES.index(line.status) < STATUSES.index(known.status):

@@ -10,14 +10,12 @@ from envcheck.knowledge.relations.driver import known_cuda_of
 from envcheck.knowledge.relations.gpu_code import runs_natively
 from envcheck.knowledge.relations.libraries import is_older, same_major
 from envcheck.knowledge.specifier import parse_version
-from envcheck.knowledge.tables import FamilyRow
 from envcheck.model.snapshot import PASTED, Snapshot, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 from envcheck.rules.messages.why_missing import (
     LONGEST_NUMBER,
     distributions_in,
     judged_frameworks,
-    libraries_in,
     versions_of,
     wheels_of,
     why_missing,
@@ -52,7 +50,14 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         if own is not None and least is not None and own.numbers >= least.numbers:
             return None
     if line.problem in _MISSING and matches_fragment("library-wanted", text):
-        return _refine_wanted(line, text, snapshot, matrix)
+        # Which library a program looks for: a fault where another major version is there, and none where that one is,
+        # or the toolkit that has it.
+        found = why_missing(line.problem, text, snapshot, matrix)
+        if found in _OF_OTHER_MAJOR:
+            return line._replace(problem=found, status="fail")
+        stated = any(each.stated and each.cuda for each in items_in(snapshot.libraries)) or bool(snapshot.toolkits)
+        is_there = found == "library-not-found" or (found == "cuda-library-missing" and stated)
+        return None if is_there or line.status == "note" else line._replace(problem=found)
     if _is_no_fault(line, text, snapshot, matrix):
         return line._replace(status="note")
     another = _another_problem(line, text, snapshot, matrix)
@@ -65,18 +70,6 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     if line.problem in _WHEELS:
         return _refine_wheel(line, text, snapshot)
     return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
-
-
-def _refine_wanted(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine | None:
-    """A sentence that says which library a program looks for: a fault where another major version is there, and none
-    where that one is, or the toolkit that has it.
-    """
-    found = why_missing(line.problem, text, snapshot, matrix)
-    if found in _OF_OTHER_MAJOR:
-        return line._replace(problem=found, status="fail")
-    stated = any(each.stated and each.cuda for each in libraries_in(snapshot)) or bool(snapshot.toolkits)
-    is_there = found == "library-not-found" or (found == "cuda-library-missing" and stated)
-    return None if is_there or line.status == "note" else line._replace(problem=found)
 
 
 def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
@@ -141,7 +134,7 @@ def _another_by_driver(line: ErrorLine, text: str, snapshot: Snapshot, matrix: M
     frameworks, compilers = judged_frameworks(snapshot), []
     by_xla = lines_with("compiled-by-xla", snapshot.observed_errors)
     if by_xla or any(matrix.has_trait(each.name, "compiles-at-run-time") for each in frameworks):
-        stated = (each.cuda for each in libraries_in(snapshot) if each.stated)
+        stated = (each.cuda for each in items_in(snapshot.libraries) if each.stated)
         compilers = [*filter(None, (*stated, *(each.version for each in items_in(snapshot.toolkits))))]
     if not compilers and not matches_fragment("image-refused", text):
         return None
@@ -163,7 +156,7 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     refused = any(framework.gpu_available is False and not framework.cpu_only for framework in tried)
     if line.problem == "driver-not-installed" and line.status == "warn" and inside and refused and not snapshot.gpus:
         return line._replace(problem="container-without-gpu", status="fail", after=())
-    is_there = any("/libcuda.so." in library.path for library in libraries_in(snapshot))
+    is_there = any("/libcuda.so." in library.path for library in items_in(snapshot.libraries))
     if is_there and matches_fragment("driver-by-linker-name", text):
         return line._replace(problem="library-not-found")
     # Whether the rest of the text shows a running driver; a branch may be that of a package, which need not run. A
@@ -244,23 +237,16 @@ def _is_shadowed(text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
     row = next((row for row in matrix.families if row.version_unit and row.name in lowered), None)
     if row is None:
         return False
-    wanted = _wanted_version(text, row)
-    return wanted is not None and any(
+    # The version that the framework was built with, from its error line: ``8.6``, or ``120304`` for 12.3.
+    words = [word.strip(".,;:()") for word in _ASIDE.sub(" ", text).replace("version", "version ").split()]
+    numbers = [word for word in words if re.fullmatch(r"[0-9][0-9.]*", word)]
+    if len(numbers) < 2 or ("." not in numbers[1] and len(numbers[1]) > LONGEST_NUMBER):
+        return False
+    wanted, unit = numbers[1], row.version_unit
+    if "." not in wanted:
+        value = int(wanted)
+        wanted = str(CudnnVersion.decode(value)) if row.kind == "cudnn" else f"{value // unit}.{value % unit // 100}"
+    return any(
         is_older(version, wanted) is False and same_major(version, wanted)
         for version in versions_of(row.name, snapshot)
     )
-
-
-def _wanted_version(text: str, family: FamilyRow) -> str | None:
-    """The version that the framework was built with, from its error line: ``8.6``, or ``120304`` for 12.3."""
-    words = [word.strip(".,;:()") for word in _ASIDE.sub(" ", text).replace("version", "version ").split()]
-    numbers = [word for word in words if re.fullmatch(r"[0-9][0-9.]*", word)]
-    if len(numbers) < 2:
-        return None
-    wanted = numbers[1]
-    if "." in wanted:
-        return wanted
-    if len(wanted) > LONGEST_NUMBER:
-        return None
-    value, unit = int(wanted), family.version_unit
-    return str(CudnnVersion.decode(value)) if family.kind == "cudnn" else f"{value // unit}.{value % unit // 100}"

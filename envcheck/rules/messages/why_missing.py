@@ -23,8 +23,12 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
     about_path = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
     if any((line := named_by(each)) and line.problem == "library-not-found" for each in about_path):
         return "library-not-found"  # the text says that it was found once LD_LIBRARY_PATH led to it
-    wanted = _missing_library(text)
-    libraries = libraries_in(snapshot)
+    # The missing library; of several in a line, the one that the message is about.
+    _, cause, after = text.partition(" due to ")
+    head, refused, _ = text.partition(": cannot open")
+    names = names_in(head)
+    wanted = next(iter((names_in(after) if cause else ()) or (reversed(names) if refused else names)), None)
+    libraries = items_in(snapshot.libraries)
     if wanted is None and (asked := fragment_in("versions-of-onnxruntime", text)):
         # The major version that a program asks for and this machine does not have, of CUDA before cuDNN.
         majors = frozenset(_majors(snapshot, matrix, frozenset({int(asked["cuda"])})))
@@ -53,16 +57,6 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
     return problem if problem == "library-not-found" and not other_major else found
 
 
-def _missing_library(text: str) -> LibraryName | None:
-    """The missing library; of several in a line, the one that the message is about."""
-    _, cause, after = text.partition(" due to ")
-    if cause and (names := names_in(after)):
-        return names[0]
-    head, refused, _ = text.partition(": cannot open")
-    names = names_in(head)
-    return next(iter(reversed(names) if refused else names), None)
-
-
 def _is_copy(library: Library, wanted: LibraryName) -> bool:
     """Whether a copy has this name, as far as both have version numbers."""
     name = name_of(library.path)
@@ -80,7 +74,7 @@ def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool
     if not majors & there or wanted.number.count(".") != 1:
         return bool(majors and there) and not majors & there
     # It may have the library under another name, usually that of its own minor version.
-    stated = [library.cuda for library in libraries_in(snapshot) if library.cuda and library.stated]
+    stated = [library.cuda for library in items_in(snapshot.libraries) if library.cuda and library.stated]
     toolkits = [item.version for item in items_in(snapshot.toolkits) if item.version]
     known = [version for version in (*stated, *toolkits) if "." in version]
     row = row_of(wanted.family)
@@ -92,7 +86,7 @@ def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Itera
     """The CUDA major versions of toolkits, library copies, wheels and frameworks; ``wanted`` are those looked for."""
     for toolkit in items_in(snapshot.toolkits):
         yield from _major(toolkit.version)
-    for library in libraries_in(snapshot):
+    for library in items_in(snapshot.libraries):
         name = name_of(library.path)
         if library.cuda:
             yield from _major(library.cuda)
@@ -114,7 +108,7 @@ def _major(version: str | None) -> Iterator[int]:
 
 
 def versions_of(family: str, snapshot: Snapshot) -> Iterator[str]:
-    for library in libraries_in(snapshot):
+    for library in items_in(snapshot.libraries):
         name = name_of(library.path)
         if library.family == family or (family == "cudnn" and name is not None and name.kind == family):
             version = library.loaded or library.on_disk or library.declared or (name.number if name else "")
@@ -126,10 +120,6 @@ def versions_of(family: str, snapshot: Snapshot) -> Iterator[str]:
 
 def wheels_of(family: str, snapshot: Snapshot) -> Iterator[Distribution]:
     return (each for each in distributions_in(snapshot) if family_of_wheel(each.name) == family)
-
-
-def libraries_in(snapshot: Snapshot) -> tuple[Library, ...]:
-    return items_in(snapshot.libraries)
 
 
 def _judged_environments(snapshot: Snapshot) -> tuple[Environment, ...]:

@@ -11,6 +11,7 @@ from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import framework_named
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.commands import pip_command, uv_prefix
 from envcheck.rules.fixes.install import in_steps, install, install_pip, uninstall
@@ -53,19 +54,37 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     packages = damaged_packages(environment, facts)
     reported = {package.distribution.name for package in packages}
     lost = (finding for finding in _gone(environment) if finding.what not in reported)
-    found = sorted([*_recorded_twice(environment), *lost, *_damaged(environment, facts)], key=_last)
+    # What is to be deleted comes after what is to be installed, and all after a framework that is lost.
+    found = sorted(
+        [*_recorded_twice(environment), *lost, *_damaged(environment, facts)],
+        key=lambda finding: (not finding.fatal, finding.what.startswith(_LEFT)),
+    )
     if packages and (found or not all(package.harmless for package in packages)):
         return _not_as_installed(environment, packages, found)
-    if packages:
-        return _changed_harmlessly(packages)
+    if packages:  # harmless changes: data, versions and stripped libraries
+        return Outcome(
+            status="note",
+            title=packages[0].title if len(packages) == 1 else _of_several(packages),
+            message=". ".join(package.summary for package in packages[:_SHOWN])
+            + ". Only data, version files or debug symbols differ.",
+            evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],
+            decided_by="declared",
+        )
+    if not found and not environment.distributions_complete:
+        return None
     if not found:
-        return _whole(environment)
+        files = compared(environment)
+        title = f"The records of the {len(environment.distributions)} installed packages are intact"
+        return passed(f"{title}; {files}" if files else title, decided_by="declared")
     serious = [finding for finding in found if not finding.harmless]
     fatal = [finding for finding in serious if finding.fatal]
     names = list(dict.fromkeys(finding.what for finding in serious or found))
+    title = "An interrupted installation left files behind"
+    if serious:
+        title = f"{serious[0].title or f'Damaged, or installed twice: {names[0][:40]}'}{and_more(names)}"
     return Outcome(
         status="fail" if fatal else "warn" if serious else "note",
-        title=_title(serious[0], names) if serious else "An interrupted installation left files behind",
+        title=title,
         message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
         fixes=_all_steps(environment, (), serious or found),
@@ -104,18 +123,6 @@ def _not_as_installed(
     )
 
 
-def _changed_harmlessly(packages: Sequence[DamagedPackage]) -> Outcome:
-    """A note for harmless changes: data, versions and stripped libraries."""
-    return Outcome(
-        status="note",
-        title=packages[0].title if len(packages) == 1 else _of_several(packages),
-        message=". ".join(package.summary for package in packages[:_SHOWN])
-        + ". Only data, version files or debug symbols differ.",
-        evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],
-        decided_by="declared",
-    )
-
-
 def _all_steps(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
     """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
     left = tuple(dict.fromkeys(finding.left for finding in findings if finding.left))
@@ -129,25 +136,6 @@ def _of_several(packages: Sequence[DamagedPackage]) -> str:
     names = [package.distribution.name[:30] for package in packages]
     does = "damaged" if packages[0].fatal else "changed after installation"
     return f"{names[0]} and {names[1] if len(names) == 2 else f'{len(names) - 1} more packages'} are {does}"
-
-
-def _last(finding: _Finding) -> tuple[bool, bool]:
-    """What is to be deleted comes after what is to be installed, and all after a framework that is lost."""
-    return not finding.fatal, finding.what.startswith(_LEFT)
-
-
-def _title(first: _Finding, names: list[str]) -> str:
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{first.title}{more}" if first.title else f"Damaged, or installed twice: {names[0][:40]}{more}"
-
-
-def _whole(environment: Environment) -> Outcome | None:
-    if not environment.distributions_complete:
-        return None
-    count = len(environment.distributions or ())
-    files = compared(environment)
-    title = f"The records of the {count} installed packages are intact" + (f"; {files}" if files else "")
-    return passed(title, decided_by="declared")
 
 
 def _recorded_twice(environment: Environment) -> Iterable[_Finding]:
@@ -165,17 +153,15 @@ def _recorded_twice(environment: Environment) -> Iterable[_Finding]:
             differ = {(file.package, file.version) for each in looked for file in each.damaged}
             whole = [record for record in records if (name, record.version) not in differ]
             again = _install_again(environment, (whole or records)[-1])
-            yield _Finding(name, evidence, again, _removals(environment, records) if again.changes else ())
-
-
-def _removals(environment: Environment, records: Sequence[Distribution]) -> tuple[Fix, ...]:
-    """Remove a package completely: pip removes one record at a time, and none without a list of files."""
-    unlisted = [record.path for record in records if record.record is False and record.path]
-    name, times = records[0].name, 1 if uv_prefix(environment) else len(records) - len(unlisted)
-    command, changes = pip_command(environment, "uninstall", name), Changes(removes=(name,))
-    texts = [f"Remove {name}" + (f", {place} of {times} times" if times > 1 else "") for place in range(1, times + 1)]
-    removals = (Fix(text=text, command=command, changes=changes) for text in texts)
-    return (*((_delete(*unlisted),) if unlisted else ()), *removals)
+            # pip removes one record at a time, and none without a list of files.
+            unlisted = [record.path for record in records if record.record is False and record.path]
+            times = 1 if uv_prefix(environment) else len(records) - len(unlisted)
+            removals = [_delete(*unlisted)] if unlisted else []
+            for time in range(1, times + 1):
+                text = f"Remove {name}" + (f", {time} of {times} times" if times > 1 else "")
+                command = pip_command(environment, "uninstall", name)
+                removals.append(Fix(text=text, command=command, changes=Changes(removes=(name,))))
+            yield _Finding(name, evidence, again, tuple(removals) if again.changes else ())
 
 
 def _gone(environment: Environment) -> Iterable[_Finding]:
@@ -198,7 +184,11 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
         evidence = Evidence(what=record.path, value=record.problem, source=record.source)
         distribution = by_path.get(record.path)
         if name.startswith(_LEFT):
-            harmless = _is_installed(name, installed)
+            # Whether a folder that pip renamed to ``~orch`` or ``~orch-VERSION.dist-info`` exists again as ``torch``.
+            stem = name.removesuffix(".dist-info").removesuffix(".egg-info")
+            hidden = len(stem) - len(stem.lstrip("~-"))
+            rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
+            harmless = any(each[hidden:] == rest for each in installed)
             if record.name and record.version and not harmless:
                 lost = Distribution(source=record.source, name=record.name, version=record.version, channel="pip")
                 yield _Finding(record.name, evidence, _install_again(environment, lost))
@@ -235,14 +225,6 @@ def _without_source(environment: Environment, distribution: Distribution, eviden
     *before, last = install(facts, (name,), f"If you removed it, install a release of {name}")
     lost = framework.incomplete and not imported(framework)
     return _Finding(name, evidence, last, (remove, *before), fatal=lost, title=title)
-
-
-def _is_installed(left: str, installed: set[str]) -> bool:
-    """Whether a folder that pip renamed to ``~orch`` or ``~orch-VERSION.dist-info`` exists again as ``torch``."""
-    stem = left.removesuffix(".dist-info").removesuffix(".egg-info")
-    hidden = len(stem) - len(stem.lstrip("~-"))
-    rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
-    return any(name[hidden:] == rest for name in installed)
 
 
 def _delete(*paths: str) -> Fix:

@@ -27,6 +27,7 @@ from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 
 _ORT, _CUPY = "onnxruntime", "cupy"
+_EXPLAINED = (*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution")
 _OPEN = Version("0")
 _CUDA = re.compile(r"-cu(?:da)?(\d{2})\d?x?")
 """The CUDA major version in a package's name."""
@@ -66,11 +67,6 @@ def _names(found: Iterable[Distribution], framework: Framework | None) -> tuple[
     return tuple(dict.fromkeys((*(each.name for each in found), *((framework.name,) if framework else ()))))
 
 
-def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
-    found = _doubled(environment, _ORT, facts)
-    return _with_cuda(found, facts) is not None or bool(_without_its_provider(environment, facts))
-
-
 def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | None:
     return next((each for each in found if _ORT in facts.matrix.projects(each.name, "has-cuda-provider")), None)
 
@@ -84,22 +80,29 @@ def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evide
     return (evidence_of(listed.name, listed, "version"), line_evidence(said[0]))
 
 
-def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
-    return install_gpu_build(facts, Framework(name="onnxruntime"))
-
-
 @rule(
     layer="framework",
     per="environment",
-    arises=_two_onnxruntimes,
-    remedy=_install_gpu_package,
-    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
+    arises=lambda environment, facts: (
+        _with_cuda(_doubled(environment, _ORT, facts), facts) is not None
+        or bool(_without_its_provider(environment, facts))
+    ),
+    remedy=lambda facts: install_gpu_build(facts, Framework(name="onnxruntime")),
+    explains=_EXPLAINED,
 )
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CPU and the GPU package of ONNX Runtime are installed over each other."""
     found, framework = _doubled(environment, _ORT, facts), _framework(environment, _ORT, facts)
     if not found:
-        return _overwritten(_without_its_provider(environment, facts), facts)
+        return Outcome(
+            status="fail",
+            title="onnxruntime-gpu is installed, and another build of ONNX Runtime is imported",
+            message="The GPU package always has the provider for CUDA built in; one that does not know it is the CPU "
+            "package, installed over it or found before it.",
+            evidence=_without_its_provider(environment, facts),
+            confidence="medium",
+            fixes=install_gpu_build(facts, Framework(name="onnxruntime")),
+        )
     if framework is not None and _apart(found):
         return _first_found(found, framework, facts)
     names = " and ".join(map(named, found))
@@ -109,7 +112,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     status: Status = "note" if there else "fail" if lost else "warn"
     fixes = install_gpu_build(facts, framework or Framework(name="onnxruntime"))
     if environment.planned is not None:
-        fixes = _keep_in_plan(_with_cuda(found, facts) or found[-1])
+        fixes = (Fix(text=f"Keep {(_with_cuda(found, facts) or found[-1]).name} alone in the plan"),)
     whose = f" The present files belong to {framework.name}." if framework is not None and framework.path else ""
     return Outcome(
         status=status,
@@ -149,26 +152,11 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
     )
 
 
-def _overwritten(evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
-    return Outcome(
-        status="fail",
-        title="onnxruntime-gpu is installed, and another build of ONNX Runtime is imported",
-        message="The GPU package always has the provider for CUDA built in; one that does not know it is the CPU "
-        "package, installed over it or found before it.",
-        evidence=evidence,
-        confidence="medium",
-        fixes=install_gpu_build(facts, Framework(name="onnxruntime")),
-    )
-
-
-_KEEP_ONE = (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
-
-
 @rule(
     layer="framework",
     per="environment",
-    remedy=_KEEP_ONE,
-    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
+    remedy=(Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),),
+    explains=_EXPLAINED,
 )
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other."""
@@ -176,18 +164,14 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     if not found:
         return None
     kept = _kept(found, framework, facts)
-    text = f"Install {kept.name} alone, for a CUDA that the driver runs"
-    fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])
-    if environment.planned is not None:
-        fixes = _keep_in_plan(kept)
-    elif framework is not None and framework.version == kept.version:
+    fixes = _keep_alone(kept, found, ", for a CUDA that the driver runs", facts)
+    if environment.planned is None and framework is not None and framework.version == kept.version:
         led = add_wheel_folders(msgspec.structs.replace(framework, name=kept.name))
         if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
             fixes = in_steps((*fixes, *led))
     works = framework is not None and ran_on_gpu(framework)
-    status: Status = "note" if works else "fail" if framework is not None and failed(framework) else "warn"
     return Outcome(
-        status=status,
+        status="note" if works else "fail" if framework is not None and failed(framework) else "warn",
         title=f"{len(found)} packages of CuPy are installed over each other",
         message=f"{' and '.join(map(named, found))} fill one package folder.",
         evidence=_evidence(found, framework),
@@ -220,7 +204,7 @@ def _over_each_other(environment: Environment, facts: Facts) -> tuple[Distributi
 @rule(
     layer="framework",
     per="environment",
-    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution", "cpu-only-build"),
+    explains=(*_EXPLAINED, "cpu-only-build"),
     remedy=(Fix(text="Remove all packages that fill the folder, then install the one for the GPU alone"),),
 )
 def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | None:
@@ -232,11 +216,6 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
     framework = _framework(environment, project, facts)
     built = [each for each in found if project in facts.matrix.projects(each.name, "has-cuda-provider")]
     kept = _kept(sorted(built, key=lambda each: parse_version(each.version) or _OPEN), None, facts)
-    fixes = install(
-        facts, (f"{kept.name}=={kept.version}",), f"Install {kept.name} alone", remove=[x.name for x in found]
-    )
-    if environment.planned is not None:
-        fixes = _keep_in_plan(kept)
     works = framework is not None and ran_on_gpu(framework)
     lost = framework is not None and bool(framework.cpu_only or failed(framework))
     return Outcome(
@@ -245,13 +224,16 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
         message="They fill one package folder; the one that was installed last wins.",
         evidence=_evidence(found, framework),
         decided_by="declared",
-        fixes=fixes,
+        fixes=_keep_alone(kept, found, "", facts),
         frameworks=_names(found, framework),
     )
 
 
-def _keep_in_plan(kept: Distribution) -> tuple[Fix, ...]:
-    return (Fix(text=f"Keep {kept.name} alone in the plan"),)
+def _keep_alone(kept: Distribution, found: Sequence[Distribution], why: str, facts: Facts) -> tuple[Fix, ...]:
+    if facts.environment is not None and facts.environment.planned is not None:
+        return (Fix(text=f"Keep {kept.name} alone in the plan"),)
+    names = [each.name for each in found]
+    return install(facts, (f"{kept.name}=={kept.version}",), f"Install {kept.name} alone{why}", remove=names)
 
 
 def _kept(found: Sequence[Distribution], framework: Framework | None, facts: Facts) -> Distribution:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.compat.package_needs import admits, later_release_for_python, release_fits, release_rows
-from envcheck.knowledge.relations.fit import Fit
+from envcheck.compat.package_needs import admits, later_release_for_python
 from envcheck.knowledge.relations.torch import python_runs_torch
 from envcheck.model.checks import ASSUMED, Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in, items_in
 from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import full_name, is_main_framework, machine
+from envcheck.rules.facts.frameworks import fit_of_release, full_name, is_main_framework, machine, rows_of_release
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
@@ -21,12 +20,12 @@ from envcheck.rules.fixes.reinstall import rebuild
 _SHOWN = 8
 
 
-_MAKE_ANEW = Fix(
+_CREATE_AGAIN = Fix(
     text="Delete the virtual environment's folder, make it again with a Python that is there, and install its packages"
 )
 
 
-@rule(layer="framework", per="environment", explains=EVERYTHING, remedy=(_MAKE_ANEW,))
+@rule(layer="framework", per="environment", explains=EVERYTHING, remedy=(_CREATE_AGAIN,))
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined."""
     if environment.problem is None:
@@ -34,6 +33,15 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
         why = f" ({environment.why})" if environment.why else ""
         return passed(f"{version} in {environment.prefix or environment.key}{why}", decided_by="declared")
     leads_nowhere = environment.prefix is None
+    if leads_nowhere:
+        fixes = _name_other_environment(environment)
+    elif environment.manager == "conda" and environment.executable is None:
+        command = conda_command(environment, ("python",))
+        fixes = (Fix(text="Install Python into the environment", command=command), _OTHER)
+    elif "for Windows" in environment.problem:
+        fixes = (Fix(text="Create an environment on this system, and install into it what it needs"), _OTHER)
+    else:
+        fixes = (*rebuild(environment), _OTHER)
     return Outcome(
         status="fail",
         title=f"{environment.why or 'The path'} does not lead to a Python environment"
@@ -45,7 +53,7 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
             *((evidence_of("chosen by", environment, "why"),) if environment.why else ()),
         ),
         decided_by="declared",
-        fixes=_name_other_environment(environment) if leads_nowhere else _repair(environment),
+        fixes=fixes,
     )
 
 
@@ -62,15 +70,6 @@ def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
         leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
         return (Fix(text="Deactivate the missing environment, or create it again", command=leave), _OTHER)
     return (Fix(text="Judge another interpreter", command=_OTHER.command),)
-
-
-def _repair(environment: Environment) -> tuple[Fix, ...]:
-    if environment.manager == "conda" and environment.executable is None and environment.prefix:
-        command = conda_command(environment, ("python",))
-        return (Fix(text="Install Python into the environment", command=command), _OTHER)
-    if "for Windows" in (environment.problem or ""):
-        return (Fix(text="Create an environment on this system, and install into it what it needs"), _OTHER)
-    return (*rebuild(environment), _OTHER)
 
 
 def _is_as_found(environment: Environment, _facts: Facts) -> bool:
@@ -104,26 +103,12 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     )
 
 
-_OTHER_PYTHON = Fix(
-    text="Create an environment with a Python version that the release has wheels for, and install there"
-)
-
-
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Always asked for PyTorch; for others, where their release's Pythons are known."""
+    """Whether it is PyTorch, or a framework whose release's Pythons are known."""
     framework = subject.framework
     if framework.name == "torch" or not is_main_framework(framework, facts.matrix):
         return framework.name == "torch"
-    rows = release_rows(facts.matrix, framework.name, framework.version or "", facts.driver_os, machine(facts))
-    return any("python" in row.needs for row in rows)
-
-
-def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
-    framework, python = subject.framework, subject.environment.python or ""
-    name, version, os = framework.name, framework.version or "", facts.driver_os
-    if name == "torch":
-        return python_runs_torch(facts.matrix, version, python, os, machine(facts))
-    return release_fits(facts.matrix, name, version, "python", python, os, machine(facts))
+    return any("python" in row.needs for row in rows_of_release(facts, framework.name, framework.version))
 
 
 @rule(
@@ -131,12 +116,17 @@ def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
     per="framework",
     needs=("framework.version", "environment.python"),
     arises=_pythons_are_known,
-    remedy=lambda _facts: (_OTHER_PYTHON,),
+    remedy=(
+        Fix(text="Create an environment with a Python version that the release has wheels for, and install there"),
+    ),
 )
 def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The framework's release has no wheels for this Python version."""
     framework, environment = subject.framework, subject.environment
-    fit = _python_fit(subject, facts)
+    version, python = framework.version or "", environment.python or ""
+    fit = fit_of_release(facts, framework.name, version, "python", python)
+    if framework.name == "torch":
+        fit = python_runs_torch(facts.matrix, version, python, facts.driver_os, machine(facts))
     if fit is None:
         return None
     evidence = (evidence_of("Python", environment, "python"), evidence_of(framework.name, framework, "version"))
@@ -172,15 +162,20 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
         each.name for each in frameworks_in(environment) if is_main_framework(each, facts.matrix) and not imported(each)
     }
     refusing.sort(key=lambda each: each.name not in frameworks)
-    newer = [each for each in refusing if not _admits_python(_lower(each.requires_python or ""), python)]
+    newer = []  # those that refuse it by a lower bound
+    for each in refusing:
+        parts = (each.requires_python or "").split(",")
+        if not _admits_python(",".join(part for part in parts if part.strip().startswith((">", "~="))), python):
+            newer.append(each)
     names = [each.name for each in refusing]
     said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
     text = f"Remove packages that do not support Python {python}, and install releases that do"
-    anew = Fix(
-        text=f"Create an environment with Python {refusing[0].requires_python}, and install into it what it needs"
-    )
-    again = install(facts, names, text, How(owner=names[0]), remove=names)
-    later = _install_newer(refusing, python, facts)
+    if len(newer) == len(refusing):
+        fixes = install(facts, names, text, How(owner=names[0]), remove=names)
+    else:
+        bounds = refusing[0].requires_python
+        anew = Fix(text=f"Create an environment with Python {bounds}, and install into it what it needs")
+        fixes = (*_install_newer(refusing, python, facts), anew)
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",
         title=f"Packages for another Python than {python}: {names[0][:30]}{and_more(names)}"[:80],
@@ -190,7 +185,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
             *(evidence_of(each.name, each, "requires_python") for each in refusing[:_SHOWN]),
         ),
         decided_by="declared",
-        fixes=again if len(newer) == len(refusing) else (*later, anew),
+        fixes=fixes,
     )
 
 
@@ -212,7 +207,3 @@ def _admits_python(bounds: str, python: str) -> bool:
     """Whether bounds admit a Python version, possibly without its third number; unreadable bounds admit all."""
     known = python.count(".") > 1
     return any(admits(bounds, each) is not False for each in ((python,) if known else (f"{python}.0", f"{python}.99")))
-
-
-def _lower(bounds: str) -> str:
-    return ",".join(part for part in bounds.split(",") if part.strip().startswith((">", "~=")))

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.compat.devices import refused
-from envcheck.compat.package_needs import release_rows
 from envcheck.compat.question import AskedGpu
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, Gpu, frameworks_in
-from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import machine
-from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.frameworks import rows_of_release
+from envcheck.rules.facts.machine import gpu_title, gpus_with_capability
 from envcheck.rules.facts.trials import ran_on
 
 
@@ -26,19 +24,23 @@ def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | 
     return (each for each in found if matrix.has_trait(each.name, "own-kernels"))
 
 
-_USE_WHAT_IT_HAS = (
-    Fix(text="Choose what this GPU supports: float16, another attention or quantization; or use a newer GPU"),
+@rule(
+    layer="gpu",
+    scope="env",
+    per="environment",
+    remedy=(Fix(text="Choose what this GPU supports: float16, another attention or quantization; or use a newer GPU"),),
+    explains=("gpu-code-missing",),
 )
-
-
-@rule(layer="gpu", scope="env", per="environment", remedy=_USE_WHAT_IT_HAS, explains=("gpu-code-missing",))
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A package or number format needs a newer GPU."""
     if not any(gpu.compute_capability for gpu in facts.usable_gpus):
         return None
     refusals = [found for each in _packages(environment, facts.matrix) for found in _refused(each, facts)]
     if not refusals:
-        return _supported(environment, facts)
+        records = list(_packages(environment, facts.matrix))
+        if not records or not all(rows_of_release(facts, each.name, each.version) for each in records):
+            return None  # not all of them are known
+        return passed(f"The GPUs support {', '.join(dict.fromkeys(each.name for each in records))}")
     record, row, gpu, why, change = refusals[0]
     # Programs do without an installed one; a plan that still names it asks for it.
     useless = environment.planned is not None or facts.matrix.has_trait(record.name, "needs-its-kernels")
@@ -58,27 +60,13 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     )
 
 
-def _supported(environment: Environment, facts: Facts) -> Outcome | None:
-    """A pass, only if all of them are known."""
-    records = list(_packages(environment, facts.matrix))
-    if not records or not all(_rows(each, facts) for each in records):
-        return None
-    names = ", ".join(dict.fromkeys(each.name for each in records))
-    return passed(f"The GPUs support {names}")
-
-
-def _rows(record: Framework | Distribution, facts: Facts) -> tuple[ReleaseRow, ...]:
-    return release_rows(facts.matrix, record.name, record.version or "", facts.driver_os, machine(facts))
-
-
 def _refused(
     record: Framework | Distribution, facts: Facts
 ) -> Iterator[tuple[Framework | Distribution, ReleaseRow, Gpu, str, str]]:
-    for gpu in facts.usable_gpus:
-        capability = ComputeCapability.parse(gpu.compute_capability)
-        if capability is None or (isinstance(record, Framework) and ran_on(record, gpu)):
+    for gpu, capability in gpus_with_capability(facts):
+        if isinstance(record, Framework) and ran_on(record, gpu):
             continue
-        for row in _rows(record, facts):
+        for row in rows_of_release(facts, record.name, record.version):
             answer = refused(facts.matrix, row, AskedGpu(gpu.name or "GPU", capability, None))
             if answer:
                 yield record, row, gpu, *answer

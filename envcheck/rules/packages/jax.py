@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from envcheck.compat.package_needs import admits, bounds_on, release_fits, requirement_name
+from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import machine
+from envcheck.rules.facts.frameworks import fit_of_release
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages, limit_by_confidence, worst_first
@@ -32,14 +31,10 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
     return found
 
 
-def _install_together(facts: Facts) -> tuple[Fix, ...]:
-    return _together(_parts(facts.environment) if facts.environment else {}, facts)
-
-
 @rule(
     layer="framework",
     per="environment",
-    remedy=_install_together,
+    remedy=lambda facts: _install_together(_parts(facts.environment) if facts.environment else {}, facts),
     explains=(
         "cpu-only-build",
         "requirement-broken",
@@ -55,9 +50,16 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     parts = _parts(environment)
     if len(parts) < 2:
         return None
-    pairs, doubled = list(_pairs(parts, facts)), list(_two_plugins(parts))
     halves = _missing_halves(parts, environment, facts)
-    wrong = [*pairs, *doubled]
+    both = ((name, part, other, there) for name, part in parts.items() for other, there in parts.items())
+    pairs = [found for each in both if each[0] != each[2] and (found := _pair(*each, facts))]
+    plugins = [part for name, part in parts.items() if _PLUGIN.fullmatch(name)]
+    wrong = list(pairs)
+    if len(plugins) > 1:
+        names = " and ".join(part.name for part in plugins)
+        versions = tuple(evidence_of(part.name, part, "version") for part in plugins)
+        wrong.append(Misfit(names, f"{names} are both installed", versions, "warn"))
+    unmatched = bool(wrong)
     for name, line in halves.items():
         half = parts[name]
         needs = "has no CUDA backend" if _PLUGIN.fullmatch(half.name) else "has a CUDA backend without kernels"
@@ -67,15 +69,14 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
         return passed(f"JAX's packages match: {fit}", decided_by="declared") if known else None
-    found = worst_first(wrong)
     works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in frameworks_in(environment))
     missing = " and ".join(map(requirement_name, halves.values()))
     title = "JAX's packages do not match" if pairs else "Two CUDA plug-ins of JAX are installed"
     lines = tuple(halves.values())
     return incompatible_packages(
-        found,
-        title if pairs or doubled else f"JAX cannot use the GPU: {missing} is missing",
-        _together(parts, facts) if pairs or doubled else install(facts, lines, f"Install {missing}, which is missing"),
+        worst_first(wrong),
+        title if unmatched else f"JAX cannot use the GPU: {missing} is missing",
+        _install_together(parts, facts) if unmatched else install(facts, lines, f"Install {missing}, which is missing"),
         status="note" if works else None,
         frameworks=tuple(each.name for each in frameworks_in(environment) if _OF_JAX.fullmatch(each.name)),
     )
@@ -104,14 +105,6 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
     return found
 
 
-def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[Misfit]:
-    for name, part in parts.items():
-        for other, there in parts.items():
-            found = _pair(name, part, other, there, facts) if name != other else None
-            if found:
-                yield found
-
-
 def _pair(name: str, part: Distribution, other: str, there: Distribution, facts: Facts) -> Misfit | None:
     evidence = (evidence_of(name, part, "version"), evidence_of(other, there, "version"))
     # jax names its plug-ins only as extras: what an extra asks for holds where the plug-in is there.
@@ -123,30 +116,19 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         line = Evidence(what=f"{name} {part.version} requires", value=f"{other}{bounds}", source=part.source)
         reason = f"{name} {part.version} requires {other}{bounds}, and this is {there.version}"
         return Misfit(name, reason, (line, *evidence), worst)
-    fit = release_fits(facts.matrix, name, part.version, other, there.version, facts.driver_os, machine(facts))
+    fit = fit_of_release(facts, name, part.version, other, there.version)
     if fit is not None and fit.bad:
         status = limit_by_confidence(worst, fit)
         return Misfit(name, fit.reason, evidence, status, fit.sources)
-    if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and _differ(part.version, there.version):
+    own, its = parse_version(part.version), parse_version(there.version)
+    differ = own is not None and its is not None and own.numbers[:3] != its.numbers[:3]
+    if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and differ:
         reason = f"{name} {part.version} needs jaxlib in its own version, and this is {there.version}"
         return Misfit(name, reason, evidence, "warn")
     return None
 
 
-def _differ(one: str, other: str) -> bool:
-    own, its = parse_version(one), parse_version(other)
-    return own is not None and its is not None and own.numbers[:3] != its.numbers[:3]
-
-
-def _two_plugins(parts: dict[str, Distribution]) -> Iterator[Misfit]:
-    plugins = [part for name, part in parts.items() if _PLUGIN.fullmatch(name)]
-    if len(plugins) > 1:
-        names = " and ".join(part.name for part in plugins)
-        versions = tuple(evidence_of(part.name, part, "version") for part in plugins)
-        yield Misfit(names, f"{names} are both installed", versions, "warn")
-
-
-def _together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
+def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
     """Requirements of one release, with the installed plug-in (of two, the one for the newer CUDA version)."""
     majors = sorted({match[1] for name in parts if (match := _PLUGIN.fullmatch(name))}, reverse=True)
     jax = parts.get("jax")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Distribution, Environment, Framework, Startup, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name, importance, installed, module_of
 from envcheck.rules.facts.machine import title_of_first
@@ -60,19 +60,14 @@ def _stopped_frameworks(names: Collection[str], environment: Environment) -> tup
     their modules.
     """
     of_these = [framework_named(name, environment) for name in names]
-    modules = {*names, *(module_of(each) for each in of_these if each)}
-    return tuple(
-        each.name
-        for each in frameworks_in(environment)
-        if each.name in names or each.extends in names or _lacks_a_module_of(modules, each)
-    )
-
-
-def _lacks_a_module_of(modules: Collection[str], framework: Framework) -> bool:
-    files = (framework.trial.files if framework.trial and failed(framework) else None) or ()
-    lost = [file for file in files if file.role == "module"]
-    owners = {file.owner.partition("==")[0] if file.owner else file.path.partition("/")[0] for file in lost}
-    return not owners.isdisjoint(modules)
+    modules, stopped = {*names, *(module_of(each) for each in of_these if each)}, []
+    for each in frameworks_in(environment):
+        files = (each.trial.files if each.trial and failed(each) else None) or ()
+        lost = [file for file in files if file.role == "module"]
+        owners = {file.owner.partition("==")[0] if file.owner else file.path.partition("/")[0] for file in lost}
+        if each.name in names or each.extends in names or not owners.isdisjoint(modules):
+            stopped.append(each.name)
+    return tuple(stopped)
 
 
 @rule(
@@ -89,50 +84,41 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     names, frameworks = {each.name for each in found}, frameworks_in(environment)
     everybody = not names <= {each.name for each in frameworks}
     broken = any(each.incomplete or failed(each) for each in found)
+    first, sentences, evidence = found[0], [], []
+    title = f"The folder that `import {_imported(first)}` finds is not a complete package"
+    if first.led_by is not None:
+        who = {_VARIABLE: _VARIABLE, _USER_SITE: "The user site"}.get(first.led_by, first.led_by.rpartition("/")[2])
+        other = "Python's own" if first.instead_of == (_OWN,) else "the installed one"
+        title = f"{who} puts another {first.name} before {other}"
+    fixes: list[Fix] = []
+    for each in found:
+        folder = (each.path or "").rpartition("/")[0]
+        if each.led_by:
+            fixes += stop_redirection(each.led_by, folder, each.name, full_name(each), facts)
+        else:
+            text = f"Move {each.path} away: no installed package owns it"
+            fixes.append(Fix(text=text, risk="deletes nothing by itself"))
+    for each in found[:_MOST]:
+        led_by = f" (by {each.led_by})" if each.led_by else ""
+        instead = f", not {each.instead_of[0]}" if each.instead_of else ""
+        whole = f"; {each.problem}" if each.incomplete and each.problem else ""
+        sentences.append(f"{full_name(each)} is imported from {each.path}{led_by}{instead}{whole}.")
+        evidence.append(evidence_of(f"{full_name(each)} is imported from", each, "path"))
+        evidence += [evidence_of("led there by", each, "led_by")] if each.led_by else []
+        evidence += [evidence_of("installed", each, "instead_of")] if each.instead_of else []
     return Outcome(
         status="fail" if broken else "warn",
-        title=title_of_first(_title(found[0]), found),
-        message=" ".join(map(_sentence, found[:_MOST])),
-        evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
+        title=title_of_first(title, found),
+        message=" ".join(sentences),
+        evidence=tuple(evidence),
         decided_by="declared",
-        fixes=tuple(dict.fromkeys(fix for each in found for fix in _fixes(each, facts))),
+        fixes=tuple(dict.fromkeys(fixes)),
         frameworks=() if everybody else _stopped_frameworks(names, environment),
     )
 
 
-def _title(framework: Framework) -> str:
-    if framework.led_by is None:
-        return f"The folder that `import {_imported(framework)}` finds is not a complete package"
-    who = {_VARIABLE: _VARIABLE, _USER_SITE: "The user site"}.get(framework.led_by, framework.led_by.rpartition("/")[2])
-    installed = "Python's own" if framework.instead_of == (_OWN,) else "the installed one"
-    return f"{who} puts another {framework.name} before {installed}"
-
-
 def _imported(framework: Framework) -> str:
     return (framework.path or framework.name).rpartition("/")[2].removesuffix(".py")
-
-
-def _sentence(framework: Framework) -> str:
-    led_by = f" (by {framework.led_by})" if framework.led_by else ""
-    instead = f", not {framework.instead_of[0]}" if framework.instead_of else ""
-    whole = f"; {framework.problem}" if framework.incomplete and framework.problem else ""
-    return f"{full_name(framework)} is imported from {framework.path}{led_by}{instead}{whole}."
-
-
-def _evidence(framework: Framework) -> Iterator[Evidence]:
-    yield evidence_of(f"{full_name(framework)} is imported from", framework, "path")
-    if framework.led_by:
-        yield evidence_of("led there by", framework, "led_by")
-    if framework.instead_of:
-        yield evidence_of("installed", framework, "instead_of")
-
-
-def _fixes(framework: Framework, facts: Facts) -> Iterator[Fix]:
-    folder = (framework.path or "").rpartition("/")[0]
-    if framework.led_by:
-        yield from stop_redirection(framework.led_by, folder, framework.name, full_name(framework), facts)
-    else:
-        yield Fix(text=f"Move {framework.path} away: no installed package owns it", risk="deletes nothing by itself")
 
 
 def stop_redirection(led_by: str, folder: str, name: str, what: str, facts: Facts) -> Iterator[Fix]:
@@ -170,25 +156,31 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     compared = [
         each.trial.as_found for each in tried_frameworks(environment) if each.trial and each.trial.as_found is not None
     ]
-    stopped = _stopped_frameworks(_redirected_names(environment), environment) or _hindered(environment)
+    stopped = _stopped_frameworks(_redirected_names(environment), environment)
+    if not stopped and any(line.shadows for line in lines):  # a folder that a line adds holds another copy
+        stopped = tuple(each.name for each in frameworks_in(environment) if failed(each))
+    sentences = []
+    for line in lines[:_MOST]:
+        where = f"{line.path} runs {line.module}, which" if line.module else line.path
+        folders = f"; it names {', '.join(line.folders[:_MOST])}" if line.folders else ""
+        shadows = f", which has {', '.join(line.shadows[:_MOST])} too" if line.shadows else ""
+        sentences.append(f"{where} changes sys.path{folders}{shadows}.")
+    if not compared:
+        sentences.append("Files cannot tell what will be imported (--deep imports it).")
+    elif all(compared):
+        sentences.append("The frameworks were imported from where their files lie.")
     as_installed = bool(compared) and all(compared) and not stopped
     harmless = as_installed or all(each.folders and not each.shadows for each in lines)
     return Outcome(
         status="note" if harmless else "warn",
         title=title_of_first(f"Code in {file} changes Python's search path", lines),
-        message=" ".join(map(_as_sentence, lines[:_MOST])) + _compared(compared),
+        message=" ".join(sentences),
         evidence=tuple(evidence_of(each.path, each, "line") for each in lines[:_MOST]),
         decided_by="declared",
         fixes=tuple(Fix(text=f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
         frameworks=stopped or (file,),
     )
-
-
-def _hindered(environment: Environment) -> tuple[str, ...]:
-    """The frameworks whose import failed, where a folder that such a line adds holds another copy of a package."""
-    shadowed = any(line.shadows for line in environment.startup or ())
-    return tuple(each.name for each in frameworks_in(environment) if shadowed and failed(each))
 
 
 def _redirected_names(environment: Environment) -> frozenset[str]:
@@ -202,27 +194,11 @@ def _redirected_names(environment: Environment) -> frozenset[str]:
     )
 
 
-def _as_sentence(line: Startup) -> str:
-    where = f"{line.path} runs {line.module}, which" if line.module else line.path
-    folders = f"; it names {', '.join(line.folders[:_MOST])}" if line.folders else ""
-    shadows = f", which has {', '.join(line.shadows[:_MOST])} too" if line.shadows else ""
-    return f"{where} changes sys.path{folders}{shadows}."
-
-
-def _compared(compared: list[bool]) -> str:
-    if not compared:
-        return " Files cannot tell what will be imported (--deep imports it)."
-    return " The frameworks were imported from where their files lie." if all(compared) else ""
-
-
-_ANOTHER_NAME = (Fix(text="Rename the file or folder that has the framework's name, or start from another folder"),)
-
-
 @rule(
     layer="framework",
     per="framework",
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
-    remedy=_ANOTHER_NAME,
+    remedy=(Fix(text="Rename the file or folder that has the framework's name, or start from another folder"),),
 )
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework is imported from an unexpected place."""

@@ -106,21 +106,16 @@ def missing_requirements(required: Iterable[str], environment: Environment, fact
     ]
 
 
-def _asked(subject: FrameworkSubject, matrix: Matrix) -> dict[str, list[str]]:
-    """The requirement lines that this rule judges, by distribution."""
-    asked = by_name(subject.framework.requires)
-    return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name, matrix)}
-
-
 _RELEASES = Fix(
     text="Install releases that require each other, in one command, so that the installer chooses them together"
 )
 
 
-@rule(layer="framework", per="framework", remedy=lambda _facts: (_RELEASES,))
+@rule(layer="framework", per="framework", remedy=(_RELEASES,))
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met."""
-    framework, asked = subject.framework, _asked(subject, facts.matrix)
+    framework, asked = subject.framework, by_name(subject.framework.requires)
+    asked = {name: lines for name, lines in asked.items() if not _has_its_own_rule(name, facts.matrix)}
     if not subject.environment.distributions_complete or not (asked or _lines(subject)):
         return None
     installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
@@ -141,25 +136,31 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         for each in broken[:_SHOWN]
     )
     there = (evidence_of(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
-    said, weight = tuple(_errors_about(broken, subject)), _status(subject, gone, facts)
+    # Errors of failed trials about these packages: of this framework, and of others that import them.
+    errors: list[Evidence] = []
+    others = () if imported(framework) else tried_frameworks(subject.environment)
+    for tried in (framework, *(each for each in others if each.name != framework.name)):
+        error = tried.trial.error if tried.trial else None
+        if error and failed(tried) and any(_is_about(each.name, error, tried) for each in broken):
+            errors += own_error(tried, error)
+    # A failure if the framework that it extends is missing, or is left without the GPU.
+    base = base_framework(subject)
+    left = bool(gone) and base is not None and is_main_framework(base, facts.matrix) and provides_gpu_support(subject)
+    status: Status = "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
+    if ran_on_gpu(framework) or imported(framework):
+        status = "warn" if errors else "note"
+    wanted: dict[str, dict[str, None]] = {}
+    for each in broken:
+        wanted.setdefault(each.name, {})[each.bounds] = None
+    required = [f"{name}{','.join(filter(None, bounds))}" for name, bounds in wanted.items()]
     return Outcome(
-        status="warn" if said and weight == "note" else weight,
+        status=status,
         title=f"Requirements of {full_name(framework)} are not met",
         message=f"{full_name(framework)} requires {'; '.join(each.text for each in broken[:_SHOWN])}.",
-        evidence=(*said, *lines, *there),
-        decided_by="framework-ran" if said else "declared",
-        fixes=_install_required(subject, broken, facts),
+        evidence=(*errors, *lines, *there),
+        decided_by="framework-ran" if errors else "declared",
+        fixes=install(facts, required, f"Install what {full_name(framework)} requires", How(owner=framework.name)),
     )
-
-
-def _errors_about(broken: Iterable[_Broken], subject: FrameworkSubject) -> Iterator[Evidence]:
-    """Errors of failed trials about these packages: of this framework, and of others that import them."""
-    own = subject.framework
-    others = () if imported(own) else (each for each in tried_frameworks(subject.environment) if each.name != own.name)
-    for framework in (own, *others):
-        error = framework.trial.error if framework.trial else None
-        if error and failed(framework) and any(_is_about(each.name, error, framework) for each in broken):
-            yield from own_error(framework, error)
 
 
 def _is_about(name: str, error: str, framework: Framework) -> bool:
@@ -171,26 +172,6 @@ def _is_about(name: str, error: str, framework: Framework) -> bool:
         return True
     spelled = re.escape(name).replace(r"\-", "[-_.]")
     return re.search(rf"(?<![\w./-]){spelled}(?![\w-])", error, re.IGNORECASE) is not None
-
-
-def _install_required(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -> tuple[Fix, ...]:
-    """Install all requirements in one command."""
-    wanted: dict[str, dict[str, None]] = {}
-    for each in broken:
-        wanted.setdefault(each.name, {})[each.bounds] = None
-    lines = [f"{name}{','.join(filter(None, bounds))}" for name, bounds in wanted.items()]
-    return install(
-        facts, lines, f"Install what {full_name(subject.framework)} requires", How(owner=subject.framework.name)
-    )
-
-
-def _status(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts) -> Status:
-    """The status: a failure if the framework that it extends is missing, or is left without the GPU."""
-    framework, base = subject.framework, base_framework(subject)
-    if ran_on_gpu(framework) or imported(framework):
-        return "note"
-    left = bool(gone) and base is not None and is_main_framework(base, facts.matrix) and provides_gpu_support(subject)
-    return "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
 
 
 def _broken_in_every_group(

@@ -50,6 +50,7 @@ _OF_A_SITE = re.compile(
     r"(?:_?version|__version__|__config__|_config|_?build_info|git_version|sitecustomize|usercustomize)\.py$"
 )
 """Modules that packagers add to images; they contain only data."""
+_PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 _EMPTY = ("0 bytes", "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")
 """How a list records an empty file."""
 
@@ -96,14 +97,21 @@ class DamagedPackage(msgspec.Struct, frozen=True):
         """``numpy 2.1, which cupy requires: numpy/__init__.py is missing``."""
         own = self.distribution.name
         required = f", which {self.needed_by} requires" if self.needed_by not in ("", own) else ""
-        shown = "; ".join(dict.fromkeys(f"{_place(file)} {_state(file)}" for file in self.files[:_SHOWN]))
+        shown = "; ".join(
+            dict.fromkeys(f"{_PACKAGES.split(file.path)[-1]} {_state(file)}" for file in self.files[:_SHOWN])
+        )
         more = f"; and {len(self.files) - _SHOWN} more files" if len(self.files) > _SHOWN else ""
         return f"{own} {self.distribution.version}{required}: {shown}{more}"
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The files, as in their package's list and as on disk."""
-        return tuple(_evidence(file) for file in self.files[:_SHOWN])
+        found = []
+        for file in self.files[:_SHOWN]:
+            recorded = f", recorded: {file.recorded}" if file.recorded else ""
+            there = f", found: {file.found}" if file.found else ""
+            found.append(Evidence(what=file.path, value=f"{_state(file)}{recorded}{there}"[:300], source=file.source))
+        return tuple(found)
 
 
 def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPackage, ...]:
@@ -159,11 +167,22 @@ def _package(
     frameworks: Sequence[Framework],
     claimed: Mapping[str, int],
 ) -> DamagedPackage:
-    ordered = tuple(sorted(files, key=_severity))
+    # What breaks an import comes first, and of that what is gone.
+    ordered = sorted(
+        files,
+        key=lambda file: (
+            not _is_breaking(file),
+            file.kind != "missing",
+            _is_harmless(file),
+            file.path.count("/"),
+            file.path,
+        ),
+    )
     stopped = next((each for each in frameworks if not imported(each)), None)
     by = stopped or next(iter(frameworks), None)
     runs = distribution.name not in NOT_TO_RUN
-    broken = by is not None and any(map(_is_overwritten, files))  # a trial does not run all of a library
+    # Machine code with the recorded size and other contents: a trial does not run all of a library.
+    broken = by is not None and any(_is_code(file) and file.kind == "hash" for file in files)
     fatal = runs and (broken or (stopped is not None and any(map(_is_breaking, files))))
     refused = any(imported(each) is False for each in frameworks)
     harmless = not fatal and all(
@@ -175,7 +194,7 @@ def _package(
         for file in files
     )
     names = tuple(each.name for each in frameworks)
-    return DamagedPackage(distribution, ordered, by.name if by else "", names, fatal, harmless)
+    return DamagedPackage(distribution, tuple(ordered), by.name if by else "", names, fatal, harmless)
 
 
 def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, list[Framework]]:
@@ -204,21 +223,11 @@ def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, l
     return found
 
 
-def _severity(file: DamagedFile) -> tuple[bool, bool, bool, int, str]:
-    """Sorts the worst first: what breaks an import, and of that what is gone."""
-    return not _is_breaking(file), file.kind != "missing", _is_harmless(file), file.path.count("/"), file.path
-
-
 def _is_breaking(file: DamagedFile) -> bool:
     """Whether using the file fails: it is missing, unusable, or machine code that was overwritten."""
     if _is_code(file):
         return file.kind in ("missing", "hash") or file.problem is not None
     return file.path.endswith(".py") and not file.aside and (file.kind == "missing" or file.problem is not None)
-
-
-def _is_overwritten(file: DamagedFile) -> bool:
-    """Whether it is machine code with the recorded size and other contents."""
-    return _is_code(file) and file.kind == "hash"
 
 
 def _is_harmless(file: DamagedFile) -> bool:
@@ -234,15 +243,6 @@ def _is_code(file: DamagedFile) -> bool:
     return ".so" in posixpath.basename(file.path)
 
 
-def _place(file: DamagedFile) -> str:
-    """The path relative to the folder for packages."""
-    for folder in ("/site-packages/", "/dist-packages/"):
-        _, found, rest = file.path.rpartition(folder)
-        if found:
-            return rest
-    return file.path
-
-
 def _state(file: DamagedFile) -> str:
     if file.kind == "missing":
         return f"is missing ({file.dead_link} is a dangling link)" if file.dead_link else "is missing"
@@ -251,12 +251,6 @@ def _state(file: DamagedFile) -> str:
     if file.kind == "size":
         return f"has {file.found} instead of {file.recorded}" + (" (stripped)" if file.stripped else "")
     return "differs from what was installed"
-
-
-def _evidence(file: DamagedFile) -> Evidence:
-    recorded = f", recorded: {file.recorded}" if file.recorded else ""
-    there = f", found: {file.found}" if file.found else ""
-    return Evidence(what=file.path, value=f"{_state(file)}{recorded}{there}"[:300], source=file.source)
 
 
 def compared(environment: Environment) -> str:

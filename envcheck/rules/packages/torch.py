@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from envcheck.model.checks import STATUSES, Fix
+from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, framework_named
-from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import SELECTOR
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages
-from envcheck.rules.packages.beside_torch import Package, install_matching, misfit, packages_of, torch_of
+from envcheck.rules.fixes.outcomes import Misfit
+from envcheck.rules.packages.extensions import Package, misfit, not_built_for, packages_of, torch_of
 
 
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
@@ -69,11 +68,3 @@ def _other_cuda(package: Package, torch: Framework, facts: Facts) -> Misfit | No
     )
     reason = f"{package.title} is built for CUDA {own}, torch {torch.version} for {its}"
     return Misfit(package.title, reason, evidence, "fail")
-
-
-def not_built_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: Facts, how: str) -> Outcome:
-    """Packages that are not built for this PyTorch, the worst first."""
-    wrong = sorted(wrong, key=lambda pair: STATUSES.index(pair[1].status))
-    found = [each for _, each in wrong]
-    fixes = tuple(fix for each, _ in wrong[:4] for fix in install_matching(each, torch, facts))
-    return incompatible_packages(found, title_of_first(f"{found[0].name} {how} than {torch.version}", found), fixes)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.compat.package_needs import release_rows
 from envcheck.enrich.stated import first_of
 from envcheck.knowledge.relations.gpu_code import has_flaw, read_targets
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import FlawRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Layer
 from envcheck.model.snapshot import Framework, Snapshot, frameworks_in
-from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import code_targets, distributions_in, framework_named, machine
+from envcheck.rules.facts.frameworks import code_targets, distributions_in, framework_named, rows_of_release
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import release_text
+from envcheck.rules.facts.machine import gpus_with_capability, release_text
 from envcheck.rules.facts.trials import gpus_proven
 
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
@@ -74,8 +72,7 @@ def _is_in(row: FlawRow, item: Present, facts: Facts) -> bool:
         return False
     version, framework = parse_version(item.version), item.framework
     proven = gpus_proven(framework, facts) if framework and row.only_ptx else ()
-    texts = (gpu.compute_capability for gpu in facts.usable_gpus if gpu not in proven)
-    capabilities = [capability for text in texts if (capability := ComputeCapability.parse(text))]
+    capabilities = [capability for gpu, capability in gpus_with_capability(facts) if gpu not in proven]
     if version is None:
         return False
     # The GPU code of a framework; where its files were not read, what its release is known to hold.
@@ -83,7 +80,7 @@ def _is_in(row: FlawRow, item: Present, facts: Facts) -> bool:
     if record and record.gpu_code is not None:
         code = code_targets(record)
     else:
-        rows = release_rows(facts.matrix, item.name, first_of(item.version), facts.driver_os, machine(facts))
+        rows = rows_of_release(facts, item.name, first_of(item.version))
         code = read_targets(target for each in rows for target in each.targets)
     return has_flaw(facts.matrix, row, version, capabilities, code)
 

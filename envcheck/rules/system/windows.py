@@ -24,7 +24,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, release, supports_all_natively
 from envcheck.rules.fixes.driver import family
-from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
+from envcheck.rules.frameworks.build import evidence_for_cuda
 from envcheck.rules.messages.observed import (
     ObservedProblem,
     call_evidence,
