@@ -31,9 +31,8 @@ sys.path.insert(0, str(ROOT))
 from envcheck import __version__  # noqa: E402 - of the checkout that this file belongs to
 from envcheck.cli.examples import EXAMPLES  # noqa: E402
 from envcheck.cli.options import grammar  # noqa: E402
-from envcheck.knowledge.compiling import FIELDS  # noqa: E402
 from envcheck.knowledge.load import load_matrix  # noqa: E402
-from envcheck.knowledge.matrix import Matrix  # noqa: E402
+from envcheck.knowledge.matrix import TABLES, Matrix  # noqa: E402
 from envcheck.knowledge.tables import Row  # noqa: E402
 from envcheck.report.answers.rule import rule_markdown  # noqa: E402
 from envcheck.report.markup.markdown import code, prose  # noqa: E402
@@ -197,14 +196,15 @@ def write_sources(place: Path) -> None:
     for rule in all_rules():
         (rules / f"{rule.name}.md").write_text(rule_markdown(rule, _linked), encoding="utf-8")
     matrix = load_matrix()
-    for table, field in FIELDS.items():
-        (tables / f"{table}.md").write_text(table_page(matrix, table, getattr(matrix, field)), encoding="utf-8")
+    for name, table in TABLES.items():
+        page = table_page(matrix, name, getattr(matrix, table.attribute))
+        (tables / f"{name}.md").write_text(page, encoding="utf-8")
     lists = {
         "Guide": ["commands", *(name for name in names if not name.startswith("decisions/"))],
         "Decisions": [name for name in names if name.startswith("decisions/")],
         "Measurements": [f"benchmarks/results/{file.stem}" for file in sorted(RESULTS.glob("*.md"))],
         "Rule pages": [f"rules/{name}" for name in rule_names],
-        "Matrix": [f"matrix/{table}" for table in FIELDS],
+        "Matrix": [f"matrix/{table}" for table in TABLES],
     }
     trees = [
         "\n".join([f"```{{toctree}}\n:caption: {title}\n:maxdepth: 1\n", *entries, "```"])

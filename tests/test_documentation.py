@@ -18,7 +18,7 @@ from envcheck.cli.options import grammar
 from envcheck.config.describe import documentation_address
 from envcheck.config.find import find
 from envcheck.errors import UsageError
-from envcheck.knowledge.compiling import FIELDS
+from envcheck.knowledge.matrix import TABLES
 from envcheck.report.answers.rule import address_line, rule_place
 from envcheck.rules.catalog import all_rules
 from scripts import documentation
@@ -72,7 +72,7 @@ def test_the_site_has_a_page_for_each_rule_and_loads_nothing(tmp_path: Path) -> 
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, env={**os.environ, "PYTHONWARNINGS": ""})
     for rule in all_rules():
         assert "<h1><code" in (tmp_path / rule_place(rule.name)).read_text(), rule.name
-    for table in FIELDS:
+    for table in TABLES:
         assert (tmp_path / "matrix" / f"{table}.html").is_file()
     assert "--plan" in (tmp_path / "commands.html").read_text()
     for page in tmp_path.rglob("*.html"):

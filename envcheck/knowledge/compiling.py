@@ -7,6 +7,7 @@ import more; ``load`` checks the types of what comes out.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,56 +16,8 @@ from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import MatrixError
 from envcheck.knowledge.names import canonical
 
-FIELDS = {
-    "architecture": "architectures",
-    "capability": "capabilities",
-    "driver": "drivers",
-    "driver-libraries": "driver_libraries",
-    "cuda": "cuda",
-    "gpu": "gpus",
-    "shared_name": "shared_names",
-    "rate": "rates",
-    "efficiency": "efficiencies",
-    "link": "links",
-    "collective": "collectives",
-    "torch": "torch",
-    "release": "releases",
-    "wheel": "wheels",
-    "requirement": "requirements",
-    "published": "published",
-    "distribution": "distributions",
-    "mig": "migs",
-    "flaw": "flaws",
-    "variable": "variables",
-    "role": "roles",
-    "trait": "traits",
-    "conda": "conda",
-    "conda-build": "conda_builds",
-    "conda-cpu-build": "conda_cpu_builds",
-    "product": "products",
-    "image": "images",
-    "index": "indexes",
-    "extra": "extras",
-    "system-package": "system_packages",
-    "installer": "installers",
-    "secret": "secrets",
-    "family": "families",
-    "fragment": "fragments",
-    "error": "errors",
-    "problem": "problems",
-    "failure": "failures",
-    "step": "steps",
-    "setting": "settings",
-    "answer": "answers",
-    "xid": "xids",
-    "spoken": "spoken",
-    "word": "words",
-    "translation": "translations",
-}
-"""The field of ``Matrix`` for each table of rows in the TOML files."""
-
-BY_NAME = ("releases", "wheels", "requirements", "published")
-"""The fields whose rows are decoded by the name of their component."""
+BY_NAME = {"releases": "release", "wheels": "wheel", "requirements": "requirement", "published": "published"}
+"""The tables whose rows are decoded by the name of their component, by what generated lines call them."""
 
 COMPILED = "compiled.json"
 PROJECTS = "generated/pypi.jsonl"
@@ -82,17 +35,21 @@ EXAMPLES = ("examples", "examples_beside")
 """The lines that an ``[[error]]`` names, alone or beside another, by which tests prove it; no knowledge."""
 
 
-def compile_folder(folder: Path) -> dict[str, Any]:
-    """Everything in the files of ``folder``, as ``Matrix`` in plain lists and dictionaries.
+def compile_folder(folder: Path, known: Collection[str] = ()) -> dict[str, Any]:
+    """Everything in the files of ``folder``: the sources, and the rows of each table, in plain lists and dictionaries.
 
-    A row's ``source`` becomes a list of ``file/key``. Raises MatrixError naming file and row.
+    A row's ``source`` becomes a list of ``file/key``. Raises MatrixError naming file and row, also of a table that is
+    none of the ``known`` ones.
     """
-    document: dict[str, Any] = {"sources": {}, **{field: [] for field in FIELDS.values()}}
+    document: dict[str, Any] = {"sources": {}}
     left = MOST_BYTES
     for path in row_files(folder):
         data = _bytes(path, left)
         left -= len(data)
-        (_add_file if path.suffix == ".toml" else _add_projects)(document, path, data)
+        if path.suffix == ".toml":
+            _add_file(document, path, data, known)
+        else:
+            _add_projects(document, path, data)
     return document
 
 
@@ -103,18 +60,18 @@ def write_compiled(document: dict[str, Any], place: Path) -> None:
     import json  # noqa: PLC0415 - only the build writes it
 
     grouped = dict(document)
-    for field in BY_NAME:
-        grouped[field] = {}
-        for row in document[field]:
-            grouped[field].setdefault(canonical(row["name"]), []).append(row)
+    for table in BY_NAME.values():
+        grouped[table] = {}
+        for row in document.get(table, ()):
+            grouped[table].setdefault(canonical(row["name"]), []).append(row)
     place.write_text(json.dumps(grouped, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 def read_rows(path: Path, table: str) -> list[dict[str, Any]]:
     """The rows of one table of one TOML file, as ``compile_folder`` has them; raise MatrixError naming file and row."""
-    document: dict[str, Any] = {"sources": {}, **{field: [] for field in FIELDS.values()}}
+    document: dict[str, Any] = {"sources": {}}
     _add_file(document, path, _bytes(path, MOST_BYTES))
-    rows: list[dict[str, Any]] = document[FIELDS[table]]
+    rows: list[dict[str, Any]] = document.get(table, [])
     return rows
 
 
@@ -141,7 +98,7 @@ def row_files(folder: Path) -> list[Path]:
     return found
 
 
-def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
+def _add_file(document: dict[str, Any], path: Path, data: bytes, known: Collection[str] = ()) -> None:
     from envcheck.text.toml import loads  # noqa: PLC0415  an installed matrix is compiled, and a question loads no parser
 
     try:
@@ -154,8 +111,8 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
         raise MatrixError(f"{path.name}: [sources] is not a table")
     document["sources"].update({f"{path.stem}/{key}": source for key, source in sources.items()})
     for table, rows in content.items():
-        if table not in FIELDS:
-            raise MatrixError(f"{path.name}: [[{table}]] is not a table of the matrix; they are {', '.join(FIELDS)}")
+        if known and table not in known:
+            raise MatrixError(f"{path.name}: [[{table}]] is not a table of the matrix; they are {', '.join(known)}")
         if not isinstance(rows, list):
             raise MatrixError(f"{path.name}: [{table}] must be written [[{table}]]")
         for number, row in enumerate(rows, start=1):
@@ -164,7 +121,7 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
             if table == "error":
                 for key in EXAMPLES:
                     entry.pop(key, None)
-            document[FIELDS[table]].append(entry)
+            document.setdefault(table, []).append(entry)
 
 
 def _add_projects(document: dict[str, Any], path: Path, data: bytes) -> None:
@@ -187,7 +144,7 @@ def _add_projects(document: dict[str, Any], path: Path, data: bytes) -> None:
             raise MatrixError(f"{place}: {name} has another line, or rows that are none of {', '.join(BY_NAME)}")
         document["sources"][key] = source
         for field, rows in tables.items():
-            document[field] += rows
+            document.setdefault(BY_NAME[field], []).extend(rows)
 
 
 def _row(row: Any, place: str, stem: str, sources: dict[str, Any]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def _lookup(rows: Mapping[str, GpuRow], words: str) -> GpuRow | None:
 
 
 class _Models(msgspec.Struct, frozen=True):
-    gpus: tuple[GpuRow, ...] = ()
+    gpu: tuple[GpuRow, ...] = ()
 
 
 @cache
@@ -128,7 +128,7 @@ def _rows(place: Path) -> tuple[GpuRow, ...]:
     compiled = place / COMPILED
     try:
         if compiled.is_file():
-            return msgspec.json.decode(compiled.read_bytes(), type=_Models).gpus
+            return msgspec.json.decode(compiled.read_bytes(), type=_Models).gpu
         files = [path for path in row_files(place) if b"[[gpu]]" in path.read_bytes()]
         return tuple(row for path in files for row in msgspec.convert(read_rows(path, "gpu"), list[GpuRow]))
     except (OSError, msgspec.DecodeError) as error:

@@ -21,8 +21,8 @@ import msgspec
 from envcheck.bounded import doubt_about
 from envcheck.bundle import folder
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import COMPILED, FIELDS, MOST_ENTRIES, MOST_FILES, PROJECTS, compile_folder
-from envcheck.knowledge.matrix import ONE_AT_A_TIME, ROW_TYPES, Matrix, decode
+from envcheck.knowledge.compiling import COMPILED, MOST_ENTRIES, MOST_FILES, PROJECTS, compile_folder
+from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode
 from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables import CudaRow, ReleaseRow, Row, SourceRow, TorchRow
 from envcheck.sources import Source
@@ -69,15 +69,14 @@ def read_compiled(path: Path) -> Matrix:
         content = path.read_bytes()
     except OSError as error:
         raise MatrixError(f"{path}: the compiled matrix cannot be read, install envcheck again: {error}") from error
-    return Matrix(**decode(content, dict[str, msgspec.Raw]))
+    return Matrix(decode(content, dict[str, msgspec.Raw]))
 
 
 def read_folder(place: Path) -> Matrix:
     """Read and check the files of a folder. Raises MatrixError naming table and row."""
-    document = compile_folder(place)
-    sources = {key: _source(key, source) for key, source in document["sources"].items()}
-    tables = {field: _rows(table, document[field]) for table, field in FIELDS.items()}
-    return Matrix(sources=sources, **tables)
+    document = compile_folder(place, TABLES)
+    sources = {key: _source(key, source) for key, source in document.pop("sources").items()}
+    return Matrix({"sources": sources, **{table: _rows(table, rows) for table, rows in document.items()}})
 
 
 def _source(key: str, source: Any) -> SourceRow:
@@ -94,7 +93,7 @@ def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
     rows: list[Row] = []
     for number, content in enumerate(contents, start=1):
         try:
-            rows.append(msgspec.convert(content, ROW_TYPES[FIELDS[table]]))
+            rows.append(msgspec.convert(content, TABLES[table].row))
         except msgspec.ValidationError as error:
             file = str(content["source"][0]).partition("/")[0]
             file = file if file.endswith(".jsonl") else f"{file}.toml"
@@ -131,14 +130,14 @@ def lay_over(base: Matrix, own: Matrix, place: str) -> Matrix:
         prefix + key: msgspec.structs.replace(source, title=source.title + _origin(place))
         for key, source in own.sources.items()
     }
-    fields: dict[str, Any] = {}
-    for field in FIELDS.values():
+    given: dict[str, Any] = {"sources": {**base.sources, **sources}}
+    for name, table in TABLES.items():
         rows = [
             msgspec.structs.replace(row, source=tuple(prefix + key for key in row.source))
-            for row in getattr(own, field)
+            for row in getattr(own, table.attribute)
         ]
-        fields[field] = _joined(field, getattr(base, field), rows)
-    return Matrix(sources={**base.sources, **sources}, **fields)
+        given[name] = _joined(name, getattr(base, table.attribute), rows)
+    return Matrix(given)
 
 
 def decides(sources: Iterable[Source], place: str) -> bool:
@@ -196,7 +195,7 @@ def _origin(place: str) -> str:
     return f" (from {place})"
 
 
-def _joined(field: str, base: Sequence[Row], own: Sequence[Row]) -> tuple[Row, ...]:
+def _joined(table: str, base: Sequence[Row], own: Sequence[Row]) -> tuple[Row, ...]:
     """Own rows in the place of those with their id, the others where rows of their kind are looked for."""
     outranking = {row.id: row for row in own}
     found: dict[str, Row] = {}
@@ -204,8 +203,8 @@ def _joined(field: str, base: Sequence[Row], own: Sequence[Row]) -> tuple[Row, .
         other = outranking.get(row.id) or (outranking.get(row.builds) if isinstance(row, ReleaseRow) else None)
         found.setdefault((other or row).id, other or row)
     rows = (found | outranking).values()
-    if field in _ORDER:
-        return tuple(sorted(rows, key=_ORDER[field]))
+    if table in _ORDER:
+        return tuple(sorted(rows, key=_ORDER[table]))
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.name if isinstance(row, ReleaseRow) else "", []).append(row)
@@ -220,6 +219,6 @@ def _by_version(row: CudaRow | TorchRow) -> tuple[int, ...]:
 _ORDER: dict[str, Callable[[Any], Any]] = {
     "cuda": _by_version,
     "torch": _by_version,
-    "drivers": lambda row: (row.os, row.branch),
+    "driver": lambda row: (row.os, row.branch),
 }
 """Kinds of rows that ascend: whoever asks for the newest takes the last."""

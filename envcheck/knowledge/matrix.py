@@ -5,8 +5,8 @@ A table is decoded when it is first asked for: a question needs few of them, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 from itertools import chain
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -33,7 +33,7 @@ ONE_AT_A_TIME = RLock()
 """msgspec prepares a Struct at its first decoding; a second thread that decodes it meanwhile ends the process."""
 
 
-def decode(content: bytes | msgspec.Raw, wanted: Any) -> Any:
+def decode(content: bytes | Raw, wanted: Any) -> Any:
     """``content`` of the compiled matrix as the type ``wanted``; raise MatrixError where it is damaged."""
     try:
         with ONE_AT_A_TIME:
@@ -42,19 +42,22 @@ def decode(content: bytes | msgspec.Raw, wanted: Any) -> Any:
         raise MatrixError(f"the compiled matrix is damaged, install envcheck again: {error}") from error
 
 
-def decode_rows(content: msgspec.Raw, row: type[R]) -> tuple[R, ...]:
+def decode_rows(content: Raw, row: type[R]) -> tuple[R, ...]:
     rows: tuple[R, ...] = decode(content, tuple[row, ...])  # type: ignore[valid-type]  # row is an argument
     return rows
 
 
 class Table(Generic[R]):
-    """The rows of one kind, as an attribute of an object with the Mapping ``given`` of tables by name."""
+    """A table of the TOML files, declared as an attribute of Matrix: the rows of one kind.
 
-    def __init__(self, row: type[R]) -> None:
-        self.row = row
+    Of a table that is ``grouped``, Matrix has the rows by the name of their component too, as ``ATTRIBUTE_by_name``.
+    """
+
+    def __init__(self, name: str, row: type[R], *, grouped: bool = False) -> None:
+        self.name, self.row, self.grouped = name, row, grouped
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self.attribute = name
 
     @overload
     def __get__(self, instance: None, owner: type) -> Table[R]: ...
@@ -63,21 +66,24 @@ class Table(Generic[R]):
     def __get__(self, instance: Any, owner: type) -> Table[R] | tuple[R, ...]:
         if instance is None:
             return self
-        given = instance.given.get(self._name, ())
-        rows = decode_rows(given, self.row) if isinstance(given, msgspec.Raw) else given
-        instance.__dict__[self._name] = rows  # found there from now on
+        if self.grouped:
+            rows = tuple(chain.from_iterable(getattr(instance, f"{self.attribute}_by_name").values()))
+        else:
+            given = instance.given.get(self.name, ())
+            rows = decode_rows(given, self.row) if isinstance(given, Raw) else tuple(given)
+        instance.__dict__[self.attribute] = rows  # found there from now on
         return rows
 
 
 class ByName(Mapping[str, tuple[N, ...]]):
     """Rows by the canonical name of their component, those of one name in the order of the matrix."""
 
-    def __init__(self, row: type[N], given: Iterable[N] | msgspec.Raw) -> None:
+    def __init__(self, row: type[N], given: Iterable[N] | Raw) -> None:
         self._row: type[N] = row
-        self._encoded: dict[str, msgspec.Raw] = {}
+        self._encoded: dict[str, Raw] = {}
         self._rows: dict[str, tuple[N, ...]] = {}
-        if isinstance(given, msgspec.Raw):
-            self._encoded = decode(given, dict[str, msgspec.Raw])
+        if isinstance(given, Raw):
+            self._encoded = decode(given, dict[str, Raw])
         else:
             groups: dict[str, list[N]] = {}
             for one in given:
@@ -110,50 +116,54 @@ _SIMILAR = 0.8
 class Matrix:
     """All rows. Rows do not change, so each index is made once, when it is first asked for."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, given: Mapping[str, Any]) -> None:
         """Each table by its name: its rows, or their JSON."""
         self.given = given
 
-    architectures = Table(tables.ArchitectureRow)
-    capabilities = Table(tables.CapabilityRow)
-    drivers = Table(tables.DriverBranchRow)
-    driver_libraries = Table(tables.DriverLibrariesRow)
-    cuda = Table(tables.CudaRow)
-    gpus = Table(tables.GpuRow)
-    shared_names = Table(tables.SharedNameRow)
-    rates = Table(tables.RateRow)
-    efficiencies = Table(tables.EfficiencyRow)
-    collectives = Table(tables.CollectiveRow)
-    links = Table(tables.LinkRow)
-    secrets = Table(tables.SecretRow)
-    torch = Table(tables.TorchRow)
-    migs = Table(tables.MigRow)
-    flaws = Table(tables.FlawRow)
-    variables = Table(tables.VariableRow)
-    roles = Table(tables.RoleRow)
-    traits = Table(tables.TraitRow)
-    conda = Table(tables.CondaRow)
-    conda_builds = Table(tables.CondaBuildRow)
-    conda_cpu_builds = Table(tables.CondaCpuBuildRow)
-    products = Table(tables.ProductRow)
-    distributions = Table(tables.DistributionRow)
-    images = Table(tables.ImageRow)
-    indexes = Table(tables.IndexRow)
-    extras = Table(tables.ExtraRow)
-    system_packages = Table(tables.SystemPackageRow)
-    installers = Table(tables.InstallerRow)
-    families = Table(tables.FamilyRow)
-    fragments = Table(tables.FragmentRow)
-    errors = Table(tables.ErrorRow)
-    problems = Table(tables.ProblemRow)
-    failures = Table(tables.FailureRow)
-    steps = Table(tables.StepRow)
-    settings = Table(tables.SettingRow)
-    answers = Table(tables.AnswerRow)
-    xids = Table(tables.XidRow)
-    spoken = Table(tables.SpokenRow)
-    words = Table(tables.WordRow)
-    translations = Table(tables.TranslationRow)
+    architectures = Table("architecture", tables.ArchitectureRow)
+    capabilities = Table("capability", tables.CapabilityRow)
+    drivers = Table("driver", tables.DriverBranchRow)
+    driver_libraries = Table("driver-libraries", tables.DriverLibrariesRow)
+    cuda = Table("cuda", tables.CudaRow)
+    gpus = Table("gpu", tables.GpuRow)
+    shared_names = Table("shared_name", tables.SharedNameRow)
+    rates = Table("rate", tables.RateRow)
+    efficiencies = Table("efficiency", tables.EfficiencyRow)
+    links = Table("link", tables.LinkRow)
+    collectives = Table("collective", tables.CollectiveRow)
+    torch = Table("torch", tables.TorchRow)
+    releases = Table("release", tables.ReleaseRow, grouped=True)
+    wheels = Table("wheel", tables.WheelRow, grouped=True)
+    requirements = Table("requirement", tables.RequirementRow, grouped=True)
+    published = Table("published", tables.PublishedRow, grouped=True)
+    distributions = Table("distribution", tables.DistributionRow)
+    migs = Table("mig", tables.MigRow)
+    flaws = Table("flaw", tables.FlawRow)
+    variables = Table("variable", tables.VariableRow)
+    roles = Table("role", tables.RoleRow)
+    traits = Table("trait", tables.TraitRow)
+    conda = Table("conda", tables.CondaRow)
+    conda_builds = Table("conda-build", tables.CondaBuildRow)
+    conda_cpu_builds = Table("conda-cpu-build", tables.CondaCpuBuildRow)
+    products = Table("product", tables.ProductRow)
+    images = Table("image", tables.ImageRow)
+    indexes = Table("index", tables.IndexRow)
+    extras = Table("extra", tables.ExtraRow)
+    system_packages = Table("system-package", tables.SystemPackageRow)
+    installers = Table("installer", tables.InstallerRow)
+    secrets = Table("secret", tables.SecretRow)
+    families = Table("family", tables.FamilyRow)
+    fragments = Table("fragment", tables.FragmentRow)
+    errors = Table("error", tables.ErrorRow)
+    problems = Table("problem", tables.ProblemRow)
+    failures = Table("failure", tables.FailureRow)
+    steps = Table("step", tables.StepRow)
+    settings = Table("setting", tables.SettingRow)
+    answers = Table("answer", tables.AnswerRow)
+    xids = Table("xid", tables.XidRow)
+    spoken = Table("spoken", tables.SpokenRow)
+    words = Table("word", tables.WordRow)
+    translations = Table("translation", tables.TranslationRow)
 
     @cached_property
     def sources(self) -> dict[str, tables.SourceRow]:
@@ -165,32 +175,16 @@ class Matrix:
         return sources
 
     @cached_property
-    def releases(self) -> tuple[tables.ReleaseRow, ...]:
-        return tuple(chain.from_iterable(self.releases_by_name.values()))
-
-    @cached_property
-    def wheels(self) -> tuple[tables.WheelRow, ...]:
-        return tuple(chain.from_iterable(self.wheels_by_name.values()))
-
-    @cached_property
-    def requirements(self) -> tuple[tables.RequirementRow, ...]:
-        return tuple(chain.from_iterable(self.requirements_by_name.values()))
-
-    @cached_property
-    def published(self) -> tuple[tables.PublishedRow, ...]:
-        return tuple(chain.from_iterable(self.published_by_name.values()))
-
-    @cached_property
     def releases_by_name(self) -> ByName[tables.ReleaseRow]:
-        return ByName(tables.ReleaseRow, self.given.get("releases", ()))
+        return ByName(tables.ReleaseRow, self.given.get("release", ()))
 
     @cached_property
     def wheels_by_name(self) -> ByName[tables.WheelRow]:
-        return ByName(tables.WheelRow, self.given.get("wheels", ()))
+        return ByName(tables.WheelRow, self.given.get("wheel", ()))
 
     @cached_property
     def requirements_by_name(self) -> ByName[tables.RequirementRow]:
-        return ByName(tables.RequirementRow, self.given.get("requirements", ()))
+        return ByName(tables.RequirementRow, self.given.get("requirement", ()))
 
     @cached_property
     def published_by_name(self) -> ByName[tables.PublishedRow]:
@@ -240,19 +234,6 @@ class Matrix:
         """By component, the distribution on PyPI that holds the library, with CUDA's major for ``{}``."""
         return {row.kind: row.told_by for row in self.families if row.told_by}
 
-    @cached_property
-    def _by_trait(self) -> dict[tables.Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]]:
-        """The projects of each trait: by whole names, and beside what a name begins with."""
-        found: dict[tables.Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]] = {}
-        for row in self.traits:
-            whole, beginnings = found.setdefault(row.trait, ({}, []))
-            for pattern in row.names:
-                if pattern.endswith("*"):
-                    beginnings.append((pattern[:-1], row.project))
-                else:
-                    whole.setdefault(pattern, []).append(row.project)
-        return found
-
     def has_trait(self, framework: str, trait: tables.Trait) -> bool:
         """Whether a framework of this name is known to behave so."""
         return bool(self.projects(framework, trait))
@@ -270,11 +251,22 @@ class Matrix:
     def title_of(self, name: str) -> str:
         return next((row.title for row in self.roles if row.name == name and row.title), name)
 
-    def projects(self, framework: str, trait: tables.Trait) -> list[str]:
-        """The project whose code makes a framework of this name behave so; none where it does not."""
-        whole, beginnings = self._by_trait.get(trait, ({}, []))
-        found = [*whole.get(framework, ()), *(project for start, project in beginnings if framework.startswith(start))]
-        return list(dict.fromkeys(found)) if len(found) > 1 else found
+    @cached_property
+    def projects(self) -> Callable[[str, tables.Trait], list[str]]:
+        """Finds the projects whose code makes a framework of this name behave so; none where it does not.
+
+        Rules ask it 20,000 times about one machine: the answers are kept.
+        """
+        rows: dict[tables.Trait, list[tables.TraitRow]] = {}
+        for row in self.traits:
+            rows.setdefault(row.trait, []).append(row)
+
+        @lru_cache(maxsize=1 << 14)  # of any machine's names
+        def found(framework: str, trait: tables.Trait) -> list[str]:
+            named = (row.project for row in rows.get(trait, ()) if tables.is_named(framework, row.names))
+            return list(dict.fromkeys(named))
+
+        return found
 
     def rows_of(self, name: str) -> tuple[tables.ReleaseRow, ...]:
         return self.releases_by_name.get(name, ())
@@ -325,14 +317,8 @@ class Matrix:
         return by_id or (self.find_gpu(gpu.name) if gpu.name else None)
 
 
-ROW_TYPES: dict[str, type[tables.Row]] = {
-    **{name: table.row for name, table in vars(Matrix).items() if isinstance(table, Table)},
-    "releases": tables.ReleaseRow,
-    "wheels": tables.WheelRow,
-    "requirements": tables.RequirementRow,
-    "published": tables.PublishedRow,
-}
-"""By table of Matrix: the type of its rows."""
+TABLES = {table.name: table for table in vars(Matrix).values() if isinstance(table, Table)}
+"""Every table of the matrix, by its name in the TOML files."""
 
 
 def _releases(name: str, texts: Iterable[str]) -> list[Version]:

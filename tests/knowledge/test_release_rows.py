@@ -19,7 +19,7 @@ def matrix(*rows: dict[str, Any]) -> Matrix:
     """The real matrix with ``rows`` in the place of its releases."""
     releases = tuple(msgspec.convert({"source": ["here"], **row}, ReleaseRow) for row in rows)
     real = load_matrix()
-    return Matrix(**{**real.given, "releases": releases, "sources": {**real.sources, "here": HERE}})
+    return Matrix({**real.given, "release": releases, "sources": {**real.sources, "here": HERE}})
 
 
 def verdicts(rows: Matrix, *questions: str) -> dict[str, str]:

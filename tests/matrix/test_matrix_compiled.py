@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import COMPILED, FIELDS, compile_folder, row_files, write_compiled
+from envcheck.knowledge.compiling import COMPILED, compile_folder, row_files, write_compiled
 from envcheck.knowledge.load import read_compiled, read_folder
-from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.matrix import TABLES, Matrix
 from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def tables(matrix: Matrix) -> dict[str, object]:
     """All rows, in their order."""
-    return {name: getattr(matrix, name) for name in ("sources", *FIELDS.values())}
+    return {name: getattr(matrix, name) for name in ("sources", *(table.attribute for table in TABLES.values()))}
 
 
 def test_compiled_and_files_are_equal(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_rows_of_one_name_are_decoded_alone(tmp_path: Path) -> None:
     """A row of another name that could not be decoded is not noticed; asked for, it is."""
     compiled = tmp_path / COMPILED
     row = b'{"source": ["a/b"], "name": "jax", "versions": "==1"}'
-    compiled.write_bytes(b'{"releases": {"jax": [%s], "tensorflow": [{"name": 5}]}}' % row)
+    compiled.write_bytes(b'{"release": {"jax": [%s], "tensorflow": [{"name": 5}]}}' % row)
     matrix = read_compiled(compiled)
     assert [each.versions for each in matrix.rows_of("jax")] == ["==1"]
     assert matrix.rows_of("torch") == ()
@@ -62,7 +62,7 @@ def test_rows_of_one_name_are_decoded_alone(tmp_path: Path) -> None:
         matrix.rows_of("tensorflow")
 
 
-@cases("content", b"", b"{", b"[]", b'{"drivers": [{"branch": "five"}]}', b'{"sources": 5}', b'{"releases": []}')
+@cases("content", b"", b"{", b"[]", b'{"driver": [{"branch": "five"}]}', b'{"sources": 5}', b'{"release": []}')
 def test_a_damaged_compiled_matrix_is_said_to_be_so(tmp_path: Path, content: bytes) -> None:
     compiled = tmp_path / COMPILED
     compiled.write_bytes(content)

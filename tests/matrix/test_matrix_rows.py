@@ -11,14 +11,14 @@ import pytest
 
 from envcheck.bundle import folder
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import FIELDS
 from envcheck.knowledge.load import load_matrix, matrix_date, read_folder
+from envcheck.knowledge.matrix import TABLES
 from envcheck.knowledge.relations.libraries import SPOKEN_OF
 from envcheck.knowledge.tables import Row, SourceRow
 from tests.every import cases, every
 
 MATRIX = load_matrix()
-ROWS: list[Row] = [row for field in FIELDS.values() for row in getattr(MATRIX, field)]
+ROWS: list[Row] = [row for table in TABLES.values() for row in getattr(MATRIX, table.attribute)]
 SOURCE = """
 [sources.page]
 title = "A page"
@@ -28,7 +28,7 @@ read = "2026-11-20"
 
 
 def test_every_table_has_rows() -> None:
-    assert {field for field in FIELDS.values() if not getattr(MATRIX, field)} == set()
+    assert {name for name, table in TABLES.items() if not getattr(MATRIX, table.attribute)} == set()
 
 
 @every(MATRIX.sources.values())
