@@ -19,11 +19,11 @@ from envcheck.fleet.record import (
     Circumstances,
     Difference,
     Drift,
+    FactsRecord,
     Fleet,
-    Group,
+    FleetComparison,
     Head,
     Node,
-    NodeGpu,
     Place,
     Problem,
     Slow,
@@ -50,22 +50,6 @@ class Numbers(dict[T, int]):
         return self[value]
 
 
-class FleetComparison(msgspec.Struct, frozen=True):
-    """The parts of a Fleet that comparison finds."""
-
-    problems: tuple[Problem, ...]
-    differences: tuple[Difference, ...]
-    splits: tuple[Split, ...]
-    slow: tuple[Slow, ...]
-    spreads: tuple[Spread, ...]
-    drifts: tuple[Drift, ...]
-    slowed: tuple[Slowed, ...]
-    came_or_went: CameOrWent | None
-    groups: tuple[Group, ...]
-    nodes: tuple[Node, ...]
-    facts: dict[str, dict[str, str]]
-
-
 def compare(
     nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None = None, *, serials: bool = False
 ) -> FleetComparison:
@@ -88,7 +72,14 @@ class _Comparison:
     def result(self) -> FleetComparison:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, Tables(folder) as tables:
             tables.fill("held", self._held())
-            tables.fill("figure", self._figures())
+            measured = ((number, each) for number, node in enumerate(self._nodes) for each in node.figures)
+            tables.fill(
+                "figure",
+                (
+                    (number, self._subjects[one.subject], self._quantities[one.quantity], one.value)
+                    for number, one in measured
+                ),
+            )
             if self._earlier is not None:
                 tables.fill("held_before", self._held_before(self._earlier))
                 tables.fill("figure_before", self._figures_before(self._earlier))
@@ -97,11 +88,34 @@ class _Comparison:
             tables.fill("fact", rows)
             tables.compare()
             differences = tuple(self._differences(tables))
-            splits = tuple(self._splits(tables))
+            splits = tuple(
+                Split(
+                    aspect=ASPECTS[aspect],
+                    what=what,
+                    among=self._kinds.named(basis),
+                    values=tuple(values),
+                    counts=tuple(map(int, counts)),
+                )
+                for basis, aspect, what, values, counts in tables.undecided()
+            )
             spreads, found_limits = self._spreads(tables)
             slow = tuple(self._slow(tables, found_limits))
-            drifts = tuple(self._drifts(tables)) if self._earlier else ()
+            drifts = tuple(
+                Drift(
+                    aspect=ASPECTS[aspect],
+                    what=what,
+                    before=before,
+                    after=after,
+                    places=self._places(zip(nodes, subjects, strict=True)),
+                )
+                for aspect, what, before, after, nodes, subjects in (tables.drift() if self._earlier else ())
+            )
             slowed = tuple(self._slowed(tables)) if self._earlier else ()
+        came_or_went = None
+        if self._earlier is not None:
+            now = {node.node for node in self._nodes if not node.problem}
+            before = {node.name for node in self._earlier.nodes if not node.problem}
+            came_or_went = CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
         groups, group_of = grouped(self._nodes, self._facts)
         return FleetComparison(
             problems=tuple(_problems(self._nodes)),
@@ -111,10 +125,14 @@ class _Comparison:
             spreads=spreads,
             drifts=drifts,
             slowed=slowed,
-            came_or_went=self._came_or_went(),
+            came_or_went=came_or_went,
             groups=groups,
             nodes=tuple(self._records(differences, slow, group_of)),
-            facts={digest.hex(): self._facts[digest] for digest in self._digests if digest in self._facts},
+            facts=tuple(
+                FactsRecord(digest=digest.hex(), facts=self._facts[digest])
+                for digest in self._digests
+                if digest in self._facts
+            ),
         )
 
     def _held(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
@@ -128,18 +146,17 @@ class _Comparison:
                 if basis and rare and aspect not in OF_HARDWARE:
                     yield (-1, ALL, *row)  # counts among all, and is no difference there
 
-    def _figures(self) -> Iterator[tuple[int, int, int, float]]:
-        for number, node in enumerate(self._nodes):
-            for measured in node.figures:
-                yield number, self._subjects[measured.subject], self._quantities[measured.quantity], measured.value
-
     def _held_before(self, earlier: Fleet) -> Iterator[tuple[int, int, int, int, bool]]:
+        known = {each.digest: each.facts for each in earlier.facts}
         for number, node in self._again(earlier):
             for aspect, subject, digest, complete in node.aspects:
                 place = self._aspects.get(aspect)
-                if place is not None and digest in earlier.facts:
-                    key = _from_hex(digest)
-                    self._facts.setdefault(key, earlier.facts[digest])
+                if place is not None and digest in known:
+                    try:
+                        key = bytes.fromhex(digest)
+                    except ValueError:
+                        key = digest.encode()  # not written by envcheck; any unique name will do
+                    self._facts.setdefault(key, known[digest])
                     yield number, place, self._subjects[subject], self._digests[key], complete
 
     def _figures_before(self, earlier: Fleet) -> Iterator[tuple[int, int, int, float]]:
@@ -169,16 +186,6 @@ class _Comparison:
                     known=known,
                     places=self._places(departing),
                 )
-
-    def _splits(self, tables: Tables) -> Iterator[Split]:
-        for basis, aspect, what, values, counts in tables.undecided():
-            yield Split(
-                aspect=ASPECTS[aspect],
-                what=what,
-                among=self._kinds.named(basis),
-                values=tuple(values),
-                counts=tuple(map(int, counts)),
-            )
 
     def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[Place, ...]:
         names = list(self._subjects)
@@ -229,11 +236,6 @@ class _Comparison:
                     score=limit.score(value),
                 )
 
-    def _drifts(self, tables: Tables) -> Iterator[Drift]:
-        for aspect, what, before, after, nodes, subjects in tables.drift():
-            places = self._places(zip(nodes, subjects, strict=True))
-            yield Drift(aspect=ASPECTS[aspect], what=what, before=before, after=after, places=places)
-
     def _slowed(self, tables: Tables) -> Iterator[Slowed]:
         names, quantities = list(self._subjects), list(self._quantities)
         for node, subject, number, before, after in tables.moved(MOVED):
@@ -248,23 +250,11 @@ class _Comparison:
                     ratio=ratio,
                 )
 
-    def _came_or_went(self) -> CameOrWent | None:
-        if self._earlier is None:
-            return None
-        now = {node.node for node in self._nodes if not node.problem}
-        before = {node.name for node in self._earlier.nodes if not node.problem}
-        return CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
-
     def _records(
         self, differences: Iterable[Difference], slow: Iterable[Slow], group_of: Mapping[str, int]
     ) -> Iterator[Node]:
-        departs: dict[str, int] = defaultdict(int)
-        for difference in differences:
-            for place in difference.places:
-                departs[place.node] += 1
-        slower: dict[str, int] = defaultdict(int)
-        for figure in slow:
-            slower[figure.node] += 1
+        departs = Counter(place.node for difference in differences for place in difference.places)
+        slower = Counter(figure.node for figure in slow)
         for node in self._nodes:
             yield Node(
                 name=node.node,
@@ -276,15 +266,7 @@ class _Comparison:
                 headline=node.headline,
                 primary=node.primary,
                 models=node.models,
-                gpus=tuple(
-                    NodeGpu(
-                        name=gpu.name,
-                        model=gpu.model,
-                        uuid=gpu.uuid,
-                        serial=gpu.serial if self._serials else None,
-                    )
-                    for gpu in node.gpus
-                ),
+                gpus=tuple(gpu if self._serials else msgspec.structs.replace(gpu, serial=None) for gpu in node.gpus),
                 group=group_of.get(node.node),
                 differences=departs[node.node],
                 slow=slower[node.node],
@@ -308,13 +290,6 @@ def _problems(nodes: Iterable[Examined]) -> list[Problem]:
         for finding, names in places.items()
     ]
     return sorted(found, key=lambda problem: (STATUSES.index(problem.status), -len(problem.nodes), problem.rule))
-
-
-def _from_hex(digest: str) -> bytes:
-    try:
-        return bytes.fromhex(digest)
-    except ValueError:
-        return digest.encode()  # not written by envcheck; any unique name will do
 
 
 UNANSWERED = "unanswered"
@@ -357,8 +332,7 @@ def conclude(
         superseded=superseded,
         since=since,
     )
-    parts = {name: getattr(compared, name) for name in compared.__struct_fields__}
-    return Fleet(head=head, **parts)
+    return Fleet(head=head, **msgspec.structs.asdict(compared))
 
 
 def _verdict(compared: FleetComparison, counts: Counter[str]) -> Verdict:

@@ -19,6 +19,7 @@ from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import EnvcheckError, UsageError
 from envcheck.fleet.facts import aspects, gpus_of, models
 from envcheck.fleet.figures import NodeFigure, figures
+from envcheck.fleet.record import NodeGpu
 from envcheck.model.checks import Report, Status, Verdict
 from envcheck.report.page.findings import folded
 from envcheck.report.saved.read import MOST_BYTES, read_report
@@ -48,16 +49,6 @@ class NodeAnswer(msgspec.Struct, frozen=True):
     """Why there is none."""
 
 
-class GpuFacts(msgspec.Struct, frozen=True):
-    """What names a GPU."""
-
-    name: str
-    """``GPU 3``."""
-    model: str | None
-    uuid: str | None
-    serial: str | None
-
-
 class NodeFinding(msgspec.Struct, frozen=True):
     """A failed rule, a warning or an open question of a node's own report."""
 
@@ -79,7 +70,7 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     headline: str = ""
     primary: str | None = None
     models: str = ""
-    gpus: tuple[GpuFacts, ...] = ()
+    gpus: tuple[NodeGpu, ...] = ()
     aspects: tuple[tuple[str, str, bytes, bool], ...] = ()
     """Aspect, subject, digest of its facts, whether they are complete."""
     figures: tuple[NodeFigure, ...] = ()
@@ -221,7 +212,9 @@ def _compared(report: Report, answer: NodeAnswer, known: set[bytes], facts: Fact
         headline=report.headline,
         primary=report.primary,
         models=models(report),
-        gpus=tuple(GpuFacts(name, gpu.name, gpu.uuid, gpu.serial) for name, gpu in gpus_of(report)),
+        gpus=tuple(
+            NodeGpu(name=name, model=gpu.name, uuid=gpu.uuid, serial=gpu.serial) for name, gpu in gpus_of(report)
+        ),
         aspects=tuple(compared),
         figures=tuple(figures(report)),
         findings=_findings(report),

@@ -6,9 +6,10 @@ A record is a line, distinct by ``record``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -325,10 +326,9 @@ class FactsRecord(Line, frozen=True, kw_only=True, tag="facts"):
 Record = Head | Problem | Difference | Split | Slow | Spread | Drift | Slowed | CameOrWent | Group | Node | FactsRecord
 
 
-class Fleet(msgspec.Struct, frozen=True, kw_only=True):
-    """A compared fleet."""
+class FleetComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What comparing the nodes of a fleet finds, in the order of the lines."""
 
-    head: Head
     problems: tuple[Problem, ...] = ()
     differences: tuple[Difference, ...] = ()
     splits: tuple[Split, ...] = ()
@@ -339,18 +339,29 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     came_or_went: CameOrWent | None = None
     groups: tuple[Group, ...] = ()
     nodes: tuple[Node, ...] = ()
-    facts: dict[str, dict[str, str]] = {}
+    facts: tuple[FactsRecord, ...] = ()
+
+
+class Fleet(FleetComparison, frozen=True, kw_only=True):
+    """A compared fleet."""
+
+    head: Head
 
     def records(self) -> Iterator[Record]:
         """All records in the order of the lines."""
         yield self.head
-        for records in (self.problems, self.differences, self.splits, self.slow, self.spreads):
-            yield from records
-        yield from self.drifts
-        yield from self.slowed
-        if self.came_or_went is not None:
-            yield self.came_or_went
-        yield from self.groups
-        yield from self.nodes
-        for digest, facts in self.facts.items():
-            yield FactsRecord(digest=digest, facts=facts)
+        for name in FleetComparison.__struct_fields__:
+            found = getattr(self, name)
+            yield from found if isinstance(found, tuple) else filter(None, (found,))
+
+    @classmethod
+    def of(cls, head: Head, records: Iterable[Record]) -> Fleet:
+        """The fleet of these records, in any order."""
+        found: dict[type, list[Any]] = defaultdict(list)
+        for record in records:
+            found[type(record)].append(record)
+        kinds = (Problem, Difference, Split, Slow, Spread, Drift, Slowed, CameOrWent, Group, Node, FactsRecord)
+        fields: dict[str, Any] = {
+            name: tuple(found[kind]) for name, kind in zip(cls.__struct_fields__, kinds, strict=False)
+        }
+        return cls(head=head, **{**fields, "came_or_went": next(iter(fields["came_or_went"]), None)})

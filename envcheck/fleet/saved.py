@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.record import (
-    FLEET_SCHEMA_VERSION,
-    CameOrWent,
-    Difference,
-    Drift,
-    FactsRecord,
-    Fleet,
-    Group,
-    Head,
-    Node,
-    Problem,
-    Record,
-    Slow,
-    Slowed,
-    Split,
-    Spread,
-)
+from envcheck.fleet.record import FLEET_SCHEMA_VERSION, Fleet, Head, Record
 from envcheck.report.saved.descriptions import described
 from envcheck.text.clean import clean
 from envcheck.text.encode import encode
@@ -36,8 +19,6 @@ from envcheck.text.wrap import clip
 MOST_BYTES = 512 << 20
 """A fleet of 10,000 nodes with 100 figures each takes some 60 MB."""
 _MOST_LINES = 2_000_000
-
-T = TypeVar("T", bound=Record)
 
 
 def write(fleet: Fleet) -> Iterator[str]:
@@ -58,30 +39,15 @@ def read(content: bytes) -> Fleet:
     if not is_fleet(content):
         raise UsageError("this is not a fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
     try:
-        found: dict[type, list[Any]] = defaultdict(list)
-        for record in msgspec.json.Decoder(Record).decode_lines(content):
-            found[type(record)].append(record)
+        found = msgspec.json.Decoder(Record).decode_lines(content)
     except msgspec.ValidationError as error:
         raise UsageError(f"this is not a fleet report of this version: {clip(clean(str(error)), 160)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UsageError("the fleet report is cut off or damaged: a line is not JSON") from None
-    heads = _of(found, Head)
+    heads = [record for record in found if isinstance(record, Head)]
     if len(heads) != 1 or heads[0].schema_version.partition(".")[0] != FLEET_SCHEMA_VERSION.partition(".")[0]:
         raise UsageError(f"the fleet report has another schema than {FLEET_SCHEMA_VERSION}")
-    return Fleet(
-        head=heads[0],
-        problems=_of(found, Problem),
-        differences=_of(found, Difference),
-        splits=_of(found, Split),
-        slow=_of(found, Slow),
-        spreads=_of(found, Spread),
-        drifts=_of(found, Drift),
-        slowed=_of(found, Slowed),
-        came_or_went=next(iter(_of(found, CameOrWent)), None),
-        groups=_of(found, Group),
-        nodes=_of(found, Node),
-        facts={each.digest: each.facts for each in _of(found, FactsRecord)},
-    )
+    return Fleet.of(heads[0], found)
 
 
 def placed(fleet: Fleet, file: str) -> Fleet:
@@ -98,7 +64,3 @@ def placed(fleet: Fleet, file: str) -> Fleet:
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a line of a fleet report."""
     return described(Record, "fleet", FLEET_SCHEMA_VERSION, ": a line")
-
-
-def _of(found: dict[type, list[Any]], kind: type[T]) -> tuple[T, ...]:
-    return tuple(found.get(kind, ()))

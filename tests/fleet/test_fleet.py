@@ -17,11 +17,11 @@ from envcheck.errors import UsageError
 from envcheck.fleet import saved
 from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.reports import answers
-from envcheck.fleet.examine import Examined, GpuFacts, NodeAnswer, _batch, _batches, examine, newest
+from envcheck.fleet.examine import Examined, NodeAnswer, _batch, _batches, examine, newest
 from envcheck.fleet.figures import limits
 from envcheck.fleet.pages import html, text
 from envcheck.fleet.pages.rows import by_reason, folded
-from envcheck.fleet.record import Circumstances, Fleet
+from envcheck.fleet.record import Circumstances, Fleet, NodeGpu
 from envcheck.model.checks import Tool
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
@@ -478,7 +478,7 @@ def test_an_answer_with_a_problem_is_a_row() -> None:
 
 def report(path: str, created: str = "", gpus: str = "", name: str = "localhost", **more: Any) -> Examined:
     """A report; each letter of ``gpus`` is a GPU."""
-    facts = tuple(GpuFacts(f"GPU {place}", "H200", uuid, None) for place, uuid in enumerate(gpus))
+    facts = tuple(NodeGpu(name=f"GPU {place}", model="H200", uuid=uuid) for place, uuid in enumerate(gpus))
     return Examined(node=name, path=path, created=created, gpus=facts, **more)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from envcheck.fleet.collective.search import SLOWER, Link, Search, Suspect
+import msgspec
+
+from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, SlowLink, SlowNode
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
 from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
 from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
@@ -37,51 +39,6 @@ class MeasuredNode(FleetPart, frozen=True, kw_only=True):
     """Why it was not measured, or no longer; empty where it was."""
 
 
-class MeasuredGroup(FleetPart, frozen=True, kw_only=True):
-    """An all-reduce over a group of nodes."""
-
-    nodes: tuple[str, ...]
-    """Names of the nodes."""
-    bandwidth: float | None
-    """Bus bandwidth in bytes per second, as nccl-tests defines it; null: it failed."""
-    problem: str = ""
-    """Why it failed."""
-
-
-class SlowNode(FleetPart, frozen=True, kw_only=True):
-    """A node that is slower than others, or fails, together with a healthy one."""
-
-    status: Status
-    """``warn``, or ``fail`` below 85 % of what healthy nodes reach, or where it fails."""
-    node: str
-    """Name of the node."""
-    beside: str
-    """The healthy node with which it was measured."""
-    bandwidth: float | None
-    """Bus bandwidth of the two in bytes per second; null: it failed."""
-    expected: float
-    """Bus bandwidth of two healthy nodes."""
-    problem: str = ""
-    """Why it failed."""
-
-
-class SlowLink(FleetPart, frozen=True, kw_only=True):
-    """Two nodes that are slow, or fail, together, while each is faster with a third."""
-
-    status: Status
-    """``warn``, or ``fail`` below 85 % of what they reach with the third, or where it fails."""
-    nodes: tuple[str, str]
-    """Names of the two."""
-    beside: str
-    """The third node."""
-    bandwidth: float | None
-    """Bus bandwidth of the two in bytes per second; null: it failed."""
-    expected: float
-    """Bus bandwidth with the third node, of the slower of the two."""
-    problem: str = ""
-    """Why it failed."""
-
-
 class FleetBench(Overall, frozen=True, kw_only=True):
     """All-reduce over groups of nodes."""
 
@@ -109,10 +66,6 @@ def schema() -> dict[str, Any]:
     return described(FleetBench, "fleet-bench", SCHEMA_VERSION)
 
 
-_FAILS = 0.15
-"""Share by which a node must be slower to fail."""
-
-
 def judged(
     search: Search,
     members: Mapping[str, MeasuringNode],
@@ -121,10 +74,15 @@ def judged(
     unfinished: str,
 ) -> FleetBench:
     """The report: of the nodes that took part (``members``), and of those that did not, or failed (``problems``)."""
-    slow = tuple(sorted(map(_slow_node, search.suspects), key=lambda each: (each.bandwidth or 0.0, each.node)))
-    links = tuple(map(_slow_link, search.links))
-    nodes = tuple(_node(name, members.get(name), problems.get(name, "")) for name in sorted({*members, *problems}))
-    verdict = _verdict(search, (*slow, *links), problems)
+    slow = tuple(sorted(search.suspects, key=lambda each: (each.bandwidth or 0.0, each.node)))
+    nodes = []
+    for name in sorted({*members, *problems}):
+        node = MeasuredNode(name=name, problem=problems.get(name, ""))
+        if member := members.get(name):
+            told = {"host": member.host, "nccl": member.nccl, "transports": member.transports}
+            node = msgspec.structs.replace(node, gpus=len(member.gpus), **told)
+        nodes.append(node)
+    verdict = _verdict(search, problems)
     return FleetBench(
         tool=how.tool,
         created=how.created,
@@ -134,71 +92,28 @@ def judged(
         verdict=verdict,
         exit_code=how.exit_code(verdict, lacking=bool(problems or unfinished)),
         size=SIZE,
-        nodes=nodes,
-        groups=tuple(
-            MeasuredGroup(nodes=group.nodes, bandwidth=group.outcome.value, problem=group.outcome.problem)
-            for group in search.groups
-        ),
+        nodes=tuple(nodes),
+        groups=tuple(search.groups),
         reference=search.reference,
         slow=slow,
-        links=links,
+        links=tuple(search.links),
         unsettled=tuple(search.unsettled),
         unfinished=unfinished,
     )
 
 
-def _node(name: str, member: MeasuringNode | None, problem: str) -> MeasuredNode:
-    if member is None:
-        return MeasuredNode(name=name, problem=problem)
-    return MeasuredNode(
-        name=name,
-        host=member.host,
-        gpus=len(member.gpus),
-        nccl=member.nccl,
-        transports=member.transports,
-        problem=problem,
-    )
-
-
-def _slow_node(suspect: Suspect) -> SlowNode:
-    return SlowNode(
-        status=_status(suspect),
-        node=suspect.node,
-        beside=suspect.beside,
-        bandwidth=suspect.outcome.value,
-        expected=suspect.expected,
-        problem=suspect.outcome.problem,
-    )
-
-
-def _slow_link(link: Link) -> SlowLink:
-    return SlowLink(
-        status=_status(link),
-        nodes=link.nodes,
-        beside=link.beside,
-        bandwidth=link.outcome.value,
-        expected=link.expected,
-        problem=link.outcome.problem,
-    )
-
-
-def _status(found: Suspect | Link) -> Status:
-    value = found.outcome.value
-    return "fail" if value is None or value < (1 - _FAILS) * found.expected else "warn"
-
-
-def _verdict(search: Search, slow: tuple[SlowNode | SlowLink, ...], problems: Mapping[str, str]) -> Verdict:
-    whole = search.groups[0].outcome if search.groups else None
+def _verdict(search: Search, problems: Mapping[str, str]) -> Verdict:
+    slow: list[SlowNode | SlowLink] = [*search.suspects, *search.links]
     if any(each.status == "fail" for each in slow) or search.lost or (search.finished and _nothing_works(search)):
         return "fail"
     if slow or search.unsettled:
         return "warn"
-    compared = search.finished and search.reference is not None and whole is not None
+    compared = search.finished and search.reference is not None
     return "pass" if compared and not problems else "unknown"
 
 
 def _nothing_works(search: Search) -> bool:
-    return bool(search.groups) and all(group.outcome.value is None for group in search.groups)
+    return bool(search.groups) and all(group.bandwidth is None for group in search.groups)
 
 
 def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str, str], unfinished: str) -> str:
@@ -218,7 +133,7 @@ def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str,
     if search.reference is None:
         if len(search.left) < 2:
             return "an all-reduce between nodes takes two of them"
-        value = search.groups[0].outcome.value if search.groups else None
+        value = search.groups[0].bandwidth if search.groups else None
         measured = f"two nodes reach {quantity(value, 'B/s')}" if value else "two nodes were measured"
         return f"{measured}; which of them is slow can only be told beside a third"
     return f"{plural(len(search.left), 'node')}: none is slower than the others by more than {SLOWER:.0%}"
@@ -246,35 +161,30 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
     most = len(found.nodes) + len(found.groups) if options.verbose else _ROWS
     gone = by_reason((node.name, node.problem) for node in found.nodes if node.problem)
     yield from section(pen, "Not measured", [row(pen, "unknown", *text) for text in gone], most, "--json")
-    yield from section(pen, "Slow beside a healthy node", [_slow_row(pen, each) for each in found.slow], most, "--json")
-    yield from section(pen, "Slow with each other only", [_link_row(pen, each) for each in found.links], most, "--json")
+    slow: list[list[Line]] = []
+    for node in found.slow:
+        healthy = f"two healthy nodes reach {quantity(node.expected, 'B/s')}"
+        slow.append(row(pen, node.status, f"{node.node} with {node.beside}: {_figure(node)}; {healthy}", ()))
+    yield from section(pen, "Slow beside a healthy node", slow, most, "--json")
+    links: list[list[Line]] = []
+    for link in found.links:
+        others = f"with {link.beside} each reaches {quantity(link.expected, 'B/s')}"
+        links.append(row(pen, link.status, f"{' with '.join(link.nodes)}: {_figure(link)}; {others}", ()))
+    yield from section(pen, "Slow with each other only", links, most, "--json")
     text = "slow, although neither a node nor a link of it was found to be"
     unsettled = [row(pen, "warn", text, names) for names in found.unsettled]
     yield from section(pen, "Not settled", unsettled, most, "--json")
-    yield from section(
-        pen, "Measured groups", [_group_row(pen, group, found) for group in found.groups], most, "--json"
-    )
-
-
-def _slow_row(pen: Pen, each: SlowNode) -> list[Line]:
-    healthy = f"two healthy nodes reach {quantity(each.expected, 'B/s')}"
-    return row(pen, each.status, f"{each.node} with {each.beside}: {_figure(each)}; {healthy}", ())
-
-
-def _link_row(pen: Pen, each: SlowLink) -> list[Line]:
-    others = f"with {each.beside} each reaches {quantity(each.expected, 'B/s')}"
-    return row(pen, each.status, f"{' with '.join(each.nodes)}: {_figure(each)}; {others}", ())
+    groups: list[list[Line]] = []
+    for group in found.groups:  # not judged by itself: whether one is slow depends on the groups of its size
+        text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
+        status: Status = "fail" if group.bandwidth is None else "pass"
+        whole = "all: " if group is found.groups[0] else ""
+        sign = "" if group.bandwidth is None else "-"
+        groups.append(row(pen, status, f"{whole}{text}", group.nodes, sign=sign))
+    yield from section(pen, "Measured groups", groups, most, "--json")
 
 
 def _figure(each: SlowNode | SlowLink) -> str:
     if each.bandwidth is None:
         return each.problem
     return f"{quantity(each.bandwidth, 'B/s')}, {each.bandwidth / each.expected:.0%}"
-
-
-def _group_row(pen: Pen, group: MeasuredGroup, found: FleetBench) -> list[Line]:
-    """A group is not judged by itself: whether it is slow depends on the groups of its size."""
-    failed: Status = "fail" if group.bandwidth is None else "pass"
-    text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
-    whole = "all: " if group is found.groups[0] else ""
-    return row(pen, failed, f"{whole}{text}", group.nodes, sign="" if group.bandwidth is None else "-")

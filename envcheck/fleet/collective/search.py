@@ -19,11 +19,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import msgspec
 
+from envcheck.fleet.record import FleetPart
+from envcheck.model.checks import Status
+
 SLOWER = 0.10
 """Share by which a group must be slower than the fastest one to be searched."""
+_FAILS = 0.15
+"""Share by which a node, or a link, must be slower to fail."""
 _FEW = 6
 
 
@@ -38,33 +44,49 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     """The nodes that made it fail, where that is known, and how; they are measured no more."""
 
 
-class GroupResult(msgspec.Struct, frozen=True):
-    """A measured group."""
+class MeasuredGroup(FleetPart, frozen=True, kw_only=True):
+    """An all-reduce over a group of nodes."""
 
     nodes: tuple[str, ...]
-    outcome: GroupOutcome
+    """Names of the nodes."""
+    bandwidth: float | None
+    """Bus bandwidth in bytes per second, as nccl-tests defines it; null: it failed."""
+    problem: str = ""
+    """Why it failed."""
 
 
-class Suspect(msgspec.Struct, frozen=True):
-    """A node that is slower than others, or fails, in a pair with a healthy node."""
+class SlowNode(FleetPart, frozen=True, kw_only=True):
+    """A node that is slower than others, or fails, together with a healthy one."""
 
+    status: Status
+    """``warn``, or ``fail`` below 85 % of what healthy nodes reach, or where it fails."""
     node: str
-    outcome: GroupOutcome
+    """Name of the node."""
     beside: str
-    """The healthy node of the pair."""
+    """The healthy node with which it was measured."""
+    bandwidth: float | None
+    """Bus bandwidth of the two in bytes per second; null: it failed."""
     expected: float
-    """What a pair of healthy nodes reaches."""
+    """Bus bandwidth of two healthy nodes."""
+    problem: str = ""
+    """Why it failed."""
 
 
-class Link(msgspec.Struct, frozen=True):
-    """Two nodes that are slow, or fail, together, and not with others."""
+class SlowLink(FleetPart, frozen=True, kw_only=True):
+    """Two nodes that are slow, or fail, together, while each is faster with a third."""
 
+    status: Status
+    """``warn``, or ``fail`` below 85 % of what they reach with the third, or where it fails."""
     nodes: tuple[str, str]
-    outcome: GroupOutcome
+    """Names of the two."""
     beside: str
-    """The node with which each of them was measured too."""
+    """The third node."""
+    bandwidth: float | None
+    """Bus bandwidth of the two in bytes per second; null: it failed."""
     expected: float
-    """What the slower of these two pairs reaches."""
+    """Bus bandwidth with the third node, of the slower of the two."""
+    problem: str = ""
+    """Why it failed."""
 
 
 Measure = Callable[[tuple[str, ...]], GroupOutcome]
@@ -78,9 +100,9 @@ class Search:
         """Nodes that can be measured."""
         self.lost: dict[str, str] = {}
         """Nodes that cannot, and why."""
-        self.groups: list[GroupResult] = []
-        self.suspects: list[Suspect] = []
-        self.links: list[Link] = []
+        self.groups: list[MeasuredGroup] = []
+        self.suspects: list[SlowNode] = []
+        self.links: list[SlowLink] = []
         self.unsettled: list[tuple[str, ...]] = []
         """Slow groups in which no pair is slow."""
         self.healthy: list[str] = []
@@ -150,7 +172,8 @@ class Search:
         expected = self._outcome(healthy[:2]).value
         outcome = self._outcome([node, healthy[0]])
         if expected is not None and node not in self.lost and self._slow(outcome, expected):
-            self.suspects.append(Suspect(node, outcome, healthy[0], expected))
+            found = _judged(outcome, expected)
+            self.suspects.append(SlowNode(node=node, beside=healthy[0], expected=expected, **found))
 
     def _search_between(self, groups: Sequence[tuple[str, ...]]) -> None:
         """Search the unions of two of ``groups``, which are fast each."""
@@ -186,7 +209,8 @@ class Search:
         known = [value for value in pairs if value is not None]
         outcome = self._outcome([one, other])
         if len(known) == len(pairs) and self._slow(outcome, min(known)) and not {one, other} & {*self.lost}:
-            self.links.append(Link((one, other), outcome, beside, min(known)))
+            found = _judged(outcome, min(known))
+            self.links.append(SlowLink(nodes=(one, other), beside=beside, expected=min(known), **found))
             return True
         return False
 
@@ -219,7 +243,7 @@ class Search:
             if len(group) < 2:
                 return GroupOutcome(problem="fewer than two nodes are left")
             outcome = self._measure(group)
-            self.groups.append(GroupResult(group, outcome))
+            self.groups.append(MeasuredGroup(nodes=group, bandwidth=outcome.value, problem=outcome.problem))
             blamed = [node for node in outcome.at_fault if node in group]
             if not blamed:
                 self._known[group] = outcome
@@ -227,3 +251,9 @@ class Search:
             for node in blamed:
                 self.lost[node] = outcome.at_fault[node]
                 self.left.remove(node)
+
+
+def _judged(outcome: GroupOutcome, expected: float) -> dict[str, Any]:
+    """What records of slow nodes and links have in common."""
+    fails = outcome.value is None or outcome.value < (1 - _FAILS) * expected
+    return {"status": "fail" if fails else "warn", "bandwidth": outcome.value, "problem": outcome.problem}

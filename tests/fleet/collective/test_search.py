@@ -123,7 +123,7 @@ def test_nodes_that_break_or_die_are_named(data: st.DataObject) -> None:
     left = count - len(search.lost)
     if left >= FEWEST[odd - len(search.lost)]:
         assert {each.node for each in search.suspects} == set(of.get("slow", ())) | set(of.get("breaking", ()))
-        assert {each.node for each in search.suspects if each.outcome.value is None} == set(of.get("breaking", ()))
+        assert {each.node for each in search.suspects if each.bandwidth is None} == set(of.get("breaking", ()))
     else:
         assert search.suspects == []
     assert len(search.groups) <= most(count, odd) + len(search.lost)
@@ -144,7 +144,7 @@ def test_where_no_group_works_nothing_is_blamed(count: int) -> None:
 
 def test_two_nodes_alone_are_not_judged() -> None:
     search = searched(2, fleet({"n1": 0.1}))
-    assert [group.outcome.value for group in search.groups] == [0.1 * HEALTHY]
+    assert [group.bandwidth for group in search.groups] == [0.1 * HEALTHY]
     assert search.suspects == []
 
 
