@@ -72,8 +72,11 @@ class Document:
         parsed = tomlkit.parse("\n".join((f"[[{table}]]", *lines, "", "")))[table]
         assert isinstance(parsed, AoT)  # noqa: S101 - it was written in the line above
         new = parsed[0]
-        if position > 0:
-            _move_trivia(array[position - 1], new)
+        if position > 0:  # the comments after the previous row are about the one that they precede
+            trivia = _cut_trivia(array[position - 1]) or [(None, Whitespace("\n"))]
+            _last_container(array[position - 1]).body.append((None, Whitespace("\n")))
+            _cut_trivia(new)
+            _last_container(new).body.extend(trivia)
         array.insert(position, new)
 
     @property
@@ -91,18 +94,18 @@ def read_whole(path: Path) -> str:
 
 def array(values: Sequence[str]) -> tomlkit.items.Array:
     """A list on one line."""
-    made: tomlkit.items.Array = _parsed(_text_of(list(values)))
+    made: tomlkit.items.Array = _parsed(list(values))
     return made
 
 
 def inline(values: Mapping[str, Any]) -> tomlkit.items.InlineTable:
     """A table on one line."""
-    made: tomlkit.items.InlineTable = _parsed(_text_of(values))
+    made: tomlkit.items.InlineTable = _parsed(values)
     return made
 
 
-def _parsed(text: str) -> Any:
-    return tomlkit.parse(f"value = {text}\n")["value"]
+def _parsed(value: Any) -> Any:
+    return tomlkit.parse(f"value = {_text_of(value)}\n")["value"]
 
 
 def _text_of(value: Any) -> str:
@@ -117,14 +120,6 @@ def _text_of(value: Any) -> str:
     return "[" + ", ".join(_text_of(item) for item in value) + "]"
 
 
-def _move_trivia(before: Table, new: Table) -> None:
-    """Move the comments after the previous row to the row that they precede."""
-    trivia = _cut_trivia(before)
-    _append_trivia(before, [(None, Whitespace("\n"))])
-    _cut_trivia(new)
-    _append_trivia(new, trivia or [(None, Whitespace("\n"))])
-
-
 def _cut_trivia(row: Table) -> list[tuple[Any, Any]]:
     body = _last_container(row).body
     kept = len(body)
@@ -133,10 +128,6 @@ def _cut_trivia(row: Table) -> list[tuple[Any, Any]]:
     cut = list(body[kept:])
     del body[kept:]
     return cut
-
-
-def _append_trivia(row: Table, trivia: Sequence[tuple[Any, Any]]) -> None:
-    _last_container(row).body.extend(trivia)
 
 
 def _last_container(row: Table) -> Container:
@@ -196,8 +187,15 @@ def find_work(documents: Sequence[Document | Projects], only: Sequence[str]) -> 
             found += [Project(line["name"], document, line["source"], line) for line in document.lines]
             continue
         for name, content in document.content.get(GENERATED, {}).items():
-            generated = _read(document, str(name), content)
-            found.append(Work(str(name), document, document.content["sources"][generated.source], generated))
+            place = f"{document.path.name}: [{GENERATED}.{name}]"
+            try:
+                generated = msgspec.convert(content.unwrap() if hasattr(content, "unwrap") else content, Generated)
+            except msgspec.ValidationError as error:
+                raise MatrixError(f"{place}: {error}") from None
+            sources = document.content.get("sources", {})
+            if generated.source not in sources:
+                raise MatrixError(f"{place}: there is no [sources.{generated.source}] in this file")
+            found.append(Work(str(name), document, sources[generated.source], generated))
     names = sorted({work.name for work in found})
     if not names:
         raise UsageError(f"no file there has a table [{GENERATED}.NAME]: nothing in it is generated from an index")
@@ -229,16 +227,3 @@ def rewrite(
 def _key(row: Mapping[str, Any], telling_apart: Sequence[str]) -> tuple[str, ...]:
     values = (row.get(field, "") for field in telling_apart)
     return tuple(value if isinstance(value, str) else ",".join(value) for value in values)
-
-
-def _read(document: Document, name: str, content: Any) -> Generated:
-    try:
-        plain = content.unwrap() if hasattr(content, "unwrap") else content
-        generated = msgspec.convert(plain, Generated)
-    except msgspec.ValidationError as error:
-        raise MatrixError(f"{document.path.name}: [{GENERATED}.{name}]: {error}") from None
-    if generated.source not in document.content.get("sources", {}):
-        raise MatrixError(
-            f"{document.path.name}: [{GENERATED}.{name}]: there is no [sources.{generated.source}] in this file"
-        )
-    return generated

@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -22,6 +23,9 @@ from remotezip import RemoteFetcher, RemoteZip, RemoteZipError
 
 from envcheck import __version__
 from envcheck.errors import UsageError
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 """The variables that tell pip and uv which index to use."""
@@ -87,8 +91,24 @@ class PackageIndex:
         try:
             with self.session.get(address, headers={"Accept": _ACCEPT}, timeout=TIMEOUT, stream=True) as response:
                 response.raise_for_status()
-                body, kind = _bounded(response, project), response.headers.get("Content-Type", "")
-                return _from_json(body, response.url) if _JSON in kind else _from_html(body, response.url)
+                body = bytearray()
+                for chunk in response.iter_content(_CHUNK):
+                    body += chunk
+                    if len(body) > _MOST_BYTES:
+                        raise UsageError(f"the index's answer about {project} is longer than {_MOST_BYTES >> 20} MiB")
+                if _JSON in response.headers.get("Content-Type", ""):
+                    return [
+                        IndexFile(
+                            found.filename,
+                            urljoin(response.url, found.url),
+                            found.requires_python or "",
+                            found.yanked is not False,
+                        )
+                        for found in msgspec.json.decode(body, type=_JsonPage).files
+                    ]
+                links = _Links(response.url)
+                links.feed(body.decode("utf-8"))
+                return links.files
         except requests.RequestException as error:
             raise UsageError(f"the index cannot be asked for {project}: {cause(error)}") from None
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
@@ -121,29 +141,6 @@ def cause(error: Exception) -> str:
     if isinstance(error, requests.ConnectionError):
         return "no connection"
     return type(error).__name__
-
-
-def _bounded(response: requests.Response, project: str) -> bytes:
-    body = bytearray()
-    for chunk in response.iter_content(_CHUNK):
-        body += chunk
-        if len(body) > _MOST_BYTES:
-            raise UsageError(f"the index's answer about {project} is longer than {_MOST_BYTES >> 20} MiB")
-    return bytes(body)
-
-
-def _from_json(body: bytes, base: str) -> list[IndexFile]:
-    page = msgspec.json.decode(body, type=_JsonPage)
-    return [
-        IndexFile(found.filename, urljoin(base, found.url), found.requires_python or "", found.yanked is not False)
-        for found in page.files
-    ]
-
-
-def _from_html(body: bytes, base: str) -> list[IndexFile]:
-    reader = _Links(base)
-    reader.feed(body.decode("utf-8"))
-    return reader.files
 
 
 class _Links(HTMLParser):
@@ -198,6 +195,16 @@ class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no 
             part.close()
             raise RemoteZipError("more than what was asked for")
         return part
+
+
+def in_parallel(count: int, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
+    """What ``read`` makes of each, so many at once; an error, or Ctrl-C, starts no other."""
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            return list(pool.map(read, things))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 class RemoteWheel:

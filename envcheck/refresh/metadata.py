@@ -21,7 +21,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import parse
 
-from envcheck.compat.package_needs import read_requirement
+from envcheck.compat.package_needs import marks_of, read_requirement
 from envcheck.errors import UsageError
 from envcheck.knowledge.specifier import SpecifierBound, Version, parse_specifier
 from envcheck.refresh.index import TIMEOUT, IndexFile, RemoteWheel, WheelMembers, cause
@@ -37,12 +37,6 @@ _NUMBERS = 3
 """Most numbers in the name of a release."""
 _FIRST = (">=", ">", "==", "~=")
 _MACHINES = ("x86_64", "aarch64")
-_SYSTEMS = {
-    "linux": ("linux", "Linux", "posix"),
-    "windows": ("win32", "Windows", "nt"),
-    "macos": ("darwin", "Darwin", "posix"),
-}
-"""By system: what Python calls it in ``sys.platform``, ``platform.system()`` and ``os.name``."""
 _PROCESSORS = {("windows", "x86_64"): "AMD64", ("macos", "aarch64"): "arm64"}
 """What Python calls the processors that have another name there."""
 _PYTHON_NAMED = re.compile(r"""["']([0-9])\.([0-9]{1,2})[^"']*["']""")
@@ -141,14 +135,13 @@ def python_range(release: Release, requires_python: str) -> str | None:
     every = sorted({python for wheel in release.wheels for python in wheel.pythons})
     for major, minor in pythons_of(release, "linux", machine) or every:
         majors.setdefault(major, []).append(minor)
-    return "|".join(_minors(major, minors) for major, minors in majors.items()) or None
-
-
-def _minors(major: int, minors: Sequence[int]) -> str:
-    """The specifier of ascending minor versions of Python."""
-    if len(minors) > 1 and len(minors) == minors[-1] - minors[0] + 1:
-        return f">={major}.{minors[0]},<{major}.{minors[-1] + 1}"
-    return "|".join(f"=={major}.{minor}" for minor in minors)
+    specs = []
+    for major, minors in majors.items():
+        if len(minors) > 1 and len(minors) == minors[-1] - minors[0] + 1:
+            specs.append(f">={major}.{minors[0]},<{major}.{minors[-1] + 1}")
+        else:
+            specs += [f"=={major}.{minor}" for minor in minors]
+    return "|".join(specs) or None
 
 
 def as_specifier(text: str) -> str | None:
@@ -215,17 +208,16 @@ def _admits(requires_python: str, python: tuple[int, int]) -> bool:
 
 def _first_active(named: Sequence[Requirement], environment: dict[str, str]) -> str | None:
     plain = [item for item in named if _holds(item, environment)]
-    extras = [item for item in named if item not in plain and _holds_with_an_extra(item, environment)]
+    extras = []
+    for item in (item for item in named if item not in plain):
+        asked = re.findall(r"""extra\s*==\s*["']([^"']+)["']""", str(item.marker or ""))
+        if any(_holds(item, environment | {"extra": extra}) for extra in asked):
+            extras.append(item)
     required = next((spec for item in plain if (spec := as_specifier(str(item.specifier)))), None)
     if required:
         return required
     wanted = {spec for item in extras if (spec := as_specifier(str(item.specifier)))}
     return wanted.pop() if len(wanted) == 1 else None
-
-
-def _holds_with_an_extra(item: Requirement, environment: dict[str, str]) -> bool:
-    extras = re.findall(r"""extra\s*==\s*["']([^"']+)["']""", str(item.marker or ""))
-    return any(_holds(item, environment | {"extra": extra}) for extra in extras)
 
 
 def _holds(item: Requirement, environment: dict[str, str]) -> bool:
@@ -240,18 +232,8 @@ def _holds(item: Requirement, environment: dict[str, str]) -> bool:
 def _environment(platform: Platform, python: tuple[int, int]) -> dict[str, str]:
     """The marker environment of CPython on a platform, whatever runs this."""
     os, machine = platform
-    sys_platform, system, name = _SYSTEMS[os]
-    return {
-        "implementation_name": "cpython",
-        "platform_python_implementation": "CPython",
-        "python_version": f"{python[0]}.{python[1]}",
-        "python_full_version": f"{python[0]}.{python[1]}.0",
-        "platform_machine": _PROCESSORS.get(platform, machine),
-        "platform_system": system,
-        "sys_platform": sys_platform,
-        "os_name": name,
-        "extra": "",
-    }
+    marks = marks_of(f"{python[0]}.{python[1]}.0", os, _PROCESSORS.get(platform, machine))
+    return {**marks, "extra": ""}
 
 
 def _whole(operator: str, version: str) -> str:
@@ -297,7 +279,13 @@ _BROKEN = (tarfile.TarError, zlib.error, EOFError, OSError, urllib3.exceptions.H
 
 def read_archive(file: IndexFile, session: requests.Session) -> Metadata:
     """What the archive requires; nothing, where it does not say. Raises UsageError when it cannot be read."""
-    members = _of_zip(file, session) if file.name.endswith(".zip") else _of_tar(file, session)
+    if file.name.endswith(".zip"):
+        with closing(RemoteWheel(file, session)) as archive:
+            info = archive.read(lambda name: _kind(name) == "info", _MOST_MEMBER_BYTES)
+            stated = archive.read(lambda name: _kind(name) == "declared", _MOST_MEMBER_BYTES)
+        members = {"info": info or b"", "declared": stated or b""}
+    else:
+        members = _of_tar(file, session)
     found = parse_metadata(members.get("info", b"")).requirements
     if not found:
         lines = _lines(members.get("declared", b"").decode("utf-8", "replace"))
@@ -318,13 +306,6 @@ def _lines(text: str) -> Iterator[str]:
 
 def _kind(name: str) -> str:
     return "declared" if _DECLARED.fullmatch(name) else "info" if _INFO.fullmatch(name) else ""
-
-
-def _of_zip(file: IndexFile, session: requests.Session) -> dict[str, bytes]:
-    with closing(RemoteWheel(file, session)) as archive:
-        info = archive.read(lambda name: _kind(name) == "info", _MOST_MEMBER_BYTES)
-        declared = archive.read(lambda name: _kind(name) == "declared", _MOST_MEMBER_BYTES)
-    return {"info": info or b"", "declared": declared or b""}
 
 
 def _of_tar(file: IndexFile, session: requests.Session) -> dict[str, bytes]:

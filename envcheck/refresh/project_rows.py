@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name
 
 from envcheck.refresh.document import Project, RowChange, rewrite
-from envcheck.refresh.index import IndexFile
+from envcheck.refresh.index import IndexFile, in_parallel
 from envcheck.refresh.metadata import Metadata, bounds_by_python, bounds_by_wheel, of_name
 from envcheck.refresh.release_rows import specifier_of
-from envcheck.refresh.wheel_files import MACHINES, Platform, Release, WheelFile, installable
+from envcheck.refresh.wheel_files import MACHINES, Files, Platform, Release, WheelFile, files_of
 
 Python = tuple[int, int]
 _PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
@@ -44,17 +36,6 @@ _ANY = "any"
 _SYSTEMS = (_ANY, "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64")
 
 
-class _Wheels(NamedTuple):
-    """What the files of one release say."""
-
-    version: Version
-    pythons: dict[str, str]
-    free_threaded: dict[str, str]
-    glibc: dict[str, str]
-    archive: bool
-    archive_pythons: str
-
-
 def regenerate(project: Project, files: Sequence[IndexFile]) -> Iterator[RowChange]:
     """Write all of these rows anew; yields the differences."""
     yield from rewrite(project, "wheels", wheel_rows(project.name, files), ("versions",))
@@ -63,68 +44,32 @@ def regenerate(project: Project, files: Sequence[IndexFile]) -> Iterator[RowChan
 
 def published_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:
     """The row of a project; what shares its first two numbers is one text, since lines with many dots are refused."""
-    versions = sorted(version for version in _files(files, name) if not version.is_prerelease and not version.local)
-    runs = [list(map(str, run)) for _, run in groupby(versions, lambda version: version.release[:2])]
+    runs = [list(map(str, run)) for _, run in groupby(files_of(files, name), lambda version: version.release[:2])]
     texts = [" ".join(run[at : at + _MOST_ON_LINE]) for run in runs for at in range(0, len(run), _MOST_ON_LINE)]
     return [{"releases": texts}] if texts else []
 
 
 def wheel_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:
     """The rows of a project; consecutive releases with the same wheels share one."""
-    of_release = _files(installable(files), name)  # yanked files count where a release has no other
-    versions = sorted(one for one in of_release if not one.is_prerelease and not one.local)
-    runs: list[list[_Wheels]] = []
-    for one in (_of_release(version, *of_release[version]) for version in versions):
-        if runs and runs[-1][-1][1:] == one[1:]:
-            runs[-1].append(one)
-        else:
-            runs.append([one])
-    return [
-        _row(specifier_of([one.version for one in run], versions), run[0])
-        for run in runs
-        if run[0].pythons or run[0].archive_pythons
-    ]
+    given = files_of(files, name)
+    versions = list(given)
+    rows = []
+    releases = [(version, _of_release(own.installable())) for version, own in given.items()]
+    for row, run in groupby(releases, lambda release: release[1]):
+        if row["pythons"] or row.get("archive_pythons"):
+            rows.append({"versions": specifier_of([version for version, _ in run], versions), **row})
+    return rows
 
 
-def _row(versions: str, wheels: _Wheels) -> dict[str, Any]:
-    row: dict[str, Any] = {"versions": versions, "pythons": wheels.pythons}
-    row |= {"free_threaded": wheels.free_threaded} if wheels.free_threaded else {}
-    row |= {"glibc": wheels.glibc} if wheels.glibc else {}
-    row |= {"archive": True} if wheels.archive else {}
-    return row | ({"archive_pythons": wheels.archive_pythons} if wheels.archive_pythons else {})
-
-
-_Files: TypeAlias = tuple[list[tuple[IndexFile, frozenset[Tag]]], IndexFile | None]
-"""The wheels of a release with their tags, and its source archive."""
-
-
-def _files(files: Iterable[IndexFile], project: str) -> dict[Version, _Files]:
-    """The files of each release."""
-    wheels: dict[Version, list[tuple[IndexFile, frozenset[Tag]]]] = defaultdict(list)
-    archives: dict[Version, IndexFile] = {}
-    for file in files:
-        try:
-            if file.name.endswith(".whl"):
-                name, version, _, tags = parse_wheel_filename(file.name)
-                if name == canonicalize_name(project):
-                    wheels[version].append((file, tags))
-            else:
-                archives[parse_sdist_filename(file.name)[1]] = file
-        except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
-            continue
-    return {version: (wheels.get(version, []), archives.get(version)) for version in {*wheels, *archives}}
-
-
-def _of_release(
-    version: Version, wheels: Sequence[tuple[IndexFile, frozenset[Tag]]], archive: IndexFile | None
-) -> _Wheels:
+def _of_release(own: Files) -> dict[str, Any]:
+    """What the files of a release say, as fields of its row."""
     pythons: dict[bool, dict[str, set[_Release]]] = {False: defaultdict(set), True: defaultdict(set)}
     glibc: dict[str, tuple[int, int]] = {}
-    for file, tags in wheels:
+    for file, _, tags in own.wheels:
         for free_threaded, served in pythons.items():
-            own = _pythons(file.requires_python, tags, free_threaded=free_threaded)
+            named = _pythons(file.requires_python, tags, free_threaded=free_threaded)
             for system in (system for tag in tags for system in _systems(tag.platform)):
-                served[system] |= own
+                served[system] |= named
         for tag in tags:
             least = _glibc(tag.platform)
             if least:
@@ -135,35 +80,33 @@ def _of_release(
     )
     free.pop(_ANY, None)  # those without compiled code serve every build
     floors = {machine: ".".join(map(str, glibc[machine])) for machine in sorted(glibc, reverse=True)}
-    alone = archive.requires_python if archive and not wheels else ""
-    return _Wheels(version, ordinary, free, floors, archive is not None, _specifier(_admitted(alone)) if alone else "")
+    alone = own.archives[-1].requires_python if own.archives and not own.wheels else ""
+    row = {
+        "pythons": ordinary,
+        "free_threaded": free,
+        "glibc": floors,
+        "archive": bool(own.archives),
+        "archive_pythons": _specifier(_admitted(alone)) if alone else "",
+    }
+    return {key: value for key, value in row.items() if value or key == "pythons"}
 
 
 @cache
 def _pythons(requires_python: str, tags: frozenset[Tag], *, free_threaded: bool) -> frozenset[_Release]:
     """The CPythons that a wheel can be installed for, or those without the global interpreter lock."""
     asked = _PYTHONS[_PYTHONS.index(_FIRST_FREE) :] if free_threaded else _PYTHONS
-    serves = _serves_free_threaded if free_threaded else _serves
-    served = (python for python in asked if any(serves(tag, python) for tag in tags))
+    served = (python for python in asked if any(_serves(tag, python, free_threaded=free_threaded) for tag in tags))
     return _admitted(requires_python).intersection((*python, patch) for python in served for patch in _PATCHES)
 
 
-def _serves(tag: Tag, python: Python) -> bool:
-    own_abi = not (tag.abi.startswith("cp") and tag.abi.endswith("t"))
-    return own_abi and _named(tag, python, later=tag.abi == "abi3")
-
-
-def _serves_free_threaded(tag: Tag, python: Python) -> bool:
-    """The stable ABI of old is not theirs."""
-    own_abi = tag.abi in ("none", "abi3t") or (tag.abi.startswith("cp") and tag.abi.endswith("t"))
-    return own_abi and _named(tag, python, later=tag.abi == "abi3t")
-
-
-def _named(tag: Tag, python: Python, *, later: bool) -> bool:
+def _serves(tag: Tag, python: Python, *, free_threaded: bool) -> bool:
+    """Whether wheels with a tag are for a CPython; the stable ABI of old is not for those without the lock."""
+    of_free = tag.abi.startswith("cp") and tag.abi.endswith("t")
     match = _INTERPRETER.fullmatch(tag.interpreter)
-    if match is None or int(match[2]) != python[0]:
+    is_own = of_free or tag.abi in ("none", "abi3t") if free_threaded else not of_free
+    if match is None or int(match[2]) != python[0] or not is_own:
         return False
-    named = int(match[3] or 0)
+    named, later = int(match[3] or 0), tag.abi == ("abi3t" if free_threaded else "abi3")
     return python[1] == named or ((later or match[1] == "py") and python[1] > named)
 
 
@@ -257,12 +200,7 @@ def regenerate_requirements(
     project: Project, releases: Sequence[Release], read: _Read, known: Collection[str]
 ) -> Iterator[RowChange]:
     """Write all of these rows anew, about what it requires of the ``known``; yields the differences."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        try:
-            needs = list(pool.map(lambda release: _needs(release, read, set(known) - {project.name}), releases))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    needs = in_parallel(_AT_ONCE, lambda release: _needs(release, read, set(known) - {project.name}), releases)
     # A source archive that names nothing may just not say.
     stated = [
         (release, wanted)
@@ -284,7 +222,12 @@ def _needs(release: Release, read: _Read, known: Collection[str]) -> _Needs:
             for name in map(str, named):
                 if name not in known and not name.startswith(_LIBRARIES):
                     continue
-                for python, spec in _bounds(metadata, name, platform):
+                first = metadata[0][1]
+                if all(of_name(one, name) == of_name(first, name) for _, one in metadata):
+                    bounds = bounds_by_python(first, name, platform)
+                else:
+                    bounds = bounds_by_wheel(metadata, name, platform)
+                for python, spec in bounds:
                     places[name, python, spec].append(platform)
     found: _Needs = defaultdict(dict)
     for (name, python, spec), there in places.items():
@@ -310,12 +253,6 @@ def _by_python(release: Release, os: str, read: _Read) -> _MetadataByPython:
         return ends[:1]
     between = {wheel: read(wheel) for wheel in dict.fromkeys(wheels.values()) if wheel not in (first, last)}
     return [(python, between.get(wheels[python]) or dict(ends)[python]) for python in sorted(wheels)]
-
-
-def _bounds(metadata: _MetadataByPython, name: str, platform: Platform) -> list[tuple[str, str]]:
-    if all(of_name(one, name) == of_name(metadata[0][1], name) for _, one in metadata):
-        return bounds_by_python(metadata[0][1], name, platform)
-    return bounds_by_wheel(metadata, name, platform)
 
 
 def _narrowed(

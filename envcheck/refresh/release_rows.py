@@ -10,7 +10,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.knowledge.specifier import parse_specifier, parse_version
-from envcheck.refresh.document import Generated, RowChange, Work, inline, sources_of
+from envcheck.refresh.document import RowChange, Work, inline, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 
@@ -102,7 +102,8 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
     yield from _set_needs(f"{work.name} {row['versions']}", row.setdefault("needs", inline({})), first.needs)
     for offset, run in enumerate(further, start=1):
         needs = {**template.get("needs", {}), **run.needs}
-        content = template | {"versions": _text(run.releases, releases), "needs": _present(needs)}
+        needs = {key: spec for key, spec in needs.items() if spec is not None}
+        content = template | {"versions": _text(run.releases, releases), "needs": needs}
         work.document.insert(TABLE, place + offset, content)
 
 
@@ -145,21 +146,16 @@ def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iter
     wanted = work.generated.needs
     for run in _runs(new, releases, lambda release: {key: facts.of(release, key, release.machines) for key in wanted}):
         newest_known = next((row for row in reversed(rows) if _covers(row, known[-1])), rows[-1])
-        row = _new_row(work.name, run, releases, work.generated, newest_known)
-        if row["needs"]:
+        needs = {key: spec for key, spec in run.needs.items() if spec is not None}
+        row: dict[str, Any] = {"name": work.name, "versions": _text(run.releases, releases), "needs": needs}
+        row |= {key: list(newest_known[key]) for key in _KEPT if key in newest_known}
+        machines = run.releases[-1].machines
+        row |= ({"machine": list(machines)} if machines else {}) | {"source": [work.generated.source]}
+        if needs:
             own = [place for place, row in enumerate(work.document.rows(TABLE)) if row["name"] == work.name]
             work.document.insert(TABLE, own[-1] + 1, row)
             listed = ", ".join(f"{key} {spec}" for key, spec in itertools.islice(row["needs"].items(), 4))
             yield RowChange(f"{work.name} {row['versions']}", f"new row: {listed}")
-
-
-def _new_row(
-    name: str, run: _ReleaseRun, releases: Sequence[Release], generated: Generated, before: Mapping[str, Any]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name, "versions": _text(run.releases, releases), "needs": _present(run.needs)}
-    row |= {key: list(before[key]) for key in _KEPT if key in before}
-    machines = run.releases[-1].machines
-    return row | ({"machine": list(machines)} if machines else {}) | {"source": [generated.source]}
 
 
 def _runs(
@@ -203,7 +199,3 @@ def _exactly(version: Version, versions: Sequence[Version]) -> str:
 def _written(version: Version, numbers: int) -> str:
     post = "" if version.post is None else f".post{version.post}"
     return version.base_version + ".0" * (numbers - len(version.release)) + post
-
-
-def _present(needs: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: spec for key, spec in needs.items() if spec is not None}

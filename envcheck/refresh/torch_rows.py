@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from tomlkit.items import Table
 
 from envcheck.model.versions import CudaVersion
 from envcheck.refresh.document import RowChange, Work, array, inline, sources_of
-from envcheck.refresh.index import WheelMembers
+from envcheck.refresh.index import WheelMembers, in_parallel
 from envcheck.refresh.metadata import Metadata, pin, read_metadata
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
 
@@ -107,23 +106,17 @@ def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Ite
     # A post-release replaces its release: it has the same sources and better wheels.
     newest = {release.version.base_version: release for release in releases}
     wanted = [release for release in newest.values() if _base(release) >= min(known) and newest_wheel(release)]
-    for facts in _look_at_all(wanted, open_wheel):
+    for facts in in_parallel(_AT_ONCE, lambda release: look(release, open_wheel), wanted):
         version = Version(facts.version)
         if version in known:
             yield from _update(known[version], facts, work.generated.source)
         else:
             older = sum(Version(str(row["version"])) < version for row in work.document.rows(TABLE))
-            work.document.insert(TABLE, older, _new_row(facts, work))
+            builds = [_build(machine, build) for machine, build in facts.builds.items() if build.cuda]
+            row = {field: facts.fields[field] for field in _FIELDS if field in facts.fields}
+            row = {"version": facts.version, **row, "all_builds": False} | ({"builds": builds} if builds else {})
+            work.document.insert(TABLE, older, row | {"source": [work.generated.source]})
             yield RowChange(f"torch {facts.version}", f"new row: CUDA {facts.fields.get('default_cuda') or 'none'}")
-
-
-def _look_at_all(releases: Sequence[Release], open_wheel: Open) -> list[TorchFacts]:
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        try:
-            return list(pool.map(lambda release: look(release, open_wheel), releases))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def look(release: Release, open_wheel: Open) -> TorchFacts:
@@ -212,18 +205,6 @@ def _build(machine: str, build: TorchBuildFacts) -> dict[str, Any]:
     if build.targets:
         entry["targets"] = list(build.targets)
     return entry | ({"machine": machine} if machine != "x86_64" else {})
-
-
-def _new_row(facts: TorchFacts, work: Work) -> dict[str, Any]:
-    builds = [_build(machine, build) for machine, build in facts.builds.items() if build.cuda]
-    fields = {field: facts.fields[field] for field in _FIELDS if field in facts.fields}
-    return {
-        "version": facts.version,
-        **fields,
-        "all_builds": False,
-        **({"builds": builds} if builds else {}),
-        "source": [work.generated.source],
-    }
 
 
 def _dotted(python: tuple[int, int]) -> str:

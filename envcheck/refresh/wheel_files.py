@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from packaging.tags import Tag
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -24,7 +25,6 @@ MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64"
 
 Platform = tuple[str, str]
 """Operating system and machine, as in rows of the matrix."""
-
 
 PLATFORMS: tuple[Platform, ...] = (
     ("linux", "x86_64"),
@@ -75,53 +75,64 @@ class Release(NamedTuple):
         return tuple(platform for platform in PLATFORMS if everywhere or platform in named)
 
 
-def releases(files: Iterable[IndexFile], project: str, *, withdrawn: bool = False) -> list[Release]:
-    """The releases of ``project``, ascending. Other files than its wheels are left out; so are yanked ones, unless
-    those that are ``withdrawn`` are wanted too.
-    """
-    found: dict[Version, list[WheelFile]] = defaultdict(list)
+NamedWheel = tuple[IndexFile, tuple[int, str] | tuple[()], frozenset[Tag]]
+"""A wheel with the build number and the tags in its name."""
+
+
+class Files(NamedTuple):
+    """The files of a final release."""
+
+    wheels: list[NamedWheel]
+    archives: list[IndexFile]
+
+    def installable(self) -> Files:
+        """Those that pip takes for a version that is named exactly: yanked ones where it has no other."""
+        wheels = [wheel for wheel in self.wheels if not wheel[0].yanked]
+        archives = [file for file in self.archives if not file.yanked]
+        return Files(wheels, archives) if wheels or archives else self
+
+
+def files_of(files: Iterable[IndexFile], project: str) -> dict[Version, Files]:
+    """The files of each final release of ``project``, ascending; others are left out."""
+    found: dict[Version, Files] = defaultdict(lambda: Files([], []))
     for file in files:
-        if file.yanked and not withdrawn:
-            continue
         try:
-            name, version, build, tags = parse_wheel_filename(file.name)
-        except (InvalidWheelFilename, InvalidVersion):
+            if file.name.endswith(".whl"):
+                name, version, build, tags = parse_wheel_filename(file.name)
+                if name == canonicalize_name(project):
+                    found[version].wheels.append((file, build, tags))
+            else:
+                found[parse_sdist_filename(file.name)[1]].archives.append(file)
+        except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
             continue
-        if name == canonicalize_name(project) and not version.is_prerelease and not version.local:
-            matches = (_INTERPRETER.fullmatch(tag.interpreter) for tag in tags)
-            pythons = {(int(match[1]), int(match[2])) for match in matches if match and match[2]}
-            later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
-            platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
-            found[version].append(WheelFile(file, build, frozenset(pythons), later, frozenset(platforms)))
-    return [Release(version, tuple(found[version])) for version in sorted(found)]
+    return {version: found[version] for version in sorted(found) if not version.is_prerelease and not version.local}
+
+
+def releases(files: Iterable[IndexFile], project: str) -> list[Release]:
+    """The releases of ``project`` with wheels that were not yanked, ascending."""
+    given = files_of((file for file in files if not file.yanked), project)
+    return [Release(version, tuple(map(_wheel, own.wheels))) for version, own in given.items() if own.wheels]
 
 
 def with_archives(files: Iterable[IndexFile], project: str) -> list[Release]:
     """The releases as pip takes them, ascending, yanked ones too: where one has no wheel, its source archive stands for
     a wheel for every system.
     """
-    given = installable(files)
-    wheels = {release.version: release for release in releases(given, project, withdrawn=True)}
-    for file in given:
-        version = None if file.name.endswith(".whl") else _version(file.name)
-        if version and not version.is_prerelease and not version.local and version not in wheels:
-            archive = WheelFile(file, (), frozenset(), any_later=True, platforms=frozenset())
-            wheels[version] = Release(version, (archive,))
-    return [wheels[version] for version in sorted(wheels)]
+    found = []
+    for version, every in files_of(files, project).items():
+        own = every.installable()
+        archives = [WheelFile(file, (), frozenset(), any_later=True, platforms=frozenset()) for file in own.archives]
+        found.append(Release(version, tuple(map(_wheel, own.wheels)) or tuple(archives[:1])))
+    return found
 
 
-def installable(files: Iterable[IndexFile]) -> list[IndexFile]:
-    """The files that pip takes for a version that is named exactly: yanked ones where a release has no other."""
-    given = [(file, _version(file.name)) for file in files]
-    offered = {version for file, version in given if not file.yanked}
-    return [file for file, version in given if not file.yanked or version not in offered]
-
-
-def _version(name: str) -> Version | None:
-    try:
-        return parse_wheel_filename(name)[1] if name.endswith(".whl") else parse_sdist_filename(name)[1]
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
-        return None
+def _wheel(named: NamedWheel) -> WheelFile:
+    file, build, tags = named
+    matches = (_INTERPRETER.fullmatch(tag.interpreter) for tag in tags)
+    pythons = {(int(match[1]), int(match[2])) for match in matches if match and match[2]}
+    later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
+    platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
+    return WheelFile(file, build, frozenset(pythons), later, frozenset(platforms))
 
 
 def pythons_of(release: Release, os: str = "linux", machine: str = "x86_64") -> list[tuple[int, int]]:
