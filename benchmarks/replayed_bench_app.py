@@ -3,7 +3,7 @@
 from functools import partial
 
 from benchmarks.replayed_bench import gather
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from envcheck.tui.app import EnvcheckApp

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.errors import UsageError
 from envcheck.model.checks import Report
 from envcheck.model.events import Interrupted, Judged, OnEvent

@@ -13,7 +13,7 @@ from typing import NoReturn
 from envcheck.cli.deliver import write_all
 from envcheck.cli.request import read_input
 from envcheck.collect.bench import become_node
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.collect.request import probe_request, working_folder
 from envcheck.errors import UsageError
 from envcheck.fleet.collective.report import FleetBench, judged, render

@@ -111,13 +111,13 @@ def _run(argv: Sequence[str]) -> int:
     others = ("-h", "--help", "--from", "--scope")
     if argv[0] != "check" or any(argument.startswith(others) for argument in argv):  # they are not parsed yet
         return _run_verb(argv)
-    from envcheck.collect import prestart
+    from envcheck.collect.starting import end_early, start_early
 
-    prestart.begin()
+    start_early()
     try:
         return _run_verb(argv)
     finally:
-        prestart.end()
+        end_early()
 
 
 def _run_verb(argv: Sequence[str]) -> int:
@@ -142,13 +142,11 @@ def _run_verb(argv: Sequence[str]) -> int:
 
 
 def _send_request(options: Namespace) -> None:
-    from envcheck.collect import prestart
     from envcheck.collect.request import probe_request, working_folder
+    from envcheck.collect.starting import send_early
 
     python = options.python or ()
-    prestart.send_request(
-        probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs)
-    )
+    send_early(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs))
 
 
 def _can_show_application() -> bool:

@@ -21,7 +21,7 @@ from envcheck.text.clean import brief
 from envcheck.text.streams import say
 
 if TYPE_CHECKING:
-    from envcheck.collect.bench_plan import BenchRequest
+    from envcheck.collect.plan import BenchRequest
     from envcheck.config.read import Configuration
     from envcheck.model.checks import Report
     from envcheck.model.components import Component
@@ -303,7 +303,7 @@ def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, 
 def _quick(options: Namespace) -> BenchRequest | None:
     if not getattr(options, "bench", False):
         return None
-    from envcheck.collect.bench_plan import BenchRequest
+    from envcheck.collect.plan import BenchRequest
 
     return BenchRequest(force=options.force)
 

@@ -6,22 +6,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NoReturn
 
 import msgspec
 
 from envcheck import bundle
-from envcheck.collect.attempt import About, Verdict, row
-from envcheck.collect.bench_plan import BenchRequest, Chosen, choose, request_of, seen_alone, wanted
 from envcheck.collect.catalog import ProbeSpec
-from envcheck.collect.child import Launch
-from envcheck.collect.job import Ended, ProbeGroup
-from envcheck.collect.loop import Loop
-from envcheck.collect.request import order, own_path
-from envcheck.collect.starting import ISOLATED, bootstrap, own_variables
-from envcheck.collect.trial_plan import temporary_folder
+from envcheck.collect.plan import BenchRequest, Chosen, choose, request_of, seen_alone, wanted
+from envcheck.collect.request import own_path
+from envcheck.collect.runner import About, Ended, Loop, ProbeGroup, Verdict, not_run
+from envcheck.collect.starting import ISOLATED, Launch, bootstrap, own_variables
 from envcheck.model.events import OnEvent, ProbesPlanned
 from envcheck.model.snapshot import Snapshot
 
@@ -38,7 +34,6 @@ def run_bench(
     launch: Launch,
     *,
     gathered: Snapshot,
-    finished: Callable[[Ended], None],
     on_event: OnEvent,
 ) -> None:
     """Run the bench probes ``specs`` on the GPUs that ``gathered`` shows, and tell how each ended.
@@ -50,74 +45,60 @@ def run_bench(
     """
     chosen = choose(gathered, wish)
     for ended in _not_measured(specs, chosen):
-        finished(ended)
+        loop.finished(ended)
     if not chosen.gpus:
         return
     asked = request_of(wish, chosen, gathered)
-    inside = [spec for spec in specs if spec.runs_in == "environment"]
-    specs = [spec for spec in specs if spec.runs_in == "envcheck"]
+    request = {**launch.request, "bench": asked}
+    own = [spec for spec in specs if spec.runs_in == "envcheck"]
     if not wish.full:
-        specs = [msgspec.structs.replace(spec, seconds=min(spec.seconds, _QUICK_SECONDS)) for spec in specs]
-    on_chip = [spec for spec in specs if spec.per == "gpu"]
-    links = sorted((spec for spec in specs if spec.per == "machine"), key=lambda spec: spec.uses != "link")
+        own = [msgspec.structs.replace(spec, seconds=min(spec.seconds, _QUICK_SECONDS)) for spec in own]
+    on_chip = [spec for spec in own if spec.per == "gpu"]
+    links = sorted((spec for spec in own if spec.per == "machine"), key=lambda spec: spec.uses != "link")
     planned = [*(on_chip * len(chosen.gpus)), *links]
     on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
-    with _own_folder(loop) as place:
-        groups: list[ProbeGroup] = []
+    with ExitStack() as stack:
+        variables = {**os.environ, **CHILD_VARIABLES}
+        try:  # children that are killed remove no temporary files; without a folder of ours they use the usual one
+            from envcheck.collect.trials import temporary_folder  # noqa: PLC0415  few measure, and checks start faster
+
+            variables["TMPDIR"] = str(stack.enter_context(temporary_folder()))
+        except OSError:
+            pass
+        stack.callback(loop.abort)  # before the folder is removed
+        together: list[ProbeGroup] = []
         for gpu in chosen.gpus if on_chip else ():
             name = seen_alone(gpu, gathered)  # CUDA need not start the other GPUs for that child
             shown = {} if name is None else {"CUDA_VISIBLE_DEVICES": name}
-            child = _launch(launch, {**asked, "gpu": gpu.uuid}, {**place, **shown})
-            groups.append(ProbeGroup(on_chip, child, About(gpu=gpu.uuid)))
-        in_turn = [ProbeGroup((spec,), _launch(launch, asked, place)) for spec in links]
-        if in_turn:
-            loop.run_then(groups, in_turn)
-        else:
-            loop.run(groups)
-    for spec in inside:  # nothing of the environment is started for the main figures
-        if not wanted(spec, wish):
-            finished(Ended(spec, row(spec, Verdict("absent", f"measured with --{spec.asked or 'full'}"))))
-    inside = [spec for spec in inside if wanted(spec, wish)]
+            of_gpu = {**request, "bench": {**asked, "gpu": gpu.uuid}}
+            child = launch._replace(request=of_gpu, variables={**variables, **shown})
+            together.append(ProbeGroup(on_chip, child, About(gpu=gpu.uuid)))
+        in_turn = [ProbeGroup((spec,), launch._replace(request=request, variables=variables)) for spec in links]
+        loop.run_then(together, in_turn)
+    inside = []
+    for spec in specs:
+        if spec.runs_in == "environment":
+            if wanted(spec, wish):
+                inside.append(spec)
+            else:  # nothing of the environment is started for the main figures
+                loop.finished(not_run(spec, Verdict("absent", f"measured with --{spec.asked or 'full'}")))
     if inside:
-        from envcheck.collect.trials import run_inside  # noqa: PLC0415  few measure, and checks start faster
+        from envcheck.collect.trials import run_inside  # noqa: PLC0415  as above
 
-        asked_inside = {**launch.request, "bench": asked}
-        run_inside(inside, chosen, loop, request=asked_inside, gathered=gathered, finished=finished, on_event=on_event)
-
-
-@contextmanager
-def _own_folder(loop: Loop) -> Iterator[dict[str, str]]:
-    """The variable that has the children put temporary files into a folder that is removed afterwards: one that is
-    killed removes nothing. Without a folder, they use the usual one.
-    """
-    with ExitStack() as stack:
-        try:
-            place = {"TMPDIR": str(stack.enter_context(temporary_folder()))}
-        except OSError:
-            place = {}
-        stack.callback(loop.abort)  # before the folder is removed
-        yield place
+        run_inside(inside, chosen, loop, request=request, gathered=gathered, on_event=on_event)
 
 
-def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str]) -> Launch:
-    variables = {**os.environ, **CHILD_VARIABLES, **more}
-    return msgspec.structs.replace(launch, request={**launch.request, "bench": asked}, variables=variables)
-
-
-def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:
-    """Rows for what is not started, and why."""
+def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> Iterator[Ended]:
+    """What is not started, and why."""
     if not chosen.gpus and not chosen.refused:
-        return [Ended(spec, row(spec, Verdict("skipped", "no matching CUDA GPU found"))) for spec in specs]
-    rows = [
-        Ended(spec, row(spec, Verdict("skipped", f"{reason}; --force measures it anyway"), About(gpu=uuid)))
-        for uuid, reason in chosen.refused.items()
-        for spec in specs
-        if spec.per == "gpu"
-    ]
+        yield from (not_run(spec, Verdict("skipped", "no matching CUDA GPU found")) for spec in specs)
+        return
+    for uuid, reason in chosen.refused.items():
+        verdict = Verdict("skipped", f"{reason}; --force measures it anyway")
+        yield from (not_run(spec, verdict, About(gpu=uuid)) for spec in specs if spec.per == "gpu")
     if not chosen.gpus:
         busy = Verdict("skipped", "every GPU is in use")
-        rows += [Ended(spec, row(spec, busy)) for spec in specs if spec.per == "machine"]
-    return rows
+        yield from (not_run(spec, busy) for spec in specs if spec.per == "machine")
 
 
 _PROGRAM_OF_NODE = "measuring.nccl.node"
@@ -135,7 +116,8 @@ def become_node(gathered: Snapshot, request: Mapping[str, Any], wish: BenchReque
     chosen = choose(gathered, wish)
     asked = {**request_of(wish, chosen, gathered), "refused": dict(chosen.refused)}
     orders = tempfile.TemporaryFile()  # noqa: SIM115  the program reads it
-    first_line = order({**request, "bench": asked}, str(bundle.folder("probes")), own_path(), _ALARM_OF_NODE)
+    launch = Launch(sys.executable, {**request, "bench": asked}, own_path())
+    first_line = launch.order(str(bundle.folder("probes")), _ALARM_OF_NODE)
     orders.write(msgspec.json.encode(first_line) + b"\n" + _PROGRAM_OF_NODE.encode() + b"\n")
     orders.seek(0)
     answers = os.dup(1)

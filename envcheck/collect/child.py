@@ -1,53 +1,38 @@
-"""One child process: its start, its three pipes, and its end."""
+"""A running child: its three pipes, and its end with whatever it started, and nothing else.
+
+A child leads its own session and process group. A process that left the group is found by the marker in its inherited
+environment. A group is signalled only before its leader is reaped: until then its number cannot be reused.
+
+Standard library only and Python 3.8 or newer: the collector brings this file along.
+"""
 
 from __future__ import annotations
 
 import os
 import selectors
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import time
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from envcheck.collect import cleanup
 from envcheck.collect.deaths import Noise
-from envcheck.collect.protocol import TOTAL_LIMIT, Lines
-from envcheck.collect.starting import ISOLATED, WORKING_FOLDER, Started, own_variables, start
+from envcheck.collect.starting import MARKER
+from envcheck.text.clean import one_line
 
-AS_A_USERS_PROGRAM = ("-B",)
-"""Options of a child that starts like the user's own programs, without writing bytecode."""
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from typing import Any
+
+    from envcheck.collect.starting import Started
+
+LINE_LIMIT = 4 << 20
+"""Most bytes of one line."""
+TOTAL_LIMIT = 64 << 20
+"""Most bytes from one child."""
 _CHUNK = 1 << 18
 _DRAIN = 1 << 21
 """Bytes read from a pipe at once; more than a pipe can hold."""
-
-OnLines = Callable[[list[bytes | None]], None]
-
-
-class Launch(msgspec.Struct, frozen=True):
-    """How to start a child, and its request."""
-
-    interpreter: str
-    request: Mapping[str, Any]
-    path: Sequence[str] = ()
-    """Entries to append to the interpreter's ``sys.path``."""
-    flags: tuple[str, ...] = ISOLATED
-    variables: Mapping[str, str] | None = None
-    """Its environment variables; None: envcheck's own, without relative folders of the loader's path."""
-    cwd: str = WORKING_FOLDER
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the child runs envcheck's own interpreter with envcheck's own variables."""
-        mine = self.interpreter == sys.executable and self.flags == ISOLATED
-        return mine and self.variables is None and self.cwd == WORKING_FOLDER
-
-    def start(self) -> Started:
-        """Start the child; raise OSError if that fails."""
-        variables = own_variables() if self.variables is None else self.variables
-        return start(self.interpreter, self.flags, variables, self.cwd)
 
 
 class Child:
@@ -58,7 +43,7 @@ class Child:
         started: Started,
         order: Mapping[str, Any],
         selector: selectors.BaseSelector,
-        on_lines: OnLines,
+        on_lines: Callable[[list[bytes | None]], None],
     ) -> None:
         """Send ``started`` its order if it has none.
 
@@ -72,15 +57,11 @@ class Child:
         self._selector = selector
         self._facts, self._noise, self._order_end = started.facts, started.noise, started.order
         self._open = {self._facts, self._noise, self._order_end}
-        self._unsent = started.unsent
+        self._unsent, self._sent_probe = started.unsent, started.sent_probe
         if not started.sent_probe:
-            try:
-                self._unsent = msgspec.json.encode(order) + b"\n"
-            except UnicodeEncodeError:
-                import json  # noqa: PLC0415  seldom needed: it alone writes variables and paths that are not UTF-8
+            import json  # noqa: PLC0415  the child that starts first brings it; whoever only plans needs none
 
-                self._unsent = json.dumps(order).encode() + b"\n"
-        self._sent_probe = started.sent_probe
+            self._unsent = json.dumps(order).encode() + b"\n"
         self._hung_up = False
         self._process = started.process
         self.pid = self._process.pid
@@ -92,21 +73,12 @@ class Child:
             self._selector.register(end, selectors.EVENT_READ, lambda: self._close(end))
         self._send()
 
-    @property
-    def sent_too_much(self) -> bool:
-        return self.lines.total > TOTAL_LIMIT
-
-    @property
-    def has_ended(self) -> bool:
-        return cleanup.has_ended(self.pid)
-
     def run_probe(self, name: str) -> None:
         """Let it run a probe after the previous one."""
         sent, self._sent_probe = self._sent_probe, ""
-        if name == sent:
-            return
-        self._unsent += name.encode() + b"\n"
-        self._send()
+        if name != sent:
+            self._unsent += name.encode() + b"\n"
+            self._send()
 
     def close_order(self) -> None:
         """Close its order: there are no more probes."""
@@ -166,12 +138,11 @@ class Child:
                 self._selector.unregister(self._order_end)
 
     def _close(self, descriptor: int) -> None:
-        if descriptor not in self._open:
-            return
-        self._open.remove(descriptor)
-        with suppress(KeyError):
-            self._selector.unregister(descriptor)
-        os.close(descriptor)
+        if descriptor in self._open:
+            self._open.remove(descriptor)
+            with suppress(KeyError):
+                self._selector.unregister(descriptor)
+            os.close(descriptor)
 
     def _close_all(self) -> None:
         for descriptor in tuple(self._open):
@@ -179,3 +150,134 @@ class Child:
 
 
 _ABANDONED: list[subprocess.Popen[bytes]] = []
+
+
+class Lines:
+    """Splits a child's messages into lines, and keeps no more of a line than its limit."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._rest = bytearray()
+        self._too_long = False
+
+    def feed(self, data: bytes) -> list[bytes | None]:
+        """The lines that ``data`` completes; None stands for one that was too long."""
+        self.total += len(data)
+        *ends, rest = data.split(b"\n")
+        lines: list[bytes | None] = []
+        for end in ends:
+            self._append(end)
+            lines.append(None if self._too_long else bytes(self._rest))
+            self._rest.clear()
+            self._too_long = False
+        self._append(rest)
+        return lines
+
+    def _append(self, data: bytes) -> None:
+        if self._too_long or len(self._rest) + len(data) > LINE_LIMIT:
+            self._too_long = True
+            self._rest.clear()
+        else:
+            self._rest += data
+
+
+TERM_GRACE = 0.3
+"""Seconds between SIGTERM and SIGKILL."""
+KILL_GRACE = 1.0
+"""Seconds for a killed process to end; one that still runs is blocked in the kernel (state D)."""
+_ENVIRONMENT_LIMIT = 4 << 20
+_PAUSE = 0.002
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the child ``pid`` has ended, without reaping it."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def end_groups(leaders: Collection[int]) -> frozenset[int]:
+    """Terminate the process groups of these unreaped children together: SIGTERM, a short grace, SIGKILL.
+
+    Returns the leaders that could not be killed.
+    """
+
+    def all_ended() -> bool:
+        return all(map(has_ended, leaders))
+
+    if not all_ended():
+        _signal_groups(leaders, signal.SIGTERM)
+        _wait(all_ended, TERM_GRACE)
+    _signal_groups(leaders, signal.SIGKILL)
+    _wait(all_ended, KILL_GRACE)
+    return frozenset(pid for pid in leaders if not has_ended(pid))
+
+
+def kill_marked(token: str, spare: Collection[int] = (), older: Collection[int] = ()) -> tuple[str, ...]:
+    """Kill every process that carries ``token`` in its environment, and return their names.
+
+    Never kills this process or those in ``spare``. ``older`` are processes that existed before the token and need not
+    be examined. A name says so when its process could not be killed.
+    """
+    names: dict[int, str] = {}
+    passed_over = {os.getpid(), *spare, *older}
+
+    def none_left() -> bool:
+        # Search again after each round: a process may fork between being found and being killed.
+        found = _marked(token, passed_over)
+        for pid in found:
+            names.setdefault(pid, _name(pid))
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        return not found
+
+    if not _wait(none_left, KILL_GRACE):
+        for pid in _marked(token, passed_over):
+            names[pid] = f"{names.get(pid) or _name(pid)} ({pid}, which cannot be killed)"
+    return tuple(names.values())
+
+
+def running_processes() -> frozenset[int]:
+    """The ids of the visible processes."""
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208  a Path for each process takes several times as long
+        return frozenset(int(name) for name in names if name.isdecimal())
+    except OSError:
+        return frozenset()
+
+
+def _marked(token: str, passed_over: Collection[int]) -> list[int]:
+    entry = f"{MARKER}={token}".encode()
+    return [
+        pid
+        for pid in running_processes().difference(passed_over)
+        if entry in _read(f"/proc/{pid}/environ", _ENVIRONMENT_LIMIT).split(b"\0")
+    ]
+
+
+def _name(pid: int) -> str:
+    return one_line(_read(f"/proc/{pid}/comm", 64).decode("utf-8", "replace")) or f"process {pid}"
+
+
+def _read(path: str, limit: int) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  as above
+            return file.read(limit)
+    except OSError:
+        return b""
+
+
+def _signal_groups(leaders: Iterable[int], number: signal.Signals) -> None:
+    for pid in leaders:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, number)
+
+
+def _wait(done: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_PAUSE)
+    return True

@@ -1,5 +1,7 @@
 """How a process ends: words for the end of a child, the lines it printed that name a problem, and Ctrl-C, deferred so
 that what was measured is still reported.
+
+Standard library only and Python 3.8 or newer: the collector brings this file along.
 """
 
 from __future__ import annotations
@@ -63,11 +65,6 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def doing(words: str, progress: str) -> str:
-    """``words`` with the last progress that the probe reported."""
-    return f"{words} while {progress}" if progress else words
 
 
 class Noise:

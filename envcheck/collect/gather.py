@@ -1,8 +1,7 @@
 """Run probes in child processes, and return the facts of each with one row about how it ended.
 
-Order of work: the file probes in two children, that of the machine with the early ones first, and that of the software
-in it, whose probes share what they read; as soon as the early ones are through, each driver probe in a child of its own
-beside them; then, if they are asked for, the deep probes (``deep.py``) and the bench probes (``bench.py``).
+Order of work: what is here is read (``runner.reading_groups``); then, if they are asked for, the deep probes
+(``trials.py``) and the bench probes (``bench.py``).
 """
 
 from __future__ import annotations
@@ -12,38 +11,39 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from envcheck import bundle
-from envcheck.collect import cleanup
-from envcheck.collect.attempt import Verdict, row
-from envcheck.collect.bench import run_bench
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect import child
 from envcheck.collect.catalog import ProbeSpec
-from envcheck.collect.child import Launch
 from envcheck.collect.deaths import noted
-from envcheck.collect.job import Ended, ProbeGroup, Setting
-from envcheck.collect.loop import Loop
+from envcheck.collect.protocol import Message, decode, receive, run_of
 from envcheck.collect.request import own_path
+from envcheck.collect.runner import (
+    GPUS_OF_A_LARGE_SERVER,
+    Attempt,
+    Ended,
+    Loop,
+    Setting,
+    Verdict,
+    not_run,
+    reading_groups,
+)
+from envcheck.collect.starting import Launch, take_early
 from envcheck.model import events
 from envcheck.model.checks import Scope
-from envcheck.model.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
+from envcheck.model.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
 from envcheck.model.merge import merge
 from envcheck.model.runs import not_asked_for
 from envcheck.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from envcheck.collect.trials import Deep
-
-CountGpus = Callable[[Snapshot], int]
-
-_GPUS_OF_A_LARGE_SERVER = 8
-"""Number of GPUs assumed for deadlines if they could not be listed: a long deadline does less harm than a short one."""
+    from envcheck.collect.plan import BenchRequest
 
 
 def count_gpus(early: Snapshot) -> int:
     """The NVIDIA GPUs that the early probes saw on the PCI bus."""
-    return _GPUS_OF_A_LARGE_SERVER if early.gpus is None else len(early.gpus.items)
+    return GPUS_OF_A_LARGE_SERVER if early.gpus is None else len(early.gpus.items)
 
 
 def gather(
@@ -52,162 +52,126 @@ def gather(
     *,
     scopes: Collection[Scope],
     on_event: OnEvent = events.ignore,
-    gpus: CountGpus | None = None,
     deadline_s: float | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     folder: Path | None = None,
     interpreter: str | None = None,
     verify: bool = False,
-    deep: Deep | None = None,
+    deep: bool = False,
+    force: bool = False,
     bench: BenchRequest | None = None,
 ) -> list[Snapshot]:
     """Run ``specs`` and return a partial Snapshot for each, in their order, with its rows in ``runs``.
 
     ``request`` is what ``probe_request`` returned. Probes that none of ``scopes`` needs, and those that ``verify``,
     ``deep`` and ``bench`` would have to ask for, are not started and get the row ``skipped``. A deep probe has a
-    row for each framework that it tried. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
+    row for each framework that it tried; ``force`` lets it use a busy GPU.
     After ``deadline_s`` seconds, or when ``should_stop`` says so, whatever still runs is ended. ``folder`` holds the
     probes (the shipped ones when None); ``interpreter`` runs them (``sys.executable`` when None). Whatever ends
     this call early, KeyboardInterrupt included, ends the children first; while something is measured, Ctrl-C only ends
     that, and the event Interrupted says so.
     """
-    results = _Results(on_event, gpus or count_gpus)
+    results = _Results(on_event)
+    place = str(folder or bundle.folder("probes"))
+    path = own_path() if interpreter is None else ()
+    launch = Launch(sys.executable if interpreter is None else interpreter, request, path)
+    asked = {"file", "driver", *(("verify",) if verify else ()), *(("deep",) if deep else ())}
+    chosen: list[ProbeSpec] = []
+    for spec in specs:
+        if spec.kind not in asked and not (spec.kind == "bench" and (bench or (deep and spec.deep))):
+            results.skip(spec, not_asked_for(spec.kind))
+        elif not set(spec.scopes) & set(scopes):
+            results.skip(spec, f"scope {', '.join(scopes)} does not need it")
+        else:
+            chosen.append(spec)
     with closing(selectors.PollSelector()) as selector:
         setting = Setting(
-            folder=str(folder or bundle.folder("probes")),
+            folder=place,
             selector=selector,
-            older=cleanup.running_processes(),
+            older=child.running_processes(),
+            waiting=lambda group: take_early(place, group.specs[0].name, group.launch),
             allowed=results.allowed,
-            on_event=on_event,
+            decode=decode,
+            started=results.started,
+            heard=results.heard,
             finished=results.add,
-        )
-        launch = Launch(
-            interpreter=sys.executable if interpreter is None else interpreter,
-            request=request,
-            path=own_path() if interpreter is None else (),
         )
         loop = Loop(setting, deadline_s, should_stop)
         try:
-            asked = _Asked(verify, deep, bench)
-            chosen = [spec for spec in specs if not results.skipped(spec, scopes, asked)]
-            _run_in_order(chosen, launch, loop, results)
+            reading = [spec for spec in chosen if spec.kind in ("file", "verify", "driver")]
+            results.plan(reading)
+            loop.run(reading_groups(reading, launch, results.early_are_through))
+            # Bench probes that a deep check runs without timing: those that are not going to be timed anyway.
+            timed = bench is not None and (bench.full or bool(bench.only))
+            shown = [spec for spec in chosen if deep and spec.deep and not timed]
             if deep:
-                _try_out(chosen, deep, loop, results, request)
-                _measure(
-                    asked.shown_to_work(chosen), BenchRequest(force=deep.force, timing=False), loop, launch, results
-                )
+                from envcheck.collect.plan import BenchRequest  # noqa: PLC0415  most checks only read, and start faster
+                from envcheck.collect.trials import run_deep  # noqa: PLC0415
+
+                trials = [spec for spec in chosen if spec.kind == "deep"]
+                gathered = results.gathered()
+                run_deep(trials, loop, request=request, gathered=gathered, force=force, on_event=on_event)
+                _measure(shown, BenchRequest(force=force, timing=False), loop, launch, results)
             if bench:
-                _measure(asked.measured(chosen), bench, loop, launch, results)
+                measured = [spec for spec in chosen if spec.kind == "bench" and spec not in shown]
+                _measure(measured, bench, loop, launch, results)
         finally:
             loop.abort()
     return [results.part(spec) for spec in specs]
-
-
-def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, results: _Results) -> None:
-    specs = [spec for spec in specs if spec.kind in ("file", "verify", "driver")]
-    results.plan(specs)
-    files = sorted(
-        (spec for spec in specs if spec.kind != "driver"), key=lambda spec: (spec.kind == "verify", not spec.early)
-    )
-    machine = [spec for spec in files if spec.early or "node" in spec.scopes]
-    software = [spec for spec in files if spec not in machine]
-    drivers = [ProbeGroup([spec], launch, ready=results.early_are_through) for spec in specs if spec.kind == "driver"]
-    loop.run([*(ProbeGroup(group, launch) for group in (machine, software) if group), *drivers])
-
-
-def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Results, request: Mapping[str, Any]) -> None:
-    from envcheck.collect.trials import run_deep  # noqa: PLC0415  most checks try nothing, and start faster without it
-
-    run_deep(
-        [spec for spec in specs if spec.kind == "deep"],
-        wish,
-        loop,
-        request=request,
-        gathered=results.gathered(),
-        finished=results.add,
-        on_event=results.on_event,
-    )
 
 
 def _measure(specs: Sequence[ProbeSpec], wish: BenchRequest, loop: Loop, launch: Launch, results: _Results) -> None:
     """Run the measurements; if the user interrupts them, keep the results so far."""
     if not specs:
         return
+    from envcheck.collect.bench import run_bench  # noqa: PLC0415  as above
+
     with noted() as interrupted:
         loop.stop_when(interrupted)
-        run_bench(
-            specs,
-            wish,
-            loop,
-            launch,
-            gathered=results.gathered(),
-            finished=results.add,
-            on_event=results.on_event,
-        )
+        run_bench(specs, wish, loop, launch, gathered=results.gathered(), on_event=results.on_event)
         if interrupted():
             results.on_event(Interrupted())
-
-
-class _Asked(NamedTuple):
-    """What the caller asked for in addition to reading."""
-
-    verify: bool
-    deep: Deep | None
-    bench: BenchRequest | None
-
-    def wants(self, spec: ProbeSpec) -> bool:
-        if spec.kind == "bench":
-            return bool(self.bench or (self.deep and spec.deep))
-        return spec.kind in ("file", "driver") or bool(getattr(self, spec.kind))
-
-    def shown_to_work(self, specs: Sequence[ProbeSpec]) -> list[ProbeSpec]:
-        """Bench probes that a deep check runs without timing: those that are not going to be timed anyway."""
-        timed = self.bench is not None and (self.bench.full or bool(self.bench.only))
-        return [spec for spec in specs if spec.deep and not timed]
-
-    def measured(self, specs: Sequence[ProbeSpec]) -> list[ProbeSpec]:
-        """Bench probes that measure: each runs once."""
-        others = self.shown_to_work(specs) if self.deep else []
-        return [spec for spec in specs if spec.kind == "bench" and spec not in others]
 
 
 class _Results:
     """The facts of the probes so far."""
 
-    def __init__(self, on_event: OnEvent, count: CountGpus) -> None:
+    def __init__(self, on_event: OnEvent) -> None:
         self.parts: dict[str, list[Snapshot]] = {}
         self.on_event = on_event
-        self._count = count
         self._early: frozenset[str] = frozenset()
-        self._gpus = _GPUS_OF_A_LARGE_SERVER
+        self._gpus = GPUS_OF_A_LARGE_SERVER
 
-    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> bool:
-        """Whether ``spec`` must not be started; if so, record that as its result."""
-        reason = ""
-        if not asked.wants(spec):
-            reason = not_asked_for(spec.kind)
-        elif not set(spec.scopes) & set(scopes):
-            reason = f"scope {', '.join(scopes)} does not need it"
-        if reason:
-            self.parts[spec.name] = [Snapshot(runs=(row(spec, Verdict("skipped", reason)),))]
-        return bool(reason)
+    def skip(self, spec: ProbeSpec, reason: str) -> None:
+        """Record why ``spec`` is not started."""
+        self.parts[spec.name] = [Snapshot(runs=(run_of(not_run(spec, Verdict("skipped", reason))),))]
 
     def plan(self, specs: Sequence[ProbeSpec]) -> None:
         self._early = frozenset(spec.name for spec in specs if spec.early)
         self.on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
         self._count_gpus()
 
-    def add(self, ended: Ended) -> None:
-        whole = ended
-        if ended.run.framework:
-            from envcheck.collect.trials import with_its_end  # noqa: PLC0415  as above
+    def started(self, attempt: Attempt) -> None:
+        spec, about = attempt.spec, attempt.about
+        self.on_event(ProbeStarted(spec.name, spec.title, about.framework, about.gpu))
 
-            whole = with_its_end(ended)
-        part = merge([*whole.facts, Snapshot(runs=(whole.run,))])
-        self.parts.setdefault(whole.spec.name, []).append(part)
-        if whole.spec.name in self._early:
+    def heard(self, attempt: Attempt, message: Message) -> None:
+        receive(attempt, message)
+        if message.progress is not None:
+            about = attempt.about
+            self.on_event(Progress(message.probe, attempt.progress, about.framework, about.gpu))
+
+    def add(self, ended: Ended) -> None:
+        run, facts = run_of(ended), ended.attempt.facts
+        if run.framework:
+            from envcheck.collect.trials import proof_of  # noqa: PLC0415  as above
+
+            facts = [*facts, *proof_of(ended, run)]
+        part = merge([*facts, Snapshot(runs=(run,))])
+        self.parts.setdefault(run.name, []).append(part)
+        if run.name in self._early:
             self._count_gpus()
-        self.on_event(ProbeFinished(run=whole.run, facts=part))
+        self.on_event(ProbeFinished(run=run, facts=part))
 
     def part(self, spec: ProbeSpec) -> Snapshot:
         """All facts of ``spec``, in the same order on every run."""
@@ -228,7 +192,7 @@ class _Results:
 
     def _count_gpus(self) -> None:
         if self.early_are_through():
-            self._gpus = self._count(self.gathered())
+            self._gpus = count_gpus(self.gathered())
 
     def allowed(self, spec: ProbeSpec) -> float:
         """The time limit of ``spec`` in seconds."""

@@ -1,29 +1,26 @@
-"""Messages of a child: bounded and validated line by line before any other code sees them."""
+"""Messages of a child, validated line by line before any other code sees them, and the row of a report that its end
+makes.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
 
-from envcheck.model.snapshot import Snapshot
-from envcheck.text.clean import one_line
+from envcheck.collect import child
+from envcheck.collect.runner import Attempt, Ended, WrongMessageError
+from envcheck.model.snapshot import ProbeRun, Snapshot
+from envcheck.text.clean import clean_block, one_line
 
-LINE_LIMIT = 4 << 20
-"""Most bytes of one line."""
-TOTAL_LIMIT = 64 << 20
-"""Most bytes from one child."""
-
+PROGRESS_LIMIT = 120
 _KEPT_FOR_ENVCHECK = ("runs", "disagreements")
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(?P<half>u[dD][89a-fA-F]\w\w)|.)", re.DOTALL)
 _NO_FACT = msgspec.Raw(b"")
-
-
-class WrongMessageError(Exception):
-    """A child sent an unusable message; the text continues "it sent"."""
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,41 +49,20 @@ _FACT = msgspec.json.Decoder(Snapshot)
 _ANYTHING = msgspec.json.Decoder()
 
 
-class Lines:
-    """Splits a child's messages into lines, and keeps no more of a line than its limit."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._rest = bytearray()
-        self._too_long = False
-
-    def feed(self, data: bytes) -> list[bytes | None]:
-        """The lines that ``data`` completes; None stands for one that was too long."""
-        self.total += len(data)
-        *ends, rest = data.split(b"\n")
-        lines: list[bytes | None] = []
-        for end in ends:
-            self._append(end)
-            lines.append(None if self._too_long else bytes(self._rest))
-            self._rest.clear()
-            self._too_long = False
-        self._append(rest)
-        return lines
-
-    def _append(self, data: bytes) -> None:
-        if self._too_long or len(self._rest) + len(data) > LINE_LIMIT:
-            self._too_long = True
-            self._rest.clear()
-        else:
-            self._rest += data
-
-
 def decode(line: bytes | None) -> Message:
     """The message in a line; raise WrongMessageError if there is none."""
     if line is None:
-        raise WrongMessageError(f"a line longer than {LINE_LIMIT >> 20} MiB")
+        raise WrongMessageError(f"a line longer than {child.LINE_LIMIT >> 20} MiB")
     with _errors_named("message"):
         return _MESSAGE.decode(without_halves(line))
+
+
+def receive(attempt: Attempt, message: Message) -> None:
+    """Add what a message tells to its probe; raise WrongMessageError for a fact that is none."""
+    if message.progress is not None:
+        attempt.progress = one_line(message.progress, PROGRESS_LIMIT)
+    if message.fact:
+        attempt.facts.append(decode_fact(message.fact))
 
 
 def decode_fact(raw: msgspec.Raw) -> Snapshot:
@@ -151,3 +127,32 @@ def _stray_field(value: Any, decoded: Any, path: str) -> str | None:
             if stray := _stray_field(part, item, f"{path}[{index}]"):
                 return stray
     return None
+
+
+def run_of(ended: Ended) -> ProbeRun:
+    """The row of a report about a probe that ended."""
+    attempt, noise, verdict, done = ended.attempt, ended.noise, ended.verdict, ended.attempt.done
+    spec, problems, words = attempt.spec, attempt.problems, list[str]()
+    if problems:
+        words.append(f"it sent {problems[0]}{f' (and {len(problems) - 1} more)' if len(problems) > 1 else ''}")
+    if verdict is not None:
+        status = verdict.status
+        words.insert(0, f"{verdict.detail} while {attempt.progress}" if attempt.progress else verdict.detail)
+    elif done is not None:
+        status = "failed" if problems else done.status
+        words.append(done.detail)
+        noise = "\n".join(filter(None, [noise, clean_block(done.trace).strip("\n")]))
+    taken = time.monotonic() - attempt.started if attempt.seconds is None else attempt.seconds
+    return ProbeRun(
+        name=spec.name,
+        title=spec.title,
+        status=status,
+        seconds=round(taken, 4),
+        detail=one_line("; ".join(filter(None, [*words, ended.remark]))),
+        cut_short=verdict is not None and verdict.cut_short,
+        noise=noise,
+        fills=spec.fills,
+        environment=attempt.about.environment,
+        framework=attempt.about.framework,
+        gpu=attempt.about.gpu,
+    )

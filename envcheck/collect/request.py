@@ -1,4 +1,4 @@
-"""The input of a child: the request, its order, and the folders of third-party packages."""
+"""The input of a child: the request, and the folders of third-party packages."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ def own_path() -> list[str]:
     added: set[Path] = set()
     with suppress(OSError):  # an entry is relative to a removed working folder
         added = {Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
-    entries = [entry for entry in sys.path if Path(entry).is_absolute() and not _is_working_folder(entry)]
+    entries = []
+    for entry in sys.path:
+        is_working_folder = False
+        with suppress(OSError):
+            is_working_folder = Path(entry).samefile(".") and not entry.endswith("-packages")
+        if Path(entry).is_absolute() and not is_working_folder:
+            entries.append(entry)
     return sorted(entries, key=lambda entry: Path(entry).resolve() in added)
-
-
-def _is_working_folder(entry: str) -> bool:
-    try:
-        return Path(entry).samefile(".") and not entry.endswith("-packages")
-    except OSError:
-        return False
 
 
 def probe_request(
@@ -50,23 +49,3 @@ def working_folder() -> str:
         return os.getcwd()  # noqa: PTH109  a check asks before it has use for pathlib
     except OSError:
         return "/"
-
-
-def order(
-    request: Mapping[str, Any],
-    folder: str,
-    path: Sequence[str],
-    alarm: int,
-    prepare: Sequence[str] = (),
-    *,
-    trial: bool = False,
-) -> dict[str, Any]:
-    """The first line of an order, as ``bootstrap.py`` describes it."""
-    return {
-        "request": request,
-        "folder": folder,
-        "path": path,
-        "trial": trial,
-        "alarm": alarm,
-        "prepare": prepare,
-    }

@@ -1,13 +1,26 @@
-"""How a child is started: its command, its three pipes, its environment."""
+"""How a child is started: its command, its three pipes, its environment, its order; and the child that is started
+before anything else.
+
+The child that reads environments takes longest of all, and a check waits for it. It starts before this process has
+imported the rest of envcheck, and gets its order as soon as the options are parsed.
+
+Standard library only and Python 3.8 or newer: the collector brings this file along.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from functools import cache
+from contextlib import suppress
+from functools import lru_cache
 from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 MARKER = "ENVCHECK_CHILD"
 """Environment variable that holds a random token of the child."""
@@ -18,6 +31,8 @@ ISOLATED = ("-I", "-S", *(["-B"] if sys.dont_write_bytecode else []))
 """Without variables, the working folder and ``site`` (hence ``.pth`` files). Bytecode of the probes is kept beside them
 where this process keeps its own: uv installs none, and compiling took a quarter of a check's time.
 """
+AS_A_USERS_PROGRAM = ("-B",)
+"""Options of a child that starts like the user's own programs, without writing bytecode."""
 
 
 class Started(NamedTuple):
@@ -32,6 +47,40 @@ class Started(NamedTuple):
     """The probe whose order was already written."""
     unsent: bytes = b""
     """The part of that order that did not fit into the pipe."""
+
+
+class Launch(NamedTuple):
+    """How to start a child, and its request."""
+
+    interpreter: str
+    request: Mapping[str, Any]
+    path: Sequence[str] = ()
+    """Entries to append to the interpreter's ``sys.path``."""
+    flags: tuple[str, ...] = ISOLATED
+    variables: Mapping[str, str] | None = None
+    """Its environment variables; None: envcheck's own, without relative folders of the loader's path."""
+    cwd: str = WORKING_FOLDER
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the child runs envcheck's own interpreter with envcheck's own variables."""
+        return self[3:] == (ISOLATED, None, WORKING_FOLDER) and self.interpreter == sys.executable
+
+    def start(self) -> Started:
+        """Start the child; raise OSError if that fails."""
+        variables = own_variables() if self.variables is None else self.variables
+        return start(self.interpreter, self.flags, variables, self.cwd)
+
+    def order(self, folder: str, alarm: int, prepare: Sequence[str] = ()) -> dict[str, Any]:
+        """The first line of its order, as ``bootstrap.py`` describes it."""
+        return {
+            "request": self.request,
+            "folder": folder,
+            "path": self.path,
+            "trial": self.flags == AS_A_USERS_PROGRAM,
+            "alarm": alarm,
+            "prepare": prepare,
+        }
 
 
 def own_variables() -> dict[str, str]:
@@ -84,7 +133,80 @@ def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str]
     return Started(process, token, facts, noise, order)
 
 
-@cache
+@lru_cache(maxsize=None)
 def bootstrap() -> str:
     with open(f"{os.path.dirname(__file__)}/bootstrap.py", encoding="utf-8") as file:  # noqa: PTH120, PTH123  as bundle
         return file.read()
+
+
+EARLY_PROBE = "environments"
+"""The probe that the early child imports and runs first."""
+_ALARM = 600
+"""Seconds after which it ends itself; more than the deadlines of its probes, which are not known yet."""
+
+
+class _Early(NamedTuple):
+    """The early child, which no group has taken yet."""
+
+    started: Started
+    folder: str
+    """The folder of its probes."""
+    request: dict[str, Any] | None = None
+    """The request that was sent for its first probe, if any."""
+
+
+_waiting: list[_Early] = []
+
+
+def start_early() -> None:
+    """Start the early child. An error is suppressed here: it occurs again, and is reported, when a group needs a child.
+
+    If this process is killed, its end of the pipe closes, which ends the child before or after its probe.
+    """
+    from envcheck import bundle  # noqa: PLC0415  the collector has none
+
+    with suppress(OSError):
+        folder = bundle.place("probes")
+        _waiting.append(
+            _Early(start(sys.executable, ISOLATED, own_variables(), WORKING_FOLDER, folder, EARLY_PROBE), folder)
+        )
+
+
+def send_early(request: dict[str, Any]) -> None:
+    """Let the early child, if there is one, run its first probe."""
+    if not _waiting:
+        return
+    import json  # noqa: PLC0415  there is time for it while the child imports its probes
+
+    from envcheck.collect.request import own_path  # noqa: PLC0415
+
+    child = _waiting.pop()
+    first_line = json.dumps(Launch(sys.executable, request, own_path()).order(child.folder, _ALARM))
+    data = f"{first_line}\n{EARLY_PROBE}\n".encode()
+    sent = 0
+    with suppress(OSError):  # the pipe is full, or the child has ended, which its group notices
+        sent = os.write(child.started.order, data)
+    started = child.started._replace(sent_probe=EARLY_PROBE, unsent=data[sent:])
+    _waiting.append(child._replace(started=started, request=request))
+
+
+def end_early() -> None:
+    """End the early child if no group took it."""
+    while _waiting:
+        started = _waiting.pop().started
+        for descriptor in (started.facts, started.noise, started.order):
+            os.close(descriptor)
+        os.killpg(started.process.pid, signal.SIGKILL)  # and any copies that it forked
+        started.process.wait()
+
+
+def take_early(folder: str, first: str, launch: Launch) -> Started | None:
+    """The early child, if it is like ``launch``, its folder and first probe are these and it was not sent another
+    request.
+    """
+    if not _waiting or first != EARLY_PROBE or not launch.is_plain:
+        return None
+    child = _waiting[0]
+    if child.folder != folder or child.request not in (None, launch.request):
+        return None
+    return _waiting.pop().started

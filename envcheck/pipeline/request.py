@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     import datetime as dt
 
-    from envcheck.collect.bench_plan import BenchRequest
+    from envcheck.collect.plan import BenchRequest
     from envcheck.model.checks import Location, Scope
     from envcheck.model.components import Component
     from envcheck.model.snapshot import Environment, Measurement

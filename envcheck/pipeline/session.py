@@ -21,7 +21,6 @@ from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
 from envcheck.pipeline.warm_up import WarmUp, Work
 
 if TYPE_CHECKING:
-    from envcheck.collect.trials import Deep
     from envcheck.model.components import Component
 
 _ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries", "variables", "driver.libraries"})
@@ -91,21 +90,14 @@ def gather_here(
         deadline_s=request.timeout,
         should_stop=should_stop,
         verify=request.verify or request.deep,
-        deep=_deep(request),
+        deep=request.deep,
+        force=request.force,
         bench=request.bench,
     )
     found = merge([*parts, Snapshot(runs=left_out)])
     if request.planned is None:
         return found
     return msgspec.structs.replace(found, environments=Listing(items=(request.planned,)), toolkits=None, libraries=None)
-
-
-def _deep(request: Request) -> Deep | None:
-    if not request.deep:
-        return None
-    from envcheck.collect.trials import Deep  # noqa: PLC0415  most checks try nothing, and start faster without it
-
-    return Deep(force=request.force)
 
 
 def judge(

@@ -287,7 +287,7 @@ class EnvcheckApp(WindowedApp):
         self._begin("Testing frameworks", lambda request: replace(request, deep=True), ("bench",))
 
     def action_bench(self, full: bool) -> None:  # noqa: FBT001
-        from envcheck.collect.bench_plan import BenchRequest
+        from envcheck.collect.plan import BenchRequest
 
         bench, speed = BenchRequest(full=full), self.tabs.speed
         try:

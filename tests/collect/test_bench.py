@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.deaths import noted
+from envcheck.collect.plan import BenchRequest
 from envcheck.model import events
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Measurement, ProbeRun, Snapshot
@@ -421,7 +421,7 @@ def test_a_child_that_dies_while_getting_ready_is_said_to_have_died(machine: Mac
 def test_a_child_that_hangs_while_getting_ready_has_its_own_deadline(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("envcheck.collect.attempt.START_GRACE", 4.0)
+    monkeypatch.setattr("envcheck.collect.runner.START_GRACE", 4.0)
     machine.probes.add("bench_a", MEASURE, **ON_GPU)
     machine.probes.add("bench_links", READY.replace("{prepare}", "time.sleep(60)"), **{**ON_LINK, "seconds": 1.0})
     found = machine.run()

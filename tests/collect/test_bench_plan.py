@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest, Chosen, choose, compared, request_of
+from envcheck.collect.plan import BenchRequest, Chosen, choose, compared, request_of
 from envcheck.model import events
 from envcheck.model.gpus import GpuLink
 from envcheck.model.merge import merge

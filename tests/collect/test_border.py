@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.collect import protocol
+from envcheck.collect import child
 from envcheck.collect.catalog import ProbeSpec, all_probes
-from envcheck.collect.protocol import Lines, WrongMessageError, decode, decode_fact
+from envcheck.collect.child import Lines
+from envcheck.collect.protocol import decode, decode_fact
+from envcheck.collect.runner import WrongMessageError
 from envcheck.errors import EnvcheckError
 from envcheck.model.snapshot import Gpu, Listing, Snapshot
 from tests.every import cases
@@ -75,7 +77,7 @@ def test_child_that_sends_without_end_is_ended(probes: Any, kind: str, monkeypat
     body = f"def collect(tree, out):\n    out.fact({FACT})\n    while True: out.progress('x' * 100000)\n"
     probes.add("endless", body, kind=kind)
     run = probes.run()["endless"]
-    assert (run.status, run.detail.partition(" while ")[0]) == ("failed", "it sent more than 64 MiB")
+    assert (run.status, run.detail.partition(" while ")[0]) == ("failed", "it sent more than 3 MiB")
     assert probes.facts("endless") == {"half": "sent"}
     probes.assert_healthy("later")
 
@@ -170,7 +172,7 @@ def test_lines_are_the_same_however_they_are_cut(cuts: list[int], lengths: list[
 
 
 def test_line_that_is_too_long_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "LINE_LIMIT", 10)
+    monkeypatch.setattr(child, "LINE_LIMIT", 10)
     lines = Lines()
     assert lines.feed(b"0123456789\n0123456789") == [b"0123456789"]
     assert lines.feed(b"x" * 1000) == []

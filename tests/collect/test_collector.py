@@ -28,6 +28,18 @@ def script() -> str:
     return collector()
 
 
+@cache
+def packed() -> dict[str, str]:
+    """The files that it unpacks, by path."""
+    parts = next(
+        ast.literal_eval(line.value)
+        for line in ast.parse(script()).body
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "PARTS"
+    )
+    files: dict[str, str] = json.loads(zlib.decompress(base64.b64decode(parts)))["files"]
+    return files
+
+
 def collect(
     folder: Path, *arguments: str, python: str = sys.executable, **variables: str
 ) -> subprocess.CompletedProcess[str]:
@@ -48,7 +60,8 @@ def collect(
 @cases("how", "stdin", "file", "PYTHONPATH")
 def test_it_imports_nothing_from_the_folder_where_it_starts(how: str, tmp_path: Path) -> None:
     """Without -I, which the documents name: somebody will forget it."""
-    imported = re.findall(r"^import (\w+)$", script(), re.MULTILINE)
+    runner = "\n".join(text for name, text in packed().items() if name.startswith("envcheck/"))
+    imported = set(re.findall(r"^import (\w+)$", script() + runner, re.MULTILINE))
     assert len(imported) > 10
     for name in (*imported, "struct", "random"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
@@ -101,13 +114,7 @@ def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_it_brings_no_probes_that_measure_or_try() -> None:
-    packed = next(
-        ast.literal_eval(line.value)
-        for line in ast.parse(script()).body
-        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "PARTS"
-    )
-    files = json.loads(zlib.decompress(base64.b64decode(packed)))["files"]
-    folders = {name.split("/")[1] for name in files if name.count("/") > 1}
+    folders = {name.split("/")[1] for name in packed() if name.count("/") > 1}
     assert not folders & {"bench", "deep", "framework_bench", "measuring", "trials"}
 
 
@@ -116,7 +123,16 @@ def test_it_is_a_program_of_the_standard_library_alone() -> None:
     imported = {
         alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
     } | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert imported <= sys.stdlib_module_names - {"__future__"}, "Python 3.6 has no annotations there"
+    assert imported - {"envcheck.collect"} <= sys.stdlib_module_names - {"__future__"}, "3.6 has no annotations there"
+    runner = {name: text for name, text in packed().items() if name.startswith("envcheck/")}
+    for text in runner.values():
+        for line in ast.parse(text, feature_version=(3, 8)).body:
+            if isinstance(line, ast.Import):
+                assert {alias.name for alias in line.names} <= sys.stdlib_module_names
+            elif isinstance(line, ast.ImportFrom):
+                module = (line.module or "").replace(".", "/")
+                brought = [f"{module}.py" in runner, *(f"{module}/{alias.name}.py" in runner for alias in line.names)]
+                assert line.module in sys.stdlib_module_names or module == "collections/abc" or any(brought)
 
 
 def other_python(version: str) -> str:

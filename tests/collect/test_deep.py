@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import trial_plan
-from envcheck.collect.trial_plan import Choice, child_variables, choose_gpu
+from envcheck.collect import trials
+from envcheck.collect.plan import Choice, choose_gpu
+from envcheck.collect.trials import child_variables
 from envcheck.model import events
 from envcheck.model.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Platform, Process, Snapshot, Trial
 from tests.collect.trying import DEEP, ENVIRONMENT, H200, LOOK, SENT, Machine, environment
@@ -55,7 +56,7 @@ def test_the_users_variables_stay_and_caches_do_not(machine: Machine) -> None:
     assert (variables["TF_FORCE_GPU_ALLOW_GROWTH"], variables["HF_HUB_OFFLINE"]) == ("true", "1")
     assert "JAX_COMPILATION_CACHE_DIR" not in variables
     folder = Path(machine.seen()["cwd"]).parent
-    for name in trial_plan.CACHES:
+    for name in trials.CACHES:
         assert Path(variables[name]).parent == folder, name
     assert folder.parent.name.startswith("envcheck-")
     assert not folder.parent.exists()
@@ -194,7 +195,7 @@ def test_one_gpu_of_several_is_shown(machine: Machine) -> None:
 
 
 def test_no_temporary_folder_is_a_row(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(trial_plan, "_place", lambda _usual: str(tmp_path / "nowhere"))
+    monkeypatch.setattr(trials, "_place", lambda _usual: str(tmp_path / "nowhere"))
     machine.add("deep_look", LOOK)
     row = machine.run()["deep_look", "torch"]
     assert row.status == "failed"

@@ -142,11 +142,12 @@ def test_driver_probes_get_time_for_each_gpu(probes: Any, count: int) -> None:
     assert probes.run()["nvml"].detail == f"timed out after {0.2 + 0.15 * count:g} s while sleeping"
 
 
-def test_unknown_number_of_gpus_gives_time_for_a_large_server(probes: Any) -> None:
+def test_unknown_number_of_gpus_gives_time_for_a_large_server(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert gathering.count_gpus(Snapshot()) == 8
     probes.add("nvml", HANG, kind="driver", seconds=0.1, seconds_per_gpu=0.02)
     assert probes.run()["nvml"].detail == "timed out after 0.26 s while sleeping"
-    assert probes.run(gpus=lambda _early: 5)["nvml"].detail == "timed out after 0.2 s while sleeping"
+    monkeypatch.setattr(gathering, "count_gpus", lambda _early: 5)
+    assert probes.run()["nvml"].detail == "timed out after 0.2 s while sleeping"
 
 
 def test_timeout_of_the_whole_ends_everything(probes: Any) -> None:
@@ -262,7 +263,7 @@ def test_no_process_or_descriptor_to_be_had_is_a_row(probes: Any, monkeypatch: p
     before = open_descriptors()
     for place, (error, reason) in itertools.product(("subprocess.Popen", "os.pipe"), reasons.items()):
         with monkeypatch.context() as patch:
-            patch.setattr(f"envcheck.collect.child.{place}", Mock(side_effect=error))
+            patch.setattr(f"envcheck.collect.starting.{place}", Mock(side_effect=error))
             run = probes.run()["a"]
         assert (run.status, run.detail) == ("failed", f"could not be started: {reason}")
     assert open_descriptors() == before
@@ -324,7 +325,7 @@ def test_parent_that_does_not_wait_for_children(probes: Any) -> None:
 
 def test_child_whose_parent_was_killed_ends_by_itself(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The alarm is what remains when envcheck itself is killed; its time is shortened here."""
-    monkeypatch.setattr("envcheck.collect.job.ALARM_GRACE", -59.0)
+    monkeypatch.setattr("envcheck.collect.runner.ALARM_GRACE", -59.0)
     probes.add("a", HANG, kind="driver", seconds=60.0)
     assert probes.run()["a"].detail == "killed by SIGALRM while sleeping"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import prestart
+from envcheck.collect import starting
 from envcheck.collect.request import own_path
 from envcheck.collect.starting import own_variables
 from probes.common import harmless
@@ -267,13 +267,13 @@ def test_a_child_that_is_stopped_holds_nothing_past_its_deadline(probes: Any, ki
 
 def test_a_child_that_was_stopped_while_it_waits_is_ended() -> None:
     """The one that is started before anybody has work for it."""
-    prestart.begin()
-    (waiting,) = prestart._waiting
+    starting.start_early()
+    (waiting,) = starting._waiting
     os.kill(waiting.started.process.pid, signal.SIGSTOP)
     started = time.monotonic()
-    prestart.end()
+    starting.end_early()
     assert time.monotonic() - started < 5
-    assert prestart._waiting == []
+    assert starting._waiting == []
 
 
 def test_the_run_ends_in_time_although_a_child_never_begins(probes: Any) -> None:

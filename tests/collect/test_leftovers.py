@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import child, cleanup
+from envcheck.collect import child
 from envcheck.collect.starting import MARKER
 from envcheck.model.events import Progress
 from tests.every import cases
@@ -90,7 +90,7 @@ def test_group_member_without_the_marker_is_killed(probes: Any) -> None:
 
 
 def command_lines() -> list[bytes]:
-    return [cleanup._read(f"/proc/{pid}/cmdline", 64) for pid in cleanup.running_processes()]
+    return [child._read(f"/proc/{pid}/cmdline", 64) for pid in child.running_processes()]
 
 
 def test_grandchild_that_talks_on_the_fact_line_is_not_waited_for(probes: Any) -> None:
@@ -111,8 +111,8 @@ def test_fork_that_returns_does_not_go_on_in_the_probes_place(probes: Any) -> No
 
 def test_child_that_cannot_be_killed_is_abandoned_and_named(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process in state D cannot be made at will: here the signals do not arrive instead."""
-    monkeypatch.setattr(cleanup, "_signal_groups", lambda _leaders, _number: None)
-    monkeypatch.setattr(cleanup, "KILL_GRACE", 0.1)
+    monkeypatch.setattr(child, "_signal_groups", lambda _leaders, _number: None)
+    monkeypatch.setattr(child, "KILL_GRACE", 0.1)
     probes.add("later", "def collect(tree, out):\n    pass\n", kind="driver")
     body = "import os, time\ndef collect(tree, out):\n    out.progress(f'being {os.getpid()}')\n    time.sleep(600)\n"
     probes.add("stuck", body, kind="driver", seconds=0.3)
@@ -134,10 +134,10 @@ def test_only_the_marked_are_killed() -> None:
         spared = subprocess.Popen(command, env=environments[0])
         others.append(spared)
         wait_until_executed(command, [mine, *others])
-        assert len(cleanup.kill_marked("mine", spare=[spared.pid])) == 1
+        assert len(child.kill_marked("mine", spare=[spared.pid])) == 1
         assert mine.wait(5) == -signal.SIGKILL
         assert [process.poll() for process in others] == [None, None, None]
-        assert cleanup.kill_marked("mine", older=[spared.pid]) == ()
+        assert child.kill_marked("mine", older=[spared.pid]) == ()
     finally:
         for process in (mine, *others):
             process.kill()
@@ -147,13 +147,13 @@ def test_only_the_marked_are_killed() -> None:
 def wait_until_executed(command: list[str], processes: list[subprocess.Popen[bytes]]) -> None:
     expected = b"".join(part.encode() + b"\0" for part in command)
     for process in processes:
-        while cleanup._read(f"/proc/{process.pid}/cmdline", 4096) != expected:
+        while child._read(f"/proc/{process.pid}/cmdline", 4096) != expected:
             time.sleep(0.005)
 
 
 def test_own_process_is_never_killed() -> None:
     """Run in a process that carries the token itself."""
-    code = "from envcheck.collect import cleanup; print(cleanup.kill_marked('token'))"
+    code = "from envcheck.collect import child; print(child.kill_marked('token'))"
     environment = {**os.environ, MARKER: "token"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert result.stdout == "()\n"
@@ -165,4 +165,4 @@ def test_names_of_leftovers_are_harmless() -> None:
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
-        assert cleanup.kill_marked("rude") == ("\\x1b[31mx",)
+        assert child.kill_marked("rude") == ("\\x1b[31mx",)

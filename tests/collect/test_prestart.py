@@ -14,23 +14,34 @@ import pytest
 
 from envcheck import bundle
 from envcheck.cli import main
-from envcheck.collect import prestart
+from envcheck.collect import gather as gathering
+from envcheck.collect import starting
 from envcheck.collect.catalog import all_probes
-from envcheck.collect.child import Launch
 from envcheck.collect.gather import gather
-from envcheck.collect.starting import ISOLATED, Started, start
+from envcheck.collect.starting import (
+    EARLY_PROBE,
+    ISOLATED,
+    Launch,
+    Started,
+    end_early,
+    send_early,
+    start,
+    start_early,
+    take_early,
+)
 from tests.every import cases
 
 PROBES = str(bundle.folder("probes"))
 REQUEST: dict[str, Any] = {
     "root": "/", "cwd": "/", "python": [sys.executable], "all_envs": False, "own_prefix": sys.prefix, "variables": {},
 }  # fmt: skip
+LAUNCH = Launch(sys.executable, REQUEST)
 
 
 @pytest.fixture(autouse=True)
 def none_waits() -> Iterator[None]:
     yield
-    prestart.end()
+    end_early()
 
 
 def ended(started: Started) -> tuple[int, bytes]:
@@ -42,14 +53,14 @@ def ended(started: Started) -> tuple[int, bytes]:
         return code, noise.read()
 
 
-@cases("tell", prestart.send_request, lambda _request: None)
+@cases("tell", send_early, lambda _request: None)
 def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], None]) -> None:
-    prestart.begin()
+    start_early()
     tell(REQUEST)
-    (waiting,) = prestart._waiting
+    (waiting,) = starting._waiting
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gather(specs, REQUEST, scopes=("node", "container", "env"))
-    assert not prestart._waiting
+    assert not starting._waiting
     assert waiting.started.process.returncode == 0
     environments = parts[0].environments
     assert environments is not None
@@ -59,30 +70,30 @@ def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], Non
 
 def test_its_probe_is_the_first_of_those_that_run_together() -> None:
     specs = [spec for spec in all_probes() if spec.kind == "file" and not spec.early and "node" not in spec.scopes]
-    assert specs[0].name == prestart.PROBE
+    assert specs[0].name == EARLY_PROBE
 
 
 def test_another_folder_or_another_first_probe_is_not_for_it() -> None:
-    prestart.begin()
-    assert prestart.take("/elsewhere", prestart.PROBE, REQUEST) is None
-    assert prestart.take(PROBES, "libraries", REQUEST) is None
-    taken = prestart.take(PROBES, prestart.PROBE, REQUEST)
+    start_early()
+    assert take_early("/elsewhere", EARLY_PROBE, LAUNCH) is None
+    assert take_early(PROBES, "libraries", LAUNCH) is None
+    taken = take_early(PROBES, EARLY_PROBE, LAUNCH)
     assert taken is not None
-    assert prestart.take(PROBES, prestart.PROBE, REQUEST) is None
+    assert take_early(PROBES, EARLY_PROBE, LAUNCH) is None
     assert ended(taken) == (0, b"")
 
 
 def test_one_that_was_asked_another_request_is_not_taken() -> None:
-    prestart.begin()
-    prestart.send_request({**REQUEST, "cwd": "/elsewhere"})
-    assert prestart.take(PROBES, prestart.PROBE, REQUEST) is None
-    assert prestart._waiting
+    start_early()
+    send_early({**REQUEST, "cwd": "/elsewhere"})
+    assert take_early(PROBES, EARLY_PROBE, LAUNCH) is None
+    assert starting._waiting
 
 
 def test_an_order_longer_than_a_pipe_arrives() -> None:
     request = {**REQUEST, "variables": {"LONG": "x" * 200_000, "NO_UTF_8": "\udcff"}}
-    prestart.begin()
-    prestart.send_request(request)
+    start_early()
+    send_early(request)
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gather(specs, request, scopes=("node", "container", "env"))
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
@@ -90,24 +101,24 @@ def test_an_order_longer_than_a_pipe_arrives() -> None:
 
 def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     taken: list[Started | None] = []
-    take = prestart.take
+    take = take_early
 
     def noted(*order: Any) -> Started | None:
         taken.append(take(*order))
         return taken[-1]
 
-    monkeypatch.setattr(prestart, "take", noted)
+    monkeypatch.setattr(gathering, "take_early", noted)
     monkeypatch.chdir(tmp_path)
     for options in ((), ("--python", sys.executable, "--timeout", "60"), ("--all-envs",)):
         main.main(["check", "--format", "summary", "-q", *options])
         (child,) = [child for child in taken if child]
-        assert child.sent_probe == prestart.PROBE
+        assert child.sent_probe == EARLY_PROBE
         taken.clear()
 
 
 def test_telling_none_is_no_fault() -> None:
-    prestart.send_request(REQUEST)
-    assert not prestart._waiting
+    send_early(REQUEST)
+    assert not starting._waiting
 
 
 def test_a_child_in_another_environment_is_not_one_of_these() -> None:
@@ -127,21 +138,21 @@ def test_probes_that_cannot_be_imported_ahead_do_not_end_it(tmp_path: Path) -> N
 
 
 def test_one_that_nobody_needs_is_ended() -> None:
-    prestart.begin()
-    (waiting,) = prestart._waiting
-    prestart.end()
-    assert not prestart._waiting
+    start_early()
+    (waiting,) = starting._waiting
+    end_early()
+    assert not starting._waiting
     assert waiting.started.process.returncode == -signal.SIGKILL
 
 
 @cases("arguments", ("--only", "no-such-rule"), ("--assume", "gpu==H100", "-q"), ())
 def test_none_waits_after_a_check(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     main.main(["check", "--format", "summary", *arguments])
-    assert not prestart._waiting
+    assert not starting._waiting
     capsys.readouterr()
 
 
 def test_where_no_child_can_be_started_none_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    prestart.begin()
-    assert not prestart._waiting
+    start_early()
+    assert not starting._waiting

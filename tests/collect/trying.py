@@ -6,7 +6,6 @@ import os
 import sys
 from typing import Any
 
-from envcheck.collect.trials import Deep
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Framework, ProbeRun, Snapshot, Trial
 
@@ -83,7 +82,7 @@ class Machine:
             "python": [],
             **options.pop("request", {}),
         }
-        options = {"scopes": ["env"], "deep": Deep(force=force), **options}
+        options = {"scopes": ["env"], "deep": True, "force": force, **options}
         self.probes.run_all(request, **options)
         self.snapshot: Snapshot = merge(self.probes.parts.values())
         return {(run.name, run.framework): run for part in self.probes.parts.values() for run in part.runs}

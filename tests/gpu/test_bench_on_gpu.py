@@ -25,10 +25,10 @@ from typing import Any
 import pytest
 
 from envcheck.collect import child
-from envcheck.collect.bench_plan import BenchRequest as Wish
-from envcheck.collect.bench_plan import choose, request_of
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
+from envcheck.collect.plan import BenchRequest as Wish
+from envcheck.collect.plan import choose, request_of
 from envcheck.model import events
 from envcheck.model.merge import merge
 from envcheck.pipeline.session import Request, gather_here

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest as Wish
-from envcheck.collect.bench_plan import choose, request_of
+from envcheck.collect.plan import BenchRequest as Wish
+from envcheck.collect.plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes.bench import cudnn as bench_cudnn
 from probes.framework_bench import works

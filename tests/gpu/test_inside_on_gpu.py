@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
+from envcheck.collect.plan import BenchRequest
 from envcheck.collect.request import probe_request
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Measurement, Snapshot, Trial

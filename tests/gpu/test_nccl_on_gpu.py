@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest as Wish
-from envcheck.collect.bench_plan import choose, request_of
+from envcheck.collect.plan import BenchRequest as Wish
+from envcheck.collect.plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
 from probes.measuring.nccl.values import OPERATIONS

@@ -17,7 +17,6 @@ import pytest
 
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
-from envcheck.collect.trials import Deep
 from envcheck.model.checks import Check
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Framework, Snapshot, Trial
@@ -58,7 +57,7 @@ class Tried:
             "own_prefix": "",
             "variables": {**kept, **variables},
         }
-        parts = gather(all_probes(probes), request, scopes=["env"], folder=probes, deep=Deep())
+        parts = gather(all_probes(probes), request, scopes=["env"], folder=probes, deep=True)
         self.snapshot: Snapshot = merge(parts)
         self.checks = judge(self.snapshot, Request(scopes=frozenset({"env"}))).checks
 

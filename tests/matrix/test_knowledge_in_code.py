@@ -62,7 +62,7 @@ DISTRIBUTIONS = {
 }
 VARIABLES = {
     "collect/bench.py": (1, "what envcheck sets for its own programs"),
-    "collect/trial_plan.py": (3, "what envcheck sets for programs that it tries"),
+    "collect/trials.py": (3, "what envcheck sets for programs that it tries"),
     "plans/image/commands.py": (1, "options of pip and uv, as variables"),
     "redact/names.py": (2, "who the user is"),
     "refresh/index.py": (1, "the index that envcheck itself asks"),

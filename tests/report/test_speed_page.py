@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Measurement, ProbeRun
 from envcheck.pipeline import session

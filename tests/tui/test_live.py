@@ -11,7 +11,7 @@ from textual._compositor import Compositor
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Tree
 
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.errors import UsageError
 from envcheck.model.events import OnEvent, ProbeFinished
 from envcheck.model.snapshot import Measurement, ProbeRun, Snapshot

@@ -10,7 +10,7 @@ import msgspec
 
 from envcheck.cli.deliver import deliver
 from envcheck.cli.request import baseline, of_configuration, overlays
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.collect.request import working_folder
 from envcheck.errors import ExitCode, UsageError
 from envcheck.knowledge.performance.quantities import QUANTITIES, selected

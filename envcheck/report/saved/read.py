@@ -58,7 +58,7 @@ def is_collected(content: bytes) -> bool:
 
 def _collected(content: bytes) -> Report:
     """What a collector printed, as a report without a verdict."""
-    from envcheck.collect.collected import read_collected
+    from envcheck.collect.script import read_collected
 
     found, snapshot = read_collected(content)
     return Report(

@@ -17,7 +17,7 @@ from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from envcheck.collect.bench_plan import BenchRequest
+    from envcheck.collect.plan import BenchRequest
     from envcheck.model.checks import Report
     from envcheck.tui.worker.sessions import Session
 
@@ -71,7 +71,7 @@ class Speed(Vertical):
 
     def requested(self, *, full: bool) -> BenchRequest:
         """What the fields ask for; raise UsageError for what is not a number of a GPU or no quantity."""
-        from envcheck.collect.bench_plan import BenchRequest
+        from envcheck.collect.plan import BenchRequest
         from envcheck.knowledge.performance.quantities import selected
 
         gpus, only = (

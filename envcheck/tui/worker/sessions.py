@@ -50,8 +50,8 @@ def kept_facts(facts: ProbeFacts, kinds: Iterable[str] | None) -> ProbeFacts:
 
 def probe_alone(request: Request, probe: str) -> Request:
     """A request for one probe, of whatever kind."""
-    from envcheck.collect.bench_plan import BenchRequest
     from envcheck.collect.catalog import all_probes
+    from envcheck.collect.plan import BenchRequest
 
     kind = next((spec.kind for spec in all_probes() if spec.name == probe), "file")
     bench = BenchRequest() if kind == "bench" else None

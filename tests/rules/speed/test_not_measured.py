@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Collective, Conditions, Gpu, Measurement, ProbeRun
 from envcheck.pipeline import session

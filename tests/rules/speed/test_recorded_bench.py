@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.diff import diff
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.expected import Expectation, expectation

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.model.snapshot import Collective, Fabric, Measurement, NvLink, ObservedError, Platform, ProbeRun, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.bench_plan import BenchRequest
+from envcheck.collect.plan import BenchRequest
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.quantities import QUANTITIES, framework_tested
 from envcheck.knowledge.tables import SettingRow
