@@ -18,17 +18,7 @@ from envcheck.collect import gather as gathering
 from envcheck.collect import starting
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
-from envcheck.collect.starting import (
-    EARLY_PROBE,
-    ISOLATED,
-    Launch,
-    Started,
-    end_early,
-    send_early,
-    start,
-    start_early,
-    take_early,
-)
+from envcheck.collect.starting import EARLY_PROBE, ISOLATED, Launch, Started, start
 from tests.every import cases
 
 PROBES = str(bundle.folder("probes"))
@@ -41,7 +31,7 @@ LAUNCH = Launch(sys.executable, REQUEST)
 @pytest.fixture(autouse=True)
 def none_waits() -> Iterator[None]:
     yield
-    end_early()
+    starting.end_early()
 
 
 def ended(started: Started) -> tuple[int, bytes]:
@@ -53,9 +43,9 @@ def ended(started: Started) -> tuple[int, bytes]:
         return code, noise.read()
 
 
-@cases("tell", send_early, lambda _request: None)
+@cases("tell", starting.send_early, lambda _request: None)
 def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], None]) -> None:
-    start_early()
+    starting.start_early()
     tell(REQUEST)
     (waiting,) = starting._waiting
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
@@ -74,26 +64,26 @@ def test_its_probe_is_the_first_of_those_that_run_together() -> None:
 
 
 def test_another_folder_or_another_first_probe_is_not_for_it() -> None:
-    start_early()
-    assert take_early("/elsewhere", EARLY_PROBE, LAUNCH) is None
-    assert take_early(PROBES, "libraries", LAUNCH) is None
-    taken = take_early(PROBES, EARLY_PROBE, LAUNCH)
+    starting.start_early()
+    assert starting.take_early("/elsewhere", EARLY_PROBE, LAUNCH) is None
+    assert starting.take_early(PROBES, "libraries", LAUNCH) is None
+    taken = starting.take_early(PROBES, EARLY_PROBE, LAUNCH)
     assert taken is not None
-    assert take_early(PROBES, EARLY_PROBE, LAUNCH) is None
+    assert starting.take_early(PROBES, EARLY_PROBE, LAUNCH) is None
     assert ended(taken) == (0, b"")
 
 
 def test_one_that_was_asked_another_request_is_not_taken() -> None:
-    start_early()
-    send_early({**REQUEST, "cwd": "/elsewhere"})
-    assert take_early(PROBES, EARLY_PROBE, LAUNCH) is None
+    starting.start_early()
+    starting.send_early({**REQUEST, "cwd": "/elsewhere"})
+    assert starting.take_early(PROBES, EARLY_PROBE, LAUNCH) is None
     assert starting._waiting
 
 
 def test_an_order_longer_than_a_pipe_arrives() -> None:
     request = {**REQUEST, "variables": {"LONG": "x" * 200_000, "NO_UTF_8": "\udcff"}}
-    start_early()
-    send_early(request)
+    starting.start_early()
+    starting.send_early(request)
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gather(specs, request, scopes=("node", "container", "env"))
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
@@ -101,7 +91,7 @@ def test_an_order_longer_than_a_pipe_arrives() -> None:
 
 def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     taken: list[Started | None] = []
-    take = take_early
+    take = starting.take_early
 
     def noted(*order: Any) -> Started | None:
         taken.append(take(*order))
@@ -117,19 +107,14 @@ def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPat
 
 
 def test_telling_none_is_no_fault() -> None:
-    send_early(REQUEST)
+    starting.send_early(REQUEST)
     assert not starting._waiting
 
 
 def test_a_child_in_another_environment_is_not_one_of_these() -> None:
-    assert Launch(sys.executable, {}).is_plain
-    for launch in (
-        Launch("/usr/bin/other", {}),
-        Launch(sys.executable, {}, variables={}),
-        Launch(sys.executable, {}, cwd="/tmp"),
-        Launch(sys.executable, {}, flags=("-B",)),
-    ):
-        assert not launch.is_plain
+    assert LAUNCH.is_plain
+    others: list[dict[str, Any]] = [{"interpreter": "/other"}, {"variables": {}}, {"cwd": "/tmp"}, {"flags": ("-B",)}]
+    assert not any(LAUNCH._replace(**other).is_plain for other in others)
 
 
 def test_probes_that_cannot_be_imported_ahead_do_not_end_it(tmp_path: Path) -> None:
@@ -138,9 +123,9 @@ def test_probes_that_cannot_be_imported_ahead_do_not_end_it(tmp_path: Path) -> N
 
 
 def test_one_that_nobody_needs_is_ended() -> None:
-    start_early()
+    starting.start_early()
     (waiting,) = starting._waiting
-    end_early()
+    starting.end_early()
     assert not starting._waiting
     assert waiting.started.process.returncode == -signal.SIGKILL
 
@@ -154,5 +139,5 @@ def test_none_waits_after_a_check(arguments: tuple[str, ...], capsys: pytest.Cap
 
 def test_where_no_child_can_be_started_none_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    start_early()
+    starting.start_early()
     assert not starting._waiting
