@@ -12,8 +12,7 @@ from envcheck.errors import UsageError
 from envcheck.model.components import Component, parse_components
 from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline import session
-from envcheck.pipeline.request import ALL_SCOPES, Request
-from envcheck.pipeline.verdict import FailOn
+from envcheck.pipeline.request import ALL_SCOPES, FailOn, Request
 
 if TYPE_CHECKING:
     from envcheck.model.checks import Report, Scope

@@ -202,7 +202,7 @@ OLDEST_PYTHON = (3, 8)
 _MOST_NAMED = 3
 
 
-class Trial(NamedTuple):
+class PlannedTrial(NamedTuple):
     """A probe in the interpreter of an environment."""
 
     spec: ProbeSpec
@@ -215,7 +215,7 @@ class Trial(NamedTuple):
 
 def plan_trials(
     specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, Any], choice: Choice
-) -> Iterator[Trial | Ended]:
+) -> Iterator[PlannedTrial | Ended]:
     """The trials of ``specs`` in the judged environments, each with its complete ``request``, and what is not tried.
 
     A bench probe about one GPU has that in its row. The end of a measurement says something about a framework only
@@ -240,7 +240,7 @@ def plan_trials(
                     yield not_run(spec, Verdict("skipped", refused), about)
                 else:
                     asked = {**request, **_details(environment, framework, snapshot, choice)}
-                    yield Trial(spec, about, interpreter, asked, choice.visible)
+                    yield PlannedTrial(spec, about, interpreter, asked, choice.visible)
 
 
 def _frameworks(spec: ProbeSpec, environment: Environment, snapshot: Snapshot) -> list[tuple[Framework | None, str]]:
@@ -284,5 +284,5 @@ def _details(
             for library in libraries
             if not library.stub and library.environment in (None, environment.key)
         ],
-        "gpu": choice.gpu and msgspec.to_builtins({"uuid": choice.gpu.uuid, "index": choice.gpu.index}),
+        "gpu": choice.gpu and {"uuid": choice.gpu.uuid, "index": choice.gpu.index},
     }

@@ -18,12 +18,21 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.catalog import ProbeSpec
-from envcheck.collect.plan import Choice, Chosen, Trial, choose_gpu, plan_trials, seen_alone
+from envcheck.collect.plan import Choice, Chosen, PlannedTrial, choose_gpu, plan_trials, seen_alone
 from envcheck.collect.runner import Ended, Loop, ProbeGroup, Verdict, not_run
 from envcheck.collect.starting import AS_A_USERS_PROGRAM, Launch
 from envcheck.model.events import OnEvent, ProbesPlanned
-from envcheck.model.snapshot import Environment, Framework, Gpu, Listing, ProbeRun, Snapshot, frameworks_in, items_in
-from envcheck.model.snapshot import Trial as TrialRecord
+from envcheck.model.snapshot import (
+    Environment,
+    Framework,
+    Gpu,
+    Listing,
+    ProbeRun,
+    Snapshot,
+    Trial,
+    frameworks_in,
+    items_in,
+)
 
 SOURCE = "trial"
 MOST_AT_ONCE = 3
@@ -121,9 +130,9 @@ def proof_of(ended: Ended, run: ProbeRun) -> tuple[Snapshot, ...]:
     found = [item for part in ended.attempt.facts for item in items_in(part.environments)]
     sent = [framework.trial for item in found for framework in frameworks_in(item) if framework.trial]
     past_import = any(trial.imported is not None for trial in sent)
-    record = TrialRecord(source=SOURCE, warnings=ended.telling)
+    record = Trial(source=SOURCE, warnings=ended.telling)
     if ended.death is not None:
-        record = TrialRecord(
+        record = Trial(
             source=SOURCE,
             warnings=ended.telling,
             imported=False if ended.death == "own" and not past_import else None,
@@ -172,7 +181,7 @@ def run_inside(
     items = () if judged is None else (judged,)
     gathered = msgspec.structs.replace(gathered, environments=Listing(items=items, complete=True))
 
-    def on_gpu(gpu: Gpu, *, asked: bool) -> list[Trial | Ended]:
+    def on_gpu(gpu: Gpu, *, asked: bool) -> list[PlannedTrial | Ended]:
         mine = [spec for spec in specs if spec.per == "gpu" and bool(spec.asked) is asked]
         order = {**request, "bench": {**request["bench"], "gpu": gpu.uuid}}
         return [*plan_trials(mine, gathered, order, Choice(gpu=gpu, visible=seen_alone(gpu, gathered)))]
@@ -187,13 +196,13 @@ def run_inside(
         _run_trials(steps, loop, most, on_event)
 
 
-def _run_trials(steps: Iterable[Trial | Ended], loop: Loop, most: int, on_event: OnEvent) -> None:
+def _run_trials(steps: Iterable[PlannedTrial | Ended], loop: Loop, most: int, on_event: OnEvent) -> None:
     """Run the trials among ``steps``, at most ``most`` of them side by side, and remove what they left in their
     folders.
     """
-    trials: list[Trial] = []
+    trials: list[PlannedTrial] = []
     for step in steps:
-        if isinstance(step, Trial):
+        if isinstance(step, PlannedTrial):
             trials.append(step)
         else:
             loop.finished(step)

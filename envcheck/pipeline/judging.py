@@ -8,17 +8,16 @@ from importlib import import_module
 
 import msgspec
 
-from envcheck import __version__
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import ExitCode, UsageError
-from envcheck.knowledge.load import load_matrix, matrix_date
+from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
-from envcheck.model.checks import ASSUMPTION, PLAN, Check, Layer, Report, Target, Tool
+from envcheck.model.checks import ASSUMPTION, PLAN, Check, Layer, Report, Target
 from envcheck.model.components import Component
 from envcheck.model.events import Judged, OnEvent
 from envcheck.model.snapshot import Listing, Snapshot, frameworks_in, items_in
-from envcheck.pipeline.assume import as_planned, assume, assumed_fit, assumes_machine, together
+from envcheck.pipeline.assume import as_planned, assume, assumed_fit, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.verdict import conclude
@@ -51,29 +50,27 @@ def judge(
     started: float,
     interrupted: bool = False,
 ) -> Report:
-    """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before."""
+    """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before.
+
+    With targets, the report is that for the worst, the first of equals; ``targets`` has the judgement for each.
+    """
     check_request(request)
-    report = (_for_targets if request.targets else _report)(snapshot, request, started)
-    if interrupted:
-        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
-    on_event(Judged(report))
-    return report
-
-
-def _for_targets(snapshot: Snapshot, request: Request, started: float) -> Report:
-    """The report for the worst target, the first of equals, with the judgement for each in ``targets``."""
-    reports: list[Report] = []
-    for machine in request.targets:
-        assumed = together(request.assume, machine.assume)
+    reports = []
+    for machine in request.targets or (None,):
+        assumed = together(request.assume, machine.assume) if machine else request.assume
         reports.append(_report(snapshot, msgspec.structs.replace(request, assume=assumed, targets=()), started))
     fields = [field for field in Target.__struct_fields__ if field != "name"]
     targets = tuple(
         Target(name=machine.name, **{field: getattr(report, field) for field in fields})
-        for machine, report in zip(request.targets, reports, strict=True)
+        for machine, report in zip(request.targets, reports, strict=False)
     )
     worst = msgspec.structs.replace(reports[0], targets=targets).worst
-    report = next(report for target, report in zip(targets, reports, strict=True) if target is worst)
-    return msgspec.structs.replace(report, targets=targets, duration_s=reports[-1].duration_s)
+    report = reports[targets.index(worst) if worst else 0]
+    report = msgspec.structs.replace(report, targets=targets, duration_s=reports[-1].duration_s)
+    if interrupted:
+        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
+    on_event(Judged(report))
+    return report
 
 
 def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
@@ -111,23 +108,8 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
         from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
 
         found = decide(found, request.policy, {rule.name for rule in put}, snapshot, knowledge)
-    report = conclude(
-        snapshot,
-        found,
-        put,
-        tool=Tool(version=__version__, matrix=matrix_date()),
-        fail_on=request.fail_on,
-        assumed={component.name: component.exact or "" for component in request.assume},
-        machine_assumed=assumes_machine(request.assume),
-        importance=framework_importance(snapshot, knowledge),
-        duration=time.monotonic() - started,
-    )
-    return msgspec.structs.replace(
-        report,
-        configuration=request.configuration,
-        overlays=request.overlays,
-        overlays_unread=request.overlays_unread,
-    )
+    importance = framework_importance(snapshot, knowledge)
+    return conclude(snapshot, found, put, request, importance=importance, duration=time.monotonic() - started)
 
 
 def _judge_assumed(snapshot: Snapshot, assumed: Sequence[Component], matrix: Matrix) -> Iterator[Check]:

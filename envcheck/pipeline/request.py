@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from envcheck.model.checks import Location, Scope
     from envcheck.model.components import Component
     from envcheck.model.snapshot import Environment, Measurement
-    from envcheck.pipeline.verdict import FailOn
+
+FailOn = Literal["fail", "warn"]
 
 ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,8 +47,7 @@ def check(
     """
     started = time.monotonic()
     stopped: list[Interrupted] = []
-
-    warm_up = WarmUp(lambda: _get_ready(request), meanwhile)
+    warm_up = WarmUp(lambda: import_module("envcheck.pipeline.judging").get_ready(request), meanwhile)
 
     def watched(event: Event) -> None:
         if isinstance(event, Interrupted):
@@ -68,23 +68,35 @@ def gather_here(
 ) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     if request.require or request.only or request.skip or request.targets or request.policy:
-        from envcheck.pipeline import judging  # noqa: PLC0415  as above
+        from envcheck.pipeline import judging  # noqa: PLC0415  as below
 
         judging.check_request(request)
-    specs, left_out = _plan(request)
+    # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
+    asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
+    asked.sort(key=lambda spec: spec.kind not in _BY_READING)
+    machines = [together(request.assume, target.assume) for target in request.targets] or [request.assume]
+    left_out: list[ProbeRun] = []
+    specs: list[ProbeSpec] = []
+    for spec in asked:
+        reasons = [_assumed_away(spec, request, assumed) for assumed in machines]
+        if not all(reasons):
+            specs.append(spec)
+        elif request.planned is None:
+            away = ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reasons[0], fills=spec.fills)
+            left_out.append(away)
     if request.planned is not None:
         specs = [spec for spec in specs if spec.kind in ("file", "driver") and not _ABOUT_ENVIRONMENTS & {*spec.fills}]
-        specs = [] if all(map(assumes_machine, _stated(request))) else specs
-        left_out = ()
+        specs = [] if all(map(assumes_machine, machines)) else specs
+    asking = probe_request(
+        root=request.root,
+        cwd=request.cwd,
+        variables=request.variables,
+        python=request.python,
+        all_envs=request.all_envs,
+    )
     parts = gather(
         specs,
-        probe_request(
-            root=request.root,
-            cwd=request.cwd,
-            variables=request.variables,
-            python=request.python,
-            all_envs=request.all_envs,
-        ),
+        asking,
         scopes=request.scopes,
         on_event=on_event,
         deadline_s=request.timeout,
@@ -94,10 +106,23 @@ def gather_here(
         force=request.force,
         bench=request.bench,
     )
-    found = merge([*parts, Snapshot(runs=left_out)])
+    found = merge([*parts, Snapshot(runs=tuple(left_out))])
     if request.planned is None:
         return found
     return msgspec.structs.replace(found, environments=Listing(items=(request.planned,)), toolkits=None, libraries=None)
+
+
+def _assumed_away(spec: ProbeSpec, request: Request, assumed: Sequence[Component]) -> str:
+    """Why what ``spec`` would find is not what is asked about: it tries what is here, and that is not assumed."""
+    if not assumed:
+        return ""
+    if assumes_machine(assumed):
+        software = _ABOUT_SOFTWARE.intersection(spec.fills)
+        by_reading = spec.kind in _BY_READING
+        return "" if software and by_reading else "not assumed (--assume describes another machine)"
+    trying = (spec.kind == "deep" or spec.deep) and request.deep
+    tried = trying or (spec.kind == "bench" and request.bench is not None)
+    return "not assumed (--assume describes another environment)" if tried else ""
 
 
 def judge(
@@ -113,45 +138,3 @@ def judge(
 
     started = time.monotonic() if started is None else started
     return judging.judge(snapshot, request, on_event, started=started, interrupted=interrupted)
-
-
-def _get_ready(request: Request) -> None:
-    from envcheck.pipeline import judging  # noqa: PLC0415  as above
-
-    judging.get_ready(request)
-
-
-def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
-    """The probes that may look, and a row for each that may not because something else is assumed."""
-    # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
-    asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
-    order = sorted(asked, key=lambda spec: spec.kind not in _BY_READING)
-    stated = _stated(request)
-    reasons: dict[ProbeSpec, str] = {}
-    for spec in order:
-        away = [_assumed_away(spec, request, assumed) for assumed in stated]
-        reasons[spec] = away[0] if all(away) else ""
-    kept = [spec for spec, reason in reasons.items() if not reason]
-    return kept, tuple(
-        ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
-        for spec, reason in reasons.items()
-        if reason
-    )
-
-
-def _stated(request: Request) -> Sequence[tuple[Component, ...]]:
-    """What is assumed of each machine that the request is about."""
-    return [together(request.assume, target.assume) for target in request.targets] or [request.assume]
-
-
-def _assumed_away(spec: ProbeSpec, request: Request, assumed: tuple[Component, ...]) -> str:
-    """Why what ``spec`` would find is not what is asked about: it tries what is here, and that is not assumed."""
-    if not assumed:
-        return ""
-    if assumes_machine(assumed):
-        software = _ABOUT_SOFTWARE.intersection(spec.fills)
-        by_reading = spec.kind in _BY_READING
-        return "" if software and by_reading else "not assumed (--assume describes another machine)"
-    trying = (spec.kind == "deep" or spec.deep) and request.deep
-    tried = trying or (spec.kind == "bench" and request.bench is not None)
-    return "not assumed (--assume describes another environment)" if tried else ""

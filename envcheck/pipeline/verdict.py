@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from typing import Literal
 
 import msgspec
 
+from envcheck import __version__
 from envcheck.collect.catalog import all_probes
 from envcheck.errors import ExitCode
+from envcheck.knowledge.load import matrix_date
 from envcheck.model.checks import (
     ASSUMED,
     ASSUMPTION,
@@ -39,7 +40,6 @@ from envcheck.model.checks import (
 from envcheck.model.snapshot import (
     PASTED_TITLE,
     Driver,
-    Environment,
     Framework,
     Listing,
     ProbeRun,
@@ -47,6 +47,8 @@ from envcheck.model.snapshot import (
     frameworks_in,
     items_in,
 )
+from envcheck.pipeline.assume import assumes_machine
+from envcheck.pipeline.request import FailOn, Request
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
@@ -58,9 +60,8 @@ from envcheck.rules.facts.needs import why_missing
 from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.speed.siblings import across_gpus
 
-FailOn = Literal["fail", "warn"]
-
 _MOST_NAMED = 3
+_MOST_ASKED = 10
 _LONGEST_ASIDE = LONGEST_HEADLINE * 2 // 3
 
 
@@ -68,11 +69,8 @@ def conclude(
     snapshot: Snapshot,
     checks: Sequence[Check],
     rules: Iterable[Rule],
+    request: Request,
     *,
-    tool: Tool,
-    fail_on: FailOn = "fail",
-    assumed: dict[str, str] | None = None,
-    machine_assumed: bool = False,
     importance: Importance | None = None,
     duration: float = 0.0,
 ) -> Report:
@@ -81,33 +79,39 @@ def conclude(
     required = frozenset(rule.name for rule in put if rule.required or rule.on_request)
     ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
     needs_machine = any(rule.scope == "node" for rule in put)
-    grounds = grounds_of(snapshot, ordered, put, machine_assumed=machine_assumed)
+    grounds = grounds_of(snapshot, ordered, put, machine_assumed=assumes_machine(request.assume))
     decision = verdict(ordered, grounds)
     cause = primary(ordered, importance, frozenset(rule.name for rule in put if rule.symptom))
-    slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
+    headline = _headline(decision, cause, ordered, grounds, snapshot, importance or {}, needs_machine=needs_machine)
+    left_out = ignored(ordered)
+    aside = f" ({shortened(left_out, _LONGEST_ASIDE)})" if left_out else ""
+    # What would settle what is still open, required checks first.
+    pending = [check for check in ordered if check.status in ("unknown", "skipped") and not check.explained_by]
+    pending.sort(key=lambda check: (check.status != "unknown", check.rule not in required, LAYERS.index(check.layer)))
+    ask = dict.fromkeys(missing.fact for check in pending for missing in check.missing)
     return Report(
-        tool=tool,
+        tool=Tool(version=__version__, matrix=matrix_date()),
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         duration_s=round(duration, 3),
         host=snapshot.platform.host if snapshot.platform else None,
-        headline=_with_ignored(
-            _headline(decision, cause, ordered, grounds, snapshot, importance or {}, needs_machine=needs_machine),
-            ordered,
-        ),
-        exit_code=exit_code(decision, fail_on),
+        headline=shortened(headline, LONGEST_HEADLINE - len(aside)) + aside,
+        exit_code=_exit_code(decision, request.fail_on),
         verdict=decision,
         primary=cause.rule if cause else None,
         primary_check=cause.id if cause else None,
         fix=next(iter(ways_in_order(cause.fixes)), ()) if cause else (),
         summary=Summary.of(ordered),
-        assumed=assumed or {},
+        assumed={component.name: component.exact or "" for component in request.assume},
         grounds=grounds,
-        ask=_ask(ordered, required),
+        ask=tuple(ask)[:_MOST_ASKED],
         checks=ordered,
         measurements=snapshot.measurements,
         across_gpus=across_gpus(items_in(snapshot.gpus), snapshot.measurements),
-        snapshot=slim,
+        snapshot=msgspec.structs.replace(snapshot, runs=(), measurements=()),
         probes=snapshot.runs,
+        configuration=request.configuration,
+        overlays=request.overlays,
+        overlays_unread=request.overlays_unread,
     )
 
 
@@ -124,7 +128,7 @@ def verdict(checks: Sequence[Check], grounds: Sequence[Ground]) -> Verdict:
     return "warn" if "warn" in statuses else "pass"
 
 
-def exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
+def _exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
     """The exit status that the verdict means under ``--fail-on``."""
     if decision == "unknown":
         return ExitCode.UNKNOWN
@@ -153,7 +157,7 @@ def _headline(
     elif not needs_machine and (compared := _not_compared(snapshot, importance)):
         text = compared
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
-        text = f"GPU, driver and frameworks {_how_far_tried(_frameworks(snapshot))}"
+        text = f"GPU, driver and frameworks {_how_far_tried(frameworks_in(snapshot.judged_environment))}"
     elif needs_machine and any(ground.status == "judged" for ground in grounds):
         absent = _not_known(snapshot)
         text = f"No fault found; no {absent} is known" if absent else "GPU and driver fit; no framework was judged"
@@ -162,22 +166,13 @@ def _headline(
     return text
 
 
-def _with_ignored(headline: str, checks: Sequence[Check]) -> str:
-    """``headline`` at the length of one, with what the verdict leaves out."""
-    aside = ignored(checks)
-    if not aside:
-        return shortened(headline, LONGEST_HEADLINE)
-    told = f" ({shortened(aside, _LONGEST_ASIDE)})"
-    return shortened(headline, LONGEST_HEADLINE - len(told)) + told
-
-
 def _not_compared(snapshot: Snapshot, importance: Importance) -> str:
     """The headline where the machine is out of scope and a GPU or driver to compare with was not found; else empty."""
     absent = _not_known(snapshot)
     if not absent:
         return ""
     chosen = {key.rpartition(":")[2] for key, weight in importance.items() if weight < LEAST_IMPORTANT}
-    leading = [found for found in _frameworks(snapshot) if found.name in chosen]
+    leading = [found for found in frameworks_in(snapshot.judged_environment) if found.name in chosen]
     if leading and all(found.cpu_only for found in leading):
         names = ", ".join(found.name for found in leading)
         return f"Environment is consistent; {names} {'is a CPU build' if len(leading) == 1 else 'are CPU builds'}"
@@ -201,19 +196,6 @@ def _how_far_tried(frameworks: Sequence[Framework]) -> str:
     return f"fit; {len(ran)} of {len(worked)} ran" if len(ran) > _MOST_NAMED else f"fit; {', '.join(ran)} ran"
 
 
-def _frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:
-    """Those of the environment that the verdict is about."""
-    return frameworks_in(snapshot.judged_environment)
-
-
-def _ask(checks: Sequence[Check], required: frozenset[str]) -> tuple[str, ...]:
-    """The facts that would settle what is still open, required checks first."""
-    pending = [check for check in checks if check.status in ("unknown", "skipped") and not check.explained_by]
-    pending.sort(key=lambda check: (check.status != "unknown", check.rule not in required, LAYERS.index(check.layer)))
-    facts = dict.fromkeys(missing.fact for check in pending for missing in check.missing)
-    return tuple(facts)[:10]
-
-
 _DIED = ("failed", "crashed", "timed-out")
 _MACHINE = frozenset({"driver", "gpu", "gpus", "kernel"})
 """The roots of facts that only a machine with a GPU and driver can supply."""
@@ -231,8 +213,17 @@ def grounds_of(
     named_cause = next((check for check in checks if check.status in ("fail", "warn") and not check.ignored), None)
     if named_cause is not None and _is_text(snapshot):  # which is what a text was asked for
         judged = (*judged, Ground(what="text", status="judged", source=named_cause.rule))
+    unfinished = [  # trials and measurements that did not end well, though what they sent before may be judged
+        Ground(
+            what=" of ".join(filter(None, (run.title or run.name, run.framework))),
+            status="not-judged",
+            source=run.name,
+            detail=f"{run.title}: {run.detail or run.status}",
+        )
+        for run in filter(_tries, _died(snapshot.runs, scopes))
+    ]
     named: dict[str, Ground] = {}
-    for ground in (*read, *judged, *_unfinished(snapshot.runs, scopes)):
+    for ground in (*read, *judged, *unfinished):
         if ground.what not in named or named[ground.what].holds > ground.holds:
             named[ground.what] = ground
     whole = tuple(named.values())
@@ -276,7 +267,12 @@ def _read(snapshot: Snapshot, scopes: set[Scope], *, machine_assumed: bool) -> I
                 what="Python environments", status="not-read", detail="none that was found is the one to judge"
             )
         elif environment.planned is None and environment.source != ASSUMED:
-            yield _packages(environment)
+            what = f"packages of {environment.key}"
+            if environment.distributions is None or not (environment.frameworks and environment.frameworks.complete):
+                why = environment.problem or "the list of its packages is not complete"
+                yield Ground(what=what, status="not-read", source=environment.source, detail=why)
+            else:
+                yield Ground(what=what, status="judged", source=environment.source)
 
 
 def _died(runs: Sequence[ProbeRun], scopes: set[Scope]) -> list[ProbeRun]:
@@ -305,23 +301,7 @@ def _section(what: str, section: str, snapshot: Snapshot) -> Ground:
     )
 
 
-def _packages(environment: Environment) -> Ground:
-    what = f"packages of {environment.key}"
-    if environment.distributions is None or environment.frameworks is None or not environment.frameworks.complete:
-        why = environment.problem or "the list of its packages is not complete"
-        return Ground(what=what, status="not-read", source=environment.source, detail=why)
-    return Ground(what=what, status="judged", source=environment.source)
-
-
 # What had to be judged.
-
-
-def _unfinished(runs: Sequence[ProbeRun], scopes: set[Scope]) -> Iterator[Ground]:
-    """The trials and measurements that did not end well, though what they sent before may be judged."""
-    for run in filter(_tries, _died(runs, scopes)):
-        what = " of ".join(filter(None, (run.title or run.name, run.framework)))
-        detail = f"{run.title}: {run.detail or run.status}"
-        yield Ground(what=what, status="not-judged", source=run.name, detail=detail)
 
 
 def _judged(checks: Sequence[Check], rules: Sequence[Rule]) -> tuple[Ground, ...]:
@@ -333,8 +313,11 @@ def _judged(checks: Sequence[Check], rules: Sequence[Rule]) -> tuple[Ground, ...
     for check in checks:
         rule = by_name.get(check.rule)
         what = _what(check, rule) or (check.rule if any_decides else "")
-        if not what or check.ignored or check.status == "skipped" or (not needs_machine and _lacks_a_machine(check)):
+        if not what or check.ignored or check.status == "skipped":
             continue
+        roots = {missing.fact.partition(".")[0] for missing in check.missing}
+        if not needs_machine and check.status == "unknown" and roots and roots <= _MACHINE:
+            continue  # it is open for want of a GPU or driver alone
         if check.status == "unknown":
             detail = check.message or check.title
             if what not in found or found[what].holds:
@@ -368,9 +351,3 @@ def _what(check: Check, rule: Rule | None) -> str:
     if rule.ground == "framework":
         return f"{name} in {check.subject.environment}"
     return rule.ground
-
-
-def _lacks_a_machine(check: Check) -> bool:
-    """Whether the check is open for want of a GPU or driver alone."""
-    roots = {missing.fact.partition(".")[0] for missing in check.missing}
-    return check.status in ("unknown", "skipped") and bool(roots) and roots <= _MACHINE

@@ -11,7 +11,7 @@ import pytest
 
 from envcheck.enrich.loads import observed_loads
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.checks import Check, Report, Tool
+from envcheck.model.checks import Check, Report
 from envcheck.model.snapshot import (
     Damaged,
     Distribution,
@@ -24,6 +24,7 @@ from envcheck.model.snapshot import (
     Trial,
     TrialFile,
 )
+from envcheck.pipeline.request import Request
 from envcheck.pipeline.verdict import conclude
 from envcheck.report import exit_status, render
 from envcheck.rules.api import Facts
@@ -548,7 +549,7 @@ def with_runs(snapshot: Snapshot, *runs: ProbeRun) -> Snapshot:
 
 
 def report_on(snapshot: Snapshot) -> Report:
-    return conclude(snapshot, judge(snapshot), all_rules(), tool=Tool(version="0", matrix="0"))
+    return conclude(snapshot, judge(snapshot), all_rules(), Request())
 
 
 def test_what_waited_for_a_trial_that_hung_is_not_the_open_question() -> None:
