@@ -20,6 +20,7 @@ from envcheck.importers.assemble import assemble, with_packages
 from envcheck.importers.importer import IMPORTERS, Importer, Rank, UnreadablePiece
 from envcheck.importers.paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
 from envcheck.importers.prose.mentions import speaks_of_field
+from envcheck.importers.readings import reading_importers
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import PASTED_TITLE, ProbeRun, Snapshot
 
@@ -36,7 +37,8 @@ def importers() -> tuple[Importer, ...]:
     """All importers, the most trusted first."""
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         importlib.import_module(module.name)
-    return tuple(sorted(IMPORTERS, key=lambda importer: (importer.rank, importer.name)))
+    every = [*IMPORTERS, *reading_importers({importer.name for importer in IMPORTERS})]
+    return tuple(sorted(every, key=lambda importer: (importer.rank, importer.name)))
 
 
 def list_names() -> tuple[str, ...]:

@@ -86,6 +86,11 @@ class Paste:
         return tuple(dict.fromkeys(self.lines))
 
     @cached_property
+    def lowered(self) -> str:
+        """The lines in lower case, in which to look for a word before each line is looked at."""
+        return "\n".join(self.lines).lower()
+
+    @cached_property
     def rejoined(self) -> tuple[Broken, ...]:
         """The lines that a terminal seems to have broken."""
         return tuple(rejoined(self.lines))

@@ -32,7 +32,7 @@ MOST_BYTES = 8 << 20
 GENERATED = "generated"
 """The table that says which rows of a TOML file ``envcheck matrix refresh`` regenerates; no knowledge."""
 EXAMPLES = ("examples", "examples_beside")
-"""The lines that an ``[[error]]`` names, alone or beside another, by which tests prove it; no knowledge."""
+"""Lines that an ``[[error]]`` names, alone or beside another, or that a ``[[reading]]`` reads, for tests alone."""
 
 
 def compile_folder(folder: Path, known: Collection[str] = ()) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes, known: Collecti
         for number, row in enumerate(rows, start=1):
             place = f"{path.name}: [[{table}]] number {number}"
             entry = _row(row, place, path.stem, sources)
-            if table == "error":
+            if table in ("error", "reading"):
                 for key in EXAMPLES:
                     entry.pop(key, None)
             document.setdefault(table, []).append(entry)

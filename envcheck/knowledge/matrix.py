@@ -157,6 +157,7 @@ class Matrix:
     errors = Table("error", tables.ErrorRow)
     problems = Table("problem", tables.ProblemRow)
     failures = Table("failure", tables.FailureRow)
+    readings = Table("reading", tables.ReadingRow)
     steps = Table("step", tables.StepRow)
     settings = Table("setting", tables.SettingRow)
     answers = Table("answer", tables.AnswerRow)

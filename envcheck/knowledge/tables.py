@@ -8,7 +8,7 @@ Without ``from __future__ import annotations``, as in ``envcheck.snapshot``: row
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -922,6 +922,29 @@ class FailureRow(Row, frozen=True, kw_only=True):
     """
     patterns: tuple[str, ...]
     """Regular expressions."""
+
+
+class ReadingRow(Row, frozen=True, kw_only=True):
+    """A line of pasted text, and what it tells."""
+
+    id_of = "reading/{0.importer}/{0.name}"
+    importer: str
+    """The format that it belongs to, which a report names."""
+    name: str
+    rank: Literal["output", "message", "prose"]
+    """What counts where two formats tell different things: output of a tool before a message before prose."""
+    has: tuple[str, ...]
+    """Texts in lower case of which a line has one: the patterns are tried on such lines alone."""
+    patterns: tuple[str, ...]
+    """Regular expressions; the first that matches anywhere in the line counts."""
+    unless: str = ""
+    """Regular expression of lines that tell it of something else: a wish, a requirement."""
+    beside: str = ""
+    """What else the text has."""
+    asked: str = ""
+    """The question in Python to which the patterns are answers."""
+    fills: dict[str, Any]
+    """The records and their fields: ``{driver = {cuda = "{major}.{minor}"}}``, by the groups of the pattern."""
 
 
 class ImageRow(Row, frozen=True, kw_only=True):

@@ -1,0 +1,127 @@
+"""Readings: rows of the matrix (``readings.toml``) that say what single lines tell, each a pattern and the fields that
+it fills. A row's text has ``{group}`` for what the pattern found; ``?group`` asks whether it found anything there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+import msgspec
+
+from envcheck.importers.assemble import NAMED, OF_MODULE
+from envcheck.importers.importer import (
+    Importer,
+    Rank,
+    environment,
+    joined,
+    stated_cuda,
+    stated_cudnn,
+    with_environment,
+)
+from envcheck.importers.paste import SOURCE, Paste
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.tables import ReadingRow
+from envcheck.model.snapshot import (
+    Distribution,
+    Driver,
+    Framework,
+    Gpu,
+    Kernel,
+    KernelModule,
+    Library,
+    Listing,
+    Platform,
+    Snapshot,
+    Toolkit,
+)
+
+_LONGEST, _MOST_ITEMS = 2_000, 40
+_GROUP = re.compile(r"\{(\w+)")
+_RECORDS: dict[str, type[Platform | Driver | Kernel]] = {"platform": Platform, "driver": Driver, "kernel": Kernel}
+_LIBRARIES: dict[str, Callable[[str], Library]] = {
+    "cuda": stated_cuda,
+    "cudnn": stated_cudnn,
+    "loaded_cudnn": partial(stated_cudnn, loaded=True),
+}
+
+compiled = cache(re.compile)
+
+
+def reading_importers(others: set[str]) -> list[Importer]:
+    """The formats that rows alone know: all but ``others``."""
+    ranks = {row.importer: row.rank for row in load_matrix().readings if row.importer not in others}
+    return [Importer(name, Rank[rank.upper()], partial(read_lines, name), None) for name, rank in ranks.items()]
+
+
+@cache
+def rows_of(importer: str) -> tuple[ReadingRow, ...]:
+    return tuple(row for row in load_matrix().readings if row.importer == importer)
+
+
+def read_lines(importer: str, paste: Paste) -> Snapshot:
+    """What the lines of a text tell by the rows of this format."""
+    text = paste.lowered
+    rows = [row for row in rows_of(importer) if any(map(text.__contains__, row.has)) and row.beside in text]
+    return joined(facts for line in paste.statements for facts in _told(rows, line)) if rows else Snapshot()
+
+
+def facts_in(importer: str, line: str) -> Iterator[Snapshot]:
+    """What a line tells, one Snapshot for each row that knows it."""
+    return _told(rows_of(importer), line)
+
+
+def _told(rows: Sequence[ReadingRow], line: str) -> Iterator[Snapshot]:
+    text = line.strip()[:_LONGEST]
+    lowered = text.lower()
+    for row in rows:
+        if any(map(lowered.__contains__, row.has)) and not (row.unless and compiled(row.unless).search(text)):
+            found = next(filter(None, (compiled(pattern).search(text) for pattern in row.patterns)), None)
+            if found:
+                yield filled(row, found.groupdict())
+
+
+def filled(row: ReadingRow, groups: Mapping[str, str | None]) -> Snapshot:
+    """The records of a row with what its pattern found."""
+    facts = {name: value for name, template in row.fills.items() if (value := _value(template, groups)) is not None}
+    frameworks = (_record(Framework, facts["framework"]),) if "framework" in facts else ()
+    packages = (_record(Distribution, {"read": OF_MODULE, **facts["package"]}),) if "package" in facts else ()
+    found = Snapshot()
+    if frameworks or packages or "python" in facts:
+        found = with_environment(environment(python=facts.get("python"), distributions=packages, frameworks=frameworks))
+    fields: dict[str, Any] = {name: _record(kind, facts[name]) for name, kind in _RECORDS.items() if name in facts}
+    if "module" in facts:
+        fields["kernel"] = Kernel(source=SOURCE, nvidia=_record(KernelModule, facts["module"]))
+    if gpu := facts.get("gpu"):
+        label = f"{NAMED}{gpu.get('name') or gpu['compute_capability']}"
+        fields["gpus"] = Listing(items=(_record(Gpu, {"label": label, **gpu}),))
+    if toolkit := facts.get("toolkit"):
+        fields["toolkits"] = Listing(items=(_record(Toolkit, {"path": "unknown folder", **toolkit}),))
+    for name in _LIBRARIES.keys() & facts.keys():
+        fields["libraries"] = Listing(items=(_LIBRARIES[name](facts[name]),))
+    return msgspec.structs.replace(found, **fields)
+
+
+def _record(kind: type[Any], fields: dict[str, Any]) -> Any:
+    return msgspec.convert({"source": SOURCE, **fields}, kind, strict=False)
+
+
+def _value(template: Any, groups: Mapping[str, str | None]) -> Any:
+    """A field's value; None where no group that it names was found, and for a record with no other fields."""
+    if isinstance(template, str):
+        if template.startswith("?"):
+            return groups[template[1:]] is not None
+        names = _GROUP.findall(template)
+        if names and not any(groups[name] for name in names):
+            return None
+        return template.format_map({name: groups[name] or "" for name in names})
+    if not isinstance(template, dict):
+        return template
+    if "each" in template:  # a list in one text: of which group, each item's pattern, and what it stands for
+        items = compiled(template["each"]).finditer(groups[template["of"]] or "")
+        return list(dict.fromkeys(item.expand(template["as"]) for item in items))[:_MOST_ITEMS] or None
+    values = {name: _value(each, groups) for name, each in template.items()}
+    known = {name: value for name, value in values.items() if value is not None}
+    return None if len(known) < len(values) and all(known[name] == template[name] for name in known) else known
