@@ -11,37 +11,15 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from envcheck.importers.importer import Rank, importer, stated_cuda, stated_cudnn
+from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.hedges import before_error
+from envcheck.importers.readings import facts_in
 from envcheck.knowledge.relations.libraries import SPOKEN_OF, files_of
-from envcheck.model.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit
+from envcheck.model.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit, items_in
 
 _NOT_THERE = re.compile(
     r"cannot open|no such file|not found|could not|cannot load|failed|undefined symbol|search path|error", re.IGNORECASE
-)
-_CUDA = re.compile(
-    r"(?:using |with |and |has |have )?(?:NVIDIA )?cuda(?: toolkit)?(?:[ -]?version)?(?: used)?\s{0,20}[:=]{0,2} ?v?"
-    r"(?P<version>[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)(?![\w.])",
-    re.IGNORECASE,
-)
-_CUDNN = re.compile(
-    r"(?:.{0,80}(?:[,;(]|\b(?:and|with|have|installed|using)\b) ?[`'\"*]{0,2})?"
-    r"(?:lib)?cudnn(?:[ -]?version)?\s{0,20}[:=]{0,2} ?v?"
-    r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?!\.?\w)",
-    re.IGNORECASE,
-)
-_ARCHIVE = re.compile(
-    r"(?<![\w.])cudnn-(?:[0-9]{1,2}\.[0-9]-)?(?:windows|linux)\w{0,4}-(?:x64|x86_64|aarch64|sbsa)-v?"
-    r"(?P<version>[5-9](?:\.[0-9]{1,2}){2})(?:\.[0-9]{1,3})?"
-)
-"""What NVIDIA calls the archives of cuDNN."""
-_LOADED = re.compile(r"\bdevice: ?[0-9]{1,3}, cuDNN Version: ?(?P<version>[5-9](?:\.[0-9]{1,2}){1,3})(?![0-9])")
-"""What Paddle says of the cuDNN that it loaded."""
-_NOT_THE_TOOLKIT = re.compile(
-    r"nvidia-smi|driver|used to build|compiled|built|runtime version|capability|cuDNN version\s*:.*(?:Probably|/)|"
-    r"needs?\b|requires?\b|expect|want",
-    re.IGNORECASE,
 )
 _IS_IN = re.compile(
     r"[`'\"]?(?P<file>\blib[\w.-]{2,60}\.so[.0-9]{0,16})[`'\"]? (?:does |do )?"
@@ -53,19 +31,9 @@ _HAS_DLL = re.compile(
     r"\b(?:there (?:is|are)|(?:I|we) (?:do |only )?(?:have|see|found|find)|contains?|exists?|is (?:there|present))\b"
 )
 """A sentence that says that a DLL is there; others say which one a program looks for."""
-_INSTALLED = re.compile(
-    r"\b(?:install|ii|Setting up|Unpacking)\b.{0,400}?\bcuda-(?:toolkit|libraries(?:-dev)?|runtime|cudart(?:-dev)?|"
-    r"command-line-tools|minimal-build|nvcc)-(?P<major>[0-9]{1,2})-(?P<minor>[0-9])\b"
-)
-"""NVIDIA's packages for Debian and Red Hat, whose names say the release."""
-_CUDNN_PACKAGE = re.compile(
-    r"(?<![\w-])(?:lib)?cudnn[5-9](?:-cuda-[0-9]{2})?(?::\w{2,8})?(?:\s{1,60}|-|=|/\S{1,40} )"
-    r"(?P<version>[5-9](?:\.[0-9]{1,2}){2,3})-[0-9]"
-)
-"""cuDNN's packages, with the version that the package manager lists."""
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
-_MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
+_MOST, _LONGEST_LINE = 64, 1000
 
 _LISTS = re.compile(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
 """A command that lists a folder, whose files stand below by their bare names."""
@@ -102,12 +70,8 @@ def _libraries(paste: Paste) -> Iterator[Library]:
         for sentence in _SENTENCE.split(text):
             if not _NOT_THERE.search(sentence):
                 yield from _files(sentence)
-                if "cuda-" in sentence and (package := _INSTALLED.search(sentence)):
-                    yield stated_cuda(f"{package['major']}.{package['minor']}")
-            if "cudnn" in sentence and (package := _CUDNN_PACKAGE.search(sentence)):
-                yield stated_cudnn(package["version"])
-            elif len(sentence) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(sentence):
-                yield from _stated(sentence)
+            for facts in facts_in("CUDA libraries", sentence):
+                yield from items_in(facts.libraries)
 
 
 def _files(text: str) -> Iterator[Library]:
@@ -141,18 +105,6 @@ def _path() -> re.Pattern[str]:
         rf"(?:^|[\s=:'\"(>])(?P<path>(?:/|<)[^\s:'\",;()]{{0,300}}/lib(?P<family>{files_of(*SPOKEN_OF)})"
         r"(?:[-.][0-9a-f]{8})?\.so(?P<number>(?:\.\d{1,6}){0,4}))(?![\w.])"
     )
-
-
-def _stated(text: str) -> Iterator[Library]:
-    cuda, cudnn, loaded = _CUDA.match(text), _CUDNN.match(text), _LOADED.search(text)
-    if loaded:
-        yield stated_cudnn(loaded["version"], loaded=True)
-    elif "cudnn-" in text and (archive := _ARCHIVE.search(text)):
-        yield stated_cudnn(archive["version"])
-    if cuda:
-        yield stated_cuda(cuda["version"])
-    if cudnn:
-        yield stated_cudnn(cudnn["version"])
 
 
 _LOOKUP = re.compile(r"(libcuda\.so(?:\.1)?)(?: \([^)]{0,80}\))? => (/\S{1,300})")

@@ -18,21 +18,11 @@ import msgspec
 
 from envcheck.importers.importer import Rank, each_line, importer
 from envcheck.importers.paste import SOURCE, Paste
+from envcheck.importers.readings import read_lines
 from envcheck.model.merge import merge
-from envcheck.model.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Platform, Snapshot
+from envcheck.model.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Snapshot
 from envcheck.model.versions import Flavour
 
-_VERSION = re.compile(
-    r"NVRM(?: version)?: (?:loading )?NVIDIA UNIX (Open )?[^\n]{0,60}?\b([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})\b"
-)
-_SAID = re.compile(
-    r"\bkernel modules?(?: version)?(?: is(?: at)?)?[ :=]{1,3}"
-    r"(?P<version>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)(?![\w.])",
-    re.IGNORECASE,
-)
-_OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1,3})(?:\.([0-9]{1,2}))?(?![\w.])")
-"""TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
-_LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
 _NOUVEAU = re.compile(
     r"\bdriver(?: in use)?: nouveau\b|\bconfiguration:.{0,80}\bdriver=nouveau\b"
     r"|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
@@ -43,11 +33,6 @@ _NOUVEAU = re.compile(
 """A sentence that says which driver holds the GPU."""
 _UNDECIDED = re.compile(
     r"\b(?:if|whether|when|unless|before|not|never|no|without|ensure|sure|check|verify|was|neither|nor|longer)\b|n't\b|\?",
-    re.IGNORECASE,
-)
-_SECURE_BOOT = re.compile(
-    r"\bSecure ?Boot(?: (?:state|status))?:? (?:is )?(?:currently |still )?"
-    r"(?P<state>enabled|disabled|on|off)\b(?! (?:it|the|in))",
     re.IGNORECASE,
 )
 _DKMS = re.compile(
@@ -67,26 +52,6 @@ _ADDED = re.compile(
     r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added\b"
 )
 """Known to DKMS, and built for no kernel."""
-_RUNNING = re.compile(
-    r"Linux version (?P<booted>[0-9]\S{2,80})"
-    r"|\bkernel (?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}) (?:is )?(?:now )?running\b"
-    r"|\b(?:x?uname|kernel"
-    r"|linux):?[^0-9\n]{0,20} (?P<machine>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,60})(?: arch:)? (?:x86_64|aarch64)\b"
-    r"|\buname -r\b[^0-9\n]{0,12}(?P<uname>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))"
-    r"|\bkernel (?:up(?:grad|dat)\w+|is|was up(?:grad|dat)ed)(?: now)?(?: to)? "
-    r"(?P<updated>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)"
-    r"(?=[,;:.)]?(?:\s|$))"
-    r"|\b(?:running|booted|current) kernel(?: is|:)? "
-    r"(?P<current>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;]?(?:\s|$))",
-    re.IGNORECASE,
-)
-_UNAME = re.compile(
-    r"Linux [\w.-]{1,80} ([0-9]{1,2}\.[0-9]{1,3}\S{0,80}) #\S"
-    r"|(?:kernel(?: release| version)?|uname -r) ?[:=] ?(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80})$"
-    r"|(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem"
-    r"|lowlatency|el[789]\S{0,20}|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime|WSL2))$",
-    re.IGNORECASE,
-)
 _ASKED = re.compile(
     r"(?P<loaded>/sys/module/nvidia/version\b)|\bmodinfo\b.{0,40}\bnvidia\b|filename:.{1,200}/nvidia\.ko"
 )
@@ -108,7 +73,7 @@ _LONGEST_LINE = 500
 
 @importer("kernel modules", Rank.OUTPUT)
 def read_modules(paste: Paste) -> Snapshot:
-    found = each_line(paste, _read_line)
+    found = merge((read_lines("kernel modules", paste), each_line(paste, _nouveau)))
     # What ``cat /sys/module/nvidia/version`` or ``modinfo nvidia`` printed.
     for line, below in pairwise(paste.lines):
         asked, answer = _ASKED.search(line[:_LONGEST_LINE]), _ANSWER.match(below.strip())
@@ -180,40 +145,15 @@ def _of_folders(paste: Paste) -> Iterator[str]:
             yield kernel
 
 
-def _read_line(line: str) -> Snapshot | None:
+def _nouveau(line: str) -> Snapshot | None:
+    """What a sentence says of nouveau."""
     text = line.strip()[:_LONGEST_LINE]
-    if module := _with_version(text):
-        return Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))
-    if found := _LSMOD.match(text):
-        if found[1] == "nvidia":
-            return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True)))
-        nouveau = found[1] == "nouveau"
-        loaded = Kernel(source=SOURCE, nouveau_loaded=nouveau or None, nova_loaded=None if nouveau else True)
-        return Snapshot(kernel=loaded)
     if "ouveau" in text and (found := _NOUVEAU.search(text)):
         begins = max(text.rfind(mark, 0, found.start()) for mark in (". ", "; ", ", "))
         ends = min((at for mark in (".", ";", ",") if (at := text.find(mark, found.end())) >= 0), default=len(text))
         if not _UNDECIDED.search(text[begins + 1 : ends + 1]):  # the part of the sentence in which it stands
             return Snapshot(kernel=Kernel(source=SOURCE, nouveau_loaded=True))
-    if found := _SECURE_BOOT.search(text):
-        return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found["state"].lower() in ("enabled", "on")))
-    if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
-        release = next(filter(None, found.groups()))
-        wsl = True if "microsoft" in release.lower() else None
-        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=release, wsl=wsl))
     return None
-
-
-def _with_version(text: str) -> KernelModule | None:
-    """The module with its version, as the driver, TensorFlow or a sentence tells it."""
-    if found := _VERSION.search(text):
-        flavour: Flavour = "open" if found[1] else "proprietary"
-        return KernelModule(source=SOURCE, loaded=True, version=found[2], flavour=flavour)
-    if found := _OF_TENSORFLOW.search(text):
-        release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
-        return KernelModule(source=SOURCE, loaded=True, version=release)
-    stated = _SAID.search(text) if "module" in text else None
-    return KernelModule(source=SOURCE, version=stated["version"]) if stated else None
 
 
 _PACKAGE = re.compile(

@@ -13,6 +13,7 @@ from typing import Literal
 from envcheck.importers.importer import Rank, line_importer
 from envcheck.importers.paste import SOURCE
 from envcheck.importers.prose.languages import words_for
+from envcheck.importers.readings import facts_in
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Platform, Snapshot
 
@@ -92,16 +93,7 @@ _PERSONAL = re.compile(
     r"(?!.{0,80}\b(?:docker|container|VM|virtual|host)\b)",
     re.IGNORECASE,
 )
-_KERNEL = re.compile(r"Linux version ([0-9][\w.+-]{2,60})")
-_OF_PYTHON = re.compile(r"\[(?:GCC|Clang)\b[^\]]{0,60}\](?: :: [\w., -]{1,40})? on linux$")
-"""The second line of what Python prints when it starts."""
 _WSL = re.compile(r"\bWSL ?2?\b")
-_IN_WSL = re.compile(
-    r"(?:(?:running |using )?(?:in|inside|under|on) )?"
-    r"WSL ?2?(?:$|[,;.:] |[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
-    r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
-    re.IGNORECASE,
-)
 _WORKS_IN_WSL = re.compile(
     r"\b(?:I|we|I'm|am|running|run|trying|tried|using|set(?:ting)? up|install(?:ed|ing)?)\b[^.;,?]{0,60}"
     r"\b(?:in|inside|from|on|under|within|with|via|through) (?:my |the )?WSL ?2?\b",
@@ -110,9 +102,7 @@ _WORKS_IN_WSL = re.compile(
 _NOT_HERE = re.compile(
     r"\b(?:not|n't|without|instead|native(?:ly)?|works?|worked|but|should|could|would|if)\b|n't\b|\?"
 )
-_IN_DOCKER = re.compile(r"(?:\([\w .-]{1,40}\) )?(?:root|[a-z_][\w-]{0,30})@[0-9a-f]{12}:[/~][^\s#$]{0,200} ?[#$]")
-"""A prompt with the name that Docker gives to a container: the begin of its id."""
-_ON_WINDOWS = re.compile(
+_WINDOWS = re.compile(
     r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\"
     r"|[A-Za-z]:\\[^<>|\"?*\n]{0,200}\.py:[0-9]{1,6}: \w+:|.{0,200}\bWindowsPath\('",
     re.IGNORECASE,
@@ -148,7 +138,10 @@ def _os() -> re.Pattern[str]:
     return re.compile(rf"(?:{labels}|{others})?([A-Za-z].{{2,100}})", re.IGNORECASE)
 
 
-@line_importer("system in prose", Rank.PROSE)
+_PROSE = "system in prose"
+
+
+@line_importer(_PROSE, Rank.PROSE)
 def system_in(line: str) -> Snapshot | None:
     """The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and the prompts of
     Windows and of Docker's containers.
@@ -165,27 +158,10 @@ def system_in(line: str) -> Snapshot | None:
     return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
 
 
-def _prompt(text: str) -> Snapshot | None:
-    """The system by the prompt of a shell, or by Python's greeting."""
-    if _OF_PYTHON.search(text):
-        return Snapshot(platform=Platform(source=SOURCE, os="linux"))
-    if _ON_WINDOWS.match(text):
-        return Snapshot(platform=Platform(source=SOURCE, os="windows"))
-    if found := _IN_DOCKER.match(text):
-        shown = found[0].rstrip(" #$")
-        return Snapshot(platform=Platform(source=SOURCE, os="linux", container="docker", container_evidence=shown))
-    return None
-
-
 def _platform(text: str) -> Snapshot | None:
     """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
-    if prompt := _prompt(text):
+    if prompt := next(facts_in(_PROSE, text), None):
         return prompt
-    if kernel := _KERNEL.match(text):
-        wsl = True if "microsoft" in kernel[1].lower() else None
-        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
-    if _IN_WSL.match(text):
-        return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     found = _os().match(text)
     platform = from_title(found[1]) if found and _names_system(found[1]) else None
     if platform is None and _is_on_windows(text):
@@ -215,51 +191,6 @@ def _names_system(text: str) -> bool:
     """Whether the text is a name with at most a version, not a sentence."""
     name = r"(?:[A-Z][\w!./-]*|(?:linux|ubuntu|windows|win|centos|debian|fedora)[0-9.]*)"
     return bool(re.match(rf"{name}(?: [A-Z0-9(][\w.()-]*){{0,6}}(?:[,;\uff0c\uff1b]|\s*$)", text))
-
-
-_FULL = re.compile(r"\bWindows\b.{0,40}?\b(10\.0\.[0-9]{5}(?:\.[0-9]{1,5})?)\b", re.IGNORECASE)
-_BUILD = re.compile(
-    r"\b(?:Windows|OS|Insider|preview)\b.{0,30}?\bbuild(?: number| version)?[ :=]{1,3}(?:10\.0\.)?"
-    r"([0-9]{5}(?:\.[0-9]{1,5})?)\b",
-    re.IGNORECASE,
-)
-
-
-@line_importer("Windows build", Rank.OUTPUT)
-def windows_build_in(line: str) -> Snapshot | None:
-    """The full version number of Windows: ``Microsoft Windows [Version 10.0.22631.4317]``. It need not be the system
-    that the text is about, but may host a WSL.
-    """
-    text = line[:_LONGEST_LINE]
-    if found := _FULL.search(text):
-        return Snapshot(platform=Platform(source=SOURCE, windows_build=found[1]))
-    if found := _BUILD.search(text):
-        return Snapshot(platform=Platform(source=SOURCE, windows_build=f"10.0.{found[1]}"))
-    return None
-
-
-_RELEASE = re.compile(
-    r"\bldd \([^()\n]{3,60}\) (?P<ldd>2\.[0-9]{1,2})(?![0-9])"
-    r"|(?<![\w.-])(?:GNU C Library|glibc|GNU libc)(?: \([^()\n]{1,60}\))?"
-    r"(?:[ -](?:stable|release|version|is)){0,3}[ :=-]{1,3}"
-    r"(?P<said>2\.[0-9]{1,2})(?![0-9])|__glibc=(?P<conda>2\.[0-9]{1,2})\b",
-    re.IGNORECASE,
-)
-_WANTED = re.compile(
-    r"\b(?:needs?|requires?|required|at least|minimum|newer|older|built|compiled|upgrade|not found|want"
-    r"|expects?|supports?)\b|[<>]=?",
-    re.IGNORECASE,
-)
-
-
-@line_importer("C library", Rank.PROSE)
-def c_library_in(line: str) -> Snapshot | None:
-    """The release of the C library: ``ldd (GNU libc) 2.17``, ``getconf GNU_LIBC_VERSION``, "glibc 2.28"."""
-    text = line[:_LONGEST_LINE]
-    if "2." not in text or not (found := _RELEASE.search(text)) or _WANTED.search(text):
-        return None
-    release = next(filter(None, found.groups()))
-    return Snapshot(platform=Platform(source=SOURCE, os="linux", libc=f"glibc {release}"))
 
 
 _DF = re.compile(r"(?:shm|tmpfs|none)\s{1,40}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,80}?\s/dev/shm$", re.IGNORECASE)
