@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,7 +39,8 @@ from envcheck.model.snapshot import (
 )
 
 _LONGEST, _MOST_ITEMS = 2_000, 40
-_GROUP = re.compile(r"\{(\w+)")
+_GROUP = re.compile(r"\{([a-z]\w*)")
+_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
 _RECORDS: dict[str, type[Platform | Driver | Kernel]] = {"platform": Platform, "driver": Driver, "kernel": Kernel}
 _LIBRARIES: dict[str, Callable[[str], Library]] = {
     "cuda": stated_cuda,
@@ -58,7 +59,7 @@ def reading_importers(others: set[str]) -> list[Importer]:
 
 @cache
 def rows_of(importer: str) -> tuple[ReadingRow, ...]:
-    return tuple(row for row in load_matrix().readings if row.importer == importer)
+    return tuple(row for row in load_matrix().readings if row.importer == importer and not row.asked)
 
 
 def read_lines(importer: str, paste: Paste) -> Snapshot:
@@ -81,6 +82,39 @@ def _told(rows: Sequence[ReadingRow], line: str) -> Iterator[Snapshot]:
             found = next(filter(None, (compiled(pattern).search(text) for pattern in row.patterns)), None)
             if found:
                 yield filled(row, found.groupdict())
+
+
+class Question(NamedTuple):
+    """A question in Python."""
+
+    asked: re.Pattern[str]
+    answer: str
+    """A regular expression with one group."""
+    meaning: Callable[[str], Snapshot | None]
+
+
+@cache
+def _questions() -> tuple[Question, ...]:
+    rows: dict[str, list[ReadingRow]] = {}
+    for row in load_matrix().readings:
+        if row.asked:
+            rows.setdefault(row.asked, []).append(row)
+    found: list[Question] = []
+    for asked, answers in rows.items():
+        either = "|".join(pattern for row in answers for pattern in row.patterns)
+        unnamed = _NAMED_GROUP.sub("(?:", either)  # several questions may be asked in one line
+        found.append(Question(re.compile(asked), f"({unnamed})", partial(_meaning, answers)))
+    return tuple(found)
+
+
+def question(code: str) -> Question | None:
+    """The question that code asks."""
+    return next((each for each in _questions() if each.asked.fullmatch(code.strip())), None)
+
+
+def _meaning(rows: Sequence[ReadingRow], answer: str) -> Snapshot | None:
+    found = ((row, compiled(pattern).fullmatch(answer)) for row in rows for pattern in row.patterns)
+    return next((filled(row, match.groupdict()) for row, match in found if match), None)
 
 
 def filled(row: ReadingRow, groups: Mapping[str, str | None]) -> Snapshot:
@@ -114,9 +148,9 @@ def _value(template: Any, groups: Mapping[str, str | None]) -> Any:
         if template.startswith("?"):
             return groups[template[1:]] is not None
         names = _GROUP.findall(template)
-        if names and not any(groups[name] for name in names):
+        if names and not any(map(groups.get, names)):
             return None
-        return template.format_map({name: groups[name] or "" for name in names})
+        return template.format_map({name: groups.get(name) or "" for name in names})
     if not isinstance(template, dict):
         return template
     if "each" in template:  # a list in one text: of which group, each item's pattern, and what it stands for

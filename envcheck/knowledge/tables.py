@@ -933,16 +933,16 @@ class ReadingRow(Row, frozen=True, kw_only=True):
     name: str
     rank: Literal["output", "message", "prose"]
     """What counts where two formats tell different things: output of a tool before a message before prose."""
-    has: tuple[str, ...]
+    has: tuple[str, ...] = ()
     """Texts in lower case of which a line has one: the patterns are tried on such lines alone."""
     patterns: tuple[str, ...]
-    """Regular expressions; the first that matches anywhere in the line counts."""
+    """Regular expressions; the first that matches anywhere in the line, or a whole answer, counts."""
     unless: str = ""
     """Regular expression of lines that tell it of something else: a wish, a requirement."""
     beside: str = ""
     """What else the text has."""
     asked: str = ""
-    """The question in Python to which the patterns are answers."""
+    """Regular expression for the question in Python to which the patterns are answers."""
     fills: dict[str, Any]
     """The records and their fields: ``{driver = {cuda = "{major}.{minor}"}}``, by the groups of the pattern."""
 

@@ -15,6 +15,7 @@ from itertools import pairwise, takewhile
 from envcheck.importers.importer import Rank, each_line, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.languages import whole_words_for
+from envcheck.importers.readings import question
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Driver, Framework, Snapshot
@@ -160,7 +161,6 @@ _DEVICE = re.compile(
 """What a build computes on, by its own answer: ``CPU`` is that of a build without providers for GPUs."""
 _FOR_CPU = {"CPU", "Azure"}
 _NAME_OF_PROVIDER = re.compile(r"(\w{2,30})ExecutionProvider")
-_MOST_PROVIDERS = 20
 _MOST_LINES = 200
 
 
@@ -184,7 +184,8 @@ def _lists(paste: Paste) -> Iterator[Snapshot]:
             continue
         on_cpu = _FOR_CPU.issuperset(_NAME_OF_PROVIDER.findall(listed["list"]))
         if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
-            yield of_build(listed["list"])
+            of_build = question("onnxruntime.get_available_providers()")
+            yield from filter(None, [of_build.meaning(listed["list"]) if of_build else None])
         elif on_cpu and not on_purpose:
             yield _onnxruntime(gpu_available=False)
 
@@ -204,12 +205,6 @@ def _with_questions(
         kinds = [first] * (len(answers) - len(questions)) + questions[max(0, len(questions) - len(answers)) :]
         yield from zip(answers, kinds, strict=False)
         events = events[len(questions) + len(answers) :]
-
-
-def of_build(answer: str) -> Snapshot:
-    """The providers that ONNX Runtime was built with; that CUDA's is among them proves no GPU."""
-    names = tuple(_NAME_OF_PROVIDER.findall(answer))[:_MOST_PROVIDERS]
-    return _onnxruntime(providers=names or None, cpu_only=True if set(names) <= _FOR_CPU else None)
 
 
 def _onnxruntime(**facts: object) -> Snapshot:

@@ -6,19 +6,19 @@ Each question that is known has a pattern for its answer, so that several in one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import dropwhile
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envcheck.importers.assemble import NAMED, OF_MODULE
-from envcheck.importers.formats.availability import of_build
+from envcheck.importers.assemble import OF_MODULE
 from envcheck.importers.importer import Rank, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.model.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Snapshot, frameworks_in
-from envcheck.model.versions import CudnnVersion
+from envcheck.importers.readings import Question, facts_in, question
+from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in
 
 _ADJOINED = re.compile(
     r"[`'\"]{0,2}\b(torch\.(?:version\.cuda|cuda\.is_available)(?:\(\))?)[`'\"]{0,2} [`'\"]{0,2}(True|False|None)\b"
@@ -39,25 +39,12 @@ _LABELLED = re.compile(
     r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\.?\s*$"
 )
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
-_DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
     r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba|llama_cpp|cudnn)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
     r"|CPUExecutionProvider['\"]|\b[Cc]uda [Aa]vailable\b|\bCUDA available\b"
     r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
 """Every question contains one of these."""
-_TRANSFORMERS = re.compile(
-    r"PyTorch version \(GPU\?\): ([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40}) \((True|False)\)", re.IGNORECASE
-)
-"""What transformers and its relatives print after they asked torch."""
-_LOGS = (
-    ("tensorflow", re.compile(r"Created (?:TensorFlow )?device .{0,80}\bGPU:[0-9]+ with [0-9]+ MB memory")),
-    (
-        "torch",
-        re.compile(r"\bGPU available: True \(cuda\)|\btorch-[0-9.]+(?:\+cu[0-9]+)? CUDA:[0-9]|^Device: cuda:[0-9] "),
-    ),
-)
-"""Lines with which frameworks, and what is built on them, say which device they took."""
 _TOOK_CPU = re.compile(r"^GPU available: False\b|\bYOLO.{1,80}\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b")
 """What Lightning and Ultralytics' programs print where PyTorch has no GPU, or was told to leave it."""
 _ASKED_FOR_CPU = re.compile(r"\b(?:device|accelerator)\b[\s=:'\"]{1,4}cpu\b", re.IGNORECASE)
@@ -68,8 +55,6 @@ _MOST_ANSWERS = 3
 """Lines below a question among which its answer is looked for."""
 
 _VERSION = r"'?\"?([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40})'?\"?"
-_TRUE = r"([Tt]rue|[Ff]alse)"
-_LIST = r"(\[.*?\])(?=$|\s|,)"
 _SPOKEN = {
     "cuda available": "torch.cuda.is_available()",
     "torch.cuda.is_available": "torch.cuda.is_available()",
@@ -94,18 +79,10 @@ _CPU_CHOSEN = (
 """How code tells a framework to leave the GPU."""
 _LOGGED_MEANWHILE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[IWE][0-9]{4}|WARNING|.*Warning|\s*warnings\.warn")
 """What may stand between a question and its answer: TensorFlow logs while it is asked."""
-_LONGEST_NAME = 80
-_TF = r"(?:tf|tensorflow)"
+_NAME = "Python session"
 
 
-class _Question(NamedTuple):
-    asked: re.Pattern[str]
-    answer: str
-    """A regular expression with one group."""
-    meaning: Callable[[str], Snapshot | None]
-
-
-@importer("Python session", Rank.OUTPUT)
+@importer(_NAME, Rank.OUTPUT)
 def read(paste: Paste) -> Snapshot:
     found = joined(_answers(paste))
     if found.environments is None:
@@ -136,15 +113,19 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
     places = [place for place, line in enumerate(lines) if _CALL.search(line)]
     for place in places:
         text = lines[place].strip(" \t`")
-        logged = _logged(text, paste)
-        if logged is not None:
-            yield logged
+        if logged := list(facts_in(_NAME, text)):
+            yield from logged
+        elif _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
+            yield with_environment(
+                environment(frameworks=(Framework(source=SOURCE, name="torch", gpu_available=False),))
+            )
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):
             below = lines[place + 1 : place + 1 + _MOST_ANSWERS]
             yield from _below(asked[1], below)
             yield from _nothing_printed(asked[1], below) if text.startswith(">>>") else ()
         elif listed := _LISTED.search(text):
-            yield from filter(None, (_architectures(listed[1]),))
+            of_code = question("torch.cuda.get_arch_list()")
+            yield from filter(None, [of_code.meaning(listed[1]) if of_code else None])
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := _LABELLED.match(part) or _ADJOINED.search(part):
@@ -152,20 +133,9 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
     yield from _scripted(lines, places)
 
 
-def _logged(text: str, paste: Paste) -> Snapshot | None:
-    """What a line of a program's log says without having been asked."""
-    if found := _TRANSFORMERS.search(text):
-        return _framework("torch", version=found[1], gpu_available=found[2] == "True")
-    if using_gpu := next((name for name, pattern in _LOGS if pattern.search(text)), None):
-        return _framework(using_gpu, gpu_available=True)
-    if _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
-        return _framework("torch", gpu_available=False)
-    return _framework("tensorflow", gpu_available="GPU" in text) if _DEVICES.match(text) else None
-
-
 def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot]:
     """The answers below a script whose lines ask: as many lines as it prints, in its order."""
-    asked: list[_Question] = []
+    asked: list[Question] = []
     for number, place in enumerate(places):
         text = lines[place].strip()
         known = [] if _PROMPT.match(text) else _questions(text)
@@ -179,7 +149,7 @@ def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapsho
             pairs = zip(asked, answers, strict=False)
             matches = [(each, found) for each, answer in pairs if (found := re.fullmatch(each.answer, answer))]
             if len(matches) == len(asked):
-                yield from filter(None, (question.meaning(found[1]) for question, found in matches))
+                yield from filter(None, (each.meaning(found[1]) for each, found in matches))
             asked = []
 
 
@@ -188,12 +158,12 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
     questions = _questions(code)
     if not questions:
         return
-    pattern = re.compile(r"\s*\(?" + r"[\s,;|]{1,4}".join(question.answer for question in questions) + r"\)?\s*$")
+    pattern = re.compile(r"\s*\(?" + r"[\s,;|]{1,4}".join(each.answer for each in questions) + r"\)?\s*$")
     for line in lines:
         text = _OUT.sub("", line.strip()).removeprefix("# ")
         if found := pattern.match(text):
             pairs = zip(questions, found.groups(), strict=True)
-            yield from filter(None, (question.meaning(answer) for question, answer in pairs))
+            yield from filter(None, (asked.meaning(answer) for asked, answer in pairs))
             return
         if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _LOGGED_MEANWHILE.match(text))):
             return
@@ -201,10 +171,10 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
 
 def _nothing_printed(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
     """The meaning of no answer: a prompt prints nothing where a value is None."""
-    question = _question(code.strip())
+    asked = _question(code)
     following = next((line for line in lines if line.strip()), "")
-    if question and "None" in question.answer and following.lstrip().startswith(">>>"):
-        yield from filter(None, [question.meaning("None")])
+    if asked and "None" in asked.answer and following.lstrip().startswith(">>>"):
+        yield from filter(None, [asked.meaning("None")])
 
 
 def _beside(code: str, answer: str) -> Iterator[Snapshot]:
@@ -217,13 +187,13 @@ def _beside(code: str, answer: str) -> Iterator[Snapshot]:
     yield from filter(None, [questions[0].meaning(found[1]) if found else None])
 
 
-def _questions(code: str) -> list[_Question]:
+def _questions(code: str) -> list[Question]:
     """The questions of a line of code in their order; none where one of several is not known."""
     statement = code.rpartition(";")[2].strip() or code.strip()
     printed = _PRINT.match(statement)
     parts = _split(printed[1] if printed else statement)
     found = [_question(part) for part in parts if not re.fullmatch(r"\s*[\"'].*[\"']\s*", part)]
-    known = [question for question in found if question]
+    known = [each for each in found if each]
     return known if len(known) == len(found) and len(known) == len(parts) else []
 
 
@@ -240,154 +210,13 @@ def _split(arguments: str) -> list[str]:
     return parts
 
 
-def _question(code: str) -> _Question | None:
-    known = next((question for question in _QUESTIONS if question.asked.fullmatch(code.strip())), None)
+def _question(code: str) -> Question | None:
+    known = question(code)
     module = _MODULE.fullmatch(code.strip())
-    if known is None and module:
-        name = canonicalize_name(_SHORT.get(module[1], module[1]))
-        return _Question(_MODULE, _VERSION, lambda answer: _listed(name, answer))
-    return known
+    return Question(_MODULE, _VERSION, partial(_of_module, module[1])) if known is None and module else known
 
 
-# --- meanings -----------------------------------------------------------------------------------------------------
-
-
-def _framework(name: str, **facts: object) -> Snapshot:
-    return with_environment(environment(frameworks=(Framework(source=SOURCE, name=name, **facts),)))  # type: ignore[arg-type]
-
-
-def _of_version(name: str) -> Callable[[str], Snapshot]:
-    def meaning(answer: str) -> Snapshot:
-        if name == "torch":
-            return _framework(name, version=answer)
-        return _listed(name, answer, (Framework(source=SOURCE, name=name, version=answer),))
-
-    return meaning
-
-
-def _listed(name: str, version: str, frameworks: tuple[Framework, ...] = ()) -> Snapshot:
+def _of_module(module: str, version: str) -> Snapshot:
+    name = canonicalize_name(_SHORT.get(module, module))
     package = Distribution(source=SOURCE, name=name, version=version, read=OF_MODULE)
-    return with_environment(environment(distributions=(package,), frameworks=frameworks))
-
-
-def _torch_cuda(answer: str) -> Snapshot:
-    """``torch.version.cuda`` is None for every build without CUDA."""
-    return _framework("torch", cpu_only=True) if answer == "None" else _framework("torch", cuda=answer, cpu_only=False)
-
-
-def _available(name: str) -> Callable[[str], Snapshot]:
-    return lambda answer: _framework(name, gpu_available=answer.lower() == "true")
-
-
-def _devices(name: str, gpu: str) -> Callable[[str], Snapshot]:
-    return lambda answer: _framework(name, gpu_available=re.search(gpu, answer, re.IGNORECASE) is not None)
-
-
-def _built_with_cuda(answer: str) -> Snapshot:
-    return _framework("tensorflow", cpu_only=answer.lower() == "false")
-
-
-def _name(answer: str) -> Snapshot | None:
-    name = answer.strip("'\" ")
-    gpu = Gpu(source=SOURCE, label=f"{NAMED}{name}", name=name)
-    return Snapshot(gpus=Listing(items=(gpu,))) if 2 < len(name) <= _LONGEST_NAME else None
-
-
-def _counted(answer: str) -> Snapshot:
-    """The number of devices that CUDA shows the process; a program that sees none may have no CUDA at all."""
-    if answer == "0":
-        return _framework("torch", gpu_available=False)
-    return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
-
-
-def _cudnn(answer: str) -> Snapshot | None:
-    return _framework("torch", cudnn=str(CudnnVersion.decode(int(answer)))) if answer != "None" else None
-
-
-def _capability(answer: str) -> Snapshot | None:
-    found = re.match(r"\(([0-9]{1,2}), ?([0-9])\)", answer)
-    if found is None:
-        return None
-    capability = f"{found[1]}.{found[2]}"
-    return Snapshot(
-        gpus=Listing(items=(Gpu(source=SOURCE, label=f"{NAMED}{capability}", compute_capability=capability),))
-    )
-
-
-def _architectures(answer: str) -> Snapshot | None:
-    """The list of ``get_arch_list`` is empty where no GPU can be used, whatever the build holds."""
-    code = tuple(re.findall(r"(?:sm|compute)_[0-9]{2,3}[af]?", answer))[:40]
-    return _framework("torch", gpu_code=code, cpu_only=False) if code else None
-
-
-_QUESTIONS: tuple[_Question, ...] = (
-    _Question(re.compile(r"torch\.(?:__version__|version\.__version__)"), _VERSION, _of_version("torch")),
-    _Question(re.compile(r"torch\.version\.cuda"), r"'?\"?([0-9]{1,2}\.[0-9]{1,2}|None)'?\"?", _torch_cuda),
-    _Question(re.compile(r"torch\.cuda\.is_available\(\)"), _TRUE, _available("torch")),
-    _Question(
-        re.compile(r"torch\.cuda\.get_device_name\([^)]{0,80}(?:\(\))?\)"),
-        r"('[^']{3,80}'|\"[^\"]{3,80}\"|[A-Z][\w -]{2,80}?)",
-        _name,
-    ),
-    _Question(
-        re.compile(r"torch\.cuda\.get_device_capability\([^)]{0,40}\)"), r"(\([0-9]{1,2}, ?[0-9]\))", _capability
-    ),
-    _Question(re.compile(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),
-    _Question(re.compile(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", _counted),
-    _Question(re.compile(r"(?:torch\.backends\.)?cudnn\.version\(\)"), r"([0-9]{4,6}|None)", _cudnn),
-    _Question(re.compile(rf"{_TF}\.(?:__version__|version\.VERSION)"), _VERSION, _of_version("tensorflow")),
-    _Question(re.compile(rf"{_TF}\.test\.is_built_with_(?:cuda|gpu_support)\(\)"), _TRUE, _built_with_cuda),
-    _Question(re.compile(rf"{_TF}\.test\.is_gpu_available\([^)]{{0,80}}\)"), _TRUE, _available("tensorflow")),
-    _Question(
-        re.compile(rf"{_TF}\.test\.gpu_device_name\(\)"),
-        r"('[^']{0,40}'|\"[^\"]{0,40}\")",
-        _devices("tensorflow", r"gpu"),
-    ),
-    _Question(
-        re.compile(rf"{_TF}\.config\.(?:experimental\.)?list_(?:physical|logical)_devices\(['\"]GPU['\"]\)"),
-        _LIST,
-        _devices("tensorflow", r"gpu"),
-    ),
-    _Question(re.compile(r"jax\.(?:__version__|version\.__version__)"), _VERSION, _of_version("jax")),
-    _Question(
-        re.compile(r"jax\.(?:local_)?devices(?:\(\)| \([0-9]{1,4} total, [0-9]{1,4} local\)?)"),
-        _LIST,
-        _devices("jax", r"cuda|gpu"),
-    ),
-    _Question(re.compile(r"jax\.default_backend\(\)"), r"'?([a-z]{3,6})'?", _devices("jax", r"gpu|cuda")),
-    _Question(re.compile(r"(?:ort|onnxruntime)\.__version__"), _VERSION, _of_version("onnxruntime")),
-    _Question(
-        re.compile(r"(?:ort|onnxruntime)\.get_available_providers\(\)"),
-        _LIST,
-        of_build,
-    ),
-    _Question(re.compile(r"cupy\.__version__"), _VERSION, _of_version("cupy")),
-    _Question(re.compile(r"cupy\.cuda\.is_available\(\)"), _TRUE, _available("cupy")),
-    _Question(re.compile(r"numba\.cuda\.is_available\(\)"), _TRUE, _available("numba")),
-    _Question(
-        re.compile(r"paddle\.(?:device\.)?get_device\(\)"),
-        r"'?(cpu|gpu:[0-9]{1,3})'?",
-        _devices("paddlepaddle", r"gpu"),
-    ),
-    _Question(
-        re.compile(r"paddle\.(?:device\.)?is_compiled_with_cuda\(\)"),
-        _TRUE,
-        lambda answer: _framework("paddlepaddle", cpu_only=answer.lower() == "false"),
-    ),
-    _Question(re.compile(r"paddle\.__version__"), _VERSION, _of_version("paddlepaddle-gpu")),
-    _Question(
-        re.compile(r"paddle\.version\.cudnn\(\)"),
-        r"'?([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)'?",
-        lambda answer: _framework("paddlepaddle-gpu", cudnn=answer),
-    ),
-    _Question(
-        re.compile(r"paddle\.version\.cuda\(\)"),
-        r"'?([0-9]{1,2}\.[0-9]{1,2})'?",
-        lambda answer: _framework("paddlepaddle-gpu", cuda=answer),
-    ),
-    _Question(
-        re.compile(r"llama_cpp\.llama_supports_gpu_offload\(\)"),
-        _TRUE,
-        lambda answer: _framework("llama-cpp-python", cpu_only=answer.lower() == "false"),
-    ),
-)
+    return with_environment(environment(distributions=(package,)))
