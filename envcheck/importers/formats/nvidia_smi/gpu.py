@@ -7,7 +7,8 @@ renamed, the uncorrectable SRAM errors split in two, and the reset status gave w
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
@@ -45,8 +46,6 @@ from envcheck.model.snapshot import (
     Throttle,
 )
 
-R = TypeVar("R", bound=Record)
-
 REASONS = {
     "gpu_idle": "gpu_idle",
     "applications_clocks_setting": "applications_clocks_setting",
@@ -66,12 +65,12 @@ _PROCESS_KINDS = {"c": "compute", "g": "graphics"}
 _MOST_PROCESSES = 4096
 
 _ECC_ELEMENTS = {
-    "corrected": (("sram_correctable",), ("dram_correctable",)),
+    "corrected": ("sram_correctable", "dram_correctable"),
     "uncorrected": (
-        ("sram_uncorrectable",),
-        ("sram_uncorrectable_parity",),
-        ("sram_uncorrectable_secded",),
-        ("dram_uncorrectable",),
+        "sram_uncorrectable",
+        "sram_uncorrectable_parity",
+        "sram_uncorrectable_secded",
+        "dram_uncorrectable",
     ),
 }
 _ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}
@@ -90,69 +89,167 @@ _HEALTH = {
     ("access_timeout_recovery", "true"): "access_timeout_recovery",
     ("partition_assigned", "false"): "partition_not_assigned",
 }
+_ADDRESSING_MODES = {name: name for name in ("hmm", "ats", "none")}
+_COMPUTE_MODES = {name: name for name in ("default", "exclusive_thread", "prohibited", "exclusive_process")}
+_VIRTUALIZATION = {
+    "none": "none",
+    "pass-through": "passthrough",
+    "vgpu": "vgpu",
+    "host vgpu": "host_vgpu",
+    "host vsga": "host_vsga",
+}
+_RECOVERY = {
+    "none": "none",
+    "reset": "gpu_reset",
+    "gpu reset": "gpu_reset",
+    "reboot": "node_reboot",
+    "node reboot": "node_reboot",
+    "drain p2p": "drain_p2p",
+    "drain and reset": "drain_and_reset",
+}
+_ARCHITECTURES = {"ada lovelace": "ada"}
+
+_RELEASE = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,2}")
+_CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")
 
 
-def _unless_empty(record: R) -> R | None:
-    """The record, or None if none of its fields was read."""
-    return None if record == type(record)(source=SOURCE) else record
+def _watts(*names: str) -> tuple[str, ...]:
+    """The places of a power reading; without its heading, of lines that are quoted so."""
+    return (*(f"{section}/{name}" for section in ("gpu_power_readings", "power_readings") for name in names), *names)
 
 
-def _memory(fields: Fields, field: str, path: str) -> Memory | None:
-    read_bytes: dict[str, Any] = {
-        name: fields.value(f"{field}.{name}", whole, f"{path}/{name}") for name in ("total", "reserved", "used", "free")
+_LINK, _WIDTH = "pci/pci_gpu_link_info/pcie_gen", "pci/pci_gpu_link_info/link_widths"
+_FIELDS: dict[Callable[[str], Any], dict[str, tuple[str, ...]]] = {
+    word: {
+        "uuid": ("uuid",),
+        "name": ("product_name",),
+        "serial": ("serial",),
+        "vbios": ("vbios_version",),
+        "part_number": ("board_part_number", "gpu_part_number"),
+        "gsp_firmware": ("gsp_firmware_version",),
+        "performance_state": ("performance_state",),
+    },
+    bus_id: {"pci_bus_id": ("pci/pci_bus_id",)},
+    device_id: {"pci_device_id": ("pci/pci_device_id",), "pci_subsystem_id": ("pci/pci_sub_system_id",)},
+    # As NVML names them: quadro_rtx.
+    lambda text: (word(text) or "").lower().replace(" ", "_") or None: {"brand": ("product_brand",)},
+    lambda text: _ARCHITECTURES.get((word(text) or "").lower(), (word(text) or "").lower()) or None: {
+        "architecture": ("product_architecture",)
+    },
+    among(_COMPUTE_MODES): {"compute_mode": ("compute_mode",)},
+    among(_VIRTUALIZATION): {"virtualization": ("gpu_virtualization_mode/virtualization_mode",)},
+    among(_RECOVERY): {"recovery_action": ("gpu_recovery_action",)},
+    among(_ADDRESSING_MODES): {"addressing_mode": ("addressing_mode",)},
+    flag: {
+        "persistence_mode": ("persistence_mode",),
+        "ecc.enabled": ("ecc_mode/current_ecc",),
+        "ecc.pending": ("ecc_mode/pending_ecc",),
+        "row_remap.pending": ("remapped_rows/remapped_row_pending",),
+        "row_remap.failed": ("remapped_rows/remapped_row_failure",),
+        "ecc.retirement_pending": ("retired_pages/pending_retirement", "retired_pages/pending_blacklist"),
+    },
+    whole: {
+        "minor": ("minor_number",),
+        **{f"memory.{name}": (f"fb_memory_usage/{name}",) for name in ("total", "reserved", "used", "free")},
+        **{f"bar1.{name}": (f"bar1_memory_usage/{name}",) for name in ("total", "reserved", "used", "free")},
+        "row_remap.corrected": ("remapped_rows/remapped_row_corr",),
+        "row_remap.uncorrected": ("remapped_rows/remapped_row_unc",),
+        "pcie.generation": (f"{_LINK}/current_link_gen",),
+        "pcie.generation_max": (f"{_LINK}/max_link_gen",),
+        "pcie.generation_device_max": (f"{_LINK}/max_device_link_gen",),
+        "pcie.width": (f"{_WIDTH}/current_link_width",),
+        "pcie.width_max": (f"{_WIDTH}/max_link_width",),
+        "pcie.replays": ("pci/replay_counter",),
+        "pcie.upstream_generation_max": (f"{_LINK}/max_host_link_gen",),
+    },
+    quantity: {
+        "fan": ("fan_speed",),
+        "utilisation": ("utilization/gpu_util",),
+        "memory_utilisation": ("utilization/memory_util",),
+        "clocks.sm": ("clocks/sm_clock",),
+        "clocks.sm_max": ("max_clocks/sm_clock",),
+        "clocks.memory": ("clocks/mem_clock",),
+        "clocks.memory_max": ("max_clocks/mem_clock",),
+        "clocks.sm_application": ("applications_clocks/graphics_clock",),
+        "clocks.sm_application_default": ("default_applications_clocks/graphics_clock",),
+        "power.draw": _watts("power_draw", "average_power_draw", "instant_power_draw"),
+        "power.limit": _watts("enforced_power_limit", "current_power_limit", "power_limit"),
+        "power.limit_default": _watts("default_power_limit"),
+        "power.limit_min": _watts("min_power_limit"),
+        "power.limit_max": _watts("max_power_limit"),
+        # The ``tlimit`` elements of newer GPUs are distances to a limit and are not read.
+        "temperature.gpu": ("temperature/gpu_temp",),
+        "temperature.memory": ("temperature/memory_temp",),
+        "temperature.slowdown": ("temperature/gpu_temp_slow_threshold",),
+        "temperature.shutdown": ("temperature/gpu_temp_max_threshold",),
+        "temperature.gpu_max": ("temperature/gpu_temp_max_gpu_threshold",),
+    },
+}
+"""The elements of each field of a Gpu or of its records, by what reads their text."""
+_RECORDS: dict[str, type[Record]] = {
+    "memory": Memory,
+    "bar1": Memory,
+    "ecc": Ecc,
+    "row_remap": RowRemap,
+    "clocks": Clocks,
+    "power": Power,
+    "temperature": Temperature,
+    "pcie": Pcie,
+}
+
+
+def _gpu(element: Element) -> Gpu:
+    """The GPU of one ``<gpu>`` element."""
+    fields = Fields(element)
+    fields.group("row_remap", "remapped_rows")
+    found = {
+        field: fields.value(field, decode, *paths)
+        for decode, of_kind in _FIELDS.items()
+        for field, paths in of_kind.items()
     }
-    return _unless_empty(Memory(source=SOURCE, **read_bytes))
-
-
-def _ecc(fields: Fields) -> Ecc | None:
-    value = fields.value
-    retired = _sum(
-        value("ecc.retired_pages", whole, "retired_pages/multiple_single_bit_retirement/retired_count"),
-        value("ecc.retired_pages", whole, "retired_pages/double_bit_retirement/retired_count"),
-    )
-    ecc = Ecc(
+    found |= {f"ecc.{name}": count for name, count in _ecc_counts(fields).items()}
+    if found["recovery_action"] is None:  # older drivers have two flags
+        reset = fields.value("recovery_action", flag, "gpu_reset_status/reset_required")
+        drain = fields.value("recovery_action", flag, "gpu_reset_status/drain_and_reset_recommended")
+        if reset is not None:
+            found["recovery_action"] = "gpu_reset" if reset else "drain_and_reset" if drain else "none"
+    if found["pci_bus_id"] is None:
+        found["pci_bus_id"] = bus_id(element.attributes.get("id", ""))
+    values: dict[str, dict[str, Any]] = {}
+    for field, value in found.items():
+        record, _, name = field.rpartition(".")
+        if value is not None:
+            values.setdefault(record, {})[name] = value
+    facts: dict[str, Any] = values.pop("", {})
+    facts |= {name: _RECORDS[name](source=SOURCE, **of_record) for name, of_record in values.items()}
+    gpu = Gpu(
         source=SOURCE,
-        enabled=value("ecc.enabled", flag, "ecc_mode/current_ecc"),
-        pending=value("ecc.pending", flag, "ecc_mode/pending_ecc"),
-        volatile_corrected=_ecc_errors(fields, "volatile", "corrected"),
-        volatile_uncorrected=_ecc_errors(fields, "volatile", "uncorrected"),
-        aggregate_corrected=_ecc_errors(fields, "aggregate", "corrected"),
-        aggregate_uncorrected=_ecc_errors(fields, "aggregate", "uncorrected"),
-        retired_pages=retired,
-        retirement_pending=value(
-            "ecc.retirement_pending", flag, "retired_pages/pending_retirement", "retired_pages/pending_blacklist"
-        ),
+        **facts,
+        mig=_mig(fields),
+        throttle=_throttle(fields),
+        fabric=_fabric(fields),
+        processes=_processes(fields),
     )
-    return _unless_empty(ecc)
+    return msgspec.structs.replace(gpu, errors=tuple(fields.errors.values()), not_supported=fields.not_supported())
 
 
-def _ecc_errors(fields: Fields, counted: str, kind: str) -> int | None:
-    field, base = f"ecc.{counted}_{kind}", f"ecc_errors/{counted}"
-    total = fields.value(field, whole, f"{base}/{_ECC_TOTALS[kind]}")
-    if total is not None:
-        return total
-    parts = [fields.value(field, whole, *(f"{base}/{name}" for name in names)) for names in _ECC_ELEMENTS[kind]]
-    return _sum(*parts)
+def _ecc_counts(fields: Fields) -> dict[str, int | None]:
+    counts: dict[str, int | None] = {}
+    for counted in ("volatile", "aggregate"):
+        for kind, names in _ECC_ELEMENTS.items():
+            field, base = f"ecc.{counted}_{kind}", f"ecc_errors/{counted}"
+            total = fields.value(field, whole, f"{base}/{_ECC_TOTALS[kind]}")
+            parts = [] if total is not None else [fields.value(field, whole, f"{base}/{name}") for name in names]
+            counts[f"{counted}_{kind}"] = total if total is not None else _sum(parts)
+    retired = ("multiple_single_bit_retirement", "double_bit_retirement")
+    pages = [fields.value("ecc.retired_pages", whole, f"retired_pages/{name}/retired_count") for name in retired]
+    return {**counts, "retired_pages": _sum(pages)}
 
 
-def _sum(*counts: int | None) -> int | None:
+def _sum(counts: Iterable[int | None]) -> int | None:
     """The sum of the known counts; None if there are none."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
-
-
-def _row_remap(fields: Fields) -> RowRemap | None:
-    if fields.group("row_remap", "remapped_rows") is None:
-        return None
-    base = "remapped_rows/remapped_row"
-    remap = RowRemap(
-        source=SOURCE,
-        corrected=fields.value("row_remap.corrected", whole, f"{base}_corr"),
-        uncorrected=fields.value("row_remap.uncorrected", whole, f"{base}_unc"),
-        pending=fields.value("row_remap.pending", flag, f"{base}_pending"),
-        failed=fields.value("row_remap.failed", flag, f"{base}_failure"),
-    )
-    return _unless_empty(remap)
 
 
 def _mig(fields: Fields) -> Mig | None:
@@ -173,53 +270,6 @@ def _instance(element: Element) -> MigInstance:
         memory=fields.value("memory", whole, "fb_memory_usage/total"),
         sm_count=fields.value("sm_count", whole, "device_attributes/shared/multiprocessor_count"),
     )
-
-
-def _clocks(fields: Fields) -> Clocks | None:
-    value = fields.value
-    clocks = Clocks(
-        source=SOURCE,
-        sm=value("clocks.sm", quantity, "clocks/sm_clock"),
-        sm_max=value("clocks.sm_max", quantity, "max_clocks/sm_clock"),
-        memory=value("clocks.memory", quantity, "clocks/mem_clock"),
-        memory_max=value("clocks.memory_max", quantity, "max_clocks/mem_clock"),
-        sm_application=value("clocks.sm_application", quantity, "applications_clocks/graphics_clock"),
-        sm_application_default=value(
-            "clocks.sm_application_default", quantity, "default_applications_clocks/graphics_clock"
-        ),
-    )
-    return _unless_empty(clocks)
-
-
-def _power(fields: Fields) -> Power | None:
-    def watts(field: str, *names: str) -> float | None:
-        paths = [f"{section}/{name}" for section in ("gpu_power_readings", "power_readings") for name in names]
-        paths += names  # of lines that are quoted without their heading
-        return fields.value(f"power.{field}", quantity, *paths)
-
-    power = Power(
-        source=SOURCE,
-        draw=watts("draw", "power_draw", "average_power_draw", "instant_power_draw"),
-        limit=watts("limit", "enforced_power_limit", "current_power_limit", "power_limit"),
-        limit_default=watts("limit_default", "default_power_limit"),
-        limit_min=watts("limit_min", "min_power_limit"),
-        limit_max=watts("limit_max", "max_power_limit"),
-    )
-    return _unless_empty(power)
-
-
-def _temperature(fields: Fields) -> Temperature | None:
-    """Temperatures; the ``tlimit`` elements of newer GPUs are distances to a limit and are not read."""
-    value, base = fields.value, "temperature/"
-    temperature = Temperature(
-        source=SOURCE,
-        gpu=value("temperature.gpu", quantity, f"{base}gpu_temp"),
-        memory=value("temperature.memory", quantity, f"{base}memory_temp"),
-        slowdown=value("temperature.slowdown", quantity, f"{base}gpu_temp_slow_threshold"),
-        shutdown=value("temperature.shutdown", quantity, f"{base}gpu_temp_max_threshold"),
-        gpu_max=value("temperature.gpu_max", quantity, f"{base}gpu_temp_max_gpu_threshold"),
-    )
-    return _unless_empty(temperature)
 
 
 def _throttle(fields: Fields) -> Throttle | None:
@@ -246,24 +296,6 @@ def _reason(name: str) -> str | None:
         if name.startswith(start):
             return REASONS.get(name.removeprefix(start))
     return None
-
-
-def _pcie(fields: Fields) -> Pcie | None:
-    def number(field: str, *paths: str) -> int | None:
-        return fields.value(f"pcie.{field}", whole, *(f"pci/{path}" for path in paths))
-
-    generation, width = "pci_gpu_link_info/pcie_gen", "pci_gpu_link_info/link_widths"
-    pcie = Pcie(
-        source=SOURCE,
-        generation=number("generation", f"{generation}/current_link_gen"),
-        generation_max=number("generation_max", f"{generation}/max_link_gen"),
-        generation_device_max=number("generation_device_max", f"{generation}/max_device_link_gen"),
-        width=number("width", f"{width}/current_link_width"),
-        width_max=number("width_max", f"{width}/max_link_width"),
-        replays=number("replays", "replay_counter"),
-        upstream_generation_max=number("upstream_generation_max", f"{generation}/max_host_link_gen"),
-    )
-    return _unless_empty(pcie)
 
 
 def _fabric(fields: Fields) -> GpuFabric | None:
@@ -307,99 +339,6 @@ def _processes(fields: Fields) -> tuple[Process, ...] | None:
             kind: Any = inner.value("kind", among(_PROCESS_KINDS), "type")
             found.append(Process(source=SOURCE, pid=pid, kind=kind, memory=inner.value("memory", whole, "used_memory")))
     return tuple(found)
-
-
-_COMPUTE_MODES = {name: name for name in ("default", "exclusive_thread", "prohibited", "exclusive_process")}
-_ADDRESSING_MODES = {name: name for name in ("hmm", "ats", "none")}
-_VIRTUALIZATION = {
-    "none": "none",
-    "pass-through": "passthrough",
-    "vgpu": "vgpu",
-    "host vgpu": "host_vgpu",
-    "host vsga": "host_vsga",
-}
-_RECOVERY = {
-    "none": "none",
-    "reset": "gpu_reset",
-    "gpu reset": "gpu_reset",
-    "reboot": "node_reboot",
-    "node reboot": "node_reboot",
-    "drain p2p": "drain_p2p",
-    "drain and reset": "drain_and_reset",
-}
-_ARCHITECTURES = {"ada lovelace": "ada"}
-
-_RELEASE = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,2}")
-_CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")
-
-
-def _gpu(element: Element) -> Gpu:
-    """The GPU of one ``<gpu>`` element."""
-    fields = Fields(element)
-    gpu = Gpu(
-        source=SOURCE,
-        pci_bus_id=fields.value("pci_bus_id", bus_id, "pci/pci_bus_id") or bus_id(element.attributes.get("id", "")),
-        **_identity(fields),
-        **_state(fields),
-        memory=_memory(fields, "memory", "fb_memory_usage"),
-        bar1=_memory(fields, "bar1", "bar1_memory_usage"),
-        ecc=_ecc(fields),
-        row_remap=_row_remap(fields),
-        mig=_mig(fields),
-        clocks=_clocks(fields),
-        power=_power(fields),
-        temperature=_temperature(fields),
-        throttle=_throttle(fields),
-        pcie=_pcie(fields),
-        fabric=_fabric(fields),
-        processes=_processes(fields),
-    )
-    return msgspec.structs.replace(gpu, errors=tuple(fields.errors.values()), not_supported=fields.not_supported())
-
-
-def _identity(fields: Fields) -> dict[str, Any]:
-    value = fields.value
-    brand = value("brand", word, "product_brand")
-    architecture = value("architecture", word, "product_architecture")
-    return {
-        "uuid": value("uuid", word, "uuid"),
-        "minor": value("minor", whole, "minor_number"),
-        "name": value("name", word, "product_name"),
-        "brand": brand.lower().replace(" ", "_") if brand else None,  # as NVML names it: quadro_rtx
-        "architecture": _ARCHITECTURES.get(architecture.lower(), architecture.lower()) if architecture else None,
-        "pci_device_id": value("pci_device_id", device_id, "pci/pci_device_id"),
-        "pci_subsystem_id": value("pci_subsystem_id", device_id, "pci/pci_sub_system_id"),
-        "serial": value("serial", word, "serial"),
-        "vbios": value("vbios", word, "vbios_version"),
-        "part_number": value("part_number", word, "board_part_number", "gpu_part_number"),
-        "gsp_firmware": value("gsp_firmware", word, "gsp_firmware_version"),
-    }
-
-
-def _state(fields: Fields) -> dict[str, Any]:
-    value = fields.value
-    return {
-        "performance_state": value("performance_state", word, "performance_state"),
-        "compute_mode": value("compute_mode", among(_COMPUTE_MODES), "compute_mode"),
-        "persistence_mode": value("persistence_mode", flag, "persistence_mode"),
-        "virtualization": value(
-            "virtualization", among(_VIRTUALIZATION), "gpu_virtualization_mode/virtualization_mode"
-        ),
-        "recovery_action": value("recovery_action", among(_RECOVERY), "gpu_recovery_action") or _reset_status(fields),
-        "addressing_mode": value("addressing_mode", among(_ADDRESSING_MODES), "addressing_mode"),
-        "fan": value("fan", quantity, "fan_speed"),
-        "utilisation": value("utilisation", quantity, "utilization/gpu_util"),
-        "memory_utilisation": value("memory_utilisation", quantity, "utilization/memory_util"),
-    }
-
-
-def _reset_status(fields: Fields) -> str | None:
-    """The recovery action from the two flags of older drivers."""
-    reset = fields.value("recovery_action", flag, "gpu_reset_status/reset_required")
-    drain = fields.value("recovery_action", flag, "gpu_reset_status/drain_and_reset_recommended")
-    if reset is None:
-        return None
-    return "gpu_reset" if reset else "drain_and_reset" if drain else "none"
 
 
 def snapshot_of(root: Element) -> Snapshot:
