@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from envcheck.model.checks import Check, Report
 from envcheck.model.snapshot import Gpu, Measurement
@@ -10,7 +10,7 @@ from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
-from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
+from envcheck.report.page.pen import WORDS, Line, Pen, Style, StyledSpan
 from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
@@ -51,91 +51,130 @@ def render(report: Report, options: Options) -> str:
     lines = head_lines(outline, pen, room)
     if report.verdict == "unknown" and outline.findings:
         lines += other_lines(outline, pen, room)
-    if options.quiet:
-        return pen.show(lines)
-    lines = [
-        *lines,
-        *_gpus(report, pen),
-        *_across_gpus(report, pen),
-        *_processor(report, pen),
-        *_not_measured(report, pen),
-        (StyledSpan(count_text(report), "dim"),),
-    ]
+    if not options.quiet:
+        lines += [*FigureTable(report, pen).lines(), (StyledSpan(count_text(report), "dim"),)]
     return pen.show(lines)
 
 
-def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
-    known = report.gpus
-    checks = checks_of_figures(report.checks)
-    earlier = report.snapshot.baseline if report.snapshot else ()
-    for gpu in known:
-        figures = figures_of(gpu, report.measurements)
-        if not figures:
-            continue
+class FigureTable:
+    """The measured figures as lines: by GPU, between GPUs, of the processor; and what was not measured."""
+
+    def __init__(self, report: Report, pen: Pen) -> None:
+        self._report, self._pen = report, pen
+        self._checks = checks_of_figures(report.checks)
+        self._earlier = report.snapshot.baseline if report.snapshot else ()
+        self._name = _NAME
+        self._share = 2 + self._name + 1 + _STATUS + 1 + _VALUE + 2
+        """Column of the share."""
+
+    def lines(self) -> Iterator[Line]:
+        """All of it, with a blank line above each part and below the last."""
+        for gpu in self._report.gpus:
+            figures = figures_of(gpu, self._report.measurements)
+            if figures:
+                yield ()
+                yield self._head(_title(gpu, figures), self._share + _SHARE - len(_HEADING), _HEADING)
+            for heading, measured in with_headings(figures):
+                if heading:
+                    yield (StyledSpan(self._pen.clip(heading, self._pen.width), "dim"),)
+                yield self._row(measured, self._checks.get((gpu.key, measurement_key(measured))))
+        yield from self._across_gpus()
+        yield from self._processor()
+        yield from self._not_measured()
+
+    def _head(self, title: str, place: int, heading: str) -> Line:
+        """A title, and from the column ``place`` what stands above the figures."""
+        shown = self._pen.clip(title, place - 1)
+        return (StyledSpan(shown, "title"), StyledSpan(" " * (place - len(shown)) + heading, "dim"))
+
+    def _across_gpus(self) -> Iterator[Line]:
+        """How far GPUs of a model lie apart: the figures that do, and the GPU that is slower than the others."""
+        every = self._report.across_gpus
+        if not every:
+            return
+        apart = [found for found in every if found.difference > _APART or any(gpu.straggles for gpu in found.gpus)]
         yield ()
-        place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2 + _SHARE - 1
-        title = pen.clip(_title(gpu, figures), place - 1)
-        yield (StyledSpan(title, "title"), StyledSpan(" " * (place - len(title) - len(_HEADING) + 1) + _HEADING, "dim"))
-        for heading, measured in with_headings(figures):
-            if heading:
-                yield (StyledSpan(pen.clip(heading, pen.width), "dim"),)
-            check = checks.get((gpu.key, measurement_key(measured)))
-            yield _row(measured, check, known, pen, speed_against(measured, earlier))
+        yield self._head("Across GPUs", 2 + self._name + 1, "difference, slowest and fastest")
+        for found in sorted(apart, key=lambda found: -found.difference):
+            # `` 30%  GPU 1: 576 of 823 TFLOP/s``
+            compared = [gpu for gpu in found.gpus if gpu.why_not is None]
+            slowest = max(compared, key=lambda gpu: gpu.slower or 0.0, default=None)
+            low, high = quantity(found.low, found.unit), quantity(found.high, found.unit)
+            own, best = (high, low) if found.unit == "s" else (low, high)
+            value, _, unit = own.partition(" ")
+            shown = value if best.endswith(f" {unit}") else own
+            name = self._named(found.title)
+            told = f"{found.difference:>4.0%}  GPU {slowest.gpu if slowest else '?'}: {shown} of {best}"
+            style: Style = "warn" if any(gpu.straggles for gpu in compared) else ""
+            yield (name, StyledSpan(self._pen.clip(told, self._pen.width - len(name.text)), style))
+        same = len(every) - len(apart)
+        if same:
+            more = " more" if apart else ""
+            yield (StyledSpan(f"  {plural(same, 'figure')}{more} within {_APART:.0%}", "dim"),)
 
+    def _processor(self) -> Iterator[Line]:
+        """The same work on the processor, and how many times as fast a GPU did it."""
+        figures = processor_figures(self._report.measurements)
+        if not figures:
+            return
+        platform = self._report.snapshot.platform if self._report.snapshot else None
+        model = (platform.cpu_model if platform else None) or ""
+        yield ()
+        yield self._head(f"CPU  {model}".rstrip(), self._share, "the GPU: times as fast")
+        for measured in figures:
+            row = self._row(measured, None)
+            faster = speedup(measured, self._report.measurements)
+            told = f"{faster:.3g} x" if faster else "-"
+            detail = self._pen.clip(measured.detail, self._pen.width - self._share - _SHARE - 4)
+            yield (*row[:3], StyledSpan(f"  {told:>{_SHARE + 2}}  {detail}", "dim")) if measured.value else row
 
-def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
-    """How far GPUs of a model lie apart: the figures that do, and the GPU that is slower than the others."""
-    if not report.across_gpus:
-        return
-    apart = [
-        found for found in report.across_gpus if found.difference > _APART or any(gpu.straggles for gpu in found.gpus)
-    ]
-    yield ()
-    title = "Across GPUs"
-    place = 2 + _NAME + 1
-    yield (
-        StyledSpan(title, "title"),
-        StyledSpan(" " * (place - len(title)) + "difference, slowest and fastest", "dim"),
-    )
-    for found in sorted(apart, key=lambda found: -found.difference):
-        # `` 30%  GPU 1: 576 of 823 TFLOP/s``
-        compared = [gpu for gpu in found.gpus if gpu.why_not is None]
-        slowest = max(compared, key=lambda gpu: gpu.slower or 0.0, default=None)
-        low, high = quantity(found.low, found.unit), quantity(found.high, found.unit)
-        own, best = (high, low) if found.unit == "s" else (low, high)
-        value, _, unit = own.partition(" ")
-        shown = value if best.endswith(f" {unit}") else own
-        name = f"  {pen.clip(found.title, _NAME):<{_NAME}} "
-        told = f"{found.difference:>4.0%}  GPU {slowest.gpu if slowest else '?'}: {shown} of {best}"
-        straggles = any(gpu.straggles for gpu in compared)
-        yield (StyledSpan(name), StyledSpan(pen.clip(told, pen.width - len(name)), "warn" if straggles else ""))
-    same = len(report.across_gpus) - len(apart)
-    if same:
-        more = " more" if apart else ""
-        yield (StyledSpan(f"  {plural(same, 'figure')}{more} within {_APART:.0%}", "dim"),)
+    def _not_measured(self) -> Iterator[Line]:
+        """GPUs without a figure, and probes that did not run or failed, and why."""
+        report = self._report
+        covered = coverage(report.gpus, report.measurements, report.probes)
+        left = ((covered.hidden, "hidden from CUDA"), (covered.not_asked, "not asked for"))
+        told = [f"Not measured: {numbers(gpus)}, {why}" for gpus, why in left if gpus and report.measurements]
+        told += not_run(report.probes)
+        if told:
+            yield ()
+        for text in told:
+            yield (StyledSpan(self._pen.clip(text, self._pen.width), "dim"),)
+        yield ()
 
+    def _named(self, name: str) -> StyledSpan:
+        return StyledSpan(f"  {self._pen.clip(name, self._name):<{self._name}} ")
 
-def _processor(report: Report, pen: Pen) -> Iterable[Line]:
-    """The same work on the processor, and how many times as fast a GPU did it."""
-    figures = processor_figures(report.measurements)
-    if not figures:
-        return
-    platform = report.snapshot.platform if report.snapshot else None
-    name = (platform.cpu_model if platform else None) or ""
-    place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2
-    yield ()
-    title = pen.clip(f"CPU  {name}".rstrip(), place - 1)
-    yield (StyledSpan(title, "title"), StyledSpan(" " * (place - len(title)) + "the GPU: times as fast", "dim"))
-    for measured in figures:
-        row = _row(measured, None, (), pen)
-        faster = speedup(measured, report.measurements)
-        told = f"{faster:.3g} x" if faster else "-"
-        room = pen.width - place - _SHARE - 4
-        yield (
-            (*row[:-1], StyledSpan(f"  {told:>{_SHARE + 2}}  {pen.clip(measured.detail, room)}", "dim"))
-            if measured.value
-            else row
+    def _row(self, measured: Measurement, check: Check | None) -> Line:
+        """Name, status, value, the share of the ceiling, and what is remarkable."""
+        name = self._named(measurement_name_among(measured, self._report.gpus))
+        if measured.value is None:
+            mark = StyledSpan(f"{'FAIL':<{_STATUS}} ", "fail") if measured.failed else StyledSpan(f"{'-':<{_STATUS}} ")
+            reason = self._pen.clip(reason_without_value(measured), self._pen.width - len(name.text) - _STATUS - 1)
+            return (name, mark, StyledSpan(reason, "dim"))
+        wrong = measured.verification is not None and not measured.verification.right
+        status = "fail" if wrong else check.status if check else "skipped"
+        figure = check.figure if check else None
+        share = percent(figure.share) if figure and figure.share is not None else ""
+        remark = self._remark(measured, check)
+        return (
+            name,
+            StyledSpan(f"{'WRONG' if wrong else WORDS[status]:<{_STATUS}} ", status),
+            StyledSpan(f"{quantity(measured.value, measured.unit):>{_VALUE}}"),
+            StyledSpan(f"  {share:>{_SHARE}}" + (f"  {remark}" if remark else ""), "dim"),
         )
+
+    def _remark(self, measured: Measurement, check: Check | None) -> str:
+        """What was expected, the speed as a share of that in earlier runs, or how far the samples lie apart."""
+        before, loose = speed_against(measured, self._earlier), spread(measured.samples)
+        status, figure = (check.status, check.figure) if check else ("", None)
+        share, least = (figure.share, figure.expected_low) if figure else (None, None)
+        if share is not None and least is not None and status != "pass" and (share < least or status == "unknown"):
+            return f"expected {percent(least)}"
+        if before is not None:
+            return f"{min(before[0], 9.99):.0%} of base"
+        if status == "skipped":
+            return "not judged"
+        return f"spread {loose:.0%}" if loose > LOOSE else ""
 
 
 def _title(gpu: Gpu, figures: list[Measurement]) -> str:
@@ -146,63 +185,3 @@ def _title(gpu: Gpu, figures: list[Measurement]) -> str:
     if before and before.ecc is not None:
         parts.append("ECC on" if before.ecc else "ECC off")
     return "  ".join(part for part in parts if part)
-
-
-def _row(
-    measured: Measurement,
-    check: Check | None,
-    gpus: Iterable[Gpu],
-    pen: Pen,
-    before: tuple[float, int] | None = None,
-) -> Line:
-    status = check.status if check else "skipped"
-    name = f"  {pen.clip(measurement_name_among(measured, gpus), _NAME):<{_NAME}} "
-    if measured.value is None:
-        room = pen.width - len(name) - _STATUS - 1
-        mark = StyledSpan(f"{'FAIL':<{_STATUS}} ", "fail") if measured.failed else StyledSpan(f"{'-':<{_STATUS}} ")
-        return (StyledSpan(name), mark, StyledSpan(pen.clip(reason_without_value(measured), room), "dim"))
-    value = f"{quantity(measured.value, measured.unit):>{_VALUE}}"
-    wrong = measured.verification is not None and not measured.verification.right
-    return (
-        StyledSpan(name),
-        StyledSpan(f"{'WRONG' if wrong else WORDS[status]:<{_STATUS}} ", "fail" if wrong else status),
-        StyledSpan(value),
-        StyledSpan(_remarks(measured, check, before), "dim"),
-    )
-
-
-def _remarks(measured: Measurement, check: Check | None, before: tuple[float, int] | None) -> str:
-    """The share of the ceiling, and what is remarkable: what was expected, the speed as a share of that in earlier
-    runs, or how far the samples lie apart.
-    """
-    loose, low = spread(measured.samples), ""
-    figure = check.figure if check else None
-    share = percent(figure.share) if figure and figure.share is not None else ""
-    if check and figure and figure.share is not None and figure.expected_low is not None:
-        # The least share that was expected, of a figure below it or above the ceiling.
-        odd = figure.share < figure.expected_low or check.status == "unknown"
-        low = percent(figure.expected_low) if odd else ""
-    parts = [f"  {share:>{_SHARE}}"]
-    if low and check is not None and check.status != "pass":
-        parts.append(f"  expected {low}")
-    elif before is not None:
-        parts.append(f"  {min(before[0], 9.99):.0%} of base")
-    elif check is not None and check.status == "skipped":
-        parts.append("  not judged")
-    elif loose > LOOSE:
-        parts.append(f"  spread {loose:.0%}")
-    return "".join(parts).rstrip()
-
-
-def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:
-    """GPUs without a figure, and probes that did not run or failed, and why."""
-    known = report.gpus
-    covered = coverage(known, report.measurements, report.probes)
-    left = ((covered.hidden, "hidden from CUDA"), (covered.not_asked, "not asked for"))
-    told = [f"Not measured: {numbers(gpus)}, {why}" for gpus, why in left if gpus and report.measurements]
-    told += not_run(report.probes)
-    if told:
-        yield ()
-    for text in told:
-        yield (StyledSpan(pen.clip(text, pen.width), "dim"),)
-    yield ()
