@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.model.checks import Check, Report
+from envcheck.model.checks import Check, Report, Status
 from envcheck.model.snapshot import Gpu, Measurement
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
-from envcheck.report.page.pen import WORDS, Line, Pen, Style, StyledSpan
+from envcheck.report.page.pen import WORDS, Line, Pen, Style, StyledSpan, columns
 from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
@@ -38,6 +38,8 @@ FORMAT = Format(
 
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 """Columns."""
+_LEAST_NAME, _LEAST_BAR, _REMARK = 24, 8, 14
+"""Columns beside bars: the remark has its room first, then the name."""
 _HEADING = "of ceiling"
 _APART = 0.02
 """Share by which the slowest may be behind the fastest without a line of its own."""
@@ -57,14 +59,20 @@ def render(report: Report, options: Options) -> str:
 
 
 class FigureTable:
-    """The measured figures as lines: by GPU, between GPUs, of the processor; and what was not measured."""
+    """The measured figures as lines: by GPU, between GPUs, of the processor; and what was not measured.
 
-    def __init__(self, report: Report, pen: Pen) -> None:
+    With ``bars`` each share is drawn as well.
+    """
+
+    def __init__(self, report: Report, pen: Pen, *, bars: bool = False) -> None:
         self._report, self._pen = report, pen
         self._checks = checks_of_figures(report.checks)
         self._earlier = report.snapshot.baseline if report.snapshot else ()
-        self._name = _NAME
-        self._share = 2 + self._name + 1 + _STATUS + 1 + _VALUE + 2
+        fixed = 2 + 1 + _STATUS + 1 + _VALUE + 2
+        self._bar = max(_LEAST_BAR, (pen.width - 60) // 2) if bars else 0
+        room = pen.width - fixed - self._bar - 1 - _SHARE - _REMARK
+        self._name = max(_LEAST_NAME, min(_NAME, room)) if bars else _NAME
+        self._share = fixed + self._name + (self._bar + 1 if bars else 0)
         """Column of the share."""
 
     def lines(self) -> Iterator[Line]:
@@ -156,12 +164,29 @@ class FigureTable:
         figure = check.figure if check else None
         share = percent(figure.share) if figure and figure.share is not None else ""
         remark = self._remark(measured, check)
-        return (
+        start: Line = (
             name,
             StyledSpan(f"{'WRONG' if wrong else WORDS[status]:<{_STATUS}} ", status),
             StyledSpan(f"{quantity(measured.value, measured.unit):>{_VALUE}}"),
-            StyledSpan(f"  {share:>{_SHARE}}" + (f"  {remark}" if remark else ""), "dim"),
         )
+        if not self._bar:
+            return (*start, StyledSpan(f"  {share:>{_SHARE}}  {remark}".rstrip(), "dim"))
+        if figure and figure.share is not None:
+            bar = self._drawn(figure.share, figure.expected_low or 0.0, status)
+            start = (*start, StyledSpan("  "), *bar, StyledSpan(f" {share:>{_SHARE}}"))
+        room = self._pen.width - columns(start) - 2
+        return (*start, StyledSpan(f"  {self._pen.clip(remark, room)}", "dim"))
+
+    def _drawn(self, share: float, low: float, status: Status) -> Line:
+        """The share as a bar, with a mark where the range of healthy GPUs begins."""
+        full, empty, mark = ("=", "-", "|") if self._pen.ascii else ("━", "─", "┃")
+        reached, edge = round(min(share, 1.0) * self._bar), min(round(low * self._bar), self._bar - 1)
+        below = StyledSpan(full * min(reached, edge), status), StyledSpan(empty * (edge - reached), "dim")
+        above = (
+            StyledSpan(full * (reached - edge - 1), status),
+            StyledSpan(empty * (self._bar - max(reached, edge + 1)), "dim"),
+        )
+        return (*below, StyledSpan(mark, "title"), *above)
 
     def _remark(self, measured: Measurement, check: Check | None) -> str:
         """What was expected, the speed as a share of that in earlier runs, or how far the samples lie apart."""
@@ -172,8 +197,10 @@ class FigureTable:
             return f"expected {percent(least)}"
         if before is not None:
             return f"{min(before[0], 9.99):.0%} of base"
-        if status == "skipped":
+        if check is None and self._bar:
             return "not judged"
+        if check and status == "skipped":
+            return check.message.removeprefix("Measured, not judged: ") if self._bar else "not judged"
         return f"spread {loose:.0%}" if loose > LOOSE else ""
 
 

@@ -18,18 +18,17 @@ from envcheck.fleet.record import Fleet
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Conditions, Gpu, Measurement, Span, Verification
 from envcheck.pipeline.request import Request
+from envcheck.report import Options
+from envcheck.report.page.pen import Pen
+from envcheck.report.speed import FigureTable
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.fleet import FleetPage, read_fleet
-from envcheck.tui.widgets.figures import FigureRows
-from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.telemetry import Telemetry, spark
 from tests.every import cases
 from tests.fleet.made import healthy
 from tests.fleet.test_fleet import fleet_of, write
 from tests.rules.machines import h200, machine
 from tests.tui.showing import LARGE, SMALL, Replay, judged, recorded, settled, show, until, words
-
-PLAIN = Paint(dark=True, ascii_only=True)
 
 
 def copied(gpu: Gpu, share: float, **more: Any) -> Measurement:
@@ -54,7 +53,8 @@ def measured(*shares: float, **more: Any) -> Report:
 
 
 def lines(report: Report, columns: int = 100) -> list[str]:
-    return FigureRows(report, PLAIN, columns).text().plain.splitlines()
+    pen = Pen(Options(width=columns, ascii=True))
+    return pen.show(FigureTable(report, pen, bars=True).lines()).splitlines()
 
 
 def test_a_figure_is_a_bar_with_the_edge_of_the_band_and_its_share() -> None:
@@ -75,22 +75,20 @@ def test_a_low_figure_says_so_in_a_word() -> None:
 
 def test_a_wrong_result_says_so() -> None:
     wrong = Verification(right=False, checked=10, how="every byte", wrong=1)
-    assert any("WRONG RESULT" in line for line in lines(measured(0.9, verification=wrong)))
+    assert any(" WRONG " in line for line in lines(measured(0.9, verification=wrong)))
 
 
 def test_gpus_are_compared() -> None:
     text = lines(measured(0.9, 0.81))
     place = next(number for number, line in enumerate(text) if line.startswith("Across GPUs"))
-    assert "(GPU 1)" in text[place + 1]
-    assert text[place + 1].index("(GPU 1)") < text[place + 1].index("(GPU 0)")
-    assert "  10.0%  GPU 1 10%" in text[place + 1]
+    assert "10%  GPU 1: 3.89 of 4.32 TB/s" in text[place + 1]
 
 
 def test_a_figure_stands_beside_its_baseline() -> None:
     figure = copied(h200(), 0.9)
     earlier = msgspec.structs.replace(figure, value=0.92 * 4.8e12)
     snapshot = msgspec.structs.replace(machine(h200()), measurements=(figure,))
-    assert any("98% of baseline" in line for line in lines(judged(snapshot, Request(baseline=(earlier,)))))
+    assert any("98% of base" in line for line in lines(judged(snapshot, Request(baseline=(earlier,)))))
 
 
 @cases("columns", 60, 79, 120, 199)
@@ -100,10 +98,10 @@ def test_no_row_is_wider_than_the_screen(columns: int) -> None:
 
 def test_why_something_is_not_judged_is_short() -> None:
     report = measured(0.9)
-    odd = Measurement(name="copy-latency", gpu=h200().uuid, value=2e-6, unit="s", method="kernel")
+    odd = Measurement(name="gemm", precision="int4", gpu=h200().uuid, value=2e12, unit="OP/s", method="cuBLASLt")
     snapshot = msgspec.structs.replace(report.snapshot, measurements=(odd,))  # type: ignore[type-var]
-    (row,) = (line for line in lines(judged(snapshot), 79) if "latency" in line)  # type: ignore[arg-type]
-    assert "not judged: no band is known" in row
+    (row,) = (line for line in lines(judged(snapshot), 79) if "INT4" in line)  # type: ignore[arg-type]
+    assert "no band is known for it" in row
 
 
 def test_the_fields_choose_gpus_and_figures() -> None:

@@ -12,6 +12,8 @@ from textual.message import Message
 from textual.widgets import Input, Label, Static
 
 from envcheck.errors import UsageError
+from envcheck.report import Options
+from envcheck.report.page.pen import Pen
 from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.telemetry import Telemetry
@@ -134,7 +136,9 @@ class Speed(Vertical):
         if self._report is None or not self._report.measurements:
             return
         self._laid_out_for = self.size
-        from envcheck.tui.widgets.figures import FigureRows
+        from envcheck.report.speed import FigureTable
 
         columns = max(60, self.size.width - self.query_one("#speed-page").gutter.width - 1)
-        self.query_one("#speed-text", Static).update(FigureRows(self._report, self._paint, columns).text())
+        pen = Pen(Options(width=columns, ascii=self._paint.ascii))
+        _above, *lines = FigureTable(self._report, pen, bars=True).lines()
+        self.query_one("#speed-text", Static).update(self._paint.lines(lines))
