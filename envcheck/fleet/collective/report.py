@@ -9,11 +9,11 @@ import msgspec
 
 from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, SlowLink, SlowNode
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
-from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
+from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, by_reason, row, section
 from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
 from envcheck.model.checks import Status, Verdict
 from envcheck.report import Options
-from envcheck.report.page.pen import Line, Pen
+from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.saved.descriptions import described
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import quantity
@@ -150,12 +150,13 @@ def render(found: FleetBench, options: Options) -> str:
 
 
 def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
-    yield from filled(pen, f"{VERDICTS[found.verdict]}  ", found.headline, style=found.verdict, title=True)
+    verdict = StyledSpan(f"{VERDICTS[found.verdict]}  ", found.verdict)
+    yield from pen.hang((verdict,), found.headline, "title", MOST_LINES)
     measured = [node for node in found.nodes if node.host is not None]
     gpus = plural(sum(node.gpus for node in measured), "GPU")
     size = f"{found.size >> 20} MiB"
     text = f"{plural(len(measured), 'node')}, {gpus}, all-reduce of {size}: {plural(len(found.groups), 'measurement')}"
-    yield from filled(pen, "  ", text)
+    yield from pen.hang("  ", text, most=MOST_LINES)
     if options.quiet:
         return
     most = len(found.nodes) + len(found.groups) if options.verbose else _ROWS

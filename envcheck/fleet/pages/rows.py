@@ -12,6 +12,8 @@ from envcheck.text.wrap import consecutive
 
 MOST_NAMES = 12
 """Names, or runs of names, after a row."""
+MOST_LINES = 3
+"""Lines of a text."""
 VERDICTS: dict[str, str] = {"pass": "PASS", "warn": "WARN", "fail": "FAIL", "unknown": "UNKNOWN"}
 
 
@@ -37,24 +39,15 @@ def row(
 
     Where there are few, ``parts`` says of each which part of it.
     """
-    lines = list(filled(pen, f"  {sign or WORDS[status]:<5}", text, "" if sign else status))
+    lines = pen.hang((StyledSpan(f"  {sign or WORDS[status]:<5}", "" if sign else status),), text, most=MOST_LINES)
     if names:
         runs = folded(names)
         if any(parts) and len(names) <= MOST_NAMES:
             runs = [" ".join([*folded([name]), *filter(None, [part])]) for name, part in zip(names, parts, strict=True)]
         shown = ", ".join(runs[:MOST_NAMES]) + (", …" if len(runs) > MOST_NAMES else "")
         count = f"{len(set(names)):,} nodes: " if len(set(names)) > 1 else ""
-        lines += [
-            (StyledSpan("       "), StyledSpan(line, "dim")) for line in pen.fill(count + shown, pen.width - 7, 2)
-        ]
+        lines += pen.hang("       ", count + shown, "dim", 2)
     return lines
-
-
-def filled(pen: Pen, lead: str, text: str, style: str = "", *, title: bool = False) -> Iterator[Line]:
-    """``text`` after ``lead``, in at most three lines."""
-    for place, line in enumerate(pen.fill(text, pen.width - len(lead), 3)):
-        mark = StyledSpan(lead if not place else " " * len(lead), style)  # type: ignore[arg-type]
-        yield (mark, StyledSpan(line, "title" if title else ""))
 
 
 _UNUSUAL = re.compile(r"[\[\],\s\"]")

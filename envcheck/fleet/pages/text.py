@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from envcheck.fleet.pages.rows import VERDICTS, by_reason, filled, row, section
+from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, by_reason, row, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split, counted
 from envcheck.model.checks import Status
 from envcheck.report import Options
-from envcheck.report.page.pen import WORDS, Line, Pen
+from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.rules.facts.measurements import quantity
 
 _ROWS = 8
@@ -30,9 +30,8 @@ def page_lines(fleet: Fleet, pen: Pen, options: Options) -> list[Line]:
 
 def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     head = fleet.head
-    word = VERDICTS[head.verdict]
-    yield from filled(pen, f"{word}  ", head.headline, style=head.verdict, title=True)
-    yield from filled(pen, "  ", counts(fleet))
+    yield from pen.hang((StyledSpan(f"{VERDICTS[head.verdict]}  ", head.verdict),), head.headline, "title", MOST_LINES)
+    yield from pen.hang("  ", counts(fleet), most=MOST_LINES)
     if options.quiet:
         return
     most = len(fleet.nodes) + len(fleet.differences) + len(fleet.slow) + 1 if options.verbose else _ROWS
@@ -46,7 +45,7 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     yield from section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
     yield from section(pen, "Nodes that agree", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
     if head.superseded:
-        yield from filled(pen, "", f"{left_out(head.superseded)}.", style="dim")
+        yield from pen.hang("", f"{left_out(head.superseded)}.", "dim", MOST_LINES)
 
 
 def counts(fleet: Fleet) -> str:
@@ -92,7 +91,7 @@ def _slow(figures: Sequence[Slow], pen: Pen, options: Options) -> Iterator[list[
         values = f"{quantity(figure.value, unit)}, {figure.ratio:.0%} of the median {quantity(figure.median, unit)}"
         more = f"; {counted(others, 'other figure is slow', 'other figures are slow')}" if others else ""
         text = f"{where}{serial}: {figure.quantity.title} {values}{more}"
-        yield list(filled(pen, f"  {WORDS[figure.status]:<5}", text, figure.status))
+        yield row(pen, figure.status, text, ())
 
 
 def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -106,7 +105,7 @@ def _slowed(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         unit = figure.quantity.unit
         where = " ".join(filter(None, (figure.node, figure.subject)))
         text = f"{quantity(figure.after, unit)}, was {quantity(figure.before, unit)} ({figure.ratio:.0%})"
-        yield list(filled(pen, f"  {WORDS['warn']:<5}", f"{where}: {figure.quantity.title} {text}", "warn"))
+        yield row(pen, "warn", f"{where}: {figure.quantity.title} {text}", ())
 
 
 def _came_or_went(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:

@@ -29,6 +29,8 @@ _QUIET = ("pass", "skipped")
 _MOST = 12
 """Checks that came or went without a finding: only their number is shown beyond these, unless ``verbose``."""
 _NAME = 34
+_WRAPPED = 6
+"""Lines of one text."""
 
 
 def render_diff(found: Diff, options: Options) -> str:
@@ -47,14 +49,14 @@ def _comparison(found: Diff, comparison: Comparison, pen: Pen, options: Options)
     lines.append((StyledSpan(word.ljust(len(word) + 2), style), StyledSpan(told, "title")))  # type: ignore[arg-type]
     lines += [*_report("-", first, pen), *_report("+", second, pen)]
     if len(comparison.base) > 1:
-        lines += _filled(f"figures: compared with {len(comparison.base)} runs", pen, "    ", "dim")
+        lines += pen.hang("    ", f"figures: compared with {len(comparison.base)} runs", "dim", _WRAPPED)
     for section, changes in groupby(comparison.changes, key=lambda change: change.section):
         lines += [(StyledSpan(""),), (StyledSpan(_TITLES[section], "title"),), *_changes(list(changes), pen, options)]
     lines += _figures(comparison, pen, options)
     if comparison.not_compared and not options.quiet:
         lines += [(StyledSpan(""),), (StyledSpan("Not compared", "title"),)]
         for note in comparison.not_compared:
-            lines += _filled(f"{note.section}: {note.why}", pen, "  ", "dim")
+            lines += pen.hang("  ", f"{note.section}: {note.why}", "dim", _WRAPPED)
     return lines
 
 
@@ -67,23 +69,23 @@ def _figures(comparison: Comparison, pen: Pen, options: Options) -> Iterable[Lin
     yield (StyledSpan(""),)
     if not options.verbose:
         counted = f"{len(same)} of {count} figures" if count > 1 else "1 figure"
-        yield from _filled(f"{counted} unchanged within the noise of the runs (-v lists them)", pen, "", "dim")
+        yield from pen.hang("", f"{counted} unchanged within the noise of the runs (-v lists them)", "dim", _WRAPPED)
         return
     yield (StyledSpan("Measurements within their noise (change, of what is tolerated)", "title"),)
     for subject, about in groupby(same, key=lambda figure: figure.subject):
         if subject:
-            yield from _filled(subject, pen, "  ", "")
+            yield from pen.hang("  ", subject, "", _WRAPPED)
         for figure in about:
             values = [quantity(value, figure.unit) for value in (figure.before, figure.after)]
             arrow = " -> " if pen.ascii else " → "
             told = f"{arrow.join(values)}  ({figure.ratio - 1:+.1%} of {figure.tolerated:.0%})"
             name = pen.text(figure.what)
-            yield from _filled(f"{name}{' ' * max(2, _NAME - width(name))}{told}", pen, "    ", "dim")
+            yield from pen.hang("    ", f"{name}{' ' * max(2, _NAME - width(name))}{told}", "dim", _WRAPPED)
 
 
 def _report(mark: str, report: Compared, pen: Pen) -> list[Line]:
     told = ", ".join(filter(None, (report.host, report.created, f"{report.verdict}: {report.headline}")))
-    return _filled(f"{report.name} ({told})", pen, f"  {mark} ", "dim")
+    return pen.hang(f"  {mark} ", f"{report.name} ({told})", "dim", _WRAPPED)
 
 
 def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[Line]:
@@ -95,16 +97,16 @@ def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[
         hidden, loud = [], list(changes)
     for subject, about in groupby(loud, key=lambda change: change.subject):
         if subject:
-            yield from _filled(subject, pen, "  ", "")
+            yield from pen.hang("  ", subject, "", _WRAPPED)
         for change in about:
             yield from _change(change, pen, "    " if subject else "  ")
             tolerated = f"tolerated: {change.tolerated:.1%}" if change.tolerated is not None else ""
             if tolerated:
-                yield from _filled("; ".join((tolerated, *change.why)), pen, "      ", "dim")
+                yield from pen.hang("      ", "; ".join((tolerated, *change.why)), "dim", _WRAPPED)
     if hidden:
         came = sum(change.kind == "appeared" for change in hidden)
         text = f"{came} checks added and {len(hidden) - came} removed, all passed or skipped (-v lists them)"
-        yield from _filled(text, pen, "  ", "dim")
+        yield from pen.hang("  ", text, "dim", _WRAPPED)
 
 
 def _change(change: Change, pen: Pen, indent: str) -> list[Line]:
@@ -128,16 +130,8 @@ def _change(change: Change, pen: Pen, indent: str) -> list[Line]:
     if sum(width(span.text) for span in line) <= pen.width:
         return [line]
     text = "".join(span.text for span in pieces)
-    return [*_filled(name, pen, indent, ""), *_filled(text, pen, f"{indent}  ", "")]
+    return [*pen.hang(indent, name, "", _WRAPPED), *pen.hang(f"{indent}  ", text, "", _WRAPPED)]
 
 
 def _value(text: str | None) -> StyledSpan:
     return StyledSpan(text or "", _STYLES.get(text or "", ""))
-
-
-def _filled(text: str, pen: Pen, indent: str, style: Style) -> list[Line]:
-    texts = pen.fill(text, pen.width - len(indent), 6) or [""]
-    blank = " " * len(indent)
-    return [
-        (StyledSpan(indent if number == 0 else blank), StyledSpan(line, style)) for number, line in enumerate(texts)
-    ]

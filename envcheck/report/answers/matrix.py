@@ -42,10 +42,10 @@ def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list
         lines += [(), *_reason(pen, reason, overlays)]
     if answer.suggestions:
         lines += [(), (StyledSpan("What would fit:", "title"),)]
-        lines += [line for text in answer.suggestions for line in _indented(pen, text, _INDENT)]
+        lines += [line for text in answer.suggestions for line in pen.hang(_INDENT, text)]
     if answer.assumed:
         assumed = ", ".join(f"{name}: {value}" for name, value in answer.assumed.items())
-        lines += [(), *_indented(pen, f"Assumed: {assumed}", "")]
+        lines += [(), *pen.hang("", f"Assumed: {assumed}")]
     if overlays:
         cited = [source for reason in answer.reasons for source in reason.sources]
         lines += [(), *overlay_lines(overlays, cited)]
@@ -62,10 +62,7 @@ def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[
 def _reason(pen: Pen, reason: Reason, overlays: Sequence[str]) -> Iterator[Line]:
     word, style = _WORDS[reason.verdict]
     margin = _INDENT + " " * _COLUMN
-    first, *rest = pen.fill(reason.message, pen.width - len(margin)) or [""]
-    yield StyledSpan(_INDENT), StyledSpan(f"{word:<{_COLUMN}}", style), StyledSpan(first)
-    for line in rest:
-        yield StyledSpan(margin), StyledSpan(line)
+    yield from pen.hang((StyledSpan(_INDENT), StyledSpan(f"{word:<{_COLUMN}}", style)), reason.message)
     for source in reason.sources[:_MOST_SOURCES]:
         origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
         yield (
@@ -130,9 +127,9 @@ def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> s
     pen = Pen(options)
     lines: list[Line] = [(StyledSpan(page.component, "title"),)]
     if page.known:
-        lines += _indented(pen, ", ".join(page.known), _INDENT)
+        lines += pen.hang(_INDENT, ", ".join(page.known))
     if page.missing:
-        lines += _indented(pen, page.missing, _INDENT)
+        lines += pen.hang(_INDENT, page.missing)
     for facts in page.facts:
         lines += [(), *(line for name, value in facts.items() for line in _fact(pen, name, value))]
     if page.sources:
@@ -140,7 +137,7 @@ def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> s
     for source in page.sources:
         # An address is never cut.
         address: Line = (StyledSpan(_INDENT * 2), StyledSpan(clean(source.address), "dim"))
-        lines += [*_indented(pen, f"{source.title}, read {source.read}", _INDENT), address]
+        lines += [*pen.hang(_INDENT, f"{source.title}, read {source.read}"), address]
     if overlays:
         lines += [(), *overlay_lines(overlays, page.sources)]
     return pen.show(lines)
@@ -167,13 +164,9 @@ def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:
         for item in value:
             # A record on one line: its values without their names, which say themselves what they are.
             values = (_text(key, inner) for key, inner in item.items() if inner not in ("", []))
-            yield from _indented(pen, "  ".join(values), _INDENT * 2)
+            yield from pen.hang(_INDENT * 2, "  ".join(values))
         return
-    margin = len(_INDENT) + _FACT_COLUMN
-    first, *rest = pen.fill(_text(name, value), pen.width - margin) or [""]
-    yield StyledSpan(_INDENT), StyledSpan(f"{title:<{_FACT_COLUMN - 1}} "), StyledSpan(first)
-    for line in rest:
-        yield StyledSpan(" " * margin), StyledSpan(line)
+    yield from pen.hang(f"{_INDENT}{title:<{_FACT_COLUMN - 1}} ", _text(name, value))
 
 
 def _text(name: str, value: Any) -> str:
@@ -191,8 +184,3 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, int | float) and measure:
         return f"{value / measure[0]:.4g} {measure[1]}"
     return str(value) if value != "" else _EMPTY.get(name, "none")
-
-
-def _indented(pen: Pen, text: str, margin: str) -> Iterator[Line]:
-    for line in pen.fill(text, pen.width - len(margin)):
-        yield StyledSpan(margin), StyledSpan(line)

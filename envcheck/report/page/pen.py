@@ -89,6 +89,14 @@ class Pen:
         shown = [self.text(_start(item, columns * lines)) for item in items]
         return fill_items(shown, columns, lines, self.mark)
 
+    def hang(self, lead: Line | str, text: str, style: Style = "", most: int | None = None) -> list[Line]:
+        """``text`` beside ``lead``, in at most ``most`` lines of which the further ones are indented; one at least."""
+        first: Line = (StyledSpan(lead),) if isinstance(lead, str) else lead
+        indent = columns(first)
+        texts = self.fill(text, self.width - indent, most) or [""]
+        blank: Line = (StyledSpan(" " * indent),)
+        return [(*(blank if number else first), StyledSpan(line, style)) for number, line in enumerate(texts)]
+
     def show(self, lines: Iterable[Line]) -> str:
         """``lines`` as one text."""
         return "".join("".join(map(self._paint, line)).rstrip() + "\n" for line in lines)

@@ -47,12 +47,9 @@ def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = Fals
     """The rows; ``place_told`` when the judged environment is already named above them."""
     lines: list[Line] = []
     for row in stack_rows(report, room.gpus, place_told=place_told):
-        first, *rest = pen.fill(row.text, pen.width - _LABEL - _WORD, room.row) or [""]
         word = WORDS[row.status] if row.label or row.status != "skipped" else ""
-        lines.append(
-            (StyledSpan(row.label.ljust(_LABEL)), StyledSpan(word.ljust(_WORD), row.status), StyledSpan(first))
-        )
-        lines += [(StyledSpan(" " * (_LABEL + _WORD)), StyledSpan(text)) for text in rest]
+        lead = (StyledSpan(row.label.ljust(_LABEL)), StyledSpan(word.ljust(_WORD), row.status))
+        lines += pen.hang(lead, row.text, most=room.row)
     return lines
 
 
