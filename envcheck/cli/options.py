@@ -440,8 +440,8 @@ def _add_tui_options(verb: argparse.ArgumentParser) -> None:
         "--from", dest="saved", type=path, metavar="REPORT", help="open a saved JSON report, or a fleet report (jsonl)"
     )
     _add_baseline_option(verb)
-    verb.add_argument("--ascii", action="store_true", help="use ASCII characters only")
     _add_overlay_option(verb)
+    verb.add_argument("--ascii", action="store_true", help="use ASCII characters only")
 
 
 def _add_serve_options(verb: argparse.ArgumentParser) -> None:
@@ -566,8 +566,8 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
         metavar="S",
         help="time limit of the whole run in seconds; the report then shows what was found",
     )
-    _add_fail_on(group)
     _add_overlay_option(group)
+    _add_fail_on(group)
 
 
 def _add_nodes_options(verb: Parser) -> None:
