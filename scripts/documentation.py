@@ -29,8 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from envcheck import __version__  # noqa: E402 - of the checkout that this file belongs to
-from envcheck.cli.examples import EXAMPLES  # noqa: E402
-from envcheck.cli.options import grammar  # noqa: E402
+from envcheck.cli.parser import Parser, grammar  # noqa: E402
 from envcheck.knowledge.load import load_matrix  # noqa: E402
 from envcheck.knowledge.matrix import TABLES, Matrix  # noqa: E402
 from envcheck.knowledge.tables import Row  # noqa: E402
@@ -95,13 +94,13 @@ def command_page() -> str:
     return "\n".join(["Command line", "============", "", *_commands(grammar(), "-")])
 
 
-def _commands(parser: argparse.ArgumentParser, mark: str) -> Iterator[str]:
+def _commands(parser: Parser, mark: str) -> Iterator[str]:
     """A section for the program and one for each verb."""
     yield from _heading(parser.prog if " " in parser.prog else "SYNOPSIS", mark)
     yield from _literal(_synopsis(parser))
     if parser.description:
         yield from (_escaped(parser.description), "")
-    below: list[argparse.ArgumentParser] = []
+    below: list[Parser] = []
     for group in parser._action_groups:  # noqa: SLF001 - argparse has no public list of them
         actions = [action for action in group._group_actions if action.help != argparse.SUPPRESS]  # noqa: SLF001
         for action in actions:
@@ -113,9 +112,8 @@ def _commands(parser: argparse.ArgumentParser, mark: str) -> Iterator[str]:
                 yield from _entry(_spelling(action), _help(parser, action))
     if parser.epilog:
         yield from (_escaped(parser.epilog), "")
-    if examples := EXAMPLES.get(parser.prog):
-        yield from ("Examples:", "")
-        yield from _literal("\n".join(examples))
+    yield from ("Examples:", "")
+    yield from _literal("\n".join(parser.examples))
     for verb in below:
         yield from _commands(verb, mark)
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import docutils
 import pytest
 
-from envcheck.cli.completion import commands
-from envcheck.cli.options import grammar
 from envcheck.config.describe import documentation_address
 from envcheck.config.find import find
+from envcheck.config.options import VERBS, options_of
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import TABLES
 from envcheck.report.answers.rule import address_line, rule_place
@@ -39,15 +38,15 @@ def test_the_man_page_is_current() -> None:
 def test_the_man_page_has_every_verb_and_option() -> None:
     plain = re.sub(r"\\f.", "", TEXT).replace("\\-", "-")
     missing = [
-        " ".join((*command.words, flag))
-        for command in commands(grammar())
-        for option in command.options
+        f"{verb.name} {flag}"
+        for verb in VERBS
+        for option in options_of(verb.name)
         for flag in option.flags
         if not re.search(rf"(?m)^(\.B )?.*{re.escape(flag)}\b", plain)
     ]
     assert missing == []
     sections = set(re.findall(r"(?m)^\.SH (.*)$", plain))
-    assert {f"envcheck {' '.join(command.words)}" for command in commands(grammar()) if command.words} <= sections
+    assert {f"envcheck {verb.name}" for verb in VERBS if verb.name} <= sections
 
 
 class Loads(HTMLParser):

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 import envcheck
-from envcheck.cli.options import parse
+from envcheck.cli.parser import parse
 from envcheck.config.find import find
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Snapshot

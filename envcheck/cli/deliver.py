@@ -1,20 +1,51 @@
-"""Write the report of a verb: to the files that were asked for, and to stdout."""
+"""Show the answer of a verb: how its page looks, the files that were asked for, and stdout."""
 
 from __future__ import annotations
 
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envcheck.cli.page import home_folders, page
 from envcheck.errors import UsageError
-from envcheck.model.checks import Report
 from envcheck.report import FORMATS, Options, Pages, exit_status
 from envcheck.text.clean import clean
 from envcheck.text.inert import Syntax, inert
 from envcheck.text.output import OutputTarget, write_whole
 from envcheck.text.streams import print_text, say
+
+if TYPE_CHECKING:
+    from envcheck.model.checks import Report
+
+
+def page(options: Namespace) -> Options:
+    """How ``options`` and the terminal want a page to look; options that a verb does not have count as not given."""
+    color = bool(options.color == "always")
+    if options.color == "auto":
+        forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0", "false")
+        terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        color = not os.environ.get("NO_COLOR") and (forced or terminal)
+    return Options(
+        color=color,
+        verbose=getattr(options, "verbose", False),
+        quiet=getattr(options, "quiet", False),
+        ascii=options.ascii or not supports_unicode(),
+        home=os.environ.get("HOME", ""),
+        redact=getattr(options, "redact", None),
+        homes=home_folders(),
+    )
+
+
+def supports_unicode() -> bool:
+    """Whether stdout can carry every character."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def home_folders() -> tuple[str, ...]:
+    """The home folder whose owner is to be hidden by redaction."""
+    return tuple(filter(None, (os.environ.get("HOME"),)))
 
 
 def deliver(report: Report, options: Namespace, targets: Sequence[OutputTarget]) -> int:
@@ -22,12 +53,11 @@ def deliver(report: Report, options: Namespace, targets: Sequence[OutputTarget])
 
     The status is the report's, or the one that the readers of the printed format expect.
     """
-    form = options.format or "text"
     pages = Pages(report)
-    if "github" in (form, *(target.format for target in targets)):
+    if "github" in (options.format, *(target.format for target in targets)):
         _add_to_summary(pages, _for_files(options))
     write_all(pages.render, lambda name: FORMATS[name].syntax, options, targets)
-    return exit_status(report, form)
+    return exit_status(report, options.format)
 
 
 def _for_files(options: Namespace) -> Options:
@@ -52,8 +82,7 @@ def write_all(
             write_whole(target.path, render(target.format, shown), syntax_of(target.format), over)
         except UsageError as error:
             failures.append(str(error))
-    form = options.format or "text"
-    print_text(render(form, page(options)), syntax=syntax_of(form))
+    print_text(render(options.format, page(options)), syntax=syntax_of(options.format))
     if failures:
         raise UsageError("; ".join(failures))
 

@@ -14,7 +14,6 @@ from envcheck.text import streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
     from typing import NoReturn
 
 _SELDOM = 100_000
@@ -121,32 +120,30 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _run_verb(argv: Sequence[str]) -> int:
-    from envcheck.cli.options import parse
+    from envcheck.cli.parser import parse
     from envcheck.cli.verbs import run_verb
 
     options = parse(argv, os.environ)
     if options.version:
-        from envcheck.cli.options import versions
+        from envcheck import __version__
         from envcheck.knowledge.load import matrix_date
 
-        streams.print_text(versions(matrix_date()) + "\n")
+        streams.print_text(f"envcheck {__version__} (matrix read {matrix_date()})\n")
         return ExitCode.OK
     if "no_config" in options:
         from envcheck.cli.request import configured
 
         options = configured(options, argv, os.environ)
     verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
-    if verb == "check" and not options.saved and not options.scope:
-        _send_request(options)
+    if verb == "check" and not options.saved:
+        from envcheck.collect.request import probe_request, working_folder
+        from envcheck.collect.starting import send_early
+        from envcheck.pipeline.request import ALL_SCOPES
+
+        if options.scopes == ALL_SCOPES:
+            python, all_envs = options.python or (), options.all_envs
+            send_early(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=all_envs))
     return run_verb(verb, options)
-
-
-def _send_request(options: Namespace) -> None:
-    from envcheck.collect.request import probe_request, working_folder
-    from envcheck.collect.starting import send_early
-
-    python = options.python or ()
-    send_early(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs))
 
 
 def _can_show_application() -> bool:

@@ -27,7 +27,7 @@ def check_of_plans(arguments: Sequence[str]) -> list[str]:
 
     Without a file, or with an unknown option, it is one that ``envcheck`` refuses with exit status 2.
     """
-    from envcheck.cli.options import grammar
+    from envcheck.cli.parser import grammar
 
     whole = ["check", *arguments]
     try:

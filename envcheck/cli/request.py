@@ -12,20 +12,21 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from envcheck.cli.options import components
+from msgspec import Struct
+from msgspec.structs import replace
+
 from envcheck.errors import NoVerdictError, UsageError
-from envcheck.pipeline.request import ALL_SCOPES, Request
+from envcheck.pipeline.request import Request
 from envcheck.text.clean import brief
 from envcheck.text.streams import say
 
 if TYPE_CHECKING:
-    from envcheck.collect.plan import BenchRequest
-    from envcheck.config.read import Configuration
     from envcheck.model.checks import Report
     from envcheck.model.components import Component
-    from envcheck.model.snapshot import Environment, Measurement
+    from envcheck.model.runs import Measurement
+    from envcheck.model.software import Environment
     from envcheck.pipeline.request import Machine, Policy
 
 
@@ -36,26 +37,24 @@ _SILENT_MS = 1000
 
 
 def read_input(name: str, most: int = _MOST) -> bytes:
-    """The first ``most`` bytes and one of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
+    """The first ``most`` bytes and one of the file ``name``, or of stdin where it is ``-``; raise UsageError.
+
+    It waits for the writer of a pipe; after a second, it says so.
+    """
     try:
         if name == "-":
             return sys.stdin.buffer.read(most + 1)
         with os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
-            _wait(file.fileno(), name)
+            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                ready = select.poll()
+                ready.register(file, select.POLLIN)
+                if not ready.poll(_SILENT_MS):
+                    say(brief(f"envcheck: waiting for input from the pipe {name}"))
+                    ready.poll()
+            os.set_blocking(file.fileno(), True)
             return file.read(most + 1)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
-
-
-def _wait(descriptor: int, name: str) -> None:
-    """Wait for the writer of a pipe; after a second, say so."""
-    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-        ready = select.poll()
-        ready.register(descriptor, select.POLLIN)
-        if not ready.poll(_SILENT_MS):
-            say(brief(f"envcheck: waiting for input from the pipe {name}"))
-            ready.poll()
-    os.set_blocking(descriptor, True)
 
 
 def pasted_text(name: str) -> str:
@@ -63,8 +62,8 @@ def pasted_text(name: str) -> str:
     content = read_input(name)
     if len(content) > _MOST:
         raise UsageError(
-            f"{_named(name)} has more than {_MOST >> 20} MiB: keep the lines with versions and those around the "
-            f"error, as in (head -n 2000 LOG; tail -n 2000 LOG) | envcheck explain -"
+            f"{'stdin' if name == '-' else name} has more than {_MOST >> 20} MiB: keep the lines with versions and "
+            f"those around the error, as in (head -n 2000 LOG; tail -n 2000 LOG) | envcheck explain -"
         )
     return content.decode("utf-8", "replace")
 
@@ -86,12 +85,8 @@ def unmasked_report(name: str) -> Report:
     try:
         return read_report(read_input(name))
     except UsageError as error:
-        named = _named(name)
+        named = "stdin" if name == "-" else name
         raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None
-
-
-def _named(name: str) -> str:
-    return "stdin" if name == "-" else name
 
 
 _MOST_FILES = 500
@@ -137,39 +132,27 @@ def files_of(name: str) -> list[str]:
     return files
 
 
-def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
-    """Linux on x86_64, where another machine is assumed without its system: wheels differ by system."""
+def _with_system(assume: tuple[Component, ...], general: tuple[Component, ...] = ()) -> tuple[Component, ...]:
+    """``assume``; where it assumes another machine and states no system, nor does ``general``, with Linux on x86_64:
+    wheels differ by system.
+    """
     from envcheck.model.components import Bound, Component
     from envcheck.pipeline.assume import assumes_machine
 
-    stated = {component.name for component in assume}
     if not assumes_machine(assume):
         return assume
+    stated = {component.name for component in (*general, *assume)}
     added = {"os": "linux", "machine": "x86_64"}
     return (*assume, *(Component(name, (Bound("==", value),)) for name, value in added.items() if name not in stated))
 
 
-def _with_system(target: Machine, assume: tuple[Component, ...]) -> Machine:
-    """A target with the system that its wheels are chosen for, unless ``assume`` states it."""
-    import msgspec
-
-    stated = {component.name for component in assume}
-    added = (
-        component for component in with_system(target.assume)[len(target.assume) :] if component.name not in stated
-    )
-    return msgspec.structs.replace(target, assume=(*target.assume, *added))
-
-
-def planned(
-    options: Namespace, stated: Sequence[tuple[Component, ...]], folders: tuple[str, ...]
-) -> Environment | None:
-    """What the files of ``--plan`` would install on the machines of which this is ``stated``; None without ``--plan``.
+def _planned(
+    paths: Sequence[str], stated: Sequence[tuple[Component, ...]], folders: tuple[str, ...], timeout: float | None
+) -> Environment:
+    """What the files of ``--plan`` would install on the machines of which this is ``stated``.
 
     Raises UsageError where the files install different packages on them.
     """
-    paths = getattr(options, "plan", None)
-    if not paths:
-        return None
     import platform
 
     from envcheck.compat.package_needs import marks_of
@@ -190,7 +173,7 @@ def planned(
             )
         chosen[name] = values.pop()
     markers = marks_of(chosen["python"], chosen["os"] or own, chosen["machine"] or "")
-    with _within(getattr(options, "timeout", None)):
+    with _within(timeout):
         return read_plans(paths, load_matrix(folders), markers)
 
 
@@ -213,9 +196,21 @@ def _within(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def request_of(options: Namespace, **more: Any) -> Request:
+    """The Request with every option that has the name of a field, and with ``more``, which outranks them."""
+    from envcheck.collect.request import working_folder
+
+    return Request(**{**fields(Request, options), "cwd": working_folder(), "variables": dict(os.environ), **more})
+
+
+def fields(kind: type[Struct], options: Namespace) -> dict[str, Any]:
+    """The fields of ``kind`` that are given as options of their names."""
+    given = {name: value for name, value in vars(options).items() if name in kind.__struct_fields__ and value}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+
+
 def judging_request(options: Namespace) -> Request:
     """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
-    from envcheck.collect.request import working_folder
     from envcheck.pipeline.assume import together
 
     began, timeout = time.monotonic(), getattr(options, "timeout", None)
@@ -224,38 +219,41 @@ def judging_request(options: Namespace) -> Request:
     folders = overlays(options, unread)
     assume = components(options.assume, "--assume")
     targets = _targets(options, assume)
-    stated: Sequence[tuple[Component, ...]] = [assume]
-    if getattr(options, "plan", None):
-        targets = tuple(_with_system(target, assume) for target in targets)
-        assume = assume if targets else with_system(assume)
+    plan = None
+    if paths := getattr(options, "plan", None):
+        targets = tuple(replace(target, assume=_with_system(target.assume, assume)) for target in targets)
+        assume = assume if targets else _with_system(assume)
         stated = [together(assume, target.assume) for target in targets] or [assume]
-    plan = planned(options, stated, folders)
-    if timeout and plan:
-        timeout = max(0.001, timeout - (time.monotonic() - began))
-    return Request(
-        scopes=options.scope or ALL_SCOPES,
-        python=tuple(getattr(options, "python", None) or ()),
-        all_envs=getattr(options, "all_envs", False),
+        plan = _planned(paths, stated, folders, timeout)
+        timeout = timeout and max(0.001, timeout - (time.monotonic() - began))
+    bench = None
+    if getattr(options, "bench", False):
+        from envcheck.collect.plan import BenchRequest
+
+        bench = BenchRequest(force=options.force)
+    return request_of(
+        options,
         assume=assume,
         planned=plan,
         targets=targets,
         require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
-        only=tuple(options.only or ()),
-        skip=tuple(options.skip or ()),
         policy=policy,
         configuration=getattr(getattr(options, "configuration", None), "path", None),
-        fail_on=options.fail_on,
         timeout=timeout,
-        verify=getattr(options, "verify", False),
-        deep=getattr(options, "deep", False),
-        bench=_quick(options),
+        bench=bench,
         baseline=baseline(options),
-        force=getattr(options, "force", False),
         overlays=folders,
         overlays_unread=tuple(unread),
-        cwd=working_folder(),
-        variables=dict(os.environ),
     )
+
+
+def components(texts: Sequence[str] | None, option: str) -> tuple[Component, ...]:
+    from envcheck.model.components import parse_components
+
+    try:
+        return tuple(component for text in texts or () for component in parse_components(text))
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy | None]:
@@ -300,23 +298,25 @@ def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, 
     return overlay_folders(options.matrix, os.environ, unread=tell)
 
 
-def _quick(options: Namespace) -> BenchRequest | None:
-    if not getattr(options, "bench", False):
-        return None
-    from envcheck.collect.plan import BenchRequest
-
-    return BenchRequest(force=options.force)
-
-
 def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, str]) -> Namespace:
-    """The options of ``argv`` with the configuration's values where nothing else is given, and ``configuration``;
-    ``found_outputs`` says whether the files to write are of one that nobody named.
+    """The options of ``argv`` with the values of the configuration of ``--config``, or else the nearest, where nothing
+    else is given, and with ``configuration``; ``found_outputs`` says whether the files to write are of one that nobody
+    named.
 
     Raises UsageError for a configuration that cannot be read or is wrong.
     """
-    configuration, found_outputs = chosen(options), False
+    configuration, found_outputs = None, False
+    if options.config:
+        from envcheck.config.read import read
+
+        configuration = read(options.config)
+    elif not options.no_config:
+        from envcheck.collect.request import working_folder
+        from envcheck.config.find import find
+
+        configuration = find(working_folder())
     if configuration is not None:
-        from envcheck.cli.options import parse
+        from envcheck.cli.parser import parse
         from envcheck.config.meaning import options_of
 
         named, settings = options.config, options_of(configuration)
@@ -324,17 +324,3 @@ def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, 
         found_outputs = not named and getattr(options, "output", None) is settings.get("output")
     options.configuration, options.found_outputs = configuration, found_outputs
     return options
-
-
-def chosen(options: Namespace) -> Configuration | None:
-    """The configuration of ``--config``, else the nearest; None where there is none or ``--no-config`` is given."""
-    if options.no_config:
-        return None
-    if options.config:
-        from envcheck.config.read import read
-
-        return read(options.config)
-    from envcheck.collect.request import working_folder
-    from envcheck.config.find import find
-
-    return find(working_folder())

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from envcheck.config.find import read_bytes
+from envcheck.config.options import KEYS
 from envcheck.config.read import Config, Configuration, check_words, did_you_mean, in_file, parse
 from envcheck.errors import UsageError
 from envcheck.knowledge.performance.quantities import QUANTITIES, selected
@@ -25,25 +26,22 @@ _OPERATORS = ("==", "!=", ">=", "<=", ">", "<")
 
 
 def options_of(place: Configuration) -> dict[str, Any]:
-    """The defaults of ``check``'s options, by their names; raise UsageError."""
-    config = place.config
-    values: dict[str, Any] = {
-        "require": list(config.require) if config.require else None,
-        "scope": frozenset(config.scope) if config.scope else None,
-        "only": list(config.only) if config.only else None,
-        "skip": list(config.skip) if config.skip else None,
-        "fail_on": config.fail_on,
-        "format": config.format,
-        "output": [_output(place, number) for number in range(len(config.output))] if config.output else None,
-    }
-    if config.format and config.format not in FORMATS:
-        raise place.error(f"there is no format {config.format!r}{did_you_mean(config.format, FORMATS)}", "format")
-    return {name: value for name, value in values.items() if value is not None}
+    """The defaults of the options that have a key; raise UsageError."""
+    values: dict[str, Any] = {}
+    for key, option in KEYS.items():
+        value, read, known = place.value(key), option.kind.get("type", str), option.kind.get("choices")
+        if known and value is not None and value not in known:
+            raise place.error(f"there is no {key} {value!r}{did_you_mean(value, known)}", key)
+        if key == "output" and value:
+            value = [_output(place, number, text) for number, text in enumerate(value)]
+        elif isinstance(value, tuple):
+            value = list(map(read, value)) if option.kind.get("action") == "append" else read(",".join(value))
+        values |= {} if value is None else {option.dest: value}
+    return values
 
 
-def _output(place: Configuration, number: int) -> str:
+def _output(place: Configuration, number: int, text: str) -> str:
     """``FORMAT:FILE`` with the path made absolute. A configuration must not choose files elsewhere."""
-    text = (place.config.output or ())[number]
     form, _, name = text.partition(":")
     if form not in FORMATS or not name:
         raise place.error(f"output: write FORMAT:FILE, as in json:envcheck.json, not {text!r}", "output", number)
@@ -103,7 +101,7 @@ def policy(place: Configuration) -> Policy | None:
         except UsageError:
             hint = did_you_mean(word, [quantity.name for quantity in QUANTITIES])
             raise place.error(f"minimum-share: there is no quantity {word!r}{hint}", "minimum-share", word) from None
-    asked = {("require", number): text for number, text in enumerate(config.require or ())} | _of_gpus(place)
+    asked = {("require", number): text for number, text in enumerate(place.value("require") or ())} | _of_gpus(place)
     places = {
         **{str(component): where for component, where in _components(place, asked)},
         **{name: _at(place, "forbid", number) for number, name in enumerate(config.forbid or ())},
@@ -131,7 +129,7 @@ def _check_rules(place: Configuration) -> None:
     ignored = [each.problem for each in config.ignore or ()]
     named: list[tuple[str, tuple[str | int, ...]]] = [(name, ("severity", name)) for name in config.severity or ()]
     for key in ("only", "skip", "forbid"):
-        named += [(name, (key, number)) for number, name in enumerate(getattr(config, key) or ())]
+        named += [(name, (key, number)) for number, name in enumerate(place.value(key) or ())]
     named += [(name.partition("@")[0], ("ignore", number, "problem")) for number, name in enumerate(ignored)]
     if not named:
         return

@@ -8,17 +8,16 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
 
 from envcheck.config.find import SHARED, read_bytes
+from envcheck.config.options import KEYS, Text, Texts
 from envcheck.errors import UsageError
 from envcheck.text.toml import Path, TomlError, line_of, lines_of, loads
 
-Text = Annotated[str, Meta(min_length=1, max_length=1000)]
-Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=500)]
 ADDRESS = r"https?://[^\s\x00-\x20\x7f\"'<>`\\]{1,500}"
 """Of a page on the network, as a regular expression for the whole."""
 Share = Annotated[float, Meta(gt=0, le=1)]
@@ -50,26 +49,16 @@ class Ignore(ConfigTable, frozen=True, kw_only=True):
     ]
 
 
-class Config(ConfigTable, frozen=True, kw_only=True):
+if TYPE_CHECKING:
+    _Options = ConfigTable
+else:
+    _FIELDS_OF_OPTIONS = [(name.replace("-", "_"), option.key, None) for name, option in KEYS.items()]
+    _Options = msgspec.defstruct("_Options", _FIELDS_OF_OPTIONS, bases=(ConfigTable,), frozen=True, kw_only=True)
+
+
+class Config(_Options, frozen=True, kw_only=True):
     """The whole of ``[tool.envcheck]`` or of ``envcheck.toml``."""
 
-    require: Annotated[
-        Texts | None, Meta(description='Components that must be present: "torch>=2.4", "driver>=550".')
-    ] = None
-    scope: Annotated[
-        Annotated[tuple[Literal["node", "container", "env"], ...], Meta(min_length=1)] | None,
-        Meta(description="Scopes to check (default: all)."),
-    ] = None
-    only: Annotated[Texts | None, Meta(description="Run only these rules.")] = None
-    skip: Annotated[Texts | None, Meta(description="Skip these rules.")] = None
-    fail_on: Annotated[
-        Literal["fail", "warn"] | None, Meta(description="Lowest status that sets exit status 1 (default: fail).")
-    ] = None
-    format: Annotated[Text | None, Meta(description="Output format on stdout (default: text).")] = None
-    output: Annotated[
-        Texts | None,
-        Meta(description='Reports to write, "FORMAT:FILE"; FILE lies in the folder of the configuration or below.'),
-    ] = None
     documentation: Annotated[
         Annotated[str, Meta(pattern=f"^{ADDRESS}$")] | None,
         Meta(description="Where envcheck's documentation is hosted; envcheck rule prints a page's address there."),
@@ -102,10 +91,6 @@ class Config(ConfigTable, frozen=True, kw_only=True):
     ] = None
 
 
-KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Config))
-"""The keys at the top, in the order in which they are printed."""
-
-
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a configuration."""
     from envcheck.model.checks import SCHEMA_VERSION  # noqa: PLC0415  reading a configuration needs no report
@@ -136,7 +121,7 @@ _TYPES = {
 }
 """msgspec's names of types, and TOML's."""
 _STEP = re.compile(r"\.(?P<key>[\w-]+)|\[(?P<item>\d+)\]")
-_FIELDS: dict[Path, tuple[str, ...]] = {
+FIELDS: dict[Path, tuple[str, ...]] = {
     (): tuple(field.encode_name for field in msgspec.structs.fields(Config)),
     ("gpus",): tuple(field.encode_name for field in msgspec.structs.fields(Gpus)),
     ("ignore",): tuple(field.encode_name for field in msgspec.structs.fields(Ignore)),
@@ -151,6 +136,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the table in the file: empty, or ``tool.envcheck``."""
     config: Config
     lines: dict[Path, int] = {}
+
+    def value(self, key: str) -> Any:
+        """The value of a key at the top; None where it is not set."""
+        return getattr(self.config, key.replace("-", "_"))
 
     def line(self, *path: str | int) -> int:
         return line_of(self.lines, (*self.section, *path))
@@ -238,7 +227,7 @@ def _named(place: Configuration, problem: str, path: Path, kind: Any) -> UsageEr
     missing = re.search("missing required field `(.*)`", problem)
     called = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     if unknown:
-        known = _FIELDS.get(path[:1], ())
+        known = FIELDS.get(path[:1], ())
         return place.error(f"there is no key {unknown[1]!r}{did_you_mean(unknown[1], known)}", *path, unknown[1])
     if missing:
         return place.error(f"{called}: the key {missing[1]!r} is missing", *path)

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.cli.option_values import refuse_unknown
-from envcheck.cli.options import grammar
+from envcheck.cli.parser import refuse_unknown
 from envcheck.knowledge.load import overlay_folders
 from tests.cli.calling import ROOT, envcheck
 from tests.every import cases
@@ -128,7 +127,7 @@ def test_every_variable_that_the_project_names_is_known() -> None:
     names -= {"ENVCHECK_SOME_OPTION", "ENVCHECK_REQUIRES", "ENVCHECK_FAILON", "ENVCHECK_ZZZZZZZZZZ"}
     assert len(names) > 20
     for name in names:
-        refuse_unknown(grammar(), {name: "1"})
+        refuse_unknown({name: "1"})
 
 
 def files_in(folder: str) -> list[Path]:

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from envcheck.cli import completion
-from envcheck.cli.examples import EXAMPLES
-from envcheck.cli.options import grammar, parse
+from envcheck.cli.parser import parse
+from envcheck.config.options import VERBS
 from tests.cli.calling import envcheck
 from tests.every import cases
 
-COMMANDS = tuple(completion.commands(grammar(), ("driver-too-old", "cudnn-missing")))
+RULES = ("driver-too-old", "cudnn-missing")
 
 
 def test_every_help_page_ends_with_examples() -> None:
-    assert set(EXAMPLES) == {" ".join(("envcheck", *command.words)) for command in COMMANDS}
+    assert all(verb.examples for verb in VERBS)
 
 
-@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+@pytest.mark.parametrize("line", [line for verb in VERBS for line in verb.examples])
 def test_the_examples_parse(line: str) -> None:
     words = shlex.split((line.partition("| ")[2] or line).partition(" > ")[0])
     assert words[0] == "envcheck"
@@ -92,7 +92,7 @@ def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
 )
 def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "saved.json").touch()
-    (tmp_path / "complete.bash").write_text(completion.bash(COMMANDS))
+    (tmp_path / "complete.bash").write_text(completion.bash(RULES))
     words = [*line.split(), ""] if line.endswith(" ") else line.split()
     script = (
         f"source ./complete.bash; COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _envcheck; "
@@ -114,7 +114,7 @@ def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offere
     ("envcheck matrix show --js", {"--json"}, {"show"}),
 )
 def test_fish_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
-    (tmp_path / "complete.fish").write_text(completion.fish(COMMANDS))
+    (tmp_path / "complete.fish").write_text(completion.fish(RULES))
     script = f"source complete.fish; complete -C '{line}'"
     done = subprocess.run(
         ["fish", "--no-config", "-c", script], cwd=tmp_path, capture_output=True, check=True, timeout=60

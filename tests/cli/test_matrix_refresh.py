@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.cli.options import parse
+from envcheck.cli.parser import parse
 from envcheck.refresh.run import folder_to_write
 from tests.cli.calling import ROOT, envcheck
 from tests.every import cases

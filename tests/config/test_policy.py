@@ -172,7 +172,7 @@ def test_what_init_writes_holds_on_the_machine_that_it_describes(name: str, tmp_
     path = tmp_path / "envcheck.toml"
     path.write_text(configuration_for(judge(snapshot, Request())))
     place = read(str(path))
-    required = (*(part for text in place.config.require or () for part in parse_components(text)), *of_gpus(place))
+    required = (*(part for text in place.value("require") or () for part in parse_components(text)), *of_gpus(place))
     assert {"gpus", "gpu", "gpu-memory", "driver", "torch"} <= {component.name for component in required}
     report = judge(snapshot, Request(require=required, policy=policy(place)))
     asked = [check for check in report.checks if check.rule == "requirement-not-met"]

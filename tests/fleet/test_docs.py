@@ -16,7 +16,7 @@ import msgspec
 import pytest
 import yaml
 
-from envcheck.cli.options import parse
+from envcheck.cli.parser import parse
 from envcheck.fleet import saved
 from envcheck.fleet.engines.engine import asked
 from envcheck.fleet.engines.kubernetes import manifest

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from unittest.mock import patch
 
-from envcheck.cli.options import grammar
+from envcheck.cli.parser import grammar
 from envcheck.report.answers.rule import rule_list, rule_page
 from envcheck.rules.catalog import all_rules
 from tests.golden.corpus import index, joined

@@ -25,7 +25,7 @@ OF_THE_FIELD = re.compile(
     re.IGNORECASE,
 )
 PATTERNS = {
-    "cli/option_values.py": (1, "variables of the project's own that are no options"),
+    "cli/parser.py": (1, "variables of the project's own that are no options"),
     "model/bounds.py": (1, "code targets (sm_90a), as users write them"),
     "knowledge/gpu_names.py": (1, "words that names of GPUs are compared without"),
     "compat/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import envcheck.report
-from envcheck.cli.options import parse
+from envcheck.cli.parser import parse
 from envcheck.errors import UsageError
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.model.checks import SCHEMA_VERSION, Check, Fix, Report, Summary

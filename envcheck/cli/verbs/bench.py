@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
 
 import msgspec
 
 from envcheck.cli.deliver import deliver
-from envcheck.cli.request import baseline, of_configuration, overlays
+from envcheck.cli.request import baseline, fields, of_configuration, overlays, request_of
 from envcheck.collect.plan import BenchRequest
-from envcheck.collect.request import working_folder
 from envcheck.errors import ExitCode, UsageError
 from envcheck.knowledge.performance.quantities import QUANTITIES, selected
 from envcheck.pipeline import session
-from envcheck.pipeline.request import Request
 from envcheck.report import FORMATS
 from envcheck.report.answers.quantities import quantity_list
 from envcheck.report.progress import progress
@@ -42,7 +39,7 @@ def run(options: Namespace) -> int:
     request = _request(options)
     with progress(sys.stderr, quiet=options.quiet, lines=True) as on_event:
         report = session.check(request, on_event)
-    options.format = "speed" if options.format in (None, "text") and not options.verbose else options.format
+    options.format = "speed" if options.format == "text" and not options.verbose else options.format
     status = deliver(report, options, targets)
     if options.save_baseline and report.exit_code == ExitCode.INTERRUPTED:
         say(f"envcheck: interrupted, so {options.save_baseline} was not written")
@@ -51,28 +48,19 @@ def run(options: Namespace) -> int:
     return status
 
 
-def _request(options: Namespace) -> Request:
+def _request(options: Namespace) -> session.Request:
     unread: list[str] = []
     _, policy = of_configuration(options)
     if policy:  # other rules do not run here, so whether their problem is absent is not asked
         policy = msgspec.structs.replace(policy, forbid=tuple(name for name in policy.forbid if name in MEASURED))
-    return Request(
-        python=tuple(options.python or ()),
+    only = selected(word.strip() for words in options.only or () for word in words.split(","))
+    return request_of(
+        options,
         only=tuple(MEASURED),
         policy=policy,
         configuration=options.configuration.path if options.configuration else None,
-        fail_on=options.fail_on,
-        timeout=options.timeout,
-        bench=BenchRequest(
-            full=options.full,
-            only=selected(word.strip() for words in options.only or () for word in words.split(",")),
-            gpus=options.gpu or (),
-            force=options.force,
-            frameworks=options.frameworks,
-        ),
+        bench=BenchRequest(**{**fields(BenchRequest, options), "only": only}),
         baseline=baseline(options),
         overlays=overlays(options, unread),
         overlays_unread=tuple(unread),
-        cwd=working_folder(),
-        variables=dict(os.environ),
     )

@@ -19,7 +19,7 @@ from envcheck.text.output import parse_targets
 def run(options: Namespace) -> int:
     targets = parse_targets(options.output, FORMATS)
     request = judging_request(options)
-    for form in (options.format or "text", *(target.format for target in targets)):
+    for form in (options.format, *(target.format for target in targets)):
         refuse_targets(form, len(request.targets))
     for wanted in ("verify", "deep", "bench"):
         if options.saved and getattr(options, wanted):
@@ -41,8 +41,7 @@ def run(options: Namespace) -> int:
         )
         report = msgspec.structs.replace(judged, created=saved.created)  # the age of its facts
     else:
-        form = options.format or "text"
         lasting = bool(options.verify or options.deep or options.bench)
         with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:
-            report = session.check(request, on_event, meanwhile=lambda: get_ready(form))
+            report = session.check(request, on_event, meanwhile=lambda: get_ready(options.format))
     return deliver(report, options, targets)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 
 from envcheck.cli import completion
-from envcheck.cli.options import grammar
 from envcheck.errors import ExitCode
 from envcheck.rules.catalog import all_rules
 from envcheck.text.streams import print_text
 
 
 def run(options: Namespace) -> int:
-    found = tuple(completion.commands(grammar(), sorted(rule.name for rule in all_rules())))
     write = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}[options.shell]
-    print_text(write(found))
+    print_text(write(sorted(rule.name for rule in all_rules())))
     return ExitCode.OK

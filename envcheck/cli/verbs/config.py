@@ -7,19 +7,14 @@ import os
 from argparse import Namespace
 from typing import Any
 
-from envcheck.cli.options import parse
+from envcheck.cli.parser import parse
 from envcheck.config.describe import VARIABLE, entries
 from envcheck.config.meaning import default_targets, of_gpus, options_of, policy
-from envcheck.config.read import KEYS, Configuration
+from envcheck.config.options import KEYS, variable
+from envcheck.config.read import FIELDS, Configuration
+from envcheck.config.values import SCOPES
 from envcheck.errors import ExitCode, UsageError
 from envcheck.text.streams import print_text
-
-_OPTIONS = {
-    **{name: name.replace("-", "_") for name in ("require", "scope", "only", "skip", "fail-on", "format", "output")},
-    "targets": "target",
-}
-"""Keys that are options of ``check`` too, so that a variable can set them, with the option's name."""
-_DEFAULTS = {"scope": ["node", "container", "env"], "fail-on": "fail", "format": "text"}
 
 
 def run(options: Namespace) -> int:
@@ -43,17 +38,18 @@ def _values(configuration: Configuration) -> dict[str, dict[str, Any]]:
     """By key: the value and where it comes from. ``check`` alone would have these options."""
     settled = vars(parse(["check"], os.environ, options_of(configuration)))
     found: dict[str, dict[str, Any]] = {}
-    for key in KEYS:
-        name = key.replace("-", "_")
-        value, origin = getattr(configuration.config, name), f"{configuration.path}:{configuration.line(key)}"
-        option = _OPTIONS.get(key)
-        if option and os.environ.get(variable := f"ENVCHECK_{option.upper()}"):
-            given = settled[option]
-            value, origin = sorted(given) if isinstance(given, frozenset) else given, variable
+    for key in FIELDS[()]:
+        value, origin = configuration.value(key), f"{configuration.path}:{configuration.line(key)}"
+        option = KEYS.get(key)
+        name = variable("target" if key == "targets" else key)  # which --target sets
+        if (option or key == "targets") and os.environ.get(name):
+            value, origin = settled[option.dest if option else "target"], name
         elif key == "documentation" and os.environ.get(VARIABLE):
             value, origin = os.environ[VARIABLE], VARIABLE
-        elif value is None:
-            value, origin = _DEFAULTS.get(key), "default"
+        elif value is None and option:
+            value, origin = option.kind.get("default"), "default"
+        if isinstance(value, frozenset):
+            value = [scope for scope in SCOPES if scope in value]
         if value is not None:
             found[key] = {"value": plain(value), "from": origin}
     return found

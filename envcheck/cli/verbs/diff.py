@@ -9,7 +9,7 @@ from functools import cache
 
 import msgspec
 
-from envcheck.cli.page import home_folders, page
+from envcheck.cli.deliver import home_folders, page
 from envcheck.cli.request import files_of, unmasked_report
 from envcheck.diff import Comparison, Diff, Named, diff
 from envcheck.errors import ExitCode, UsageError

@@ -7,13 +7,12 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from envcheck.cli.request import saved_report
+from envcheck.cli.request import request_of, saved_report
 from envcheck.collect.request import working_folder
 from envcheck.config.describe import configuration_for
 from envcheck.config.find import OWN, in_folder
 from envcheck.errors import ExitCode, UsageError
 from envcheck.pipeline import session
-from envcheck.pipeline.request import Request
 from envcheck.report.progress import progress
 from envcheck.text.output import writable, write_whole
 from envcheck.text.streams import print_text, say
@@ -31,9 +30,8 @@ def run(options: Namespace) -> int:
     if options.saved:
         report = saved_report(options.saved)
     else:
-        asked = Request(python=tuple(options.python or ()), cwd=working_folder(), variables=dict(os.environ))
         with progress(sys.stderr, quiet=False, lines=False) as on_event:
-            report = session.check(asked, on_event)
+            report = session.check(request_of(options), on_event)
     text = configuration_for(report)
     if path is None:
         print_text(text, syntax="text")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from envcheck.cli.page import page
+from envcheck.cli.deliver import page
 from envcheck.cli.request import overlays
 from envcheck.compat.answer import ask
 from envcheck.errors import ExitCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from envcheck.cli.page import page
+from envcheck.cli.deliver import page
 from envcheck.cli.request import overlays
 from envcheck.compat.lookup import Page, look_up, overview
 from envcheck.errors import ExitCode, UsageError

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 from argparse import Namespace
 
+from envcheck.config.options import options_of
 from envcheck.errors import ExitCode, UsageError
 from envcheck.text import streams
 
@@ -20,12 +21,11 @@ def run(options: Namespace) -> int:
     except ModuleNotFoundError as error:
         needed = "serve needs the extra 'serve': pip install 'gpu-envcheck[serve]'"
         raise UsageError(f"{needed} ({error.name} is missing)") from None
-    # The options of the ``envcheck tui`` that each visit starts.
-    several = (("--python", options.python), ("--baseline", options.baseline))
-    given = [part for option, paths in several for path in paths or () for part in (option, path)]
-    for option, value in (("--from", options.saved), ("--matrix", options.matrix)):
-        given += [option, value] if value else []
-    given += ["--ascii"] if options.ascii else []
+    given: list[str] = []
+    for option in options_of("tui"):  # each visit starts envcheck tui with them
+        flag, value = option.flags[-1], getattr(options, option.dest)
+        values = [value] if isinstance(value, str) else value or []
+        given += [flag] if value is True else [part for each in values for part in (flag, each)]
     asyncio.run(Served(given, host, options.port).run(_tell))
     return ExitCode.OK
 

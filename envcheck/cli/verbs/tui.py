@@ -9,11 +9,9 @@ from argparse import Namespace
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from envcheck.cli.page import supports_unicode
-from envcheck.cli.request import baseline, overlays, read_input, saved_report
-from envcheck.collect.request import working_folder
+from envcheck.cli.deliver import supports_unicode
+from envcheck.cli.request import baseline, overlays, read_input, request_of, saved_report
 from envcheck.errors import ExitCode, UsageError
-from envcheck.pipeline.request import Request
 from envcheck.report import Options, render
 from envcheck.text.clean import clean
 from envcheck.text.streams import print_text, say
@@ -46,7 +44,8 @@ def run(options: Namespace) -> int:
     )
     fleet = _fleet(options.saved) if options.saved else None
     saved = saved_report(options.saved) if options.saved and fleet is None else None
-    application = EnvcheckApp(_request(options), shown, saved=saved, fleet=fleet)
+    request = request_of(options, baseline=baseline(options), overlays=overlays(options))
+    application = EnvcheckApp(request, shown, saved=saved, fleet=fleet)
     _end_with_the_terminal()
     try:
         report = application.run()
@@ -84,13 +83,3 @@ def _end_with_the_terminal() -> None:
 
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
         signal.signal(signal.SIGHUP, end)
-
-
-def _request(options: Namespace) -> Request:
-    return Request(
-        python=tuple(options.python or ()),
-        baseline=baseline(options),
-        overlays=overlays(options),
-        cwd=working_folder(),
-        variables=dict(os.environ),
-    )

@@ -1,0 +1,177 @@
+"""The parser of the command line, made from the table of options, and an ``ENVCHECK_…`` variable for every option."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from envcheck.config.options import OPTIONS, VERBS, variable
+from envcheck.errors import UsageError
+
+_COLUMNS = 80
+_PREFIX = "ENVCHECK_"
+_LIST_SEPARATOR = ";"
+"""Separates the values of a repeatable option in its variable."""
+_OTHER_VARIABLES = re.compile(
+    "CHILD|DEBUG|DOCS_URL|SECONDS"
+    "|FUZZ_SECONDS|LAB_WHEELS|NCCL|NVRTC|OTHER_NCCL|REQUIRE_PREPARED|REWRITE_GOLDEN|SARIF_SCHEMA|THOROUGH|WRITE_SAMPLES|WRITE_SCREENS"
+    r"|TEST(?:_\w+)?"
+)
+"""Those that set no option: of the program, of its documented scripts; then of its build and its tests."""
+_OF_A_SERVICE = re.compile(r"(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_[0-9]+_\w+)?)")
+"""What Kubernetes sets in every pod for a service whose name begins with ``envcheck``."""
+
+
+class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public name for it
+    """Values on the command line replace those of the variable; they are not appended to them."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is self.default:
+            setattr(namespace, self.dest, None)
+        super().__call__(parser, namespace, values, option_string)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help that breaks no line within a name: it could not be copied."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that reports a wrong command line as a UsageError and takes no abbreviated option."""
+
+    variables: Mapping[str, str] = MappingProxyType({})
+    """Defaults of options that are not given."""
+    settings: Mapping[str, Any] = MappingProxyType({})
+    """Defaults by destination, from a configuration; ``variables`` outrank them."""
+    examples: tuple[str, ...] = ()
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{**kwargs, "allow_abbrev": False, "formatter_class": _Help})
+        self.register("action", "append", _Append)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Read defaults from the variables now: a value that only suits another verb must not stop this one."""
+        self.set_defaults(**self.settings)
+        for action in self._actions:
+            name = next((flag[2:] for flag in action.option_strings if flag.startswith("--")), "help")
+            if name != "help" and (text := self.variables.get(variable(name))):
+                self.set_defaults(**{action.dest: self._from_variable(action, variable(name), text)})
+        return super().parse_known_args(args, namespace)
+
+    def _from_variable(self, action: argparse.Action, name: str, text: str) -> object:
+        """The value of an option, with the checks of the command line."""
+        if action.nargs == 0:
+            if text.lower() not in ("1", "true", "yes", "0", "false", "no"):
+                raise UsageError(f"{name}={text}: write 1 or 0")
+            on = text.lower() in ("1", "true", "yes")
+            if isinstance(action, argparse.BooleanOptionalAction):
+                return on
+            return action.const if on else self.get_default(action.dest)
+        values = text.split(_LIST_SEPARATOR) if isinstance(action, _Append) else [text]
+        if action.choices is not None and text not in action.choices:
+            raise UsageError(f"{name}={text}: choose from {', '.join(map(str, action.choices))}")
+        try:
+            typed = [action.type(value) if callable(action.type) else value for value in values]
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"{name}={text}: {error}") from None
+        return typed if isinstance(action, _Append) else typed[0]
+
+    def format_help(self) -> str:
+        """The help page, which ends with examples."""
+        epilog = self.epilog
+        end = [textwrap.fill(epilog, _COLUMNS)] if epilog else []
+        self.epilog = "\n\n".join([*end, "\n".join(["examples:", *(f"  {line}" for line in self.examples)])])
+        try:
+            return super().format_help()
+        finally:
+            self.epilog = epilog
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Offer a known name for a misspelled one."""
+        if action.choices is not None and value not in action.choices:
+            from envcheck.text.wrap import did_you_mean
+
+            known = tuple(map(str, action.choices))
+            near = did_you_mean(str(value), known) or f": choose from {', '.join(known)}"
+            raise argparse.ArgumentError(action, f"invalid choice {value!r}{near}")
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def parse(
+    argv: Sequence[str], variables: Mapping[str, str], settings: Mapping[str, Any] = MappingProxyType({})
+) -> argparse.Namespace:
+    """Parse a command line; ``variables`` hold the defaults of options that are not given.
+
+    ``settings`` are defaults of options with a key, by destination, which the variables outrank.
+    """
+    refuse_unknown(variables)
+    return grammar(variables, settings).parse_args(argv or ["check"])
+
+
+def grammar(
+    variables: Mapping[str, str] = MappingProxyType({}), settings: Mapping[str, Any] = MappingProxyType({})
+) -> Parser:
+    """The parser; without defaults it describes the command line."""
+    parsers: dict[str, Parser] = {}
+    below: dict[str, Any] = {}
+    groups: dict[tuple[str, str], Any] = {}
+    for verb in VERBS:
+        above, _, name = verb.name.rpartition(" ")
+        if not verb.name:
+            parser = Parser(prog="envcheck", description=verb.help, epilog=verb.end)
+        else:
+            if above not in below:
+                dest = f"{above}_verb".lstrip("_")
+                below[above] = parsers[above].add_subparsers(dest=dest, metavar="VERB", required=bool(above))
+            parser = below[above].add_parser(name, help=verb.help, epilog=verb.end)
+        parser.examples, parser.variables = verb.examples, variables if verb.reads_variables else {}
+        parsers[verb.name] = parser
+    for option in OPTIONS:
+        arguments = {**option.kind, **({"metavar": option.value} if option.value else {})}
+        for name, title in option.places:
+            parser = parsers[name]
+            if option.key is not None and option.dest in settings:
+                parser.settings = {**parser.settings, option.dest: settings[option.dest]}
+            if (name, title) not in groups:
+                groups[name, title] = parser.add_argument_group(title) if title else parser
+            group = groups[name, title]
+            if option.one_of:
+                place = (name, f"{title}: {option.one_of}")
+                group = groups[place] = groups.get(place) or group.add_mutually_exclusive_group()
+            group.add_argument(
+                *(option.names.split() if option.flags else [option.names]), help=option.help, **arguments
+            )
+    return parsers[""]
+
+
+def refuse_unknown(variables: Mapping[str, str]) -> None:
+    """Raise UsageError for an ``ENVCHECK_…`` variable that sets no option of any verb: misspelt, it would be silently
+    ignored.
+    """
+    known = {option.name for option in OPTIONS if option.flags}
+    for variable_name, value in variables.items():
+        rest = variable_name.removeprefix(_PREFIX)
+        if variable_name == rest or not value or _OTHER_VARIABLES.fullmatch(rest) or _OF_A_SERVICE.fullmatch(rest):
+            continue
+        name = rest.lower().replace("_", "-")
+        if name not in known:
+            from envcheck.text.wrap import did_you_mean
+
+            near = did_you_mean(f"--{name}", [f"--{each}" for each in known])
+            raise UsageError(f"{variable_name}: there is no option --{name}{near}")
+        if variable_name != variable(name):
+            raise UsageError(f"{variable_name}: write {variable(name)}")

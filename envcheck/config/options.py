@@ -1,0 +1,661 @@
+"""Every verb and every option, once.
+
+The parser, the ``ENVCHECK_…`` variables, the keys of a configuration, the completions, the man page, the help and the
+Request of a check are made from these two tables. To add an option, add an entry to OPTIONS: a verb finds its value as
+an attribute of its ``options``, and where Request or BenchRequest has a field of that name, it is there too.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta
+
+from envcheck.config.values import SCOPES, count, indices, path, port, scopes, seconds
+from envcheck.report import FORMATS
+
+Text = Annotated[str, Meta(min_length=1, max_length=1000)]
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=500)]
+
+TEXT: Mapping[str, Any] = {}
+TEXTS = {"action": "append"}
+PATH = {"type": path}
+PATHS = {"type": path, "action": "append"}
+FLAG = {"action": "store_true"}
+SECONDS = {"type": seconds}
+SWITCH = {"action": argparse.BooleanOptionalAction}
+
+# Where an option stands: verbs, and the title of a group of their help.
+SUBJECT = "check: what to check"
+JUDGING = "check, explain: how to check it"
+MEASURING = "bench: what to measure"
+NODES = "bench: between nodes"
+SOURCE = "fleet: where the reports come from"
+ASKING = "fleet: how to ask"
+COMPARING = "fleet: how to compare"
+CONFIGURATION = "check, bench, config: configuration"
+REPORT = "check, bench, explain: output"
+ANSWER = "diff, matrix check, matrix show: output"
+APPLICATION = "tui, serve"
+
+
+class Verb(NamedTuple):
+    """A verb of the command line."""
+
+    name: str
+    """``matrix check`` is a verb of ``matrix``; the program itself has an empty name."""
+    help: str
+    examples: tuple[str, ...]
+    """Command lines that the parser accepts."""
+    end: str = ""
+    """What its help ends with."""
+    reads_variables: bool = True
+
+
+class Option(NamedTuple):
+    """An option of verbs, or an argument that has no name."""
+
+    names: str
+    """``-o --output``; of an argument, what its value is called in the program."""
+    where: str
+    """``check, explain: how to check it; tui``."""
+    help: str
+    kind: Mapping[str, Any] = TEXT
+    """What argparse does with it."""
+    value: str | None = None
+    """What its help calls the value."""
+    one_of: str = ""
+    """Only one of the options with the same word here can be given."""
+    key: Any = None
+    """The type of the configuration's key of its name, if it has one, with what the schema says."""
+
+    @property
+    def dest(self) -> str:
+        """The attribute that holds its value."""
+        return self.kind.get("dest") or self.name.replace("-", "_")
+
+    @property
+    def name(self) -> str:
+        """``fail-on``: in a configuration, and behind ``ENVCHECK_`` in capitals."""
+        return self.names.split()[-1].lstrip("-")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """How it is written; none for an argument without a name."""
+        flags = [name for name in self.names.split() if name.startswith("-")]
+        negated = [f"--no-{flag[2:]}" for flag in flags if self.kind.get("action") is argparse.BooleanOptionalAction]
+        return (*flags, *negated)
+
+    @property
+    def takes_value(self) -> bool:
+        return self.kind.get("action") not in ("store_true", "store_const", argparse.BooleanOptionalAction)
+
+    @property
+    def places(self) -> Iterator[tuple[str, str]]:
+        """The verbs that have it, each with the title of its group."""
+        for part in self.where.split("; "):
+            verbs, _, title = part.partition(": ")
+            yield from ((verb, title) for verb in verbs.split(", "))
+
+
+VERBS = (
+    Verb(
+        "",
+        "Shows what is installed on this GPU machine, whether it fits together, and how to fix it.",
+        (
+            "envcheck check",
+            "envcheck check --deep --python /opt/venv",
+            "envcheck bench --quick",
+            "envcheck rule driver-too-old",
+        ),
+        "Exit status: 0 no finding at or above --fail-on, 1 at least one, 2 wrong usage, 3 no verdict, 4 internal "
+        "error, 130 interrupted. ENVCHECK_SOME_OPTION sets the option --some-option.",
+    ),
+    Verb(
+        "check",
+        "check this machine (default)",
+        (
+            "envcheck check -v",
+            "envcheck check --require 'torch>=2.4' --require 'gpus>=8' -o json:envcheck.json",
+            "envcheck check --assume gpu==H100,driver==550.54.14,os==linux",
+            "envcheck check --from envcheck.json --format markdown",
+        ),
+    ),
+    Verb(
+        "bench",
+        "measure the GPUs and their links, and compare the figures with the chip's peaks",
+        (
+            "envcheck bench --gpu 0 --save-baseline before.json",
+            "envcheck bench --only cudnn --baseline before.json",
+            "envcheck bench --baseline runs/ -o json:runs/today.json",
+            "envcheck bench --fleet --slurm='-p gpu --gpus-per-node=8'",
+        ),
+    ),
+    Verb(
+        "tui",
+        "open the terminal application (envcheck alone opens it on a terminal)",
+        ("envcheck tui --from envcheck.json",),
+    ),
+    Verb(
+        "serve",
+        "open the terminal application in a browser on this machine (needs the extra 'serve')",
+        ("envcheck serve --port 0",),
+    ),
+    Verb(
+        "explain",
+        "diagnose pasted text: output of torch's collect_env or nvidia-smi, or an error",
+        ("python -m torch.utils.collect_env | envcheck explain", "envcheck explain error.log --here"),
+    ),
+    Verb(
+        "fleet",
+        "compare many nodes, and show which of them is different or slow (needs the extra 'fleet')",
+        (
+            "envcheck fleet --reports /shared/reports -o jsonl:fleet.jsonl -o html:fleet.html",
+            "envcheck fleet --reports '/shared/reports/gpu*.json' --since fleet.jsonl",
+        ),
+        "Exit status: 0 nothing at or above --fail-on, 1 a node or GPU at or above it, 2 wrong usage, "
+        "3 a node without an answer or verdict, 130 interrupted (results so far are shown).",
+    ),
+    Verb(
+        "collect",
+        "print a collector for machines where nothing can be installed",
+        (
+            (
+                "envcheck collect --script > collect.py   # then: ssh NODE python3 -I - < collect.py | "
+                "envcheck check --from -"
+            ),
+        ),
+        reads_variables=False,
+    ),
+    Verb(
+        "completion",
+        "print the completion of a shell: bash, zsh or fish",
+        (
+            "envcheck completion bash > ~/.local/share/bash-completion/completions/envcheck",
+            "envcheck completion zsh > ~/.envcheck.zsh   # in ~/.zshrc, after compinit: source ~/.envcheck.zsh",
+            "envcheck completion fish > ~/.config/fish/completions/envcheck.fish",
+        ),
+        reads_variables=False,
+    ),
+    Verb(
+        "rule",
+        "explain a rule: what it checks, why it matters, how to fix it, its sources",
+        ("envcheck rule", "envcheck rule cudnn", "envcheck rule driver-too-old --format markdown"),
+        reads_variables=False,
+    ),
+    Verb(
+        "diff",
+        "show what changed between saved reports",
+        ("envcheck diff before.json after.json", "envcheck diff --base runs/ today.json"),
+        "Exit status: 0 no difference in what both reports know, 1 a difference, 2 wrong usage.",
+    ),
+    Verb(
+        "config",
+        "show the configuration in effect here, and where each value comes from",
+        ("envcheck config", "envcheck config --config ci/envcheck.toml --json"),
+        "Exit status: 0 a configuration is in effect, 2 none was found or it is wrong.",
+    ),
+    Verb(
+        "init",
+        "write an envcheck.toml that requires what this machine has",
+        ("envcheck init", "envcheck init --from envcheck.json -o -"),
+    ),
+    Verb(
+        "schema",
+        "print the JSON Schema of an output, or of the configuration",
+        ("envcheck schema", "envcheck schema diff"),
+        reads_variables=False,
+    ),
+    Verb(
+        "matrix",
+        "answer compatibility questions without examining a machine",
+        ("envcheck matrix check torch==2.5.1+cu124 driver==550.54.14", "envcheck matrix show cuda==12.4"),
+    ),
+    Verb(
+        "matrix check",
+        "check whether components fit together",
+        ("envcheck matrix check torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",),
+        "Exit status: 0 compatible, 1 incompatible, 2 wrong usage, 3 unknown.",
+    ),
+    Verb(
+        "matrix show",
+        "show what the matrix knows about a component",
+        ("envcheck matrix show torch==2.5.1", "envcheck matrix show gpu==H200"),
+        "Exit status: 0 known, 2 wrong usage, 3 unknown.",
+    ),
+    Verb(
+        "matrix refresh",
+        "regenerate rows from the wheels on a package index (needs the extra 'refresh' and the network)",
+        ("envcheck matrix refresh --only torch --dry-run",),
+        "Exit status: 0 done; 2 wrong usage, no index or an unreadable answer, and nothing was changed.",
+        reads_variables=False,  # a variable must not choose what is written
+    ),
+)
+
+
+def _formats(where: str, formats: Collection[str], json: str = "json") -> tuple[Option, Option]:
+    text = "output format: %(choices)s (default: text)"
+    key: Any = Annotated[Text | None, Meta(description="Output format on stdout (default: text).")]
+    key = key if where == REPORT else None  # those of answers and fleets have no key
+    return (
+        Option("--format", where, text, {"choices": formats, "default": "text"}, "FORMAT", key=key),
+        Option(
+            "--json", where, f"the same as --format {json}", {"action": "store_const", "const": json, "dest": "format"}
+        ),
+    )
+
+
+_REDACT = "replace hosts, users, home folders, network addresses, GPU UUIDs and serial numbers by pseudonyms"
+
+OPTIONS = (
+    Option("-V --version", "", "print the versions of envcheck and its matrix", FLAG),
+    # What is looked at.
+    Option(
+        "--python",
+        SUBJECT,
+        "interpreter or environment folder to check (repeatable; the verdict is about the first) "
+        "(default: VIRTUAL_ENV, CONDA_PREFIX or UV_PROJECT_ENVIRONMENT, ./.venv, python3 on PATH, envcheck's own)",
+        PATHS,
+        "PATH",
+    ),
+    Option(
+        "--all-envs",
+        SUBJECT,
+        "also scan for environments (working folder, conda, pyenv, uv, /opt, PATH …)",
+        FLAG,
+    ),
+    Option(
+        "--plan",
+        SUBJECT,
+        "check what FILE would install instead of an environment: a requirements file, pyproject.toml, pylock.toml, "
+        "uv.lock, poetry.lock, Pipfile.lock, environment.yml or a Dockerfile (repeatable; --assume names the machine)",
+        PATHS,
+        "FILE",
+    ),
+    Option(
+        "--from",
+        SUBJECT,
+        "check the facts of a saved JSON report instead of this machine (- is stdin)",
+        {**PATH, "dest": "saved"},
+        "REPORT",
+    ),
+    Option(
+        "--verify",
+        SUBJECT,
+        "also hash the files of the frameworks and of their dependencies, and list those that changed since "
+        "installation (--deep includes this)",
+        FLAG,
+    ),
+    Option(
+        "--deep",
+        SUBJECT,
+        "also start the environment's interpreter, import each framework in a separate process and run a computation "
+        "on the GPU",
+        FLAG,
+    ),
+    Option("--bench", SUBJECT, "also measure the GPUs, as envcheck bench --quick does", FLAG),
+    Option("--force", SUBJECT, "with --deep and --bench: also use a busy GPU", FLAG),
+    Option(
+        "--script",
+        "collect",
+        "print one Python file (standard library, Python 3.8 or newer) that prints the facts of the machine that "
+        "runs it, for envcheck check --from -; it takes --python, --scope and --timeout",
+        {**FLAG, "required": True},
+    ),
+    Option("file", "explain", "file with the text, or - for stdin", {"nargs": "?", "default": "-"}, "FILE"),
+    Option("--here", "explain", "add this machine's own facts", FLAG),
+    Option(
+        "-o --output",
+        "init",
+        "file to write, or - for stdout (default: envcheck.toml); an existing file is not changed",
+        PATH,
+        "FILE",
+    ),
+    Option("--python", "init", "environment to describe", PATHS, "PATH"),
+    Option("--from", "init", "describe the machine of a saved JSON report", {**PATH, "dest": "saved"}, "REPORT"),
+    Option("--host", "serve", "127.0.0.1 (default), ::1 or localhost", {"default": "127.0.0.1"}, "ADDRESS"),
+    Option(
+        "--port",
+        "serve",
+        "port to listen on; 0 selects a free one (default: 8000)",
+        {"type": port, "default": 8000},
+        "N",
+    ),
+    Option("--python", APPLICATION, "interpreter or environment folder to check", PATHS, "PATH"),
+    Option(
+        "--from",
+        APPLICATION,
+        "open a saved JSON report, or a fleet report (jsonl)",
+        {**PATH, "dest": "saved"},
+        "REPORT",
+    ),
+    # What is measured.
+    Option("--quick", MEASURING, "measure the main figures, in about ten seconds (default)", FLAG, one_of="length"),
+    Option("--full", MEASURING, "measure everything, in a few minutes", FLAG, one_of="length"),
+    Option(
+        "--gpu",
+        MEASURING,
+        "measure only these GPUs, by nvidia-smi's index",
+        {"type": indices, "dest": "gpus"},
+        "I,J",
+    ),
+    Option(
+        "--only",
+        MEASURING,
+        "measure only these quantities or groups: gemm,device-memory,cudnn … (repeatable)",
+        TEXTS,
+        "NAME",
+    ),
+    Option(
+        "--frameworks",
+        MEASURING,
+        "also import the environment's frameworks and measure them, beside the libraries that they use",
+        FLAG,
+    ),
+    Option("--list", MEASURING, "list what can be measured, and measure nothing", FLAG),
+    Option("--force", MEASURING, "also measure a busy GPU; its figures are not rated", FLAG),
+    Option("--python", MEASURING, "environment whose CUDA libraries to use", PATHS, "PATH"),
+    Option(
+        "--baseline",
+        f"{SUBJECT}; {MEASURING}; {APPLICATION}",
+        "compare the figures with a file of --save-baseline, a JSON report, or a folder of these (repeatable)",
+        PATHS,
+        "FILE",
+    ),
+    Option("--save-baseline", MEASURING, "save the figures for later comparison", PATH, "FILE"),
+    Option(
+        "--timeout",
+        SUBJECT,
+        "time limit of the whole run in seconds; the report then shows what was found (nothing, where reading a "
+        "plan takes longer)",
+        SECONDS,
+        "S",
+    ),
+    Option(
+        "--timeout",
+        MEASURING,
+        "time limit of the whole run in seconds; the report then shows what was found",
+        SECONDS,
+        "S",
+    ),
+    # How it is judged.
+    Option(
+        "--target",
+        "check: for other machines",
+        "judge for a machine that the configuration names, for all of them (all), or for those of a TOML file "
+        "with the words of --assume (repeatable; the exit status is the worst); none: for this machine, whatever the "
+        "configuration's targets are",
+        PATHS,
+        "NAME",
+    ),
+    Option(
+        "--scope",
+        JUDGING,
+        "node, container, env, or several with commas (default: all)",
+        {"type": scopes, "dest": "scopes", "default": frozenset(SCOPES)},
+        "S",
+        key=Annotated[
+            Annotated[tuple[Literal["node", "container", "env"], ...], Meta(min_length=1)] | None,
+            Meta(description="Scopes to check (default: all)."),
+        ],
+    ),
+    Option(
+        "--assume",
+        JUDGING,
+        "check as if this were installed: gpu==H100,driver==550.54.14,os==linux; with a GPU or driver assumed, "
+        "no other fact of this machine's GPUs counts",
+        TEXTS,
+        "EXPR,…",
+    ),
+    Option(
+        "--require",
+        JUDGING,
+        "fail unless this holds: 'torch>=2.4', 'gpus>=8', 'gpu==H100|H200', 'gpu-memory>=79GiB'",
+        TEXTS,
+        "EXPR",
+        key=Annotated[Texts | None, Meta(description='Components that must be present: "torch>=2.4", "driver>=550".')],
+    ),
+    Option(
+        "components",
+        "matrix check",
+        "driver, gpu, cuda, nvcc, python, os, jetpack … or a distribution by its PyPI name: "
+        "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
+        {"nargs": "+"},
+        "NAME==VERSION",
+    ),
+    Option(
+        "component",
+        "matrix show",
+        "torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …; without one, list the known components",
+        {"nargs": "?"},
+        "NAME[==VERSION]",
+    ),
+    Option(
+        "--matrix",
+        f"{JUDGING}; {MEASURING}; {APPLICATION}; matrix check, matrix show",
+        "folder of TOML rows to add to the matrix; a row replaces the one with the same id "
+        "(the folder envcheck/matrix in the configuration folder is read first)",
+        PATH,
+        "DIR",
+    ),
+    Option(
+        "--only",
+        JUDGING,
+        "run only this rule (repeatable)",
+        TEXTS,
+        "RULE",
+        key=Annotated[Texts | None, Meta(description="Run only these rules.")],
+    ),
+    Option(
+        "--skip",
+        JUDGING,
+        "skip this rule (repeatable)",
+        TEXTS,
+        "RULE",
+        key=Annotated[Texts | None, Meta(description="Skip these rules.")],
+    ),
+    Option(
+        "--fail-on",
+        f"{JUDGING}; {MEASURING}",
+        "lowest status that sets exit status 1 (default: fail)",
+        {"choices": ("fail", "warn"), "default": "fail"},
+        key=Annotated[
+            Literal["fail", "warn"] | None, Meta(description="Lowest status that sets exit status 1 (default: fail).")
+        ],
+    ),
+    # Many nodes.
+    Option(
+        "--fleet",
+        NODES,
+        "measure NCCL's all-reduce between nodes, in groups of them, and name the slow ones (within --timeout: 600 s)",
+        FLAG,
+        one_of="role",
+    ),
+    Option("--fleet-node", NODES, "take part as a node: what --fleet starts on each of them", FLAG, one_of="role"),
+    Option(
+        "--reports",
+        SOURCE,
+        "read saved JSON reports: a folder, a quoted pattern, or - for reports one after another on stdin",
+        PATH,
+        "PLACE",
+        one_of="engine",
+    ),
+    Option(
+        "--hosts",
+        f"{SOURCE}; {NODES}",
+        "ask each host of FILE by ssh, one a line (- is stdin)",
+        PATH,
+        "FILE",
+        one_of="engine",
+    ),
+    Option(
+        "--slurm",
+        f"{SOURCE}; {NODES}",
+        "ask each node by srun, with these options of srun: --slurm='-p gpu -A project'",
+        {"nargs": "?", "const": ""},
+        "OPTIONS",
+        one_of="engine",
+    ),
+    Option(
+        "--ray",
+        f"{SOURCE}; {NODES}",
+        "ask each node of a Ray cluster: auto, or host:port",
+        value="ADDRESS",
+        one_of="engine",
+    ),
+    Option(
+        "--kubernetes",
+        SOURCE,
+        "ask each node by a Job of kubectl with an image that has python3",
+        value="IMAGE",
+        one_of="engine",
+    ),
+    Option(
+        "--command",
+        NODES,
+        "what each node runs to take part (default: envcheck bench --fleet-node)",
+        value="COMMAND",
+    ),
+    Option(
+        "--command",
+        ASKING,
+        "what each node runs to print its report, as in --command 'envcheck check --bench --json' "
+        "(default: the collector, for which the nodes need nothing but python3)",
+        value="COMMAND",
+    ),
+    Option("--selector", ASKING, "with --kubernetes: only nodes with these labels", value="LABELS"),
+    Option(
+        "--timeout",
+        ASKING,
+        "seconds for all nodes together, after which those without an answer are listed (default: 120)",
+        SECONDS,
+        "S",
+    ),
+    Option("--jobs", ASKING, "nodes to ask at the same time (default: 64)", {"type": count}, "N"),
+    Option("--save", ASKING, "keep the report of each node in this folder", PATH, "DIR"),
+    Option("--since", COMPARING, "also show what changed since a fleet report saved as jsonl", PATH, "FILE"),
+    Option("--serials", COMPARING, "name the serial numbers of slow GPUs", FLAG),
+    Option(
+        "--fail-on",
+        COMPARING,
+        "lowest status that sets exit status 1; differences and slow GPUs warn, GPUs below 85 %% of the median fail "
+        "(default: fail)",
+        {"choices": ("fail", "warn"), "default": "fail"},
+    ),
+    # The configuration.
+    Option(
+        "--config",
+        CONFIGURATION,
+        "configuration to use (default: the nearest envcheck.toml, or pyproject.toml with [tool.envcheck], "
+        "from the working folder up; it must be yours or root's, and nobody else may write it)",
+        PATH,
+        "FILE",
+        one_of="configuration",
+    ),
+    Option("--no-config", CONFIGURATION, "use no configuration", FLAG, one_of="configuration"),
+    Option("--json", "config", "print it as JSON", FLAG),
+    # What is printed and written.
+    Option("files", "diff", "saved JSON reports, compared with the first; - is stdin", {"nargs": "+"}, "REPORT"),
+    Option(
+        "--base",
+        "diff",
+        "earlier report, or a folder of them, to compare all REPORTs with (repeatable): figures are compared "
+        "with all of these runs, everything else with the newest",
+        PATHS,
+        "REPORT",
+    ),
+    Option("name", "rule", "name of a rule, or a word to search for (default: list all)", {"nargs": "?"}, "NAME"),
+    Option(
+        "--format",
+        "rule",
+        "output format (default: text)",
+        {"choices": ("text", "json", "markdown"), "default": "text"},
+    ),
+    Option("shell", "completion", "bash, zsh or fish", {"choices": ("bash", "zsh", "fish")}, "SHELL"),
+    Option(
+        "name",
+        "schema",
+        "report (default), fit, diff, fleet, fleet-bench or config",
+        {"nargs": "?", "default": "report"},
+        "NAME",
+    ),
+    Option("--matrix", "matrix refresh", "folder of rows to change (default: the checkout's matrix)", PATH, "DIR"),
+    Option("--only", "matrix refresh", "refresh only this distribution (repeatable)", TEXTS, "NAME"),
+    Option(
+        "--index-url",
+        "matrix refresh",
+        "index to ask (default: PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_INDEX_URL)",
+        value="URL",
+    ),
+    Option("--dry-run", "matrix refresh", "show what would change, without writing", FLAG),
+    *_formats(REPORT, FORMATS),
+    *_formats("fleet: output", ("text", "jsonl", "html"), "jsonl"),
+    *_formats(ANSWER, ("text", "json")),
+    Option(
+        "--color",
+        f"{REPORT}; fleet: output; {ANSWER}",
+        "use colors (default: auto, which respects NO_COLOR and FORCE_COLOR)",
+        {"choices": ("auto", "always", "never"), "default": "auto"},
+    ),
+    Option("--ascii", f"{REPORT}; fleet: output; {ANSWER}; {APPLICATION}", "use ASCII characters only", FLAG),
+    Option(
+        "--redact",
+        REPORT,
+        f"{_REDACT} (default: in formats to share, such as markdown and html; secrets are always masked)",
+        SWITCH,
+    ),
+    Option(
+        "-o --output",
+        REPORT,
+        "also write the report to a file, as in json:report.json (repeatable)",
+        TEXTS,
+        "FORMAT:FILE",
+        key=Annotated[
+            Texts | None,
+            Meta(description='Reports to write, "FORMAT:FILE"; FILE lies in the folder of the configuration or below.'),
+        ],
+    ),
+    Option(
+        "-o --output",
+        "fleet: output",
+        "also write the fleet to a file, as in jsonl:fleet.jsonl (repeatable)",
+        TEXTS,
+        "FORMAT:FILE",
+    ),
+    Option("-v --verbose", REPORT, "show every check with its evidence, fixes and sources", FLAG, one_of="detail"),
+    Option("-q --quiet", REPORT, "print only the verdict and its cause, without progress", FLAG, one_of="detail"),
+    Option("-v --verbose", "fleet: output", "show every row", FLAG, one_of="detail"),
+    Option("-q --quiet", "fleet: output", "print only the verdict, without progress", FLAG, one_of="detail"),
+    Option(
+        "-v --verbose",
+        "diff: output",
+        "also show passed checks that were added or removed, and unchanged figures",
+        FLAG,
+    ),
+    Option("-q --quiet", "diff: output", "do not list what was not compared", FLAG),
+    Option(
+        "--redact", "diff: output", f"{_REDACT} (default: no; redacted reports can be compared with others)", SWITCH
+    ),
+    Option("-q --quiet", "matrix refresh", "no progress on stderr", FLAG),
+)
+
+
+def variable(name: str) -> str:
+    """The variable that sets the option ``--NAME``."""
+    return "ENVCHECK_" + name.replace("-", "_").upper()
+
+
+def options_of(verb: str) -> list[Option]:
+    return [option for option in OPTIONS if any(name == verb for name, _ in option.places)]
+
+
+KEYS = {option.name: option for option in OPTIONS if option.key}
+"""The options that a configuration can set, by their key. Those of other verbs that are called alike are not meant."""
+
+
+def verbs_below(verb: str) -> dict[str, str]:
+    """The verbs of ``verb``, an empty name for the program, with their help."""
+    names = [(each.name.rpartition(" "), each.help) for each in VERBS if each.name]
+    return {name: text for (above, _, name), text in names if above == verb}

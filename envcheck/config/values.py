@@ -1,0 +1,59 @@
+"""Read the values of options; argparse turns an ArgumentTypeError into a sentence about the option."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envcheck.model.checks import Scope
+
+SCOPES: tuple[Scope, ...] = ("node", "container", "env")
+_LONGEST_INDEX = 4
+_LONGEST_PORT, _LAST_PORT = 5, 65535
+
+
+def path(text: str) -> str:
+    """A path. An empty one comes from an unset variable in a script, and would mean something else."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty path")
+    return text
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 10_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 10000")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    number = 0.0
+    with suppress(ValueError):
+        number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return number
+
+
+def port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PORT and int(text) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_LAST_PORT}")
+    return int(text)
+
+
+def indices(text: str) -> tuple[int, ...]:
+    """``0,2``: GPUs by nvidia-smi's numbers."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) <= _LONGEST_INDEX for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of GPU indices such as 0,2")
+    return tuple(map(int, parts))
+
+
+def scopes(text: str) -> frozenset[str]:
+    """``node,env``."""
+    names = frozenset(name.strip() for name in text.split(","))
+    wrong = sorted(names - set(SCOPES))
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
+    return names
