@@ -7,7 +7,6 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NoReturn
 
 from envcheck.cli.deliver import write_all
@@ -23,7 +22,6 @@ from envcheck.fleet.engines.engine import started
 from envcheck.fleet.record import circumstances
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
-from envcheck.report import Options
 from envcheck.text.encode import encode
 from envcheck.text.inert import Syntax
 from envcheck.text.output import parse_targets
@@ -54,7 +52,12 @@ def run(options: Namespace) -> int:
     if options.format not in FORMATS:
         raise UsageError(f"--fleet prints text or json, not {options.format}")
     found = _measured(options)
-    write_all(partial(_rendered, found), FORMATS.__getitem__, options, targets)
+    write_all(
+        lambda form, shown: encode(found) + "\n" if form == "json" else render(found, shown),
+        FORMATS.__getitem__,
+        options,
+        targets,
+    )
     return found.exit_code
 
 
@@ -117,7 +120,3 @@ def _shown(
                 sys.stderr.flush()
 
     return announced
-
-
-def _rendered(found: FleetBench, form: str, shown: Options) -> str:
-    return encode(found) + "\n" if form == "json" else render(found, shown)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.config.options import FLAG, VERBS, Option, options_of, verbs_below
+from envcheck.config.options import FILES, VERBS, Option, options_of, verbs_below
 
-_FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
-"""What help calls values that name a file."""
-_HELP = Option("-h --help", "", "show this help message and exit", FLAG)
+_HELP = Option("-h --help", "", "show this help message and exit")
 
 
 def bash(rules: Sequence[str]) -> str:
@@ -20,11 +18,11 @@ def bash(rules: Sequence[str]) -> str:
         options = [_HELP, *(option for option in options_of(name) if option.flags)]
         offered = [*verbs_below(name), *(value for option in arguments for value in _values(option, rules))]
         offered += [flag for option in options for flag in option.flags]
-        files = " files=1" if any(option.value in _FILES for option in arguments) else ""
+        files = " files=1" if any(option.value in FILES for option in arguments) else ""
         cases.append(f"    '{name}') offered={_quoted(' '.join(offered))}{files} ;;")
         for option in (option for option in options if option.takes_value):
             place = "|".join(f"'{name} {flag}'" for flag in option.flags)
-            files = " files=1" if option.value in _FILES else ""
+            files = " files=1" if option.value in FILES else ""
             values.append(f"    {place}) offered={_quoted(' '.join(_values(option, rules)))}{files} ;;")
     return _BASH.format(verbs="|".join(verbs), cases="\n".join(cases), values="\n".join(values))
 
@@ -48,11 +46,11 @@ def fish(rules: Sequence[str]) -> str:
         for option in (option for option in options_of(verb) if not option.flags):
             known = _values(option, rules)
             lines += [f"{start} -a {_quoted(' '.join(known))}"] if known else []
-            lines += [f"{start} -F"] if option.value in _FILES else []
+            lines += [f"{start} -F"] if option.value in FILES else []
         for option in (_HELP, *(option for option in options_of(verb) if option.flags)):
             flags = " ".join(f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags)
             known = _values(option, rules)
-            value = " -r -F" if option.value in _FILES else f" -x -a {_quoted(' '.join(known))}" if known else " -x"
+            value = " -r -F" if option.value in FILES else f" -x -a {_quoted(' '.join(known))}" if known else " -x"
             text = option.help.partition("(")[0].partition("%")[0].strip(" :")
             lines.append(f"{start} {flags}{value if option.takes_value else ''} -d {_quoted(text)}")
     return "\n".join(lines) + "\n"
@@ -60,7 +58,7 @@ def fish(rules: Sequence[str]) -> str:
 
 def _values(option: Option, rules: Sequence[str]) -> Sequence[str]:
     """The values that ``option`` accepts; empty: a file, or free text."""
-    is_rule = option.value == "RULE" or (option.names, option.where) == ("name", "rule")
+    is_rule = option.value == "RULE" or (option.usage == "name NAME" and option.where == "rule")
     return rules if is_rule else tuple(option.kind.get("choices", ()))
 
 

@@ -35,8 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _guarded(argv: Sequence[str]) -> int:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt  # which ends the children
+
     try:
-        _end_children_on_termination()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                signal.signal(number, interrupt)
         return _run(argv)
     except EnvcheckError as error:
         no_verdict = isinstance(error, NoVerdictError)
@@ -96,15 +101,6 @@ def _lacking(error: Exception) -> str:
     return f"{who}: install envcheck again there, or see what PYTHONPATH and sitecustomize do to the search path"
 
 
-def _end_children_on_termination() -> None:
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-            signal.signal(number, interrupt)
-
-
 def _run(argv: Sequence[str]) -> int:
     argv = argv or ["tui" if _can_show_application() else "check"]
     others = ("-h", "--help", "--from", "--scope")
@@ -134,7 +130,7 @@ def _run_verb(argv: Sequence[str]) -> int:
         from envcheck.cli.request import configured
 
         options = configured(options, argv, os.environ)
-    verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
+    verb = f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
     if verb == "check" and not options.saved:
         from envcheck.collect.request import probe_request, working_folder
         from envcheck.collect.starting import send_early

@@ -141,7 +141,6 @@ def grammar(
         parser.examples, parser.variables = verb.examples, variables if verb.reads_variables else {}
         parsers[verb.name] = parser
     for option in OPTIONS:
-        arguments = {**option.kind, **({"metavar": option.value} if option.value else {})}
         for name, title in option.places:
             parser = parsers[name]
             if option.key is not None and option.dest in settings:
@@ -152,9 +151,7 @@ def grammar(
             if option.one_of:
                 place = (name, f"{title}: {option.one_of}")
                 group = groups[place] = groups.get(place) or group.add_mutually_exclusive_group()
-            group.add_argument(
-                *(option.names.split() if option.flags else [option.names]), help=option.help, **arguments
-            )
+            group.add_argument(*option.names, **option.arguments)
     return parsers[""]
 
 

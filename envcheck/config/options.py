@@ -8,23 +8,20 @@ an attribute of its ``options``, and where Request or BenchRequest has a field o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
-
-from msgspec import Meta
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from envcheck.config.values import SCOPES, count, indices, path, port, scopes, seconds
 from envcheck.report import FORMATS
 
-Text = Annotated[str, Meta(min_length=1, max_length=1000)]
-Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=500)]
-
-TEXT: Mapping[str, Any] = {}
-TEXTS = {"action": "append"}
-PATH = {"type": path}
-PATHS = {"type": path, "action": "append"}
-FLAG = {"action": "store_true"}
-SECONDS = {"type": seconds}
+FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
+"""What help calls values that name a file."""
+READERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("FILE", "REPORT", "DIR", "PATH", "PLACE"), path),
+    "S": seconds,
+}
+"""What reads a value, by what help calls it."""
+MANY = {"action": "append"}
 SWITCH = {"action": argparse.BooleanOptionalAction}
 
 # Where an option stands: verbs, and the title of a group of their help.
@@ -57,19 +54,39 @@ class Verb(NamedTuple):
 class Option(NamedTuple):
     """An option of verbs, or an argument that has no name."""
 
-    names: str
-    """``-o --output``; of an argument, what its value is called in the program."""
+    usage: str
+    """``-o --output FILE``; of an argument, what its value is called in the program and in the help: ``file FILE``."""
     where: str
     """``check, explain: how to check it; tui``."""
     help: str
-    kind: Mapping[str, Any] = TEXT
-    """What argparse does with it."""
-    value: str | None = None
-    """What its help calls the value."""
+    kind: Mapping[str, Any] = {}
+    """What argparse does with it; without anything else, an option without a value is a flag."""
     one_of: str = ""
     """Only one of the options with the same word here can be given."""
-    key: Any = None
-    """The type of the configuration's key of its name, if it has one, with what the schema says."""
+    key: str = ""
+    """What the schema says of the configuration's key of its name; empty: it has none."""
+
+    @property
+    def names(self) -> list[str]:
+        words = self.usage.split()
+        return [word for word in words if word.startswith("-")] or words[:1]
+
+    @property
+    def value(self) -> str:
+        """What help calls the value; empty where none is taken, or it is one of ``choices``."""
+        return " ".join(self.usage.split()[len(self.names) :])
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What argparse is told."""
+        told: dict[str, Any] = {"help": self.help}
+        if self.value:
+            told["metavar"] = self.value
+        elif not self.kind:
+            told["action"] = "store_true"
+        if self.flags and self.value in READERS:
+            told["type"] = READERS[self.value]
+        return {**told, **self.kind}
 
     @property
     def dest(self) -> str:
@@ -79,18 +96,18 @@ class Option(NamedTuple):
     @property
     def name(self) -> str:
         """``fail-on``: in a configuration, and behind ``ENVCHECK_`` in capitals."""
-        return self.names.split()[-1].lstrip("-")
+        return self.names[-1].lstrip("-")
 
     @property
     def flags(self) -> tuple[str, ...]:
         """How it is written; none for an argument without a name."""
-        flags = [name for name in self.names.split() if name.startswith("-")]
+        flags = [name for name in self.names if name.startswith("-")]
         negated = [f"--no-{flag[2:]}" for flag in flags if self.kind.get("action") is argparse.BooleanOptionalAction]
         return (*flags, *negated)
 
     @property
     def takes_value(self) -> bool:
-        return self.kind.get("action") not in ("store_true", "store_const", argparse.BooleanOptionalAction)
+        return "action" not in self.arguments or self.arguments["action"] == "append"
 
     @property
     def places(self) -> Iterator[tuple[str, str]]:
@@ -237,10 +254,9 @@ VERBS = (
 
 def _formats(where: str, formats: Collection[str], json: str = "json") -> tuple[Option, Option]:
     text = "output format: %(choices)s (default: text)"
-    key: Any = Annotated[Text | None, Meta(description="Output format on stdout (default: text).")]
-    key = key if where == REPORT else None  # those of answers and fleets have no key
+    key = "Output format on stdout (default: text)." if where == REPORT else ""
     return (
-        Option("--format", where, text, {"choices": formats, "default": "text"}, "FORMAT", key=key),
+        Option("--format FORMAT", where, text, {"choices": formats, "default": "text"}, key=key),
         Option(
             "--json", where, f"the same as --format {json}", {"action": "store_const", "const": json, "dest": "format"}
         ),
@@ -250,293 +266,224 @@ def _formats(where: str, formats: Collection[str], json: str = "json") -> tuple[
 _REDACT = "replace hosts, users, home folders, network addresses, GPU UUIDs and serial numbers by pseudonyms"
 
 OPTIONS = (
-    Option("-V --version", "", "print the versions of envcheck and its matrix", FLAG),
+    Option("-V --version", "", "print the versions of envcheck and its matrix"),
     # What is looked at.
     Option(
-        "--python",
+        "--python PATH",
         SUBJECT,
         "interpreter or environment folder to check (repeatable; the verdict is about the first) "
         "(default: VIRTUAL_ENV, CONDA_PREFIX or UV_PROJECT_ENVIRONMENT, ./.venv, python3 on PATH, envcheck's own)",
-        PATHS,
-        "PATH",
+        MANY,
     ),
+    Option("--all-envs", SUBJECT, "also scan for environments (working folder, conda, pyenv, uv, /opt, PATH …)"),
     Option(
-        "--all-envs",
-        SUBJECT,
-        "also scan for environments (working folder, conda, pyenv, uv, /opt, PATH …)",
-        FLAG,
-    ),
-    Option(
-        "--plan",
+        "--plan FILE",
         SUBJECT,
         "check what FILE would install instead of an environment: a requirements file, pyproject.toml, pylock.toml, "
         "uv.lock, poetry.lock, Pipfile.lock, environment.yml or a Dockerfile (repeatable; --assume names the machine)",
-        PATHS,
-        "FILE",
+        MANY,
     ),
     Option(
-        "--from",
+        "--from REPORT",
         SUBJECT,
         "check the facts of a saved JSON report instead of this machine (- is stdin)",
-        {**PATH, "dest": "saved"},
-        "REPORT",
+        {"dest": "saved"},
     ),
     Option(
         "--verify",
         SUBJECT,
         "also hash the files of the frameworks and of their dependencies, and list those that changed since "
         "installation (--deep includes this)",
-        FLAG,
     ),
     Option(
         "--deep",
         SUBJECT,
         "also start the environment's interpreter, import each framework in a separate process and run a computation "
         "on the GPU",
-        FLAG,
     ),
-    Option("--bench", SUBJECT, "also measure the GPUs, as envcheck bench --quick does", FLAG),
-    Option("--force", SUBJECT, "with --deep and --bench: also use a busy GPU", FLAG),
+    Option("--bench", SUBJECT, "also measure the GPUs, as envcheck bench --quick does"),
+    Option("--force", SUBJECT, "with --deep and --bench: also use a busy GPU"),
     Option(
         "--script",
         "collect",
         "print one Python file (standard library, Python 3.8 or newer) that prints the facts of the machine that "
         "runs it, for envcheck check --from -; it takes --python, --scope and --timeout",
-        {**FLAG, "required": True},
+        {"action": "store_true", "required": True},
     ),
-    Option("file", "explain", "file with the text, or - for stdin", {"nargs": "?", "default": "-"}, "FILE"),
-    Option("--here", "explain", "add this machine's own facts", FLAG),
+    Option("file FILE", "explain", "file with the text, or - for stdin", {"nargs": "?", "default": "-"}),
+    Option("--here", "explain", "add this machine's own facts"),
     Option(
-        "-o --output",
+        "-o --output FILE",
         "init",
         "file to write, or - for stdout (default: envcheck.toml); an existing file is not changed",
-        PATH,
-        "FILE",
     ),
-    Option("--python", "init", "environment to describe", PATHS, "PATH"),
-    Option("--from", "init", "describe the machine of a saved JSON report", {**PATH, "dest": "saved"}, "REPORT"),
-    Option("--host", "serve", "127.0.0.1 (default), ::1 or localhost", {"default": "127.0.0.1"}, "ADDRESS"),
+    Option("--python PATH", "init", "environment to describe", MANY),
+    Option("--from REPORT", "init", "describe the machine of a saved JSON report", {"dest": "saved"}),
+    Option("--host ADDRESS", "serve", "127.0.0.1 (default), ::1 or localhost", {"default": "127.0.0.1"}),
     Option(
-        "--port",
-        "serve",
-        "port to listen on; 0 selects a free one (default: 8000)",
-        {"type": port, "default": 8000},
-        "N",
+        "--port N", "serve", "port to listen on; 0 selects a free one (default: 8000)", {"type": port, "default": 8000}
     ),
-    Option("--python", APPLICATION, "interpreter or environment folder to check", PATHS, "PATH"),
-    Option(
-        "--from",
-        APPLICATION,
-        "open a saved JSON report, or a fleet report (jsonl)",
-        {**PATH, "dest": "saved"},
-        "REPORT",
-    ),
+    Option("--python PATH", APPLICATION, "interpreter or environment folder to check", MANY),
+    Option("--from REPORT", APPLICATION, "open a saved JSON report, or a fleet report (jsonl)", {"dest": "saved"}),
     # What is measured.
-    Option("--quick", MEASURING, "measure the main figures, in about ten seconds (default)", FLAG, one_of="length"),
-    Option("--full", MEASURING, "measure everything, in a few minutes", FLAG, one_of="length"),
+    Option("--quick", MEASURING, "measure the main figures, in about ten seconds (default)", one_of="length"),
+    Option("--full", MEASURING, "measure everything, in a few minutes", one_of="length"),
+    Option("--gpu I,J", MEASURING, "measure only these GPUs, by nvidia-smi's index", {"type": indices, "dest": "gpus"}),
     Option(
-        "--gpu",
-        MEASURING,
-        "measure only these GPUs, by nvidia-smi's index",
-        {"type": indices, "dest": "gpus"},
-        "I,J",
-    ),
-    Option(
-        "--only",
+        "--only NAME",
         MEASURING,
         "measure only these quantities or groups: gemm,device-memory,cudnn … (repeatable)",
-        TEXTS,
-        "NAME",
+        MANY,
     ),
     Option(
         "--frameworks",
         MEASURING,
         "also import the environment's frameworks and measure them, beside the libraries that they use",
-        FLAG,
     ),
-    Option("--list", MEASURING, "list what can be measured, and measure nothing", FLAG),
-    Option("--force", MEASURING, "also measure a busy GPU; its figures are not rated", FLAG),
-    Option("--python", MEASURING, "environment whose CUDA libraries to use", PATHS, "PATH"),
+    Option("--list", MEASURING, "list what can be measured, and measure nothing"),
+    Option("--force", MEASURING, "also measure a busy GPU; its figures are not rated"),
+    Option("--python PATH", MEASURING, "environment whose CUDA libraries to use", MANY),
     Option(
-        "--baseline",
+        "--baseline FILE",
         f"{SUBJECT}; {MEASURING}; {APPLICATION}",
         "compare the figures with a file of --save-baseline, a JSON report, or a folder of these (repeatable)",
-        PATHS,
-        "FILE",
+        MANY,
     ),
-    Option("--save-baseline", MEASURING, "save the figures for later comparison", PATH, "FILE"),
+    Option("--save-baseline FILE", MEASURING, "save the figures for later comparison"),
     Option(
-        "--timeout",
+        "--timeout S",
         SUBJECT,
         "time limit of the whole run in seconds; the report then shows what was found (nothing, where reading a "
         "plan takes longer)",
-        SECONDS,
-        "S",
     ),
     Option(
-        "--timeout",
+        "--timeout S",
         MEASURING,
         "time limit of the whole run in seconds; the report then shows what was found",
-        SECONDS,
-        "S",
     ),
     # How it is judged.
     Option(
-        "--target",
+        "--target NAME",
         "check: for other machines",
         "judge for a machine that the configuration names, for all of them (all), or for those of a TOML file "
         "with the words of --assume (repeatable; the exit status is the worst); none: for this machine, whatever the "
         "configuration's targets are",
-        PATHS,
-        "NAME",
+        {"type": path, **MANY},
     ),
     Option(
-        "--scope",
+        "--scope S",
         JUDGING,
         "node, container, env, or several with commas (default: all)",
         {"type": scopes, "dest": "scopes", "default": frozenset(SCOPES)},
-        "S",
-        key=Annotated[
-            Annotated[tuple[Literal["node", "container", "env"], ...], Meta(min_length=1)] | None,
-            Meta(description="Scopes to check (default: all)."),
-        ],
+        key="Scopes to check (default: all).",
     ),
     Option(
-        "--assume",
+        "--assume EXPR,…",
         JUDGING,
         "check as if this were installed: gpu==H100,driver==550.54.14,os==linux; with a GPU or driver assumed, "
         "no other fact of this machine's GPUs counts",
-        TEXTS,
-        "EXPR,…",
+        MANY,
     ),
     Option(
-        "--require",
+        "--require EXPR",
         JUDGING,
         "fail unless this holds: 'torch>=2.4', 'gpus>=8', 'gpu==H100|H200', 'gpu-memory>=79GiB'",
-        TEXTS,
-        "EXPR",
-        key=Annotated[Texts | None, Meta(description='Components that must be present: "torch>=2.4", "driver>=550".')],
+        MANY,
+        key='Components that must be present: "torch>=2.4", "driver>=550".',
     ),
     Option(
-        "components",
+        "components NAME==VERSION",
         "matrix check",
         "driver, gpu, cuda, nvcc, python, os, jetpack … or a distribution by its PyPI name: "
         "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
         {"nargs": "+"},
-        "NAME==VERSION",
     ),
     Option(
-        "component",
+        "component NAME[==VERSION]",
         "matrix show",
         "torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …; without one, list the known components",
         {"nargs": "?"},
-        "NAME[==VERSION]",
     ),
     Option(
-        "--matrix",
+        "--matrix DIR",
         f"{JUDGING}; {MEASURING}; {APPLICATION}; matrix check, matrix show",
         "folder of TOML rows to add to the matrix; a row replaces the one with the same id "
         "(the folder envcheck/matrix in the configuration folder is read first)",
-        PATH,
-        "DIR",
     ),
     Option(
-        "--only",
+        "--only RULE",
         JUDGING,
         "run only this rule (repeatable)",
-        TEXTS,
-        "RULE",
-        key=Annotated[Texts | None, Meta(description="Run only these rules.")],
+        MANY,
+        key="Run only these rules.",
     ),
     Option(
-        "--skip",
+        "--skip RULE",
         JUDGING,
         "skip this rule (repeatable)",
-        TEXTS,
-        "RULE",
-        key=Annotated[Texts | None, Meta(description="Skip these rules.")],
+        MANY,
+        key="Skip these rules.",
     ),
     Option(
         "--fail-on",
         f"{JUDGING}; {MEASURING}",
         "lowest status that sets exit status 1 (default: fail)",
         {"choices": ("fail", "warn"), "default": "fail"},
-        key=Annotated[
-            Literal["fail", "warn"] | None, Meta(description="Lowest status that sets exit status 1 (default: fail).")
-        ],
+        key="Lowest status that sets exit status 1 (default: fail).",
     ),
     # Many nodes.
     Option(
         "--fleet",
         NODES,
         "measure NCCL's all-reduce between nodes, in groups of them, and name the slow ones (within --timeout: 600 s)",
-        FLAG,
         one_of="role",
     ),
-    Option("--fleet-node", NODES, "take part as a node: what --fleet starts on each of them", FLAG, one_of="role"),
+    Option("--fleet-node", NODES, "take part as a node: what --fleet starts on each of them", one_of="role"),
     Option(
-        "--reports",
+        "--reports PLACE",
         SOURCE,
         "read saved JSON reports: a folder, a quoted pattern, or - for reports one after another on stdin",
-        PATH,
-        "PLACE",
         one_of="engine",
     ),
     Option(
-        "--hosts",
+        "--hosts FILE",
         f"{SOURCE}; {NODES}",
         "ask each host of FILE by ssh, one a line (- is stdin)",
-        PATH,
-        "FILE",
         one_of="engine",
     ),
     Option(
-        "--slurm",
+        "--slurm OPTIONS",
         f"{SOURCE}; {NODES}",
         "ask each node by srun, with these options of srun: --slurm='-p gpu -A project'",
         {"nargs": "?", "const": ""},
-        "OPTIONS",
         one_of="engine",
     ),
     Option(
-        "--ray",
-        f"{SOURCE}; {NODES}",
-        "ask each node of a Ray cluster: auto, or host:port",
-        value="ADDRESS",
-        one_of="engine",
+        "--ray ADDRESS", f"{SOURCE}; {NODES}", "ask each node of a Ray cluster: auto, or host:port", one_of="engine"
     ),
     Option(
-        "--kubernetes",
+        "--kubernetes IMAGE",
         SOURCE,
         "ask each node by a Job of kubectl with an image that has python3",
-        value="IMAGE",
         one_of="engine",
     ),
+    Option("--command COMMAND", NODES, "what each node runs to take part (default: envcheck bench --fleet-node)"),
     Option(
-        "--command",
-        NODES,
-        "what each node runs to take part (default: envcheck bench --fleet-node)",
-        value="COMMAND",
-    ),
-    Option(
-        "--command",
+        "--command COMMAND",
         ASKING,
         "what each node runs to print its report, as in --command 'envcheck check --bench --json' "
         "(default: the collector, for which the nodes need nothing but python3)",
-        value="COMMAND",
     ),
-    Option("--selector", ASKING, "with --kubernetes: only nodes with these labels", value="LABELS"),
+    Option("--selector LABELS", ASKING, "with --kubernetes: only nodes with these labels"),
     Option(
-        "--timeout",
+        "--timeout S",
         ASKING,
         "seconds for all nodes together, after which those without an answer are listed (default: 120)",
-        SECONDS,
-        "S",
     ),
-    Option("--jobs", ASKING, "nodes to ask at the same time (default: 64)", {"type": count}, "N"),
-    Option("--save", ASKING, "keep the report of each node in this folder", PATH, "DIR"),
-    Option("--since", COMPARING, "also show what changed since a fleet report saved as jsonl", PATH, "FILE"),
-    Option("--serials", COMPARING, "name the serial numbers of slow GPUs", FLAG),
+    Option("--jobs N", ASKING, "nodes to ask at the same time (default: 64)", {"type": count}),
+    Option("--save DIR", ASKING, "keep the report of each node in this folder"),
+    Option("--since FILE", COMPARING, "also show what changed since a fleet report saved as jsonl"),
+    Option("--serials", COMPARING, "name the serial numbers of slow GPUs"),
     Option(
         "--fail-on",
         COMPARING,
@@ -546,50 +493,43 @@ OPTIONS = (
     ),
     # The configuration.
     Option(
-        "--config",
+        "--config FILE",
         CONFIGURATION,
         "configuration to use (default: the nearest envcheck.toml, or pyproject.toml with [tool.envcheck], "
         "from the working folder up; it must be yours or root's, and nobody else may write it)",
-        PATH,
-        "FILE",
         one_of="configuration",
     ),
-    Option("--no-config", CONFIGURATION, "use no configuration", FLAG, one_of="configuration"),
-    Option("--json", "config", "print it as JSON", FLAG),
+    Option("--no-config", CONFIGURATION, "use no configuration", one_of="configuration"),
+    Option("--json", "config", "print it as JSON"),
     # What is printed and written.
-    Option("files", "diff", "saved JSON reports, compared with the first; - is stdin", {"nargs": "+"}, "REPORT"),
+    Option("files REPORT", "diff", "saved JSON reports, compared with the first; - is stdin", {"nargs": "+"}),
     Option(
-        "--base",
+        "--base REPORT",
         "diff",
         "earlier report, or a folder of them, to compare all REPORTs with (repeatable): figures are compared "
         "with all of these runs, everything else with the newest",
-        PATHS,
-        "REPORT",
+        MANY,
     ),
-    Option("name", "rule", "name of a rule, or a word to search for (default: list all)", {"nargs": "?"}, "NAME"),
+    Option("name NAME", "rule", "name of a rule, or a word to search for (default: list all)", {"nargs": "?"}),
     Option(
         "--format",
         "rule",
         "output format (default: text)",
         {"choices": ("text", "json", "markdown"), "default": "text"},
     ),
-    Option("shell", "completion", "bash, zsh or fish", {"choices": ("bash", "zsh", "fish")}, "SHELL"),
+    Option("shell SHELL", "completion", "bash, zsh or fish", {"choices": ("bash", "zsh", "fish")}),
     Option(
-        "name",
+        "name NAME",
         "schema",
         "report (default), fit, diff, fleet, fleet-bench or config",
         {"nargs": "?", "default": "report"},
-        "NAME",
     ),
-    Option("--matrix", "matrix refresh", "folder of rows to change (default: the checkout's matrix)", PATH, "DIR"),
-    Option("--only", "matrix refresh", "refresh only this distribution (repeatable)", TEXTS, "NAME"),
+    Option("--matrix DIR", "matrix refresh", "folder of rows to change (default: the checkout's matrix)"),
+    Option("--only NAME", "matrix refresh", "refresh only this distribution (repeatable)", MANY),
     Option(
-        "--index-url",
-        "matrix refresh",
-        "index to ask (default: PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_INDEX_URL)",
-        value="URL",
+        "--index-url URL", "matrix refresh", "index to ask (default: PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_INDEX_URL)"
     ),
-    Option("--dry-run", "matrix refresh", "show what would change, without writing", FLAG),
+    Option("--dry-run", "matrix refresh", "show what would change, without writing"),
     *_formats(REPORT, FORMATS),
     *_formats("fleet: output", ("text", "jsonl", "html"), "jsonl"),
     *_formats(ANSWER, ("text", "json")),
@@ -599,7 +539,7 @@ OPTIONS = (
         "use colors (default: auto, which respects NO_COLOR and FORCE_COLOR)",
         {"choices": ("auto", "always", "never"), "default": "auto"},
     ),
-    Option("--ascii", f"{REPORT}; fleet: output; {ANSWER}; {APPLICATION}", "use ASCII characters only", FLAG),
+    Option("--ascii", f"{REPORT}; fleet: output; {ANSWER}; {APPLICATION}", "use ASCII characters only"),
     Option(
         "--redact",
         REPORT,
@@ -607,38 +547,28 @@ OPTIONS = (
         SWITCH,
     ),
     Option(
-        "-o --output",
+        "-o --output FORMAT:FILE",
         REPORT,
         "also write the report to a file, as in json:report.json (repeatable)",
-        TEXTS,
-        "FORMAT:FILE",
-        key=Annotated[
-            Texts | None,
-            Meta(description='Reports to write, "FORMAT:FILE"; FILE lies in the folder of the configuration or below.'),
-        ],
+        MANY,
+        key='Reports to write, "FORMAT:FILE"; FILE lies in the folder of the configuration or below.',
     ),
     Option(
-        "-o --output",
+        "-o --output FORMAT:FILE",
         "fleet: output",
         "also write the fleet to a file, as in jsonl:fleet.jsonl (repeatable)",
-        TEXTS,
-        "FORMAT:FILE",
+        MANY,
     ),
-    Option("-v --verbose", REPORT, "show every check with its evidence, fixes and sources", FLAG, one_of="detail"),
-    Option("-q --quiet", REPORT, "print only the verdict and its cause, without progress", FLAG, one_of="detail"),
-    Option("-v --verbose", "fleet: output", "show every row", FLAG, one_of="detail"),
-    Option("-q --quiet", "fleet: output", "print only the verdict, without progress", FLAG, one_of="detail"),
-    Option(
-        "-v --verbose",
-        "diff: output",
-        "also show passed checks that were added or removed, and unchanged figures",
-        FLAG,
-    ),
-    Option("-q --quiet", "diff: output", "do not list what was not compared", FLAG),
+    Option("-v --verbose", REPORT, "show every check with its evidence, fixes and sources", one_of="detail"),
+    Option("-q --quiet", REPORT, "print only the verdict and its cause, without progress", one_of="detail"),
+    Option("-v --verbose", "fleet: output", "show every row", one_of="detail"),
+    Option("-q --quiet", "fleet: output", "print only the verdict, without progress", one_of="detail"),
+    Option("-v --verbose", "diff: output", "also show passed checks that were added or removed, and unchanged figures"),
+    Option("-q --quiet", "diff: output", "do not list what was not compared"),
     Option(
         "--redact", "diff: output", f"{_REDACT} (default: no; redacted reports can be compared with others)", SWITCH
     ),
-    Option("-q --quiet", "matrix refresh", "no progress on stderr", FLAG),
+    Option("-q --quiet", "matrix refresh", "no progress on stderr"),
 )
 
 

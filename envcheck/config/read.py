@@ -14,10 +14,13 @@ import msgspec
 from msgspec import Meta
 
 from envcheck.config.find import SHARED, read_bytes
-from envcheck.config.options import KEYS, Text, Texts
+from envcheck.config.options import KEYS, Option
+from envcheck.config.values import scopes
 from envcheck.errors import UsageError
 from envcheck.text.toml import Path, TomlError, line_of, lines_of, loads
 
+Text = Annotated[str, Meta(min_length=1, max_length=1000)]
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=500)]
 ADDRESS = r"https?://[^\s\x00-\x20\x7f\"'<>`\\]{1,500}"
 """Of a page on the network, as a regular expression for the whole."""
 Share = Annotated[float, Meta(gt=0, le=1)]
@@ -49,11 +52,24 @@ class Ignore(ConfigTable, frozen=True, kw_only=True):
     ]
 
 
+def _key_of(option: Option) -> Any:
+    """The type of the key that sets an option."""
+    kind: Any = Text
+    known = option.kind.get("choices")
+    if isinstance(known, tuple):
+        kind = Literal[known]
+    elif option.kind.get("action") == "append":
+        kind = Texts
+    elif option.kind.get("type") is scopes:
+        kind = Annotated[tuple[Literal["node", "container", "env"], ...], Meta(min_length=1)]
+    return Annotated[kind | None, Meta(description=option.key)]
+
+
 if TYPE_CHECKING:
     _Options = ConfigTable
 else:
-    _FIELDS_OF_OPTIONS = [(name.replace("-", "_"), option.key, None) for name, option in KEYS.items()]
-    _Options = msgspec.defstruct("_Options", _FIELDS_OF_OPTIONS, bases=(ConfigTable,), frozen=True, kw_only=True)
+    _KEYS = [(name.replace("-", "_"), _key_of(option), None) for name, option in KEYS.items()]
+    _Options = msgspec.defstruct("_Options", _KEYS, bases=(ConfigTable,), frozen=True, kw_only=True)
 
 
 class Config(_Options, frozen=True, kw_only=True):

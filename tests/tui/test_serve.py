@@ -121,7 +121,7 @@ def test_every_visit_gets_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
         "envcheck.tui.serve.server.Served.__init__", lambda _self, arguments, *_rest: given.append(arguments)
     )
     monkeypatch.setattr("envcheck.tui.serve.server.Served.run", _end_at_once)
-    options = ["--python", "a", "--baseline", "b.json", "--baseline", "runs", "--from", "c.json", "--ascii"]
+    options = ["--python", "a", "--from", "c.json", "--baseline", "b.json", "--baseline", "runs", "--ascii"]
     assert main(["serve", *options]) == 0
     assert given == [options]
 

@@ -1,4 +1,4 @@
-"""The verbs of the command line: one file a verb, each with ``run(options)`` that returns an exit status.
+"""The verbs of the command line: a file for each, whose ``run(options)`` returns an exit status.
 
 A verb's module is imported when it is asked for, so that none waits for what another needs.
 """
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def run_verb(name: str, options: Namespace) -> int:
-    """Carry out the verb ``name``, one that ``options.parse`` knows."""
-    module = importlib.import_module(f"{__name__}.{name}")
-    status: int = module.run(options)
+    """Carry out the verb ``name``, as ``VERBS`` has it."""
+    module, function = {
+        "matrix check": ("matrix", "check"),
+        "matrix show": ("matrix", "show"),
+        "matrix refresh": ("matrix_refresh", "run"),
+    }.get(name, (name, "run"))
+    status: int = getattr(importlib.import_module(f"{__name__}.{module}"), function)(options)
     return status

@@ -24,11 +24,7 @@ def run(options: Namespace) -> int:
             "nothing to explain: name a file, or pipe the text to envcheck (envcheck explain < output.txt)"
         )
     pasted = read_text(pasted_text(options.file))
-    snapshot = _added_to_here(pasted, session.gather_here(request)) if options.here else pasted
-    return deliver(session.judge(snapshot, request), options, targets)
-
-
-def _added_to_here(pasted: Snapshot, here: Snapshot) -> Snapshot:
-    """Add the error lines of the text to this machine's facts, which outrank whatever else the text states."""
-    told = Snapshot(observed_errors=pasted.observed_errors, told=pasted.told, runs=pasted.runs)
-    return merge([here, told])
+    if options.here:  # whose facts outrank what the text states beside error lines
+        lines = Snapshot(observed_errors=pasted.observed_errors, told=pasted.told, runs=pasted.runs)
+        pasted = merge([session.gather_here(request), lines])
+    return deliver(session.judge(pasted, request), options, targets)

@@ -26,11 +26,9 @@ from envcheck.text.inert import Syntax
 from envcheck.text.output import parse_targets
 
 if TYPE_CHECKING:
-    from envcheck.fleet.record import Fleet
     from envcheck.report import Options
 
 FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup"}
-_MOST_BYTES = saved.MOST_BYTES
 _LINES = 500
 """Times that the number of answers is written: each, unless there are more."""
 
@@ -40,7 +38,12 @@ def run(options: Namespace) -> int:
     need_engine()
     targets = parse_targets(options.output, FORMATS)
     started = time.monotonic()
-    earlier = _earlier(options.since) if options.since else None
+    earlier = None
+    if options.since:
+        try:
+            earlier = saved.read(read_input(options.since, saved.MOST_BYTES))
+        except UsageError as error:
+            raise UsageError(f"--since {options.since}: {error}") from None
     hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
     engine, coming = chosen_engine(options, hosts)
     if options.save:
@@ -54,7 +57,12 @@ def run(options: Namespace) -> int:
         compared = compare(kept, facts, earlier, serials=options.serials)
         how = circumstances(engine, started, options.fail_on, interrupted=interrupted())
     fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
-    write_all(partial(_rendered, fleet), FORMATS.__getitem__, options, targets)
+
+    def render(form: str, shown: Options) -> str:
+        page: Callable[..., str] = importlib.import_module(f"envcheck.fleet.pages.{form}").render
+        return page(fleet, shown)
+
+    write_all(render, FORMATS.__getitem__, options, targets)
     return fleet.head.exit_code
 
 
@@ -111,15 +119,3 @@ class Watched:
             told += [f"{self._read:,} read" if self._read else ""]
             sys.stderr.write(f"\r\x1b[K{', '.join(filter(None, told))} (Ctrl-C: show these)")
             sys.stderr.flush()
-
-
-def _rendered(fleet: Fleet, form: str, shown: Options) -> str:
-    render: Callable[..., str] = importlib.import_module(f"envcheck.fleet.pages.{form}").render
-    return render(fleet, shown)
-
-
-def _earlier(name: str) -> Fleet:
-    try:
-        return saved.read(read_input(name, _MOST_BYTES))
-    except UsageError as error:
-        raise UsageError(f"--since {name}: {error}") from None

@@ -26,7 +26,14 @@ def run(options: Namespace) -> int:
         flag, value = option.flags[-1], getattr(options, option.dest)
         values = [value] if isinstance(value, str) else value or []
         given += [flag] if value is True else [part for each in values for part in (flag, each)]
-    asyncio.run(Served(given, host, options.port).run(_tell))
+    asyncio.run(
+        Served(given, host, options.port).run(
+            lambda address: streams.print_text(
+                f"envcheck is at {address}, for browsers on this machine; Ctrl+C stops it\n"
+                "Anyone on this machine with this address can use the application: keep it secret.\n"
+            )
+        )
+    )
     return ExitCode.OK
 
 
@@ -42,10 +49,3 @@ def _loopback(host: str) -> str:
             "(from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
         )
     return str(address)
-
-
-def _tell(address: str) -> None:
-    streams.print_text(
-        f"envcheck is at {address}, for browsers on this machine; Ctrl+C stops it\n"
-        "Anyone on this machine with this address can use the application: keep it secret.\n"
-    )

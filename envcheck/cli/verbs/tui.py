@@ -7,7 +7,6 @@ import signal
 import sys
 from argparse import Namespace
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from envcheck.cli.deliver import supports_unicode
 from envcheck.cli.request import baseline, overlays, read_input, request_of, saved_report
@@ -15,9 +14,6 @@ from envcheck.errors import ExitCode, UsageError
 from envcheck.report import Options, render
 from envcheck.text.clean import clean
 from envcheck.text.streams import print_text, say
-
-if TYPE_CHECKING:
-    from envcheck.fleet.record import Fleet
 
 
 def why_not() -> str:
@@ -35,6 +31,7 @@ def run(options: Namespace) -> int:
         raise UsageError(f"the terminal application cannot be loaded ({reason}); use envcheck check")
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
         raise UsageError("envcheck tui needs a terminal; use envcheck check")
+    from envcheck.fleet.saved import MOST_BYTES, is_fleet, placed, read
     from envcheck.tui.app import EnvcheckApp
 
     shown = Options(
@@ -42,8 +39,12 @@ def run(options: Namespace) -> int:
         ascii=options.ascii or not supports_unicode(),
         home=os.environ.get("HOME", ""),
     )
-    fleet = _fleet(options.saved) if options.saved else None
-    saved = saved_report(options.saved) if options.saved and fleet is None else None
+    saved = fleet = None
+    if options.saved and options.saved != "-":
+        content = read_input(options.saved, MOST_BYTES)
+        fleet = placed(read(content), options.saved) if is_fleet(content) else None
+    if options.saved and fleet is None:
+        saved = saved_report(options.saved)
     request = request_of(options, baseline=baseline(options), overlays=overlays(options))
     application = EnvcheckApp(request, shown, saved=saved, fleet=fleet)
     _end_with_the_terminal()
@@ -57,16 +58,6 @@ def run(options: Namespace) -> int:
     if report is not None:
         print_text(render(report, "text", shown))
     return ExitCode.OK
-
-
-def _fleet(name: str) -> Fleet | None:
-    """The fleet report in the file ``name``; None where it is something else."""
-    from envcheck.fleet.saved import MOST_BYTES, is_fleet, placed, read
-
-    if name == "-":
-        return None
-    content = read_input(name, MOST_BYTES)
-    return placed(read(content), name) if is_fleet(content) else None
 
 
 def _end_with_the_terminal() -> None:
