@@ -149,6 +149,12 @@ def test_which_assumptions_mean_another_machine() -> None:
     assert not assumes_machine(parse_components("torch==2.5.1,os==linux"))
 
 
+@cases("text", "gpu==H100,driver==NoSuchRelease", "torch==new", "python==abc")
+def test_what_is_no_version_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--assume .*: (write a driver release|'.*' is not a version)"):
+        verdict_of(text)
+
+
 def verdict_of(text: str) -> Report:
     return judge(Snapshot(), Request(assume=parse_components(text), scopes=frozenset({"node", "container"})))
 
@@ -158,7 +164,6 @@ def verdict_of(text: str) -> Report:
     ("gpu==H100,driver==580", "pass"),
     ("gpu==H100,driver==1.2.3", "fail"),
     ("gpu==NoSuchGPU9999,driver==580", "unknown"),
-    ("gpu==H100,driver==NoSuchRelease", "unknown"),
     ("gpu==H100", "unknown"),
     ("driver==580", "unknown"),
     ("driver==1.2.3", "unknown"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from envcheck.cli.deliver import write_all
-from envcheck.cli.request import read_input
+from envcheck.cli.request import fields, read_input
 from envcheck.collect.bench import become_node
 from envcheck.collect.plan import BenchRequest
 from envcheck.collect.request import probe_request, working_folder
@@ -30,24 +30,10 @@ FORMATS: dict[str, Syntax] = {"text": "text", "json": "json"}
 _TIMEOUT = 600.0
 _START = 120.0
 """Seconds in which a node starts: imports from a network file system, and starts the GPUs' driver."""
-_OF_ONE_MACHINE = (
-    "full",
-    "quick",
-    "gpus",
-    "only",
-    "frameworks",
-    "list",
-    "force",
-    "python",
-    "baseline",
-    "save_baseline",
-)
-"""Options that mean nothing where nodes are measured together; a node's own stand in ``--command``."""
 
 
 def run(options: Namespace) -> int:
     """Print which nodes are slow together with others; the exit status says whether any is."""
-    _refuse_others(options, _OF_ONE_MACHINE)
     targets = parse_targets(options.output, FORMATS)
     if options.format not in FORMATS:
         raise UsageError(f"--fleet prints text or json, not {options.format}")
@@ -63,22 +49,14 @@ def run(options: Namespace) -> int:
 
 def take_part(options: Namespace) -> NoReturn:
     """Become the program of a node; raise UsageError where that is impossible."""
-    _refuse_others(options, tuple(name for name in _OF_ONE_MACHINE if name not in ("gpus", "force", "python")))
     variables = dict(os.environ)
     python = tuple(options.python or ())
     facts = session.gather_here(Request(python=python, cwd=working_folder(), variables=variables))
     request = probe_request(cwd=working_folder(), variables=variables, python=python)
     try:
-        become_node(facts, request, BenchRequest(gpus=options.gpus or (), force=options.force))
+        become_node(facts, request, BenchRequest(**fields(BenchRequest, options)))
     except OSError as error:
         raise UsageError(f"--fleet-node: its program cannot be started: {error.strerror or error}") from None
-
-
-def _refuse_others(options: Namespace, names: Sequence[str]) -> None:
-    role = "--fleet-node" if options.fleet_node else "--fleet"
-    for name in names:
-        if getattr(options, name, None):
-            raise UsageError(f"{role} takes no --{name.replace('_', '-').replace('gpus', 'gpu')}")
 
 
 def _measured(options: Namespace) -> FleetBench:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from envcheck.config.options import OPTIONS, VERBS, variable
+from envcheck.config.options import OPTIONS, VERBS, options_of, variable
+from envcheck.config.values import several
 from envcheck.errors import UsageError
 
 _COLUMNS = 80
@@ -29,16 +30,11 @@ _OF_A_SERVICE = re.compile(r"(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_
 class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public name for it
     """Values on the command line replace those of the variable; they are not appended to them."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[object] | None,
-        option_string: str | None = None,
-    ) -> None:
-        if getattr(namespace, self.dest) is self.default:
-            setattr(namespace, self.dest, None)
-        super().__call__(parser, namespace, values, option_string)
+    def __call__(self, *arguments: Any) -> None:
+        _, namespace, values, *_ = arguments
+        given = getattr(namespace, self.dest)
+        before = [] if given is self.default else given
+        setattr(namespace, self.dest, [*(before or ()), *several([values])])
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -86,7 +82,7 @@ class Parser(argparse.ArgumentParser):
             typed = [action.type(value) if callable(action.type) else value for value in values]
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"{name}={text}: {error}") from None
-        return typed if isinstance(action, _Append) else typed[0]
+        return several(typed) if isinstance(action, _Append) else typed[0]
 
     def format_help(self) -> str:
         """The help page, which ends with examples."""
@@ -119,7 +115,24 @@ def parse(
     ``settings`` are defaults of options with a key, by destination, which the variables outrank.
     """
     refuse_unknown(variables)
-    return grammar(variables, settings).parse_args(argv or ["check"])
+    options = grammar(variables, settings).parse_args(argv or ["check"])
+    _refuse_conflicts(options)
+    return options
+
+
+def _refuse_conflicts(options: argparse.Namespace) -> None:
+    """Raise UsageError for options that cannot be given together, or that mean nothing without another one."""
+    own = options_of(f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or "")
+    unset = (None, False)
+    given = [option for option in own if getattr(options, option.dest) not in (*unset, option.kind.get("default"))]
+    flags = {option.flags[-1] for option in given if option.flags}
+    for option in given:
+        for other in option.excludes.split():
+            if other in flags:
+                raise UsageError(option.because.format(other))
+        needed = option.needs.split()
+        if any(flag in needed for each in own for flag in each.flags) and not flags.intersection(needed):
+            raise UsageError(f"{option.flags[-1]} needs {' or '.join(needed)}")
 
 
 def grammar(

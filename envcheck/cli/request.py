@@ -217,7 +217,7 @@ def judging_request(options: Namespace) -> Request:
     unread: list[str] = []
     configured, policy = of_configuration(options)
     folders = overlays(options, unread)
-    assume = components(options.assume, "--assume")
+    assume = tuple(options.assume or ())
     targets = _targets(options, assume)
     plan = None
     if paths := getattr(options, "plan", None):
@@ -236,7 +236,7 @@ def judging_request(options: Namespace) -> Request:
         assume=assume,
         planned=plan,
         targets=targets,
-        require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
+        require=tuple(dict.fromkeys((*(options.require or ()), *configured))),
         policy=policy,
         configuration=getattr(getattr(options, "configuration", None), "path", None),
         timeout=timeout,
@@ -245,15 +245,6 @@ def judging_request(options: Namespace) -> Request:
         overlays=folders,
         overlays_unread=tuple(unread),
     )
-
-
-def components(texts: Sequence[str] | None, option: str) -> tuple[Component, ...]:
-    from envcheck.model.components import parse_components
-
-    try:
-        return tuple(component for text in texts or () for component in parse_components(text))
-    except UsageError as error:
-        raise UsageError(f"{option}: {error}") from None
 
 
 def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy | None]:
@@ -288,14 +279,17 @@ def _targets(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine
 
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
     """The folders of rows that are added to the matrix; what cannot be read is reported, and added to ``unread``."""
-    from envcheck.knowledge.load import overlay_folders
+    from envcheck.knowledge.load import load_matrix, overlay_folders
 
     def tell(text: str) -> None:
         say(brief(f"envcheck: {text}"))
         if unread is not None:
             unread.append(brief(text))
 
-    return overlay_folders(options.matrix, os.environ, unread=tell)
+    folders = overlay_folders(options.matrix, os.environ, unread=tell)
+    if options.matrix:
+        load_matrix(folders)  # now, so that nothing is started where they are wrong
+    return folders
 
 
 def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, str]) -> Namespace:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from envcheck.config.find import read_bytes
 from envcheck.config.options import KEYS
 from envcheck.config.read import Config, Configuration, check_words, did_you_mean, in_file, parse
+from envcheck.config.values import several
 from envcheck.errors import UsageError
 from envcheck.knowledge.performance.quantities import QUANTITIES, selected
 from envcheck.model.checks import Location
@@ -34,10 +36,19 @@ def options_of(place: Configuration) -> dict[str, Any]:
             raise place.error(f"there is no {key} {value!r}{did_you_mean(value, known)}", key)
         if key == "output" and value:
             value = [_output(place, number, text) for number, text in enumerate(value)]
+        elif isinstance(value, tuple) and option.kind.get("action") == "append":
+            value = several(_read(place, key, number, text, read) for number, text in enumerate(value))
         elif isinstance(value, tuple):
-            value = list(map(read, value)) if option.kind.get("action") == "append" else read(",".join(value))
+            value = read(",".join(value))
         values |= {} if value is None else {option.dest: value}
     return values
+
+
+def _read(place: Configuration, key: str, number: int, text: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(text)
+    except (UsageError, ArgumentTypeError) as error:
+        raise place.error(f"{key}: {str(error).removeprefix(f'--{key} ')}", key, number) from None
 
 
 def _output(place: Configuration, number: int, text: str) -> str:

@@ -11,7 +11,18 @@ import argparse
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from envcheck.config.values import SCOPES, count, indices, path, port, scopes, seconds
+from envcheck.config.values import (
+    SCOPES,
+    assumptions,
+    count,
+    indices,
+    path,
+    port,
+    quantities,
+    requirements,
+    scopes,
+    seconds,
+)
 from envcheck.report import FORMATS
 
 FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
@@ -22,6 +33,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
 }
 """What reads a value, by what help calls it."""
 MANY = {"action": "append"}
+"""An option that can be repeated; what reads it may make several values of a text."""
 SWITCH = {"action": argparse.BooleanOptionalAction}
 
 # Where an option stands: verbs, and the title of a group of their help.
@@ -65,6 +77,12 @@ class Option(NamedTuple):
     """Only one of the options with the same word here can be given."""
     key: str = ""
     """What the schema says of the configuration's key of its name; empty: it has none."""
+    excludes: str = ""
+    """Options that cannot be given beside it."""
+    because: str = ""
+    """Why; ``{}`` stands for the other option."""
+    needs: str = ""
+    """Options of which one has to be given beside it, in a verb that has them."""
 
     @property
     def names(self) -> list[str]:
@@ -263,6 +281,9 @@ def _formats(where: str, formats: Collection[str], json: str = "json") -> tuple[
     )
 
 
+_HERE = "--python --all-envs"
+_OF_ONE_MACHINE = "--quick --full --only --frameworks --list --baseline --save-baseline"
+_TOGETHER = "--fleet --fleet-node"
 _REDACT = "replace hosts, users, home folders, network addresses, GPU UUIDs and serial numbers by pseudonyms"
 
 OPTIONS = (
@@ -282,12 +303,16 @@ OPTIONS = (
         "check what FILE would install instead of an environment: a requirements file, pyproject.toml, pylock.toml, "
         "uv.lock, poetry.lock, Pipfile.lock, environment.yml or a Dockerfile (repeatable; --assume names the machine)",
         MANY,
+        excludes=f"{_HERE} --verify --deep --bench --from",
+        because="{} is about an environment that exists, and --plan about files: use one of them",
     ),
     Option(
         "--from REPORT",
         SUBJECT,
         "check the facts of a saved JSON report instead of this machine (- is stdin)",
         {"dest": "saved"},
+        excludes=f"{_HERE} --verify --deep --bench",
+        because="{} examines this machine, and --from reads a saved report: use one of them",
     ),
     Option(
         "--verify",
@@ -318,7 +343,14 @@ OPTIONS = (
         "file to write, or - for stdout (default: envcheck.toml); an existing file is not changed",
     ),
     Option("--python PATH", "init", "environment to describe", MANY),
-    Option("--from REPORT", "init", "describe the machine of a saved JSON report", {"dest": "saved"}),
+    Option(
+        "--from REPORT",
+        "init",
+        "describe the machine of a saved JSON report",
+        {"dest": "saved"},
+        excludes="--python",
+        because="{} is an environment of this machine, and --from reads a saved report: use one of them",
+    ),
     Option("--host ADDRESS", "serve", "127.0.0.1 (default), ::1 or localhost", {"default": "127.0.0.1"}),
     Option(
         "--port N", "serve", "port to listen on; 0 selects a free one (default: 8000)", {"type": port, "default": 8000}
@@ -333,7 +365,7 @@ OPTIONS = (
         "--only NAME",
         MEASURING,
         "measure only these quantities or groups: gemm,device-memory,cudnn … (repeatable)",
-        MANY,
+        {"type": quantities, **MANY},
     ),
     Option(
         "--frameworks",
@@ -369,6 +401,8 @@ OPTIONS = (
         "with the words of --assume (repeatable; the exit status is the worst); none: for this machine, whatever the "
         "configuration's targets are",
         {"type": path, **MANY},
+        excludes="--deep --bench",
+        because="{} tries this machine, and --target describes another one: use one of them",
     ),
     Option(
         "--scope S",
@@ -382,13 +416,13 @@ OPTIONS = (
         JUDGING,
         "check as if this were installed: gpu==H100,driver==550.54.14,os==linux; with a GPU or driver assumed, "
         "no other fact of this machine's GPUs counts",
-        MANY,
+        {"type": assumptions, **MANY},
     ),
     Option(
         "--require EXPR",
         JUDGING,
         "fail unless this holds: 'torch>=2.4', 'gpus>=8', 'gpu==H100|H200', 'gpu-memory>=79GiB'",
-        MANY,
+        {"type": requirements, **MANY},
         key='Components that must be present: "torch>=2.4", "driver>=550".',
     ),
     Option(
@@ -437,8 +471,17 @@ OPTIONS = (
         NODES,
         "measure NCCL's all-reduce between nodes, in groups of them, and name the slow ones (within --timeout: 600 s)",
         one_of="role",
+        excludes=f"{_OF_ONE_MACHINE} --gpu --force --python",
+        because="--fleet takes no {}: a node's own options stand in --command",
     ),
-    Option("--fleet-node", NODES, "take part as a node: what --fleet starts on each of them", one_of="role"),
+    Option(
+        "--fleet-node",
+        NODES,
+        "take part as a node: what --fleet starts on each of them",
+        one_of="role",
+        excludes=_OF_ONE_MACHINE,
+        because="--fleet-node takes no {}",
+    ),
     Option(
         "--reports PLACE",
         SOURCE,
@@ -450,6 +493,7 @@ OPTIONS = (
         f"{SOURCE}; {NODES}",
         "ask each host of FILE by ssh, one a line (- is stdin)",
         one_of="engine",
+        needs=_TOGETHER,
     ),
     Option(
         "--slurm OPTIONS",
@@ -457,9 +501,14 @@ OPTIONS = (
         "ask each node by srun, with these options of srun: --slurm='-p gpu -A project'",
         {"nargs": "?", "const": ""},
         one_of="engine",
+        needs=_TOGETHER,
     ),
     Option(
-        "--ray ADDRESS", f"{SOURCE}; {NODES}", "ask each node of a Ray cluster: auto, or host:port", one_of="engine"
+        "--ray ADDRESS",
+        f"{SOURCE}; {NODES}",
+        "ask each node of a Ray cluster: auto, or host:port",
+        one_of="engine",
+        needs=_TOGETHER,
     ),
     Option(
         "--kubernetes IMAGE",
@@ -467,14 +516,20 @@ OPTIONS = (
         "ask each node by a Job of kubectl with an image that has python3",
         one_of="engine",
     ),
-    Option("--command COMMAND", NODES, "what each node runs to take part (default: envcheck bench --fleet-node)"),
+    Option(
+        "--command COMMAND",
+        NODES,
+        "what each node runs to take part (default: envcheck bench --fleet-node)",
+        needs=_TOGETHER,
+    ),
     Option(
         "--command COMMAND",
         ASKING,
         "what each node runs to print its report, as in --command 'envcheck check --bench --json' "
         "(default: the collector, for which the nodes need nothing but python3)",
+        needs="--hosts --slurm --ray --kubernetes",
     ),
-    Option("--selector LABELS", ASKING, "with --kubernetes: only nodes with these labels"),
+    Option("--selector LABELS", ASKING, "with --kubernetes: only nodes with these labels", needs="--kubernetes"),
     Option(
         "--timeout S",
         ASKING,

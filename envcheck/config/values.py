@@ -1,13 +1,22 @@
-"""Read the values of options; argparse turns an ArgumentTypeError into a sentence about the option."""
+"""Read the values of options; argparse turns an ArgumentTypeError into a sentence about the option.
+
+What reads components imports what it needs when it is called.
+"""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from envcheck.errors import UsageError
 
 if TYPE_CHECKING:
     from envcheck.model.checks import Scope
+    from envcheck.model.components import Component
 
 SCOPES: tuple[Scope, ...] = ("node", "container", "env")
 _LONGEST_INDEX = 4
@@ -57,3 +66,47 @@ def scopes(text: str) -> frozenset[str]:
     if wrong:
         raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
     return names
+
+
+def components(text: str) -> tuple[Component, ...]:
+    """``torch>=2.4,driver>=550``."""
+    from envcheck.model.components import parse_components
+
+    try:
+        return parse_components(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def assumptions(text: str) -> tuple[Component, ...]:
+    """Components that can be assumed; raise UsageError, which names the option, for others."""
+    from envcheck.model.snapshot import Snapshot
+    from envcheck.pipeline.assume import assume
+
+    found = components(text)
+    assume(Snapshot(), found)
+    return found
+
+
+def requirements(text: str) -> tuple[Component, ...]:
+    """Components that can be required; raise UsageError, which names the option, for others."""
+    from envcheck.pipeline.require import validate
+
+    found = components(text)
+    validate(found)
+    return found
+
+
+def quantities(text: str) -> tuple[str, ...]:
+    """``gemm,device-memory``: the names of all that these words select."""
+    from envcheck.knowledge.performance.quantities import selected
+
+    try:
+        return selected(word.strip() for word in text.split(","))
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def several(values: Iterable[Any]) -> list[Any]:
+    """The values of a repeatable option; those that one text was read as stand in a tuple."""
+    return [part for value in values for part in (value if type(value) is tuple else (value,))]

@@ -17,6 +17,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import ASSUMED, ASSUMPTION, Check, Evidence, Status, Subject
 from envcheck.model.components import Component
 from envcheck.model.snapshot import (
@@ -34,7 +35,7 @@ from envcheck.model.snapshot import (
     Variables,
     items_in,
 )
-from envcheck.model.versions import Flavour
+from envcheck.model.versions import DriverRelease, Flavour
 
 SOURCE = "assumed"
 
@@ -119,6 +120,10 @@ def _value(component: Component) -> str:
             f"--assume {component}: assume gpu, gpus, driver, kernel-module, os, machine, python or a distribution "
             f"by its PyPI name (torch==2.5.1+cu124)"
         )
+    if component.name == "driver" and DriverRelease.parse(value) is None:
+        raise UsageError(f"--assume {component}: write a driver release, as in driver==550.54.14")
+    if component.name not in _MACHINE | _PLATFORM and parse_version(value) is None:
+        raise UsageError(f"--assume {component}: {value!r} is not a version")
     return value
 
 

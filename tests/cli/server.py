@@ -21,7 +21,7 @@ from envcheck.rules.catalog import all_rules
 _LONGEST = 1 << 17
 _NEEDED_BY_MOST = (
     "cli.request", "cli.parser", "cli.verbs.check", "cli.verbs.explain", "cli.verbs.matrix",
-    "compat.question.answer", "compat.question.lookup", "collect.gather", "collect.starting", "config.read",
+    "compat.answer", "compat.lookup", "collect.gather", "collect.starting", "config.read",
     "pipeline.judging", "pipeline.warm_up", "redact.secrets", "report.json", "report.text",
 )  # fmt: skip
 """Imported for the processes that are forked."""

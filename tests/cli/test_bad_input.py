@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from envcheck.cli.main import main
 from envcheck.cli.parser import refuse_unknown
 from envcheck.knowledge.load import overlay_folders
 from tests.cli.calling import ROOT, envcheck
@@ -60,14 +61,42 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
     (("check", "--python", ""), "--python: an empty path"),
     (("check", "--baseline", ""), "--baseline: an empty path"),
     (("check", "--matrix", ""), "--matrix: an empty path"),
-    (("check", "--from", "saved.json", "--python", "/usr"), "--python and --all-envs examine this machine"),
-    (("check", "--from", "saved.json", "--all-envs"), "--from reads a saved report"),
+    (("check", "--from", "saved.json", "--python", "/usr"),
+     "--python examines this machine, and --from reads a saved report: use one of them"),
+    (("check", "--from", "saved.json", "--all-envs"),
+     "--all-envs examines this machine, and --from reads a saved report"),
+    (("check", "--from", "saved.json", "--deep"), "--deep examines this machine, and --from reads a saved report"),
+    (("check", "--plan", "saved.txt", "--deep"), "--deep is about an environment that exists, and --plan about files"),
+    (("check", "--plan", "saved.txt", "--from", "saved.json"), "--from is about an environment that exists"),
+    (("init", "--from", "saved.json", "--python", "/usr"), "--python is an environment of this machine"),
+    (("fleet", "--reports", "saved", "--selector", "a=b"), "--selector needs --kubernetes"),
+    (("fleet", "--reports", "saved", "--command", "x"), "--command needs --hosts or --slurm or --ray or --kubernetes"),
+    (("check", "--assume", "driver==abc"), "--assume driver==abc: write a driver release, as in driver==550.54.14"),
+    (("check", "--assume", "torch==abc"), "--assume torch==abc: 'abc' is not a version"),
+    (("check", "--assume", "gpus==many"), "--assume gpus==many: write a number of GPUs"),
     (("check", "-v", "-q"), "-q/--quiet: not allowed with argument -v/--verbose"),
     (("bench", "--gpu=-1"), "'-1' is not a list of GPU indices"),
     (("bench", "--gpu", "99999999999999999999"), "is not a list of GPU indices"),
 )  # fmt: skip
 def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     assert words in refused(*arguments, cwd=tmp_path)
+
+
+@cases(
+    "arguments",
+    ("check", "--from", "saved.json", "--deep"),
+    ("check", "--assume", "driver==abc"),
+    ("check", "--require", "torch>=new"),
+    ("check", "--timeout", "soon"),
+    ("bench", "--only", "no-such-quantity"),
+    ("bench", "--fleet", "--hosts", "hosts", "--full"),
+)
+def test_no_verb_begins(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("envcheck.cli.verbs.run_verb", lambda name, _options: pytest.fail(f"{name} began"))
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 @cases(

@@ -16,6 +16,7 @@ from envcheck.config.find import find
 from envcheck.config.meaning import of_gpus, options_of, policy
 from envcheck.config.read import Configuration, read, schema
 from envcheck.errors import UsageError
+from envcheck.model.components import parse_components
 from tests.every import cases, every
 
 WHOLE = """\
@@ -64,7 +65,7 @@ def refused(text: str, folder: Path) -> str:
 def test_everything_that_it_may_say(tmp_path: Path) -> None:
     place = written(tmp_path, WHOLE)
     assert options_of(place) == {
-        "require": ["torch>=2.4"],
+        "require": list(parse_components("torch>=2.4")),
         "scopes": frozenset({"node", "env"}),
         "skip": ["no-framework"],
         "fail_on": "warn",

@@ -10,8 +10,8 @@ import msgspec
 from envcheck.cli.deliver import deliver
 from envcheck.cli.request import baseline, fields, of_configuration, overlays, request_of
 from envcheck.collect.plan import BenchRequest
-from envcheck.errors import ExitCode, UsageError
-from envcheck.knowledge.performance.quantities import QUANTITIES, selected
+from envcheck.errors import ExitCode
+from envcheck.knowledge.performance.quantities import QUANTITIES
 from envcheck.pipeline import session
 from envcheck.report import FORMATS
 from envcheck.report.answers.quantities import quantity_list
@@ -28,8 +28,6 @@ def run(options: Namespace) -> int:
         from envcheck.cli import between_nodes
 
         return between_nodes.take_part(options) if options.fleet_node else between_nodes.run(options)
-    if options.hosts or options.slurm is not None or options.ray or options.command:
-        raise UsageError("--hosts, --slurm, --ray and --command need --fleet")
     if options.list:
         print_text(quantity_list(QUANTITIES))
         return ExitCode.OK
@@ -53,13 +51,12 @@ def _request(options: Namespace) -> session.Request:
     _, policy = of_configuration(options)
     if policy:  # other rules do not run here, so whether their problem is absent is not asked
         policy = msgspec.structs.replace(policy, forbid=tuple(name for name in policy.forbid if name in MEASURED))
-    only = selected(word.strip() for words in options.only or () for word in words.split(","))
     return request_of(
         options,
         only=tuple(MEASURED),
         policy=policy,
         configuration=options.configuration.path if options.configuration else None,
-        bench=BenchRequest(**{**fields(BenchRequest, options), "only": only}),
+        bench=BenchRequest(**fields(BenchRequest, options)),
         baseline=baseline(options),
         overlays=overlays(options, unread),
         overlays_unread=tuple(unread),

@@ -21,17 +21,6 @@ def run(options: Namespace) -> int:
     request = judging_request(options)
     for form in (options.format, *(target.format for target in targets)):
         refuse_targets(form, len(request.targets))
-    for wanted in ("verify", "deep", "bench"):
-        if options.saved and getattr(options, wanted):
-            raise UsageError(f"--{wanted} examines this machine, and --from reads a saved report: use one of them")
-    if options.saved and (options.python or options.all_envs):
-        raise UsageError(
-            "--python and --all-envs examine this machine, and --from reads a saved report: use one of them"
-        )
-    for wanted in ("verify", "deep", "bench", "python", "all_envs", "saved"):
-        if options.plan and getattr(options, wanted):
-            name = {"saved": "from", "all_envs": "all-envs"}.get(wanted, wanted)
-            raise UsageError(f"--{name} is about an environment that exists, and --plan about files: use one of them")
     if options.saved:
         saved = saved_report(options.saved)
         if saved.snapshot is None:

@@ -50,6 +50,8 @@ def _values(configuration: Configuration) -> dict[str, dict[str, Any]]:
             value, origin = option.kind.get("default"), "default"
         if isinstance(value, frozenset):
             value = [scope for scope in SCOPES if scope in value]
+        if key == "require" and value:
+            value = list(map(str, value))  # which may be components
         if value is not None:
             found[key] = {"value": plain(value), "from": origin}
     return found

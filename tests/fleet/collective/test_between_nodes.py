@@ -231,7 +231,7 @@ def test_the_page_names_the_slow_node(tmp_path: Path) -> None:
     (["--fleet", "--slurm", "--full"], "--fleet takes no --full"),
     (["--fleet", "--slurm", "--format", "html"], "--fleet prints text or json, not html"),
     (["--fleet", "--slurm", "--command", " "], "--command is empty; it is what each node runs"),
-    (["--hosts", "x"], "--hosts, --slurm, --ray and --command need --fleet"),
+    (["--hosts", "x"], "--hosts needs --fleet or --fleet-node"),
     (["--fleet-node", "--list"], "--fleet-node takes no --list"),
 )
 def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str], told: str) -> None:
