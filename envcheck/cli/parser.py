@@ -19,7 +19,8 @@ _LIST_SEPARATOR = ";"
 """Separates the values of a repeatable option in its variable."""
 _OTHER_VARIABLES = re.compile(
     "CHILD|DEBUG|DOCS_URL|SECONDS"
-    "|FUZZ_SECONDS|LAB_WHEELS|NCCL|NVRTC|OTHER_NCCL|REQUIRE_PREPARED|REWRITE_GOLDEN|SARIF_SCHEMA|THOROUGH|WRITE_SAMPLES|WRITE_SCREENS"
+    "|FUZZ_SECONDS|LAB_WHEELS|NCCL|NVRTC|OTHER_NCCL|REQUIRE_PREPARED|REWRITE_GOLDEN|SARIF_SCHEMA|THOROUGH"
+    "|WRITE_COST|WRITE_SAMPLES|WRITE_SCREENS"
     r"|TEST(?:_\w+)?"
 )
 """Those that set no option: of the program, of its documented scripts; then of its build and its tests."""
