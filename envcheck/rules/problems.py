@@ -15,7 +15,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import ProblemRow
 from envcheck.model.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, PLAN, Fix, Layer, Scope
 from envcheck.rules.api import Doubt, Facts, Outcome, Remedy, Rule, elsewhere, never
-from envcheck.rules.fixes.commands import pip_command
+from envcheck.rules.fixes.install import pip_command
 from envcheck.rules.fixes.libraries import SYSTEM_LIBRARY
 
 

@@ -280,8 +280,8 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
     """Whether a module that is built is not loaded; in a text, whether it says so of the driver and that Secure Boot
     is on.
     """
-    told = facts.kernel.source == PASTED and facts.kernel.secure_boot and facts.module.built is None
-    if told and _concerns_module(subject, facts) and not facts.driver.names_release:
+    stated = facts.kernel.source == PASTED and facts.kernel.secure_boot and facts.module.built is None
+    if stated and _concerns_module(subject, facts) and not facts.driver.names_release:
         return tells_of(facts.snapshot, "driver-not-loaded")
     return _is_not_loaded(subject, facts) and facts.module.built is True
 

@@ -290,10 +290,10 @@ def _compat_is_refused_in_text(facts: Facts) -> bool:
     """Whether CUDA alone says in a text that driver and library differ, and the loader finds a libcuda in a folder
     named compat.
     """
-    said = [
+    lines = [
         each for each in facts.snapshot.observed_errors if (line := named_by(each.text)) and line.problem == _MISMATCH
     ]
-    if not said or len(lines_with("cuda-refuses-libcuda", said)) < len(said):
+    if not lines or len(lines_with("cuda-refuses-libcuda", lines)) < len(lines):
         return False
     folders = (facts.variable("LD_LIBRARY_PATH") or "").split(":")
     listed = items_in(facts.driver.libraries)

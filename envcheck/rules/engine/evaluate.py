@@ -102,16 +102,16 @@ def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
 def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -> list[Check]:
     """Apply observed error lines to the rules that they name."""
     by_name = {rule.name: rule for rule in rules}
-    heeded = list(found)
+    checks = list(found)
     for observed in observed_problems(facts.snapshot, facts.matrix):
         rule = by_name.get(observed.line.problem)
         if rule is not None:
-            heeded = _confirm(heeded, rule, observed, facts)
+            checks = _confirm(checks, rule, observed, facts)
     for error in trial_problems(facts):
         rule = by_name.get(error.line.problem)
         if rule is not None:
-            heeded = _apply_trial_error(heeded, rule, error, facts)
-    return heeded
+            checks = _apply_trial_error(checks, rule, error, facts)
+    return checks
 
 
 def _drop_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]:
@@ -128,31 +128,31 @@ def _drop_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]
     ]
 
 
-def _apply_trial_error(found: Sequence[Check], rule: Rule, said: TrialProblem, facts: Facts) -> list[Check]:
+def _apply_trial_error(found: Sequence[Check], rule: Rule, error: TrialProblem, facts: Facts) -> list[Check]:
     """Apply an error of a trial: confirm the rule's finding about that framework, or add one.
 
     A framework's error about the machine counts only where the machine itself has no failure. For an extension it is a
     warning.
     """
-    subjects: dict[str, Subject] = {"framework": said.subject, "environment": said.subject.environment}
+    subjects: dict[str, Subject] = {"framework": error.subject, "environment": error.subject.environment}
     subject = subjects.get(rule.per, facts.snapshot)
     about_machine = isinstance(subject, Snapshot)
-    whole = about_machine or is_main_framework(said.subject.framework, facts.matrix)
-    line = said.line if whole else said.line._replace(status="warn")
-    met = ObservedProblem(line, said.evidence)
-    outcome = _outcome_of_lines(rule, met, facts)
+    whole = about_machine or is_main_framework(error.subject.framework, facts.matrix)
+    line = error.line if whole else error.line._replace(status="warn")
+    observed = ObservedProblem(line, error.evidence)
+    outcome = _outcome_of_lines(rule, observed, facts)
     if isinstance(subject, Environment):
-        outcome = msgspec.structs.replace(outcome, frameworks=(said.subject.framework.name,))
+        outcome = msgspec.structs.replace(outcome, frameworks=(error.subject.framework.name,))
     check = _check(rule, subject, outcome, facts)
     if isinstance(subject, Environment):
-        title = does_not_work_with_numpy(said.subject) if rule.name == _NUMPY_RULE else None
+        title = does_not_work_with_numpy(error.subject) if rule.name == _NUMPY_RULE else None
         check = msgspec.structs.replace(check, title=title or check.title)
-    if rule.per == "framework" and said.subject.framework.name != _REMEDIED:
+    if rule.per == "framework" and error.subject.framework.name != _REMEDIED:
         check = msgspec.structs.replace(check, fixes=())
     same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
     if any(other.status in _BAD for other in same):
-        name = said.subject.framework.name
-        confirmed = {other.id: _add_lines(other, met, raised=True) for other in same}
+        name = error.subject.framework.name
+        confirmed = {other.id: _add_lines(other, observed, raised=True) for other in same}
         for key, other in confirmed.items():
             if other.frameworks and name not in other.frameworks:
                 confirmed[key] = msgspec.structs.replace(other, frameworks=(*other.frameworks, name))
@@ -160,24 +160,24 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, said: TrialProblem, f
     failed = (other for other in found if other.status == "fail" and other.subject.kind in ("machine", "gpu"))
     if about_machine and any(other.layer in _MACHINE for other in failed):
         return list(found)
-    known = _finding_about_library(found, rule, said)
+    known = _finding_about_library(found, rule, error)
     if known is not None:
-        told = msgspec.structs.replace(_add_lines(known, met), status=known.status)
-        return [told if other is known else other for other in found if other not in same or other is known]
+        confirming = msgspec.structs.replace(_add_lines(known, observed), status=known.status)
+        return [confirming if other is known else other for other in found if other not in same or other is known]
     return [*(other for other in found if other not in same), check]
 
 
-def _finding_about_library(found: Sequence[Check], rule: Rule, said: TrialProblem) -> Check | None:
+def _finding_about_library(found: Sequence[Check], rule: Rule, error: TrialProblem) -> Check | None:
     """A finding from files about the library that the error names. It is more specific: it has the file and how it was
     found.
     """
     if rule.layer != "library":
         return None
-    environment, framework = said.subject.environment, said.subject.framework
+    environment, framework = error.subject.environment, error.subject.framework
     family = {framework.name, framework.extends}
     family |= {each.name for each in frameworks_in(environment) if each.extends in family - {None}}
     keys = {f"{environment.key}:{name}" for name in family}
-    text = " ".join(line.value for line in said.evidence)
+    text = " ".join(line.value for line in error.evidence)
     words = {word.lower() for word in _LIBRARY.findall(text)}
     start = rule.name.partition("-")[0]
     row = row_of(start)
@@ -196,39 +196,41 @@ def _finding_about_library(found: Sequence[Check], rule: Rule, said: TrialProble
     return None
 
 
-def _confirm(found: Sequence[Check], rule: Rule, met: ObservedProblem, facts: Facts) -> list[Check]:
+def _confirm(found: Sequence[Check], rule: Rule, observed: ObservedProblem, facts: Facts) -> list[Check]:
     """Confirm the rule's findings; where it has none, replace its other checks by a finding about the machine."""
     if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
         return [
-            _add_lines(check, met, raised=STATUSES.index(met.line.status) < STATUSES.index(check.status))
+            _add_lines(check, observed, raised=STATUSES.index(observed.line.status) < STATUSES.index(check.status))
             if check.rule == rule.name
             else check
             for check in found
         ]
-    check = _check(rule, facts.snapshot, _outcome_of_lines(rule, met, facts), facts)
-    program = next(filter(None, (met.line.program_of(said.value) for said in met.evidence)), "")
+    check = _check(rule, facts.snapshot, _outcome_of_lines(rule, observed, facts), facts)
+    program = next(filter(None, (observed.line.program_of(line.value) for line in observed.evidence)), "")
     if program:
         check = msgspec.structs.replace(check, sources=pages_about(rule, program, facts.matrix))
     return [*(other for other in found if other.rule != rule.name), check]
 
 
-def _outcome_of_lines(rule: Rule, met: ObservedProblem, facts: Facts) -> Outcome:
+def _outcome_of_lines(rule: Rule, observed: ObservedProblem, facts: Facts) -> Outcome:
     """The outcome that the lines alone prove: the problem, unless the rule knows other causes on such a machine."""
     instead = rule.doubt(facts) if rule.doubt else None
     if instead is not None:
-        return msgspec.structs.replace(instead, evidence=met.evidence, decided_by=met.line.said_by)
-    return Outcome(status=met.line.status, title=rule.title, evidence=met.evidence, decided_by=met.line.said_by)
+        return msgspec.structs.replace(instead, evidence=observed.evidence, decided_by=observed.line.said_by)
+    return Outcome(
+        status=observed.line.status, title=rule.title, evidence=observed.evidence, decided_by=observed.line.said_by
+    )
 
 
-def _add_lines(check: Check, met: ObservedProblem, *, raised: bool = False) -> Check:
+def _add_lines(check: Check, observed: ObservedProblem, *, raised: bool = False) -> Check:
     """The check with the lines as evidence, and with their status if it was weak or ``raised`` is set."""
     if check.status not in _BAD:
         return check
     return msgspec.structs.replace(
         check,
-        status=met.line.status if raised or check.confidence == "weak" else check.status,
-        evidence=(*met.evidence, *check.evidence),
-        decided_by=met.line.said_by,
+        status=observed.line.status if raised or check.confidence == "weak" else check.status,
+        evidence=(*observed.evidence, *check.evidence),
+        decided_by=observed.line.said_by,
         confidence="high",
     )
 

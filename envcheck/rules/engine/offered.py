@@ -23,8 +23,7 @@ from envcheck.rules.engine.simulate import Simulated, requirements_broken, simul
 from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.fixes.commands import create_command, fill_command, uv_prefix
-from envcheck.rules.fixes.install import How, in_steps, install, uninstall
+from envcheck.rules.fixes.install import How, create_command, fill_command, in_steps, install, uninstall, uv_prefix
 from envcheck.rules.fixes.releases import newer_releases, same_version
 from envcheck.rules.packages.redirected import stop_redirection
 
@@ -102,8 +101,8 @@ class _Page:
         if not any(fix.changes for way in alternatives for fix in way):
             return msgspec.structs.replace(check, fixes=tuple(fix for way in alternatives for fix in way))
         tried = [self._try(check, way) if _changes(way) else None for way in alternatives]
-        told = self._chosen(check, alternatives, tried)
-        return msgspec.structs.replace(check, fixes=tuple(fix for way in told for fix in way))
+        chosen = self._chosen(check, alternatives, tried)
+        return msgspec.structs.replace(check, fixes=tuple(fix for way in chosen for fix in way))
 
     def _chosen(self, check: Check, alternatives: Sequence[Way], tried: Sequence[Tried | None]) -> list[Way]:
         """The alternatives that work, in order; those that leave a requirement unmet come last."""

@@ -67,13 +67,13 @@ def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Si
         installer.apply(step)
     changed = installer.environment()
     items = tuple(changed if item is environment else item for item in snapshot.environments.items)
-    told = msgspec.structs.replace(
+    after = msgspec.structs.replace(
         snapshot,
         environments=msgspec.structs.replace(snapshot.environments, items=items),
         libraries=_libraries(snapshot.libraries, installer) if snapshot.libraries else None,
     )
     return Simulated(
-        join_loads(complete(told, matrix)), installer.moved(), tuple(installer.unknown), tuple(installer.impossible)
+        join_loads(complete(after, matrix)), installer.moved(), tuple(installer.unknown), tuple(installer.impossible)
     )
 
 
@@ -101,9 +101,11 @@ def requirements_broken(environment: Environment | None, markers: Mapping[str, s
         for asked in _requirements_of(each, markers):
             name = normalised(asked.name)
             other = there.get(name)
-            met = any(same_package(name, known) for known in there) if other is None else None
+            provided = any(same_package(name, known) for known in there) if other is None else None
             bounds = str(asked.specifier)
-            if (other is None and not met) or (other is not None and bounds and admits(bounds, other.version) is False):
+            if (other is None and not provided) or (
+                other is not None and bounds and admits(bounds, other.version) is False
+            ):
                 found.add((each.name, f"{name}{bounds}"))
     return frozenset(found)
 
@@ -248,13 +250,13 @@ class _Installer:
         return msgspec.structs.replace(compared, damaged=damaged)
 
     def _frameworks(self, frameworks: Iterable[Framework]) -> Iterator[Framework]:
-        told = set()
+        names = set()
         for each in frameworks:
             now = self._now(each)
-            if now is not None and now.name not in told:
-                told.add(now.name)
+            if now is not None and now.name not in names:
+                names.add(now.name)
                 yield now
-        for name in self.fresh - told:
+        for name in self.fresh - names:
             if name in _FRAMEWORKS or any(same_package(name, each.name) for each in frameworks):
                 yield self._new(name, None)
 
@@ -300,13 +302,9 @@ class _Installer:
         owner = (load.owner or "").partition("==")[0]
         if name is None:
             return msgspec.structs.replace(load, refused=None) if own and load.refused else load
-        wheels = [
-            each
-            for each in self.there.values()
-            if each.name in self.fresh and contains_library(each, name, self.facts.matrix)
-        ]
-        if wheels:
-            wheel = wheels[0]
+        fresh = (each for each in self.there.values() if each.name in self.fresh)
+        wheel = next((each for each in fresh if contains_library(each, name, self.facts.matrix)), None)
+        if wheel is not None:
             family = family_of_wheel(wheel.name)
             version = wheel.version if family == name.family or name.family.startswith("cudnn") else None
             found = f"{SOURCE}/{wheel.name}/{load.name}"
@@ -321,7 +319,7 @@ class _Installer:
                     refused=None,
                     unfound=(),
                 )
-        if owner and owner in self.fresh | self.removed and not wheels:
+        if owner and owner in self.fresh | self.removed and wheel is None:
             return msgspec.structs.replace(load, path=None, version=None, owner=None, refused=None)
         return load
 
@@ -381,19 +379,12 @@ def newest_admitted(bounds: str) -> str | None:
         elif each.operator == "<=":
             tops.append(version)
         elif each.operator == "<":
-            tops.append(_below(version))
+            # Just below: ``1.999`` of ``2`` and of ``2.0``.
+            numbers = [int(part) for part in version.split(".") if part.isdecimal() and len(part) < 10]
+            while numbers and numbers[-1] == 0:
+                numbers.pop()
+            tops.append(".".join(map(str, (*numbers[:-1], numbers[-1] - 1, 999))) if numbers else "")
         elif each.operator == "~=":
             tops.append(f"{version.rpartition('.')[0]}.999")
     fitting = [top for top in tops if top and admits(bounds, top)]
     return fitting[0] if fitting else None if tops else ""
-
-
-def _below(version: str) -> str:
-    """A version just below: ``1.999`` of ``2`` and of ``2.0``."""
-    numbers = [int(part) for part in version.split(".") if part.isdecimal() and len(part) < 10]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    if not numbers:
-        return ""
-    numbers[-1] -= 1
-    return ".".join(map(str, (*numbers, 999)))

@@ -15,6 +15,6 @@ def ignored(checks: Iterable[Check]) -> str:
     if not aside:
         return ""
     counts = [(sum(check.status == status for check in aside), word) for status, word in _WORDS.items()]
-    told = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
+    counted = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
     first, *others = dict.fromkeys(check.rule for check in aside)
-    return f"{told} ignored: {first}" + (f", +{len(others)}" if others else "")
+    return f"{counted} ignored: {first}" + (f", +{len(others)}" if others else "")

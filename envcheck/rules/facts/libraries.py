@@ -122,22 +122,22 @@ def problem_of_missing(wanted: LibraryName, *, installed: bool, other_major: boo
     return "cuda-library-missing" if wanted.kind == "cuda" else f"{wanted.kind}-missing"
 
 
-def _problem(load: Load, facts: Facts) -> str:
-    """The rule for a library that a framework requests and does not get."""
-    installed, name = bool(load.unfound or load.refused), name_in(load)
-    if name is None:
-        return "library-not-found"
-    other_major = any(_other_major(library, name) for library in copies(facts))
-    if other_major and name.kind != "cudnn":  # unless a copy belongs to a CUDA major version that has the library
-        majors = {str(major) for major in cuda_majors(facts.matrix, name.family, name.number)}
-        there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
-        other_major = not majors & there
-    return problem_of_missing(name, installed=installed, other_major=other_major)
-
-
 def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
     """The missing libraries that belong to this rule."""
-    return tuple(load for load in missing(subject, facts) if _problem(load, facts) == rule)
+    found = []
+    for load in missing(subject, facts):
+        name, problem = name_in(load), "library-not-found"
+        if name is not None:
+            other_major = any(_other_major(library, name) for library in copies(facts))
+            if other_major and name.kind != "cudnn":  # unless a copy is of a CUDA major version that has the library
+                majors = {str(major) for major in cuda_majors(facts.matrix, name.family, name.number)}
+                there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
+                other_major = not majors & there
+            installed = bool(load.unfound or load.refused)
+            problem = problem_of_missing(name, installed=installed, other_major=other_major)
+        if problem == rule:
+            found.append(load)
+    return tuple(found)
 
 
 def _other_major(library: Library, wanted: LibraryName) -> bool:

@@ -68,8 +68,8 @@ def install_libraries(facts: Facts) -> tuple[Fix, ...]:
     installer = f"If no repository has release {release}: use NVIDIA's installer of that release ({DOWNLOAD_PAGE})"
     rows = {str(row.family): row for row in facts.matrix.driver_libraries}
     return tuple(
-        Fix(text=told, command=tuple(part.format_map(words) for part in row.command), who="root")
-        for told, row in ((text, rows.get(family(facts))), (installer, rows.get("any")))
+        Fix(text=task, command=tuple(part.format_map(words) for part in row.command), who="root")
+        for task, row in ((text, rows.get(family(facts))), (installer, rows.get("any")))
         if row
     )
 

@@ -22,8 +22,7 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
 from envcheck.rules.facts.machine import on_tegra, supported_cuda
-from envcheck.rules.fixes.commands import conda_command, is_conda_package
-from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
 from envcheck.rules.fixes.releases import (
     TorchChoice,
     installed_release,

@@ -11,16 +11,17 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Changes, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
-from envcheck.rules.fixes.commands import (
+from envcheck.rules.fixes.frameworks import INDEX
+from envcheck.rules.fixes.install import (
     conda_command,
     create_command,
     fill_command,
+    in_steps,
     in_user_site,
+    install_pip,
     pip_command,
     uv_prefix,
 )
-from envcheck.rules.fixes.frameworks import INDEX
-from envcheck.rules.fixes.install import in_steps, install_pip
 
 _ON_INDEX: tuple[Trait, ...] = ("distributes-torch", "released-with-torch", "on-torch-index")
 """The packages that PyTorch's index has, each in the folder of its build."""

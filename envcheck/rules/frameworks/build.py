@@ -173,22 +173,22 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     its_code = code_targets(base) if base else ()
     if base and its_code and lacking and all(_fit(base, its_code, each, facts).bad for _, each in known):
         return None  # the framework that it extends has no code for the GPUs either, which is reported there
-    held = evidence_of(f"GPU code of {framework.name}", framework, "gpu_code")
+    code_evidence = evidence_of(f"GPU code of {framework.name}", framework, "gpu_code")
     if lacking:
-        return _lacking(subject, lacking, len(fits), held, facts)
-    if found := _compiled_at_start(subject, known, held, facts):
+        return _lacking(subject, lacking, len(fits), code_evidence, facts)
+    if found := _compiled_at_start(subject, known, code_evidence, facts):
         return found
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
         status: Status = "unknown" if is_main_framework(framework, facts.matrix) else "skipped"
-        return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
+        return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(code_evidence,))
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
     reasons = dict.fromkeys(fit.reason for _, fit in fits)
     return Outcome(
         status="pass",
         title=f"{full_name(framework)} has code for {names}",
         message="; ".join(reasons),
-        evidence=(held,),
+        evidence=(code_evidence,),
         decided_by=basis_of(framework, "gpu_code"),
     )
 
@@ -197,7 +197,7 @@ _NOT_KNOWN = "Not known whether it has code for the GPU"
 
 
 def _compiled_at_start(
-    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], held: Evidence, facts: Facts
+    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], code_evidence: Evidence, facts: Facts
 ) -> Outcome | None:
     """What explains a slow start, or wrong results, in a text: the driver has to compile all code of the build. CUDA's
     libraries of a release that is older than the GPU's generation have nothing that it could compile.
@@ -220,7 +220,7 @@ def _compiled_at_start(
         status="warn" if older else "note",
         title=f"{full_name(framework)} has no native code for {gpu_title(gpu)} ({capability.sm})",
         message=f"The driver compiles its PTX at the first start, which takes minutes{libraries}.",
-        evidence=(held, evidence_of(gpu_title(gpu), gpu, "compute_capability")),
+        evidence=(code_evidence, evidence_of(gpu_title(gpu), gpu, "compute_capability")),
         decided_by=basis_of(framework, "gpu_code"),
         fixes=install_other_release(facts, framework),
     )
@@ -245,8 +245,8 @@ def _refusals(
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build has code for a GPU; if only the driver is too old for its PTX, driver-too-old reports it."""
-    cuda, spoken = CudaVersion.parse(framework.cuda), supported_cuda(facts)
-    fit = code_runs_on(facts.matrix, code, capability, driver_cuda=spoken, built_with=cuda)
+    cuda, supported = CudaVersion.parse(framework.cuda), supported_cuda(facts)
+    fit = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit
     with_newer_driver = code_runs_on(facts.matrix, code, capability, driver_cuda=cuda, built_with=cuda)
@@ -254,7 +254,7 @@ def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: Compute
 
 
 def _lacking(
-    subject: FrameworkSubject, lacking: tuple[tuple[Gpu, Fit], ...], total: int, held: Evidence, facts: Facts
+    subject: FrameworkSubject, lacking: tuple[tuple[Gpu, Fit], ...], total: int, code_evidence: Evidence, facts: Facts
 ) -> Outcome:
     """A failure if the build has code for no GPU; a warning that names the GPUs if it has code for others."""
     framework = subject.framework
@@ -269,7 +269,7 @@ def _lacking(
     return incompatible(
         f"{full_name(framework)} {'has no code for' if framework.gpu_code else 'does not support'} {whom}",
         fit,
-        evidence=(held, *capabilities, *_place(subject)),
+        evidence=(code_evidence, *capabilities, *_place(subject)),
         fixes=install_other_release(facts, framework),
         worst="fail" if len(lacking) == total and whole else "warn",
         more=f" Without code: {names}." if framework.gpu_code else "",

@@ -131,11 +131,11 @@ def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, 
     lines = lines_with("compiled-code-refused", facts.snapshot.observed_errors)
     if not lines or not compiles_its_code(framework, facts.matrix) or supports_natively(facts, compiler) is not False:
         return None
-    spoken = supported_cuda(facts)
+    supported = supported_cuda(facts)
     return Outcome(
         status="fail",
         title=f"The driver does not load what {full_name(framework)} compiles",
-        message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {spoken}.",
+        message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {supported}.",
         evidence=(
             *(line_evidence(error) for error in lines[:1]),
             evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
@@ -192,9 +192,9 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported)
     if not fit.ok:
         return fit
-    code, spoken = code_targets(subject.framework), supported_cuda(facts)
+    code, supported = code_targets(subject.framework), supported_cuda(facts)
     for _, capability in gpus_with_capability(facts) if code else ():
-        compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=spoken, built_with=cuda)
+        compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=cuda)
         if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=cuda, built_with=cuda).ok:
             return compiled
     return fit

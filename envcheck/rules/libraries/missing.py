@@ -106,8 +106,10 @@ def damage_evidence(found: Sequence[Load], subject: FrameworkSubject, facts: Fac
     environment, owners = subject.environment, []
     for load in found:
         name, owner = name_in(load), _installed_by(load.path, subject, facts)
-        held = (each for each in environment.distributions or () if name and contains_library(each, name, facts.matrix))
-        candidates = (*((owner,) if owner else ()), *held)
+        bringing = (
+            each for each in environment.distributions or () if name and contains_library(each, name, facts.matrix)
+        )
+        candidates = (*((owner,) if owner else ()), *bringing)
         owners.append(next((each for each in candidates if is_damaged(each, environment)), None))
     if not all(owners):
         return ()

@@ -45,10 +45,10 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     if not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
-    said = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
+    stated = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
     loaded = any(each.family == "cudnn" and each.loaded for each in items_in(facts.snapshot.libraries))
     bundles = any(row.bundles for row in rows_of_release(facts, framework.name, first_of(framework.version)))
-    return said is not None and not conda and (loaded or not bundles)
+    return stated is not None and not conda and (loaded or not bundles)
 
 
 class _Stated(NamedTuple):
@@ -71,22 +71,22 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
         found = [each for each in wheels if family_of_wheel(each.name) == "cudnn"]
         return _Stated(found[0].version, found[0].name, found[0].source, of_wheel=True) if len(found) == 1 else None
     family = TOOLKIT if component == "cuda" else "cudnn"
-    said = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
-    if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in said):
+    stated = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
+    if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in stated):
         return None
-    if not said and component == "cuda":  # that of the one toolkit whose compiler the text asks
+    if not stated and component == "cuda":  # that of the one toolkit whose compiler the text asks
         versions = {each.version: each for each in items_in(facts.snapshot.toolkits) if each.version}
         version, toolkit = next(iter(versions.items())) if len(versions) == 1 else ("", None)
         return _Stated(".".join(version.split(".")[:2]), "CUDA of nvcc", toolkit.source) if toolkit else None
-    if not said:  # that of the files that the text lists, where all have one major version
+    if not stated:  # that of the files that the text lists, where all have one major version
         files = (each for each in items_in(facts.snapshot.libraries) if each.family == "cudnn" and not each.stub)
         numbered = [(name.number, each) for each in files if (name := name_of(each.path)) and name.number]
         if len({number.partition(".")[0] for number, _ in numbered}) != 1:
             return None
         number, library = max(numbered, key=lambda each: len(each[0]))
         return _Stated(number, library.path, library.source)
-    known = said[0].declared if len(said) == 1 else None
-    return _Stated(known, f"{_SHOWN[component]} as stated", said[0].source) if known else None
+    known = stated[0].declared if len(stated) == 1 else None
+    return _Stated(known, f"{_SHOWN[component]} as stated", stated[0].source) if known else None
 
 
 def stated_misfit(

@@ -48,11 +48,29 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
         return _clashing(clash, environment, facts)
     claimed = next((each for each in _own(environment, facts) if len(_wheels_claiming(each)) > 1), None)
     if claimed:
-        return _claimed(claimed, facts)
+        owners = _wheels_claiming(claimed)
+        names, how = [each.partition("==")[0] for each in owners], How(alone=True, again=True)
+        return Outcome(
+            status="warn",
+            title=f"{names[0]} and {names[1]} claim one file",
+            message=f"{claimed.path} is listed by {' and by '.join(owners)}.",
+            evidence=(
+                _file(claimed),
+                *(Evidence(what="listed by", value=each, source="wheel metadata") for each in owners),
+            ),
+            fixes=install(facts, (owners[-1],), f"Install {owners[-1]} alone", how, remove=names),
+        )
     others = (each for each in _own(environment, facts) if owner_of(each.path, environment) is None)
     altered = next((each for each in others if each.altered and each.owner), None)
     if altered:
-        return _altered(altered, facts)
+        owner, how = altered.owner or "", How(alone=True, again=True)
+        return Outcome(
+            status="warn",
+            title=f"A library of {owner.partition('==')[0]} was overwritten",
+            message=f"{altered.path} has a different size than {owner} recorded: something overwrote it.",
+            evidence=(_file(altered),),
+            fixes=install(facts, (owner,), f"Install {owner} again", how) if "==" in owner else (),
+        )
     older = next(_older_than_pinned(environment), None)
     if older:
         return _replaced(*older, facts)
@@ -129,37 +147,6 @@ def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment
 
 def _wheels_claiming(library: Library) -> tuple[str, ...]:
     return tuple(owner for owner in library.claimed_by if owner.startswith("nvidia-"))
-
-
-def _claimed(library: Library, facts: Facts) -> Outcome:
-    owners = _wheels_claiming(library)
-    return Outcome(
-        status="warn",
-        title=f"{owners[0].partition('==')[0]} and {owners[1].partition('==')[0]} claim one file",
-        message=f"{library.path} is listed by {' and by '.join(owners)}.",
-        evidence=(
-            _file(library),
-            *(Evidence(what="listed by", value=each, source="wheel metadata") for each in owners),
-        ),
-        fixes=install(
-            facts,
-            (owners[-1],),
-            f"Install {owners[-1]} alone",
-            How(alone=True, again=True),
-            remove=[each.partition("==")[0] for each in owners],
-        ),
-    )
-
-
-def _altered(library: Library, facts: Facts) -> Outcome:
-    owner = library.owner or ""
-    return Outcome(
-        status="warn",
-        title=f"A library of {owner.partition('==')[0]} was overwritten",
-        message=f"{library.path} has a different size than {owner} recorded: something overwrote it.",
-        evidence=(_file(library),),
-        fixes=install(facts, (owner,), f"Install {owner} again", How(alone=True, again=True)) if "==" in owner else (),
-    )
 
 
 def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution, Framework, str]]:

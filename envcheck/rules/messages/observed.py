@@ -116,7 +116,7 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
 
 def tells_of(snapshot: Snapshot, *problems: str) -> bool:
     """Whether a line of the text names one of the problems."""
-    return any(met.line.problem in problems for met in observed_problems(snapshot))
+    return any(observed.line.problem in problems for observed in observed_problems(snapshot))
 
 
 def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:

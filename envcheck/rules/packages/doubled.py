@@ -74,10 +74,10 @@ def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | No
 def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
     """The outcome if the GPU package is listed but the imported one was built without the CUDA provider."""
     listed = _with_cuda(distributions_in(environment), facts)
-    said = lines_with("cuda-provider-not-built-in", facts.snapshot.observed_errors)
-    if listed is None or not said:
+    lines = lines_with("cuda-provider-not-built-in", facts.snapshot.observed_errors)
+    if listed is None or not lines:
         return ()
-    return (evidence_of(listed.name, listed, "version"), line_evidence(said[0]))
+    return (evidence_of(listed.name, listed, "version"), line_evidence(lines[0]))
 
 
 @rule(

@@ -12,8 +12,7 @@ from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, evi
 from envcheck.rules.facts.frameworks import fit_of_release, full_name, is_main_framework, machine, rows_of_release
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
-from envcheck.rules.fixes.commands import conda_command
-from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.install import How, conda_command, install
 from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.fixes.reinstall import rebuild
 
@@ -168,7 +167,9 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
         if not _admits_python(",".join(part for part in parts if part.strip().startswith((">", "~="))), python):
             newer.append(each)
     names = [each.name for each in refusing]
-    said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
+    demands = "; ".join(
+        f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN]
+    )
     text = f"Remove packages that do not support Python {python}, and install releases that do"
     if len(newer) == len(refusing):
         fixes = install(facts, names, text, How(owner=names[0]), remove=names)
@@ -179,7 +180,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",
         title=f"Packages for another Python than {python}: {names[0][:30]}{and_more(names)}"[:80],
-        message=f"{said}; this is Python {python}.",
+        message=f"{demands}; this is Python {python}.",
         evidence=(
             evidence_of("Python", environment, "python"),
             *(evidence_of(each.name, each, "requires_python") for each in refusing[:_SHOWN]),

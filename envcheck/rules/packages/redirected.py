@@ -10,8 +10,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, pa
 from envcheck.rules.facts.frameworks import framework_named, full_name, importance, installed, module_of
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, tried_frameworks
-from envcheck.rules.fixes.commands import in_user_site
-from envcheck.rules.fixes.install import uninstall
+from envcheck.rules.fixes.install import in_user_site, uninstall
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 

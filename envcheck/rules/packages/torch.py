@@ -22,8 +22,8 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
         return (Fix(text=f"Take them from where {there} came from, or build them from their sources against it"),)
     version = (torch.version or "").partition("+")[0] if torch else ""
     listed = {each.name for each in distributions_in(environment)}
-    held = facts.matrix.names_with("cuda-of-torch")
-    others = [name for name in held if name in listed] or held[:1]
+    of_its_cuda = facts.matrix.names_with("cuda-of-torch")
+    others = [name for name in of_its_cuda if name in listed] or of_its_cuda[:1]
     text = f"Install PyTorch and its family in one command, from one index ({SELECTOR})"
     return install(facts, (f"torch=={version}" if version else "torch", *others), text, How(again=True))
 
@@ -45,10 +45,10 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     wrong = [(each, why) for each, why in found if why]
     if wrong:
         return not_built_for(torch, wrong, facts, "belongs to another PyTorch")
-    held = [each for each in packages if each.framework]  # the others are only in a list, and nothing of them is known
-    if not held:
+    known = [each for each in packages if each.framework]  # the others are only in a list, and nothing of them is known
+    if not known:
         return None
-    names = ", ".join(each.title for each in held)
+    names = ", ".join(each.title for each in known)
     return passed(f"{names} belongs to torch {torch.version}", evidence_of("torch", torch, "version"))
 
 

@@ -14,8 +14,20 @@ from envcheck.model.checks import Evidence, Figure, Fix
 from envcheck.model.snapshot import Conditions, Gpu, Measurement
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
-from envcheck.rules.facts.measurements import figures_of, measurement_key, measurement_name, percent, quantity, spread
-from envcheck.rules.facts.run_conditions import BRAKE, HEAT, OFTEN, POWER_CAP, THROTTLES, lowered_limit
+from envcheck.rules.facts.measurements import (
+    BRAKE,
+    HEAT,
+    OFTEN,
+    POWER_CAP,
+    THROTTLES,
+    figures_of,
+    lowered_limit,
+    measurement_key,
+    measurement_name,
+    percent,
+    quantity,
+    spread,
+)
 from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.speed.trust import why_not_judged
@@ -53,8 +65,10 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
         parts.append(f"limit {conditions.power_limit:.0f} W")
     if conditions.temperature:
         parts.append(f"{conditions.temperature.high:.0f} C")
-    held = [f"{reason} in {share:.0%} of samples" for reason, share in conditions.throttle.items() if share >= OFTEN]
-    text = ", ".join([*parts, *held])
+    throttled = [
+        f"{reason} in {share:.0%} of samples" for reason, share in conditions.throttle.items() if share >= OFTEN
+    ]
+    text = ", ".join([*parts, *throttled])
     return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
 
 
@@ -153,9 +167,9 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
             sources=found.sources,
             decided_by="measured",
         )
-    held = causes(gpu, measured) if found.at_clock is not None else ()
-    if found.judgement == "pass" and held:
-        return msgspec.structs.replace(_clock_lowered(name, measured, found, held), figure=figure)
+    slowed_by = causes(gpu, measured) if found.at_clock is not None else ()
+    if found.judgement == "pass" and slowed_by:
+        return msgspec.structs.replace(_clock_lowered(name, measured, found, slowed_by), figure=figure)
     if found.judgement == "pass":
         return Outcome(
             status="pass",
@@ -178,7 +192,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     )
 
 
-def _clock_lowered(name: str, measured: Measurement, found: Expectation, held: tuple[str, ...]) -> Outcome:
+def _clock_lowered(name: str, measured: Measurement, found: Expectation, slowed_by: tuple[str, ...]) -> Outcome:
     """A computation that used its clock well, where the clock was lower than the GPU's own limits make it."""
     burst = measured.burst is not False  # a sustained run is at the power limit, and far below the sheet's clock anyway
     of_sheet = found.of_sheet
@@ -187,7 +201,7 @@ def _clock_lowered(name: str, measured: Measurement, found: Expectation, held: t
     return Outcome(
         status="fail" if far else "warn",
         title=f"{name}: {quantity(measured.value or 0, measured.unit)}, limited",
-        message=f"{percent(found.share)} of the ceiling{clock}: {'; '.join(held)}.",
+        message=f"{percent(found.share)} of the ceiling{clock}: {'; '.join(slowed_by)}.",
         evidence=(
             *_evidence(measured),
             Evidence(what="expected at that clock", value=f"{percent(found.low)} or more", source=found.basis),

@@ -148,10 +148,10 @@ def _settings(framework: Framework | None, facts: Facts) -> Iterator[SettingRow]
 )
 def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A framework setting costs performance."""
-    met = list(_remarks(snapshot, facts))
-    if not met:
+    remarks = list(_remarks(snapshot, facts))
+    if not remarks:
         return None
-    row, slow, fast = met[0]
+    row, slow, fast = remarks[0]
     times = (fast.value or 0.0) / (slow.value or 1.0)
     title = framework_tested(slow.name) or ""
     return Outcome(
@@ -159,16 +159,16 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=f"{title}: {row.text}, {times:.1f} times slower than without that",
         message=". ".join(
             f"{each.text}: {quantity(one.value or 0, one.unit)} instead of {quantity(other.value or 0, other.unit)}"
-            for each, one, other in met
+            for each, one, other in remarks
         )
         + ".",
         evidence=tuple(
             Evidence(what=measurement_name(each), value=quantity(each.value or 0, each.unit), source=each.detail)
-            for _, one, other in met[:_SHOWN]
+            for _, one, other in remarks[:_SHOWN]
             for each in (one, other)
         ),
-        fixes=tuple(dict.fromkeys(Fix(text=each.fix) for each, _, _ in met)),
-        sources=facts.matrix.cite(*(each for each, _, _ in met)),
+        fixes=tuple(dict.fromkeys(Fix(text=each.fix) for each, _, _ in remarks)),
+        sources=facts.matrix.cite(*(each for each, _, _ in remarks)),
         decided_by="measured",
     )
 

@@ -16,6 +16,7 @@ from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import (
     Coverage,
     coverage,
+    differences,
     measurement_key,
     measurement_name,
     nothing_measured,
@@ -24,7 +25,6 @@ from envcheck.rules.facts.measurements import (
     quantity,
     spread,
 )
-from envcheck.rules.facts.run_conditions import differences
 from envcheck.rules.speed.ceilings import causes, condition_evidence
 from envcheck.rules.speed.trust import unfinished, why_not_judged
 

@@ -7,7 +7,7 @@ from envcheck.model.snapshot import Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.trials import imported
-from envcheck.rules.fixes.commands import conda_command
+from envcheck.rules.fixes.install import conda_command
 
 _GLIBC = ("GLIBC_",)
 _LIBSTDCXX = ("GLIBCXX_", "CXXABI_", "GCC_")

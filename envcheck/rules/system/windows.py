@@ -105,11 +105,11 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
 def _frameworks(environment: Environment, facts: Facts) -> Iterator[Framework | Distribution]:
     """The frameworks with releases that have no GPU support on Windows, each once."""
     items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
-    met: set[str] = set()
+    seen: set[str] = set()
     for item in items:
         name = canonicalize_name(item.name)
-        if facts.matrix.has_trait(name, "no-gpu-on-windows") and name not in met and item.version:
-            met.add(name)
+        if facts.matrix.has_trait(name, "no-gpu-on-windows") and name not in seen and item.version:
+            seen.add(name)
             yield item
 
 

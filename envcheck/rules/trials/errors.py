@@ -181,8 +181,8 @@ def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     name, _, version = owner.partition("==")
     if facts.environment is None:
         return (Fix(text=f"Install {name} again, in the same version"),)
-    said = Distribution(source="trial", name=name, version=version, channel="pip")
-    return reinstall(facts.environment, (installed(facts.environment, name) or said,))
+    stated = Distribution(source="trial", name=name, version=version, channel="pip")
+    return reinstall(facts.environment, (installed(facts.environment, name) or stated,))
 
 
 class TrialProblem(NamedTuple):

@@ -10,8 +10,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Driver, Environment, Framework, Listing, Platform, Snapshot
 from envcheck.rules.api import Facts
-from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_command
-from envcheck.rules.fixes.install import install
+from envcheck.rules.fixes.install import conda_command, in_user_site, install, pip_command
 from envcheck.rules.fixes.reinstall import reinstall
 from tests.every import cases
 from tests.rules.machines import (
