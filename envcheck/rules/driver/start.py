@@ -39,7 +39,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     if facts.driver_os == "wsl":
         return _IN_WSL  # the driver and its log are those of Windows
     load = (fixes.make_device_nodes(facts),) if facts.module.uvm_loaded is False else ()
-    return (*load, fixes.read_kernel_log(), *fixes.REBOOT)
+    return (*load, fixes.READ_KERNEL_LOG, *fixes.REBOOT)
 
 
 @rule(layer="driver", needs=("driver.cuda_init",), arises=_has_gpu_to_start, ground="driver", remedy=_fixes)
@@ -159,5 +159,5 @@ def _some_failed(gpus: Sequence[Gpu], title: str, message: str, seen: Sequence[E
         ),
         decided_by="driver-answered",
         action="reset",
-        fixes=(fixes.read_kernel_log(), *map(fixes.reset, gpus)),
+        fixes=(fixes.READ_KERNEL_LOG, *map(fixes.reset, gpus)),
     )

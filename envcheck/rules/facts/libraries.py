@@ -172,12 +172,8 @@ def version_at(path: str, facts: Facts) -> str | None:
     library = copy_at(path, facts)
     if library is None:
         return None
-    return library.loaded or fuller_version(library.on_disk, library.declared) or library.declared
-
-
-def fuller_version(own: str | None, stated: str | None) -> str | None:
-    """A file's own version, extended to its package's version where that begins with it."""
-    return stated if own and stated and stated.startswith(f"{own}.") else own
+    own, stated = library.on_disk, library.declared or ""
+    return library.loaded or (stated if own and stated.startswith(f"{own}.") else own) or library.declared
 
 
 def missing_status(subject: FrameworkSubject, facts: Facts) -> Status:

@@ -129,10 +129,10 @@ def restore_power_limit(gpu: Gpu, watts: float) -> Fix:
     )
 
 
-def read_kernel_log() -> Fix:
-    """Read the kernel log, which often has the reason for an error that the driver does not explain."""
-    command = ("sudo", "dmesg", "--level=err,warn")
-    return Fix(text="Look for the reason in the kernel log", command=command, who="root")
+READ_KERNEL_LOG = Fix(
+    text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root"
+)
+"""It often has the reason for an error that the driver does not explain."""
 
 
 def replace(gpu: Gpu | None) -> Fix:
@@ -248,15 +248,14 @@ def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=texts.get(facts.platform.container or "", docker)),)
 
 
-def restart_container(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Restart the container: it then gets the GPUs again", risk="ends what runs in the container"),
-        Fix(
-            text="To keep it from happening again, request the GPUs through CDI, or have the container runtime manage "
-            "cgroups with cgroupfs",
-            who="cluster-admin",
-        ),
-    )
+RESTART_CONTAINER = (
+    Fix(text="Restart the container: it then gets the GPUs again", risk="ends what runs in the container"),
+    Fix(
+        text="To keep it from happening again, request the GPUs through CDI, or have the container runtime manage "
+        "cgroups with cgroupfs",
+        who="cluster-admin",
+    ),
+)
 
 
 def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:

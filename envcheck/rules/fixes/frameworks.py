@@ -125,7 +125,13 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build that does not match the driver's or the GPU's generation."""
-    framework = framework or _meant(("gpu-code-missing", "driver-too-old"), facts)
+    if framework is None:
+        # The program whose line names one of the problems, PyTorch where lines or text speak of it, none if unknown.
+        problems, errors = ("gpu-code-missing", "driver-too-old"), facts.snapshot.observed_errors
+        lines = [error for error in errors if (row := named_by(error.text)) and row.problem in problems]
+        framework = _named_program(problems, facts) or framework_named("torch", facts.environment)
+        if framework is None and any(matches_fragment("pytorch-speaks", error.text) for error in lines):
+            framework = Framework(name="torch")
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     driver = supported_cuda(facts)
     if framework is not None and framework.name == "torch" and (gpus or driver):
@@ -138,17 +144,6 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     if framework is None or framework.name == "torch":
         return (Fix(text=f"{task}{'' if framework else '; for PyTorch'}: {SELECTOR}"),)
     return (_documented(framework, task, facts),)
-
-
-def _meant(problems: Collection[str], facts: Facts) -> Framework | None:
-    """The program whose line names one of the problems, PyTorch where lines or text speak of it, None if unknown."""
-    if program := _named_program(problems, facts):
-        return program
-    torch, errors = framework_named("torch", facts.environment), facts.snapshot.observed_errors
-    lines = [error for error in errors if (row := named_by(error.text)) and row.problem in problems]
-    if torch is None and any(matches_fragment("pytorch-speaks", error.text) for error in lines):
-        return Framework(name="torch")
-    return torch
 
 
 def _named_program(problems: Collection[str], facts: Facts) -> Framework | None:

@@ -9,7 +9,7 @@ still lacks is a second step.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -124,13 +124,6 @@ _SUFFIX = re.compile(r"-cu\d{2}$")
 _MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
 
 
-def is_managed_by_conda(environment: Environment, requirements: Iterable[str], owner: str = "") -> bool:
-    """Whether conda installed the packages that these requirements replace, or the ``owner`` that needs them."""
-    names = {normalised(asked.name) for line in requirements if (asked := read_requirement(line))}
-    found = [each for each in environment.distributions or () if each.name in {owner, *names}]
-    return bool(found) and all(is_conda_package(each) for each in found)
-
-
 def is_conda_package(distribution: Distribution) -> bool:
     """Whether conda installed it. conda also writes a ``dist-info`` for Python packages, and its INSTALLER file names
     conda.
@@ -214,10 +207,13 @@ def install(
 ) -> tuple[Fix, ...]:
     """One way, in steps: remove ``remove``, install ``requirements``, install what those then still lack."""
     way, environment = how or How(), facts.environment
-    if environment is not None and is_managed_by_conda(environment, requirements, way.owner):
-        found = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
-        if found:
-            return found
+    # What conda installed, or the owner that needs it, conda replaces.
+    names = {way.owner, *(normalised(asked.name) for line in requirements if (asked := read_requirement(line)))}
+    there = [each for each in distributions_in(environment) if each.name in names]
+    if environment is not None and there and all(map(is_conda_package, there)):
+        by_conda = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
+        if by_conda:
+            return by_conda
     if environment is not None and environment.externally_managed:
         why = "The system forbids pip to install here: create a virtual environment first"
         create = create_command(_VENV, uv=False, interpreter=environment.executable or "python3")

@@ -16,7 +16,7 @@ from envcheck.rules.facts.frameworks import distributions_in, full_name, importa
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import LibraryName, contains_library, lines_requiring, toolkit_extra, wheel_with
 from envcheck.rules.fixes.frameworks import install_gpu_build
-from envcheck.rules.fixes.install import How, in_steps, install, pip_command, python_of
+from envcheck.rules.fixes.install import How, in_steps, install, python_of
 from envcheck.rules.fixes.releases import same_version
 
 SYSTEM_LIBRARY = Fix(
@@ -117,15 +117,6 @@ def add_wheel_folders(framework: Framework) -> tuple[Fix, ...]:
     return (Fix(text=f"{there}: check again, which names the folders for LD_LIBRARY_PATH"),)
 
 
-def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:
-    """Install one library's wheel in the version that the framework's metadata requires."""
-    wanted = declared(framework, family)
-    if wanted is None:
-        return ()
-    how = How(again=True, owner=framework.name)
-    return install(facts, (wanted,), f"Install the release that {full_name(framework)} asks for: {wanted}", how)
-
-
 def drop_from_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
     """Remove the copies that LD_LIBRARY_PATH or LD_PRELOAD puts first from that variable, if one does."""
     found = [load for load in loads if load.path and load.found_by in VARIABLES]
@@ -136,7 +127,11 @@ def drop_from_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
 
 def install_library_again(family: str, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Install the library version that the framework's metadata requires, else the framework and its pins."""
-    return install_declared(subject.framework, family, facts) or install_framework_again(subject, facts)
+    framework, wanted = subject.framework, declared(subject.framework, family)
+    if wanted is None:
+        return install_framework_again(subject, facts)
+    how = How(again=True, owner=framework.name)
+    return install(facts, (wanted,), f"Install the release that {full_name(framework)} asks for: {wanted}", how)
 
 
 def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
@@ -222,12 +217,6 @@ def install_wheel(base: str, what: str) -> Remedy:
 INSTALL_CUDNN = install_wheel("nvidia-cudnn", "cuDNN in the requested major version")
 INSTALL_NCCL = install_wheel("nvidia-nccl", "the NCCL that the framework pins")
 INSTALL_TENSORRT = install_wheel("tensorrt", "TensorRT in the requested major version")
-
-
-def list_wheels(facts: Facts) -> tuple[Fix, ...]:
-    """List NVIDIA's wheels and keep one CUDA major version; for cases where only an error line is known."""
-    text = "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again"
-    return (Fix(text=text, command=pip_command(facts.environment, "list")),)
 
 
 OTHER_COMPILER = (

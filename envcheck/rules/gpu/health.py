@@ -258,7 +258,7 @@ _RESTART_IMEX = Fix(
     layer="gpu",
     per="gpu",
     arises=lambda gpu, facts: is_listed(gpu, facts) or bool(gpu.errors),
-    remedy=lambda _facts: (driver.reset(None),),
+    remedy=(driver.reset(None),),
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:

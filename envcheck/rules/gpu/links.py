@@ -25,7 +25,14 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     pcie = gpu.pcie or Pcie()
     evidence = (evidence_of("lanes", pcie, "width"), evidence_of("lanes possible", pcie, "width_max"))
     if pcie.width and pcie.width_max and pcie.width < pcie.width_max:
-        return _too_few_lanes(gpu, pcie, evidence, facts)
+        title = f"{gpu_title(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
+        model = facts.matrix.model_of(gpu)
+        smaller = model is not None and model.kind in ("geforce", "workstation")
+        if smaller and pcie.width * 2 == pcie.width_max:
+            text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
+            return Outcome(status="note", title=title, message=text, evidence=evidence, decided_by="driver-answered")
+        text = "The link trained with fewer lanes than GPU and slot allow."
+        return Outcome(status="warn", title=title, message=text, evidence=evidence, decided_by="driver-answered")
     slot, own = pcie.generation_max, pcie.generation_device_max
     if slot and own and slot < own:
         return Outcome(
@@ -41,31 +48,12 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     return passed(f"PCIe link uses all {pcie.width} lanes", *evidence, decided_by="driver-answered")
 
 
-def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
-    title = f"{gpu_title(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
-    model = facts.matrix.model_of(gpu)
-    smaller = model is not None and model.kind in ("geforce", "workstation")
-    if smaller and (pcie.width or 0) * 2 == pcie.width_max:
-        text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
-        return Outcome(status="note", title=title, message=text, evidence=evidence, decided_by="driver-answered")
-    return Outcome(
-        status="warn",
-        title=title,
-        message="The link trained with fewer lanes than GPU and slot allow.",
-        evidence=evidence,
-        decided_by="driver-answered",
-        fixes=_RESEAT,
-    )
-
-
 def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
     """MIG mode switches the links off by design."""
     return is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
 
 
-@rule(
-    layer="fabric", per="gpu", needs=("gpu.nvlinks",), arises=_uses_nvlink, remedy=lambda _facts: (driver.reset(None),)
-)
+@rule(layer="fabric", per="gpu", needs=("gpu.nvlinks",), arises=_uses_nvlink, remedy=(driver.reset(None),))
 def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     """An NVLink is down."""
     links = gpu.nvlinks or ()
@@ -225,7 +213,7 @@ _NO_ACS = Fix(
     arises=lambda snapshot, facts: (
         len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1 or _slower_directly(snapshot) is not None
     ),
-    remedy=lambda _facts: (_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND),
+    remedy=(_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND),
     doubt=_only_settings,
     explains=("nodes-not-connected",),
 )

@@ -61,7 +61,7 @@ def _events(snapshot: Snapshot) -> Iterator[tuple[XidRow, Evidence]]:
 @rule(
     layer="gpu",
     arises=lambda snapshot, _facts: any(_events(snapshot)),
-    remedy=lambda _facts: (driver.read_kernel_log(),),
+    remedy=(driver.READ_KERNEL_LOG,),
 )
 def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """The driver logged an error of a GPU."""
@@ -77,7 +77,7 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         evidence=tuple(dict.fromkeys(evidence for _, evidence in events))[:8],
         decided_by="driver-answered",
         action=worst.action if worst.action in ("reset", "reboot") else "none",
-        fixes=(*((Fix(text=text),) if text else ()), driver.read_kernel_log()),
+        fixes=(*((Fix(text=text),) if text else ()), driver.READ_KERNEL_LOG),
     )
 
 
@@ -86,7 +86,7 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     per="gpu",
     needs=("gpu.ecc.volatile_uncorrected",),
     arises=lambda gpu, facts: is_listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
-    remedy=lambda _facts: (driver.reset(None),),
+    remedy=(driver.reset(None),),
     explains=("gpu-error-logged", "gpu-needs-reset", "row-remap-pending"),
 )
 def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
@@ -117,9 +117,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     return passed("No uncorrected memory errors", *evidence, decided_by="driver-answered")
 
 
-@rule(
-    layer="gpu", per="gpu", arises=is_listed, remedy=lambda _facts: (driver.reset(None),), explains=("gpu-needs-reset",)
-)
+@rule(layer="gpu", per="gpu", arises=is_listed, remedy=(driver.reset(None),), explains=("gpu-needs-reset",))
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU memory repair is waiting for a reset."""
     remap, ecc = gpu.row_remap or RowRemap(), gpu.ecc or Ecc()
@@ -151,7 +149,7 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     per="gpu",
     needs=("gpu.row_remap.failed",),
     arises=is_listed,
-    remedy=lambda _facts: (driver.replace(None),),
+    remedy=(driver.replace(None),),
     explains=("gpu-needs-reset", "row-remap-pending", "uncorrected-ecc"),
 )
 def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:

@@ -36,7 +36,18 @@ def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
     """MIG mode is on, but the GPU has no instance."""
     mig = gpu.mig or Mig()
     if mig.instances is None:
-        return _none_listed(gpu, mig, facts)
+        # In a text that tells of MIG mode and of no instance, a program may see no GPU for that reason.
+        others = any(other.mig and not other.mig.enabled for other in facts.own_gpus)
+        if mig.source != PASTED or others or facts.variable(VISIBLE) or not sees_no_gpu(facts):
+            return unanswered("gpu.mig.instances", mig_without_instances.title, facts.snapshot)
+        return Outcome(
+            status="warn",
+            title=f"{gpu_title(gpu)} is in MIG mode, and a program sees no GPU",
+            message="In MIG mode CUDA can use only instances, and the text lists none.",
+            evidence=(evidence_of("MIG mode", mig, "enabled"),),
+            confidence="medium",
+            fixes=_create_instances(gpu),
+        )
     count = len(mig.instances or ())
     evidence = (evidence_of("MIG mode", mig, "enabled"), evidence_of("instances", mig, "instances"))
     if count:
@@ -47,21 +58,6 @@ def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
         message="In MIG mode CUDA can use only instances.",
         evidence=evidence,
         decided_by="driver-answered",
-        fixes=_create_instances(gpu),
-    )
-
-
-def _none_listed(gpu: Gpu, mig: Mig, facts: Facts) -> Outcome | None:
-    """The finding in a text that tells of MIG mode and of no instance, where a program sees no GPU."""
-    others = any(other.mig and not other.mig.enabled for other in facts.own_gpus)
-    if mig.source != PASTED or others or facts.variable(VISIBLE) or not sees_no_gpu(facts):
-        return unanswered("gpu.mig.instances", mig_without_instances.title, facts.snapshot)
-    return Outcome(
-        status="warn",
-        title=f"{gpu_title(gpu)} is in MIG mode, and a program sees no GPU",
-        message="In MIG mode CUDA can use only instances, and the text lists none.",
-        evidence=(evidence_of("MIG mode", mig, "enabled"),),
-        confidence="medium",
         fixes=_create_instances(gpu),
     )
 

@@ -156,41 +156,55 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     found = missing_because("library-not-found", subject, facts)
     if not found:
         return None
-    framework, first = subject.framework, found[0]
-    if framework.preload_call and all(_is_installed_elsewhere(load, subject, facts) for load in found):
-        return _after_a_call(subject, found)
+    framework, first, call = subject.framework, found[0], subject.framework.preload_call
+    if call and all(_is_installed_elsewhere(load, subject, facts) for load in found):
+        # Its wheels are installed as documented, but files do not show whether programs make the required call.
+        names = ", ".join(load.name for load in found)
+        text = f"Call {call} before the first session, or import torch first where its CUDA is the same"
+        return Outcome(
+            status="note",
+            title=f"{full_name(framework)} uses the GPU only after {call}",
+            message=f"Its libraries ({names}) are in wheels, where it looks only then.",
+            evidence=load_evidence(found),
+            fixes=(Fix(text=text),),
+        )
     elsewhere = next((load for load in found if load.unfound), None)
     there = tuple(
         Evidence(what=f"copy of {load.name}", value=path, source=f"file {path}")
         for load in found[:4]
         for path in load.unfound[:2]
     )
-    owners = {load.path: _installed_by(load.path, subject, facts) for load in found if load.refused}
-    # Files that the loader refuses and that no package owns; they shadow installed copies.
-    strays = [
-        load
-        for load in found
-        if load.refused
-        and not owners[load.path]
-        and (load.found_by in VARIABLES or (load.owner is None and load.others))
-    ]
-    hiding = [load for load in strays if load.others or name_in(load) is None]
-    names = _names_missing(subject, facts, besides=hiding)
-    reason = ""
-    if bad := next((load for load in found if load.refused), None):
-        owner = owners[bad.path]
-        whose = f" of {owner.name} {owner.version}" if owner else ""
-        reason = f" {bad.path}{whose} cannot be loaded: {bad.refused}."
     does = "cannot load" if first.refused else "does not find"
     text = f"{full_name(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
-    where = f" {elsewhere.unfound[0]} exists, but its loader does not look there." if elsewhere else ""
+    if elsewhere:
+        text += f" {elsewhere.unfound[0]} exists, but its loader does not look there."
+        if _is_installed_elsewhere(elsewhere, subject, facts):
+            text += " A wheel of this environment installed it there, and would do so again."
+    if refused := next((load for load in found if load.refused), None):
+        owner = _installed_by(refused.path, subject, facts)
+        whose = f" of {owner.name} {owner.version}" if owner else ""
+        text += f" {refused.path}{whose} cannot be loaded: {refused.refused}."
+    return Outcome(
+        status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
+        title=f"{full_name(framework)} {does} {first.name}{and_more(found)}",
+        message=text,
+        evidence=(*load_evidence(found), *there, *damage_evidence(found, subject, facts)),
+        fixes=_bring_or_find(found, subject, facts),
+    )
+
+
+def _bring_or_find(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """Replace damaged files, take away what shadows others, install what is missing, and lead the loader to it."""
+    framework, call = subject.framework, subject.framework.preload_call
+    owners = {load.path: _installed_by(load.path, subject, facts) for load in found if load.refused}
+    # Files that the loader refuses and that no package owns; they shadow installed copies.
+    unowned = (load for load in found if load.refused and not owners[load.path])
+    strays = [load for load in unowned if load.found_by in VARIABLES or (load.owner is None and load.others)]
+    names = _names_missing(subject, facts, [load for load in strays if load.others or name_in(load) is None])
+    brings = install_libraries(names, subject, facts) if names else ()
     brought = [load for load in found if _is_installed_elsewhere(load, subject, facts)]
-    stays = " A wheel of this environment installed it there, and would do so again." if elsewhere in brought else ""
     folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
-    brings = install_libraries(names, subject, facts) if names else ()
-    call = framework.preload_call
-    preload = (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
     if all(load.refused and owners[load.path] for load in found):
         mends = reinstall(subject.environment, [*{each.name: each for each in owners.values() if each}.values()])
     elif strays:
@@ -203,13 +217,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     else:
         others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_in(load) is None and load.path is None)
         mends = (*(brings or _reinstall_framework(subject, facts)), *looking, *others)
-    return Outcome(
-        status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
-        title=f"{full_name(framework)} {does} {first.name}{and_more(found)}",
-        message=f"{text}{where}{stays}{reason}",
-        evidence=(*load_evidence(found), *there, *damage_evidence(found, subject, facts)),
-        fixes=(*preload, *mends),
-    )
+    preload = (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
+    return (*preload, *mends)
 
 
 def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
@@ -221,18 +230,6 @@ def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> 
     name, _, version = (copy.owner or "").replace(" ", "==").partition("==")
     own = (each for each in subject.environment.distributions or () if each.name == name)
     return next((each for each in own if each.version == version), None)
-
-
-def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome:
-    """A note: its wheels are installed as documented, but files do not show whether programs make the required call."""
-    framework, call = subject.framework, subject.framework.preload_call
-    return Outcome(
-        status="note",
-        title=f"{full_name(framework)} uses the GPU only after {call}",
-        message=f"Its libraries ({', '.join(load.name for load in found)}) are in wheels, where it looks only then.",
-        evidence=load_evidence(found),
-        fixes=(Fix(text=f"Call {call} before the first session, or import torch first where its CUDA is the same"),),
-    )
 
 
 def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:

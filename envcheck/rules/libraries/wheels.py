@@ -22,8 +22,7 @@ from envcheck.rules.facts.library_names import (
     wheel_of,
 )
 from envcheck.rules.facts.trials import TRIAL_RULES
-from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.libraries import list_wheels
+from envcheck.rules.fixes.install import How, install, pip_command
 from envcheck.rules.messages.observed import tells_of
 from envcheck.rules.packages.shipped import owner_of
 
@@ -37,7 +36,17 @@ _FELT_AS = (
 )
 
 
-@rule(layer="library", per="environment", explains=_FELT_AS, remedy=list_wheels)
+@rule(
+    layer="library",
+    per="environment",
+    explains=_FELT_AS,
+    remedy=lambda facts: (
+        Fix(
+            text="List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again",
+            command=pip_command(facts.environment, "list"),
+        ),
+    ),
+)
 def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
     """Two of NVIDIA's wheels write the same files, or a pinned one was replaced."""
     separate = all_wheels(environment, facts)

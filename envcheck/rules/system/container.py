@@ -105,7 +105,7 @@ def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Ou
     layer="container",
     needs=("driver.nvml",),
     arises=_could_have_gpus,
-    remedy=fixes.restart_container,
+    remedy=fixes.RESTART_CONTAINER,
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:

@@ -99,13 +99,6 @@ def has_fixed_cuda(row: ReleaseRow) -> bool:
     return need is not None and need == f"=={row.bundles.get('cuda')}"
 
 
-def on_aarch64(facts: Facts) -> bool:
-    """Whether this is a Jetson, or an ARM machine that a text does not describe further."""
-    platform = facts.platform
-    unknown = platform.machine == "aarch64" and platform.tegra is None and not platform.tegra_release
-    return on_tegra(facts) or unknown
-
-
 _CONTAINERS = "https://github.com/dusty-nv/jetson-containers"
 _SHOWN = 4
 
@@ -129,7 +122,9 @@ def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    arises=lambda _subject, facts: on_aarch64(facts),
+    arises=lambda _subject, facts: (  # or an ARM machine that a text does not describe further
+        on_tegra(facts) or (facts.platform.machine == "aarch64" and facts.platform.tegra is None)
+    ),
     remedy=_use_matching_release,
     explains=(
         "driver-too-old",

@@ -17,7 +17,7 @@ from envcheck.rules.facts.machine import (
     nvml_answers,
     plural,
 )
-from envcheck.rules.fixes.driver import read_kernel_log
+from envcheck.rules.fixes.driver import READ_KERNEL_LOG
 from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
 
@@ -64,7 +64,7 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
         )
     if _prohibited(facts):
         return (Fix(text="Set the compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
-    return (unset, read_kernel_log()) if value is not None else (read_kernel_log(),)
+    return (unset, READ_KERNEL_LOG) if value is not None else (READ_KERNEL_LOG,)
 
 
 def _job_without_gpu(facts: Facts) -> str | None:
