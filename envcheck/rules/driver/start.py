@@ -48,7 +48,14 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     driver, failed = facts.driver, failed_start(facts)
     if failed is not None:
         return _start_failed(failed, facts)
-    if dead := _not_started(facts):
+    # The GPUs that the kernel module holds, but that no library lists.
+    dead = [
+        gpu
+        for gpu in (facts.own_gpus if nvml_answers(facts) else ())
+        if lacks_handle(gpu)
+        or (gpu.kernel_driver == "nvidia" and not is_listed(gpu, facts) and not _may_be_withheld(gpu, facts))
+    ]
+    if dead:
         names = ", ".join(map(gpu_title, dead))
         errors = tuple(call_evidence(error) for gpu in dead for error in gpu.errors)
         bound = (Evidence(what=gpu_title(gpu), value="bound to nvidia, not listed", source="sysfs") for gpu in dead)
@@ -94,18 +101,6 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
         evidence=tuple(map(call_evidence, answers(facts))),
         decided_by="driver-answered",
         fixes=fixes,
-    )
-
-
-def _not_started(facts: Facts) -> tuple[Gpu, ...]:
-    """The GPUs that the kernel module holds, but that no library lists."""
-    if not nvml_answers(facts):
-        return ()
-    return tuple(
-        gpu
-        for gpu in facts.own_gpus
-        if lacks_handle(gpu)
-        or (gpu.kernel_driver == "nvidia" and not is_listed(gpu, facts) and not _may_be_withheld(gpu, facts))
     )
 
 

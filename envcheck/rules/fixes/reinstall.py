@@ -98,22 +98,20 @@ def rebuild(environment: Environment) -> tuple[Fix, ...]:
     minor = _MINOR.match(environment.python or "")
     if prefix is None or environment.manager not in _VIRTUAL:
         return (Fix(text="Create the environment again on this system, and install what it needs"),)
-    again = _recreated(environment, prefix, minor[0] if minor else None)
-    return (*(_relinked(environment, prefix, minor[0]) if minor else ()), *again)
-
-
-def _relinked(environment: Environment, prefix: str, minor: str) -> tuple[Fix, ...]:
-    text = f"Link the environment to a Python {minor} of this system; its packages stay"
-    if environment.manager == "uv":
-        return (Fix(text=text, command=("uv", "venv", "--allow-existing", "--python", minor, prefix)),)
+    if not minor:
+        return _recreated(environment, prefix, None)
+    text = f"Link the environment to a Python {minor[0]} of this system; its packages stay"
     # venv does not replace broken links.
-    links = tuple(f"{prefix}/bin/{name}" for name in ("python", "python3", f"python{minor}"))
-    return in_steps(
+    links = tuple(f"{prefix}/bin/{name}" for name in ("python", "python3", f"python{minor[0]}"))
+    relinked = in_steps(
         (
             Fix(text="Delete the links to the Python that is gone", command=("rm", "-f", "--", *links)),
-            Fix(text=text, command=(f"python{minor}", "-m", "venv", "--upgrade", prefix)),
+            Fix(text=text, command=(f"python{minor[0]}", "-m", "venv", "--upgrade", prefix)),
         )
     )
+    if environment.manager == "uv":
+        relinked = (Fix(text=text, command=("uv", "venv", "--allow-existing", "--python", minor[0], prefix)),)
+    return (*relinked, *_recreated(environment, prefix, minor[0]))
 
 
 def _recreated(environment: Environment, prefix: str, minor: str | None) -> tuple[Fix, ...]:

@@ -42,8 +42,7 @@ _NUMBERS = 3
 )
 def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """No cuDNN is installed."""
-    found = missing_because("cudnn-missing", subject, facts)
-    return not_installed(subject, found, facts) if found else None
+    return not_installed("cudnn-missing", subject, facts)
 
 
 @rule(

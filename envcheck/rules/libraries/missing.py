@@ -70,11 +70,9 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
 )
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A CUDA library that a framework needs is not installed."""
-    found = missing_because("cuda-library-missing", subject, facts)
-    if found:
-        return not_installed(subject, found, facts)
-    if missing(subject, facts):
-        return None
+    lacking = not_installed("cuda-library-missing", subject, facts)
+    if lacking or missing(subject, facts):
+        return lacking
     framework = subject.framework
     count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
     if not framework.loads_complete and not ran_on_gpu(framework):
@@ -86,15 +84,16 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     return passed(f"{full_name(framework)} finds {plural(count, 'CUDA library')}") if count else None
 
 
-def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
-    """The outcome for libraries that are not on this system."""
-    framework = subject.framework
-    first = found[0].name
+def not_installed(problem: str, subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """The outcome for the libraries of this problem that are not on this system."""
+    framework, found = subject.framework, missing_because(problem, subject, facts)
+    if not found:
+        return None
     text = "This system does not have it" if len(found) == 1 else "This system does not have them"
     names = ", ".join(load.name for load in found)
     return Outcome(
         status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
-        title=f"{full_name(framework)} lacks {first}{and_more(found)}",
+        title=f"{full_name(framework)} lacks {found[0].name}{and_more(found)}",
         message=f"{full_name(framework)} needs {names}. {text}; {_effect(found, framework, facts)}.",
         evidence=(*load_evidence(found), *damage_evidence(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),

@@ -7,7 +7,7 @@ from envcheck.knowledge.relations.libraries import is_older
 from envcheck.model.checks import Evidence, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
-from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads_of, missing_because
+from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads_of
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.libraries import INSTALL_NCCL, drop_from_variable, install_library_again
 from envcheck.rules.libraries.missing import not_installed
@@ -23,8 +23,7 @@ from envcheck.rules.libraries.missing import not_installed
 )
 def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is not installed."""
-    found = missing_because("nccl-missing", subject, facts)
-    return not_installed(subject, found, facts) if found else None
+    return not_installed("nccl-missing", subject, facts)
 
 
 def _between_ranks(facts: Facts) -> Outcome | None:

@@ -9,7 +9,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Load, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
-from envcheck.rules.facts.libraries import loads_are_known, missing_because
+from envcheck.rules.facts.libraries import loads_are_known
 from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import How, install
@@ -30,8 +30,7 @@ _NUMBERS = 4
 )
 def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """TensorRT is not installed."""
-    found = missing_because("tensorrt-missing", subject, facts)
-    return not_installed(subject, found, facts) if found else None
+    return not_installed("tensorrt-missing", subject, facts)
 
 
 @rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=INSTALL_TENSORRT)

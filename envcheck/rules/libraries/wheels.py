@@ -82,7 +82,19 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
         )
     older = next(_older_than_pinned(environment), None)
     if older:
-        return _replaced(*older, facts)
+        wheel, framework, pinned = older
+        requirement, source = f"{wheel.name}=={pinned}", framework.source_of("requires")
+        return Outcome(
+            status="warn",
+            title=f"{wheel.name} {wheel.version} is older than {framework.name} pins",
+            message=f"{framework.name} {framework.version or ''} was built and tested with {requirement}.",
+            evidence=(
+                _listed(wheel),
+                Evidence(what=f"pinned by {framework.name}", value=requirement, source=source),
+            ),
+            fixes=install(facts, (requirement,), f"Install {requirement}", How(alone=True, again=True)),
+            decided_by="declared",
+        )
     return passed("NVIDIA's wheels do not overwrite each other") if environment.distributions_complete else None
 
 
@@ -169,21 +181,6 @@ def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution,
             for each in environment.distributions or ():
                 if each.name == name and is_older(each.version, pinned):
                     yield each, framework, pinned
-
-
-def _replaced(wheel: Distribution, framework: Framework, pinned: str, facts: Facts) -> Outcome:
-    requirement = f"{wheel.name}=={pinned}"
-    return Outcome(
-        status="warn",
-        title=f"{wheel.name} {wheel.version} is older than {framework.name} pins",
-        message=f"{framework.name} {framework.version or ''} was built and tested with {requirement}.",
-        evidence=(
-            _listed(wheel),
-            Evidence(what=f"pinned by {framework.name}", value=requirement, source=framework.source_of("requires")),
-        ),
-        fixes=install(facts, (requirement,), f"Install {requirement}", How(alone=True, again=True)),
-        decided_by="declared",
-    )
 
 
 def _listed(wheel: Distribution) -> Evidence:

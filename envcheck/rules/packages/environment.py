@@ -71,14 +71,16 @@ def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
     return (Fix(text="Judge another interpreter", command=_OTHER.command),)
 
 
-def _is_as_found(environment: Environment, _facts: Facts) -> bool:
-    """Whether it could be examined, and none of its packages is only assumed."""
-    stated = any(found.source == ASSUMED for found in environment.distributions or ())
-    unseen = environment.unreadable and environment.frameworks is None
-    return environment.problem is None and not stated and not unseen
-
-
-@rule(layer="framework", per="environment", needs=("environment.frameworks.complete",), arises=_is_as_found)
+@rule(
+    layer="framework",
+    per="environment",
+    needs=("environment.frameworks.complete",),
+    arises=lambda environment, _facts: (  # it could be examined, and none of its packages is only assumed
+        environment.problem is None
+        and not (environment.unreadable and environment.frameworks is None)
+        and all(found.source != ASSUMED for found in environment.distributions or ())
+    ),
+)
 def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge."""
     if found := frameworks_in(environment):

@@ -261,22 +261,20 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
         return None
     what = for_cuda or f"no compiled file in or beside {framework.path}"
     field = "problem" if for_cuda else "binaries"
+    if framework.name == "bitsandbytes":
+        text, wanted = "Install the newest release, which has libraries for more CUDA versions", framework.name
+        how = How(newest=True)
+    else:
+        public = (framework.version or "").partition("+")[0]
+        compiled = facts.matrix.has_trait(framework.name, "compiled-by-pip")
+        build = ("--no-cache-dir", *(("--no-build-isolation",) if compiled else ()))
+        text, wanted = f"Install {framework.name} again", f"{framework.name}=={public}" if public else framework.name
+        how = How(build=build, alone=True, again=True)
     return Outcome(
         status="fail" if needed else "warn",
         title=f"{full_name(framework)} lacks its compiled files",
         message=f"{full_name(framework)}: {what}.",
         evidence=(evidence_of(f"{framework.name}: {field}", framework, field), evidence_of("path", framework, "path")),
         decided_by="declared",
-        fixes=_reinstall(framework, facts),
+        fixes=install(facts, (wanted,), text, how),
     )
-
-
-def _reinstall(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
-    if framework.name == "bitsandbytes":
-        text = "Install the newest release, which has libraries for more CUDA versions"
-        return install(facts, (framework.name,), text, How(newest=True))
-    public = (framework.version or "").partition("+")[0]
-    compiled = facts.matrix.has_trait(framework.name, "compiled-by-pip")
-    build = ("--no-cache-dir", *(("--no-build-isolation",) if compiled else ()))
-    wanted = f"{framework.name}=={public}" if public else framework.name
-    return install(facts, (wanted,), f"Install {framework.name} again", How(build=build, alone=True, again=True))

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from envcheck.compat.devices import refused
 from envcheck.compat.question import AskedGpu
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Evidence, Fix, Status
-from envcheck.model.snapshot import Distribution, Environment, Framework, Gpu, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import rows_of_release
 from envcheck.rules.facts.machine import gpu_title, gpus_with_capability
@@ -35,7 +34,13 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     """A package or number format needs a newer GPU."""
     if not any(gpu.compute_capability for gpu in facts.usable_gpus):
         return None
-    refusals = [found for each in _packages(environment, facts.matrix) for found in _refused(each, facts)]
+    refusals = []
+    for each in _packages(environment, facts.matrix):
+        for gpu, capability in gpus_with_capability(facts):
+            proven = isinstance(each, Framework) and ran_on(each, gpu)
+            asked = AskedGpu(gpu.name or "GPU", capability, None)
+            rows = () if proven else rows_of_release(facts, each.name, each.version)
+            refusals += [(each, row, gpu, *no) for row in rows if (no := refused(facts.matrix, row, asked))]
     if not refusals:
         records = list(_packages(environment, facts.matrix))
         if not records or not all(rows_of_release(facts, each.name, each.version) for each in records):
@@ -58,15 +63,3 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
         sources=facts.matrix.cite(row),
         fixes=(Fix(text=f"Switch {record.name} off in the program, or use {change}"),),
     )
-
-
-def _refused(
-    record: Framework | Distribution, facts: Facts
-) -> Iterator[tuple[Framework | Distribution, ReleaseRow, Gpu, str, str]]:
-    for gpu, capability in gpus_with_capability(facts):
-        if isinstance(record, Framework) and ran_on(record, gpu):
-            continue
-        for row in rows_of_release(facts, record.name, record.version):
-            answer = refused(facts.matrix, row, AskedGpu(gpu.name or "GPU", capability, None))
-            if answer:
-                yield record, row, gpu, *answer

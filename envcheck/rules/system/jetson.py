@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.knowledge.error_lines import matches_fragment
@@ -38,7 +37,14 @@ class MissingLibrary(NamedTuple):
 def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
     """The libraries that error lines or framework files show as missing; each soname once."""
     found: dict[str, MissingLibrary] = {}
-    for soname, evidence in _reported_missing(facts):
+    # Sonames with the error line, or the framework's load, that shows them as missing.
+    errors = ((match, error) for error in facts.snapshot.observed_errors for match in _MISSING.finditer(error.text))
+    reported = [(match["soname"] or match["bare"], line_evidence(error)) for match, error in errors]
+    for load in (load for each in frameworks_in(facts.environment) for load in each.loads or ()):
+        if load.path is None and not load.optional:
+            text = f"not found, for {load.needed_by}"
+            reported.append((load.name, Evidence(what=load.name, value=text, source=load.source)))
+    for soname, evidence in reported:
         name, _, numbers = soname.partition(".so")
         row = row_of(name.removeprefix("lib"))
         comes_with_it = row is not None and (
@@ -52,17 +58,6 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
             number = int(first[1]) if first and numbered else None
             found.setdefault(soname, MissingLibrary(soname, part, number, evidence))
     return tuple(found.values())
-
-
-def _reported_missing(facts: Facts) -> Iterator[tuple[str, Evidence]]:
-    """Sonames with the error line, or the framework's load, that shows them as missing."""
-    for error in facts.snapshot.observed_errors:
-        for match in _MISSING.finditer(error.text):
-            yield match["soname"] or match["bare"], line_evidence(error)
-    for framework in frameworks_in(facts.environment):
-        for load in framework.loads or ():
-            if load.path is None and not load.optional:
-                yield load.name, Evidence(what=load.name, value=f"not found, for {load.needed_by}", source=load.source)
 
 
 def jetson_release(facts: Facts) -> ReleaseRow | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from packaging.utils import canonicalize_name
 
@@ -34,14 +34,6 @@ from envcheck.rules.messages.observed import (
 )
 from envcheck.rules.variables.visible_devices import VISIBLE
 
-
-def _on_windows(environment: Environment, facts: Facts) -> bool:
-    if facts.driver_os != "windows":
-        return False
-    asked = lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors)
-    return bool(asked or finds_no_gpu(environment) or facts.usable_gpus or evidence_for_cuda(environment, facts))
-
-
 _WSL = Fix(
     text="Use WSL2 with the Linux build (the Windows driver is enough)",
     command=("wsl", "--install"),
@@ -53,7 +45,15 @@ _WSL = Fix(
 @rule(
     layer="framework",
     per="environment",
-    arises=_on_windows,
+    arises=lambda environment, facts: (
+        facts.driver_os == "windows"
+        and bool(
+            lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors)
+            or finds_no_gpu(environment)
+            or facts.usable_gpus
+            or evidence_for_cuda(environment, facts)
+        )
+    ),
     remedy=(_WSL,),
     explains=(
         "cpu-only-build",
@@ -68,8 +68,12 @@ _WSL = Fix(
 )
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
+    items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
+    once: dict[str, Framework | Distribution] = {}
+    for item in (item for item in items if item.version):
+        once.setdefault(canonicalize_name(item.name), item)
     judged = []
-    for item in _frameworks(environment, facts):
+    for item in (item for name, item in once.items() if facts.matrix.has_trait(name, "no-gpu-on-windows")):
         version = parse_version(item.version or "")
         rows = _rows(item, facts)
         of_it = [row for row in rows if version and parse_specifier(row.versions).cover(version) != "none"]
@@ -100,17 +104,6 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
         fixes=(_WSL, *older),
         sources=facts.matrix.cite(*rows),
     )
-
-
-def _frameworks(environment: Environment, facts: Facts) -> Iterator[Framework | Distribution]:
-    """The frameworks with releases that have no GPU support on Windows, each once."""
-    items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
-    seen: set[str] = set()
-    for item in items:
-        name = canonicalize_name(item.name)
-        if facts.matrix.has_trait(name, "no-gpu-on-windows") and name not in seen and item.version:
-            seen.add(name)
-            yield item
 
 
 def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:

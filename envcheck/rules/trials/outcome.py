@@ -124,7 +124,21 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         title = f"{full_name(framework)} was imported but not tested on the GPU"
         return Outcome(status="skipped", title=title, message=trial.skipped or "")
     if trial.ran_on_gpu and not trial.error:
-        return _ran(framework, trial, facts)
+        needed = trial.answers.get(_NEEDS)
+        gpu = next((gpu for gpu in facts.gpus if trial.gpu in gpu.identities()), None)
+        where = gpu_title(gpu) if gpu else "the GPU"
+        if not needed:
+            return passed(f"{full_name(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
+        text = f"Call {needed} before the first session, or import torch first where its CUDA is the same"
+        return Outcome(
+            status="note",  # as without a trial: whether a program makes the call cannot be seen
+            title=f"{full_name(framework)} uses the GPU only after {needed}",
+            message=f"Without that call it does not find CUDA's libraries and computes on the CPU without an error. "
+            f"It ran on {where} once it was called.",
+            evidence=(*proof_of(framework), *printed_problems(framework)),
+            decided_by="framework-ran",
+            fixes=(Fix(text=text),),
+        )
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
     if framework.cpu_only or framework.hip or (not is_known_cuda_build(framework) and any(parts)):
         return None  # another finding covers it, or its part for CUDA, which was tried too
@@ -171,23 +185,6 @@ def trial_unfinished(environment: Environment, facts: Facts) -> Outcome | None:
 def _unfinished(subject: FrameworkSubject, facts: Facts) -> ProbeRun | None:
     runs = unfinished_trials(subject.environment, facts.snapshot)
     return next((run for run in runs if run.framework == subject.framework.name), None)
-
-
-def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
-    needed = trial.answers.get(_NEEDS)
-    gpu = next((gpu for gpu in facts.gpus if trial.gpu in gpu.identities()), None)
-    where = gpu_title(gpu) if gpu else "the GPU"
-    if not needed:
-        return passed(f"{full_name(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
-    return Outcome(
-        status="note",  # as without a trial: whether a program makes the call cannot be seen
-        title=f"{full_name(framework)} uses the GPU only after {needed}",
-        message=f"Without that call it does not find CUDA's libraries and computes on the CPU without an error. "
-        f"It ran on {where} once it was called.",
-        evidence=(*proof_of(framework), *printed_problems(framework)),
-        decided_by="framework-ran",
-        fixes=(Fix(text=f"Call {needed} before the first session, or import torch first where its CUDA is the same"),),
-    )
 
 
 def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
