@@ -229,7 +229,7 @@ def _add_lines(check: Check, observed: ObservedProblem, *, raised: bool = False)
     return msgspec.structs.replace(
         check,
         status=observed.line.status if raised or check.confidence == "weak" else check.status,
-        evidence=(*observed.evidence, *check.evidence),
+        evidence=tuple(dict.fromkeys((*observed.evidence, *check.evidence))),  # the rule may have read the line too
         decided_by=observed.line.said_by,
         confidence="high",
     )

@@ -46,6 +46,12 @@ def test_the_rule_of_an_event_in_a_text(number: int, rule: str) -> None:
     assert cause_in(f"NVRM: Xid (PCI:0000:3b:00): {number}, pid=1234, name=python\n") == rule
 
 
+def test_an_event_in_a_text_is_shown_once() -> None:
+    found = told("gpu-error-logged", "NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=python\n")
+    assert found is not None
+    assert [each.source for each in found.evidence] == ["pasted text, line 1"]
+
+
 @cases("number, status", (31, "warn"), (62, "fail"), (45, "note"), (106, "note"))
 def test_an_event_weighs_what_nvidia_asks_to_do(number: int, status: str) -> None:
     snapshot = machine(kernel=kernel(log=log(xid(number, "an event"))))
