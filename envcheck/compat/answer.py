@@ -111,7 +111,13 @@ def _suggestions(matrix: Matrix, components: Sequence[Component], result: Result
     for place, component in enumerate(components):
         name = canonical(component.name)
         if name == TORCH and no_such_build:
-            yield from _published_builds(components, question, place)
+            # The builds of the named release with which everything fits; all of them, where nothing else is named.
+            version = question.versions[TORCH][-1]
+            own = [row for row in matrix.torch if row.version == str(version)]
+            for build in (build for row in own for build in builds(row, question.os, question.machine)):
+                value = f"{version}+{tag_of(build.cuda)}"
+                if len(components) == 1 or _fits(matrix, replaced(components, place, value)):
+                    yield f"{TORCH} {value}"
         if name not in shared:
             continue
         if name == FORWARD and _fits(matrix, [*components[:place], *components[place + 1 :]]):
@@ -121,16 +127,6 @@ def _suggestions(matrix: Matrix, components: Sequence[Component], result: Result
         fitting = next((value for value in tried if _fits(matrix, replaced(components, place, value))), None)
         if fitting is not None:
             yield _in_words(question, components, place, fitting)
-
-
-def _published_builds(components: Sequence[Component], question: Question, place: int) -> Iterator[str]:
-    """The builds of the named release with which everything fits; all of them, where nothing else is named."""
-    version = question.versions[TORCH][-1]
-    own = [row for row in question.matrix.torch if row.version == str(version)]
-    for build in (build for row in own for build in builds(row, question.os, question.machine)):
-        value = f"{version}+{tag_of(build.cuda)}"
-        if len(components) == 1 or _fits(question.matrix, replaced(components, place, value)):
-            yield f"{TORCH} {value}"
 
 
 def _fits(matrix: Matrix, components: Sequence[Component]) -> bool:
@@ -199,25 +195,27 @@ def told_apart(matrix: Matrix, components: Sequence[Component], result: Result) 
         ]
         if {other.verdict for _, other in answers} > {"compatible"}:
             beside = [f"{other} {member}" for other, member in result.members.items() if other != name]
-            yield _told(name, str(component), answers, f" beside {listed(beside)}" if beside else "")
+            parts, fitting = _in_runs(answers)
+            refused = next(other for _, other in answers if other.verdict != "compatible")
+            allowed = next(other for _, other in answers if other.verdict == "compatible")
+            reason = f"{component} stands for several releases: {parts}{f' beside {listed(beside)}' if beside else ''}"
+            why = next(fit for fit in refused.fits if fit.verdict == refused.verdict)
+            resting = [why, *(fit for fit in allowed.fits if name in fit.about)]
+            told = summary("compatible", f"{reason} ({why.reason})", resting)
+            yield ShortVersion(name, fitting, told.concerning(*dict.fromkeys([name, *why.about])))
 
 
-def _told(name: str, written: str, answers: Sequence[tuple[_Piece, Result]], beside: str) -> ShortVersion:
+def _in_runs(answers: Sequence[tuple[_Piece, Result]]) -> tuple[str, str]:
+    """Which releases fit, which do not, and which are not known to, in words; and those that fit."""
     runs: dict[FitVerdict, list[str]] = {verdict: [] for verdict in _WORDS}
     several: set[FitVerdict] = set()
     for verdict, run in groupby(answers, lambda item: item[1].verdict):
-        held = [piece for piece, _ in run]
-        runs[verdict].append(_span(held))
-        if len(runs[verdict]) > 1 or not _is_one(held):
+        pieces = [piece for piece, _ in run]
+        runs[verdict].append(_span(pieces))
+        if len(runs[verdict]) > 1 or not _is_one(pieces):
             several.add(verdict)
     parts = [f"{listed(spans)} {_WORDS[verdict][verdict in several]}" for verdict, spans in runs.items() if spans]
-    others = [other for _, other in answers if other.verdict != "compatible"]
-    why = next(fit for fit in others[0].fits if fit.verdict == others[0].verdict)
-    fitting = next(other for _, other in answers if other.verdict == "compatible")
-    resting = [why, *(fit for fit in fitting.fits if name in fit.about)]
-    reason = f"{written} stands for several releases: {'; '.join(parts)}{beside} ({why.reason})"
-    about = dict.fromkeys([name, *why.about])
-    return ShortVersion(name, listed(runs["compatible"]), summary("compatible", reason, resting).concerning(*about))
+    return "; ".join(parts), listed(runs["compatible"])
 
 
 def _is_one(pieces: Sequence[_Piece]) -> bool:
@@ -332,17 +330,11 @@ def _of_driver(question: Question) -> list[_Piece]:
     seams = _seams(_of_drivers(question, kind), start)
     row = next((row for row in question.matrix.drivers if row.os == kind and row.branch == branch), None)
     least = (DriverRelease.parse(row.first) if row else None) or DriverRelease(branch, 0)
-    pieces = _divided(start, [seam for seam in seams if seam > tuple(least)], ())
-    return [
-        piece._replace(
-            asked=_dotted(DriverRelease.parse(piece.low) or least), low=_driver(piece.low), high=_driver(piece.high)
-        )
-        for piece in pieces
-    ]
-
-
-def _driver(text: str) -> str:
-    return str(DriverRelease.parse(text) or "")
+    pieces = []
+    for piece in _divided(start, [seam for seam in seams if seam > tuple(least)], ()):
+        low, high = DriverRelease.parse(piece.low), DriverRelease.parse(piece.high)
+        pieces.append(_Piece(_dotted(low or least), piece.releases, str(low or ""), str(high or "")))
+    return pieces
 
 
 def _of_drivers(question: Question, kind: str) -> Iterator[str]:

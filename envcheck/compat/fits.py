@@ -8,6 +8,7 @@ so the answer assumes that it was not, and says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
@@ -26,7 +27,6 @@ from envcheck.compat.question import (
     CONTAINER,
     Container,
     Implied,
-    LibraryWheel,
     Question,
     agree,
     listed,
@@ -44,7 +44,7 @@ from envcheck.knowledge.names import COMPILERS, HARDWARE, PLATFORM, SETS, canoni
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
-from envcheck.knowledge.tables import ReleaseRow, Row
+from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.versions import CudaVersion
 
 ENGINE = "tensorrt-engine"
@@ -162,7 +162,15 @@ def extension_fits(question: Question) -> Iterator[Fit]:
         fits = [(str(nvcc), _compiles(matrix, nvcc, torch, here, row, checks)) for nvcc in question.nvcc]
         yield agree(fits, label).concerning(name, _NVCC, TORCH)
     if not compiled:
-        fits = [(str(nvcc), _could_compile(matrix, nvcc, torch, built, checks)) for nvcc in question.nvcc]
+        fits = []
+        for nvcc in question.nvcc:
+            if nvcc.major == torch.version.numbers[0]:
+                reason = f"nvcc {nvcc} compiles extensions of {built}"
+                fit = conclude(matrix, "compatible", reason, torch.row, *checks)
+            else:
+                reason = f"{built} runs without nvcc, but refuses to compile extensions with nvcc {nvcc}"
+                fit = conclude(matrix, "unknown", f"{reason}; no extension was named", torch.row, *checks)
+            fits.append((str(nvcc), fit))
         yield agree(fits, label).concerning(_NVCC, TORCH)
 
 
@@ -178,32 +186,31 @@ def _compiles(
     return conclude(matrix, "incompatible", reason, *rows, change=f"nvcc {torch.version}")
 
 
-def _could_compile(matrix: Matrix, nvcc: CudaVersion, torch: Implied, built: str, rows: list[ReleaseRow]) -> Fit:
-    if nvcc.major == torch.version.numbers[0]:
-        return conclude(matrix, "compatible", f"nvcc {nvcc} compiles extensions of {built}", torch.row, *rows)
-    reason = f"{built} runs without nvcc, but refuses to compile extensions with nvcc {nvcc}"
-    return conclude(matrix, "unknown", f"{reason}; no extension was named", torch.row, *rows)
-
-
-def module_fits(question: Question) -> Iterator[Fit]:
-    if question.flavour == "open" and question.drivers:
-        for row in question.matrix.rows_of(_OPEN):
-            candidate = Candidate("kernel-module", "the open kernel module", (row,))
-            yield from need_fits(question, candidate, row)
-
-
 def all_fits(question: Question) -> list[Fit]:
     """Everything that the matrix says of a question; a weak source decides nothing."""
-    full = with_implied(question)
+    full, matrix = with_implied(question), question.matrix
     found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
     found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full), *distribution_fits(full)]
-    found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
+    for row in matrix.rows_of(_OPEN) if full.flavour == "open" and full.drivers else ():
+        found += need_fits(full, Candidate("kernel-module", "the open kernel module", (row,)), row)
+    found += [*engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():
         found += _joined(
             [option for version in versions for option in _options(full, name, version)], full.labels.get(name, name)
         )
-    found += _compiler_fits(full)
-    found = [_as_named(full, fit) for fit in _known_by_others(full, found)]
+    # Host compilers, and systems, and the toolkit of the CUDA that was named, where no nvcc was.
+    asked = COMPILERS | {"os"}
+    if "nvcc" not in full.versions and asked & full.labels.keys():
+        options = [option for version in full.versions.get("cuda", ()) for option in _options(full, "nvcc", version)]
+        fits = _joined(options, full.labels.get("cuda", ""))
+        found += [fit.concerning("cuda", *fit.about[1:]) for fit in fits if asked & set(fit.about)]
+    wheels = full.libraries
+    found = [  # a library by the name of the distribution that was written
+        fit.concerning(*dict.fromkeys(wheels[name].name if name in wheels else name for name in fit.about))
+        if wheels.keys() & set(fit.about)
+        else fit
+        for fit in _known_by_others(full, found)
+    ]
     found += _unrelated(full, found)
     return [soften(fit) for fit in on_jetsons(full, _as_made(full, found))]
 
@@ -214,23 +221,16 @@ def library_fits(question: Question) -> Iterator[Fit]:
     for name, wheel in question.libraries.items():
         if wheel.major is None or not question.cuda:
             continue
-        members = [(str(cuda), _same_major(question.matrix, wheel, cuda, rows[wheel.part])) for cuda in question.cuda]
-        yield agree(members, question.labels["cuda"]).concerning(name, "cuda")
-
-
-def _same_major(matrix: Matrix, wheel: LibraryWheel, cuda: CudaVersion, row: Row) -> Fit:
-    reason = f"{wheel.name} is built for CUDA {wheel.major}"
-    if cuda.major == wheel.major:
-        return conclude(matrix, "compatible", f"{reason}, as CUDA {cuda} is", row)
-    return conclude(matrix, "incompatible", f"{reason}, not for CUDA {cuda}", row, change=f"CUDA {wheel.major}")
-
-
-def _as_named(question: Question, fit: Fit) -> Fit:
-    """A library by the name of the distribution that was written."""
-    if not question.libraries.keys() & set(fit.about):
-        return fit
-    wheels = question.libraries
-    return fit.concerning(*dict.fromkeys(wheels[name].name if name in wheels else name for name in fit.about))
+        fits = []
+        reason, answer = f"{wheel.name} is built for CUDA {wheel.major}", partial(conclude, question.matrix)
+        for cuda in question.cuda:
+            if cuda.major == wheel.major:
+                fit = answer("compatible", f"{reason}, as CUDA {cuda} is", rows[wheel.part])
+            else:
+                change = f"CUDA {wheel.major}"
+                fit = answer("incompatible", f"{reason}, not for CUDA {cuda}", rows[wheel.part], change=change)
+            fits.append((str(cuda), fit))
+        yield agree(fits, question.labels["cuda"]).concerning(name, "cuda")
 
 
 def _as_made(question: Question, found: list[Fit]) -> list[Fit]:
@@ -241,25 +241,12 @@ def _as_made(question: Question, found: list[Fit]) -> list[Fit]:
         parts = listing & {other for fit in found if fit.ok and name in fit.about for other in fit.about}
         parts -= {other for fit in found if fit.bad and name in fit.about for other in fit.about}
         parts -= HARDWARE | COMPILERS
-        found = [_made(question, fit, name) if fit.bad and set(fit.about) <= parts else fit for fit in found]
+        for place, fit in enumerate(found):
+            if fit.bad and set(fit.about) <= parts:
+                both = listed([question.labels.get(part, part) for part in fit.about])
+                reason = f"{question.labels[name]} is made with {both}, though elsewhere {fit.reason}"
+                found[place] = msgspec.structs.replace(fit, verdict="compatible", reason=reason, nearest_change="")
     return found
-
-
-def _made(question: Question, fit: Fit, name: str) -> Fit:
-    both = listed([question.labels.get(part, part) for part in fit.about])
-    reason = f"{question.labels[name]} is made with {both}, though elsewhere {fit.reason}"
-    return msgspec.structs.replace(fit, verdict="compatible", reason=reason, nearest_change="")
-
-
-def _compiler_fits(question: Question) -> list[Fit]:
-    """Host compilers, and systems, and the toolkit of the CUDA that was named, where no nvcc was."""
-    asked = COMPILERS | {"os"}
-    versions = question.versions.get("cuda", ())
-    if not versions or "nvcc" in question.versions or not asked & question.labels.keys():
-        return []
-    options = [option for version in versions for option in _options(question, "nvcc", version)]
-    found = _joined(options, question.labels["cuda"])
-    return [fit.concerning("cuda", *fit.about[1:]) for fit in found if asked & set(fit.about)]
 
 
 def _options(question: Question, name: str, version: Version) -> list[_Option]:
@@ -282,9 +269,15 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     if not told and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
         doubts: list[Fit] = []
         if not is_published(question.matrix, name, version):
-            doubts.append(_unknown([name], unknown_release(question, name, version)))
+            doubts.append(Fit(verdict="unknown", about=(name,), reason=unknown_release(question, name, version)))
         elif "python" in question.versions:  # of one that PyPI lists, other packages may tell
-            doubts.append(_unknown([name, "python"], f"PyPI lists {name} {version}, and no row tells for which Python"))
+            doubts.append(
+                Fit(
+                    verdict="unknown",
+                    about=(name, "python"),
+                    reason=f"PyPI lists {name} {version}, and no row tells for which Python",
+                )
+            )
         return [(name, [*doubts, *(fit for _, fits in _best_build(question, candidates) for fit in fits)])]
     found = _best_build(question, candidates)
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
@@ -373,13 +366,16 @@ def _unrelated(question: Question, found: Iterable[Fit]) -> list[Fit]:
     labels = question.labels
     if related:
         return [
-            _unknown([name], f"nothing in the matrix relates {labels[name]} to anything else here") for name in left
+            Fit(
+                verdict="unknown",
+                about=(name,),
+                reason=f"nothing in the matrix relates {labels[name]} to anything else here",
+            )
+            for name in left
         ]
     names = listed([labels[name] for name in left or labels])
     if len(left) > 1:
-        return [_unknown(left, f"nothing in the matrix relates {names} to each other")]
-    return [_unknown(list(labels), f"add another component to compare with {names}")]
-
-
-def _unknown(names: Sequence[str], reason: str) -> Fit:
-    return Fit(verdict="unknown", reason=reason).concerning(*names)
+        return [
+            Fit(verdict="unknown", about=tuple(left), reason=f"nothing in the matrix relates {names} to each other")
+        ]
+    return [Fit(verdict="unknown", about=tuple(labels), reason=f"add another component to compare with {names}")]

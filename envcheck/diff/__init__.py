@@ -118,23 +118,17 @@ def _diff(reports: Iterable[Named], base: Sequence[Named], changed: Callable[[Re
 
 
 def _compared(name: str, report: Report) -> Compared:
-    return Compared(
-        name=name,
-        created=report.created,
-        host=report.host,
-        verdict=report.verdict,
-        headline=report.headline,
-        tool=report.tool,
-    )
+    fields = ("created", "host", "verdict", "headline", "tool")
+    return Compared(name=name, **{field: getattr(report, field) for field in fields})
 
 
 def _comparison(runs: Sequence[tuple[Report, Measured]], second: Report, place: int) -> Comparison:
     """Compare with ``runs``, the oldest first."""
     matches = [match(run, second) for run, _ in runs]
     newest, matched = runs[-1][0], matches[-1]
-    found = [*compare_facts(newest, second, matched), *compare_checks(newest, second, matched)]
     base = [(measured, each) for (_, measured), each in zip(runs, matches, strict=True)]
-    figures = compare_figures(base, measured_in(second))
+    figures, moved = compare_figures(base, measured_in(second))
+    found = [*compare_facts(newest, second, matched), *compare_checks(newest, second, matched), *moved]
     before, after = newest.verdict, second.verdict
     changes = [Change(section="verdict", what="verdict", kind="changed", before=before, after=after)]
     changes = [*(changes if before != after else ()), *(entry for entry in found if isinstance(entry, Change))]
@@ -145,9 +139,9 @@ def _comparison(runs: Sequence[tuple[Report, Measured]], second: Report, place: 
         first=len(runs) - 1,
         second=place,
         base=tuple(range(len(runs))),
-        changes=(*changes, *figures.changes),
-        figures=figures.compared,
-        not_compared=(*notes, *figures.notes, *([by_tool] if tools[0] != tools[1] else [])),
+        changes=tuple(changes),
+        figures=tuple(figures),
+        not_compared=(*notes, *([by_tool] if tools[0] != tools[1] else [])),
     )
 
 

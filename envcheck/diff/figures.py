@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.diff.facts import called
 from envcheck.diff.record import Change, ComparedFigure, Match, Note
-from envcheck.knowledge.performance.spread import Base, base_of, speed_ratio
+from envcheck.knowledge.performance.spread import base_of, speed_ratio
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Conditions, Measurement
 from envcheck.rules.facts.measurements import differences, measurement_key, measurement_name, quantity
@@ -19,98 +19,90 @@ from envcheck.rules.speed.trust import why_not_judged
 _Key = tuple[str | None, str, str]
 
 
-class _Pair(msgspec.Struct, frozen=True):
-    """A figure with the same figure of the earlier reports."""
-
-    subject: str
-    name: str
-    before: tuple[Measurement, ...]
-    base: Base
-    after: Measurement
-    tolerated: float
-
-    @property
-    def value(self) -> float:
-        return self.after.value or 0.0
-
-    @property
-    def changed(self) -> bool:
-        """Whether it moved by more than chance does; the threshold is the same both ways."""
-        ratio = speed_ratio(self.value, self.base.value, self.after.unit)
-        return max(ratio, 1 / ratio) > 1 / (1 - self.tolerated)
-
-
-class RunFigures(msgspec.Struct, frozen=True):
-    """What the comparison of the measured figures gave."""
-
-    compared: tuple[ComparedFigure, ...]
-    changes: tuple[Change, ...]
-    notes: tuple[Note, ...]
-
-
 class Measured(msgspec.Struct, frozen=True):
     """What a report measured: the figures that can be compared, and how many cannot, for each reason."""
 
     usable: dict[_Key, Measurement]
-    left_out: dict[str, int]
+    left_out: Counter[str]
 
 
 def measured_in(report: Report) -> Measured:
     """The figures of ``report``, read once for all that it is compared with."""
-    listing = report.snapshot.gpus if report.snapshot else None
-    gpus = {gpu.uuid: gpu for gpu in (listing.items if listing else ())}
+    gpus = {gpu.uuid: gpu for gpu in report.gpus}
     usable: dict[_Key, Measurement] = {}
-    left_out: dict[str, int] = {}
+    left_out = Counter[str]()
     for found in report.measurements:
         gpu = gpus.get(found.gpu)
         why = why_not_judged(gpu, found) if gpu and found.value else ""
         if why:
-            left_out[why] = left_out.get(why, 0) + 1
+            left_out[why] += 1
         elif found.value and found.value > 0:
             usable[found.gpu, found.unit, measurement_key(found)] = found
     return Measured(usable, left_out)
 
 
-def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) -> RunFigures:
+def compare_figures(
+    base: Sequence[tuple[Measured, Match]], second: Measured
+) -> tuple[list[ComparedFigure], list[Change | Note]]:
     """Compare each figure of ``second`` with the runs of ``base``; the last of these names the GPUs.
 
     A figure has changed if it moved by more than 5 % and the noise of the samples. Three or more runs tell how far runs
-    lie apart, and the noise between them counts instead. RunFigures of a GPU that others used are not compared.
+    lie apart, and the noise between them counts instead. Figures of a GPU that others used are not compared.
     """
     last, matched = base[-1]
     names = {gpu.uuid: called(gpu) for gpu, _ in matched.gpus}
-    pairs: list[_Pair] = []
+    compared: list[ComparedFigure] = []
+    found: list[Change | Note] = []
     gone = set(last.usable)
     new = 0
-    for key, found in second.usable.items():
+    for key, now in second.usable.items():
         first = _as_first(key, matched)
         gone.discard(first)
         keys = (*(_as_first(key, of_run) for _, of_run in base[:-1]), first)
-        before = tuple(
-            earlier for (run, _), named in zip(base, keys, strict=True) if (earlier := run.usable.get(named))
-        )
+        before = [earlier for (run, _), named in zip(base, keys, strict=True) if (earlier := run.usable.get(named))]
         known = base_of([(each.value, each.samples) for each in before if each.value])
         if known is None:
             new += 1
             continue
-        gpu, _, name = first
-        subject = names.get(gpu, gpu or "")
-        pairs.append(_Pair(subject, name, before, known, found, known.tolerated_for(found.samples)))
-    reasons = Counter[str]()
-    for report in (*(run for run, _ in base), second):
-        reasons.update(report.left_out)
-    left_out = (
-        Note(section="measurements", why=f"{_figures_are(count)} left out: {why}") for why, count in reasons.items()
-    )
-    return RunFigures(
-        compared=tuple(map(_compared, pairs)),
-        changes=tuple(_change(pair) for pair in pairs if pair.changed),
-        notes=(
-            *_only_in("first", len(gone)),
-            *_only_in("second", new),
-            *left_out,
-        ),
-    )
+        gpu, unit, name = first
+        value, tolerated = now.value or 0.0, known.tolerated_for(now.samples)
+        speed = speed_ratio(value, known.value, unit)
+        figure = ComparedFigure(
+            subject=names.get(gpu, gpu or ""),
+            what=measurement_name(now),
+            name=name,
+            unit=unit,
+            runs=known.runs,
+            before=known.value,
+            before_low=known.low,
+            before_high=known.high,
+            after=value,
+            ratio=value / known.value,
+            tolerated=tolerated,
+            changed=max(speed, 1 / speed) > 1 / (1 - tolerated),  # the threshold is the same both ways
+        )
+        compared.append(figure)
+        if figure.changed:
+            change = Change(
+                section="measurements",
+                subject=figure.subject,
+                what=figure.what,
+                kind="changed",
+                before=base_text(known, unit),
+                after=quantity(value, unit),
+                ratio=figure.ratio,
+                faster=speed > 1,
+                tolerated=tolerated,
+                why=tuple(_why(before, now, faster=speed > 1)),
+            )
+            found.append(change)
+    reasons = sum((report.left_out for report in (*(run for run, _ in base), second)), Counter[str]())
+    counts = {"only in the first report": len(gone), "only in the second report": new}
+    for what, count in {**counts, **{f"left out: {why}": count for why, count in reasons.items()}}.items():
+        if count:
+            figures = "1 figure is" if count == 1 else f"{count} figures are"
+            found.append(Note(section="measurements", why=f"{figures} {what}"))
+    return compared, found
 
 
 def _as_first(key: _Key, matched: Match) -> _Key:
@@ -118,59 +110,15 @@ def _as_first(key: _Key, matched: Match) -> _Key:
     return matched.as_first(gpu) if gpu else None, unit, matched.as_first(name)
 
 
-def _only_in(place: str, count: int) -> Iterator[Note]:
-    if count:
-        yield Note(section="measurements", why=f"{_figures_are(count)} only in the {place} report")
-
-
-def _figures_are(count: int) -> str:
-    return "1 figure is" if count == 1 else f"{count} figures are"
-
-
-def _compared(pair: _Pair) -> ComparedFigure:
-    return ComparedFigure(
-        subject=pair.subject,
-        what=measurement_name(pair.after),
-        name=pair.name,
-        unit=pair.after.unit,
-        runs=pair.base.runs,
-        before=pair.base.value,
-        before_low=pair.base.low,
-        before_high=pair.base.high,
-        after=pair.value,
-        ratio=pair.value / pair.base.value,
-        tolerated=pair.tolerated,
-        changed=pair.changed,
-    )
-
-
-def _change(pair: _Pair) -> Change:
-    unit = pair.after.unit
-    ratio = pair.value / pair.base.value
-    faster = speed_ratio(pair.value, pair.base.value, unit) > 1
-    return Change(
-        section="measurements",
-        subject=pair.subject,
-        what=measurement_name(pair.after),
-        kind="changed",
-        before=base_text(pair.base, unit),
-        after=quantity(pair.value, unit),
-        ratio=ratio,
-        faster=faster,
-        tolerated=pair.tolerated,
-        why=tuple(_why(pair, faster=faster)),
-    )
-
-
-def _why(pair: _Pair, *, faster: bool) -> Iterator[str]:
+def _why(before: Sequence[Measurement], after: Measurement, *, faster: bool) -> Iterator[str]:
     """What differs in the conditions: told of the slower side, compared with the faster one."""
-    earlier = [each.conditions for each in pair.before if each.conditions]
-    now = pair.after.conditions
+    earlier = [each.conditions for each in before if each.conditions]
+    now = after.conditions
     if faster and now is not None and earlier:
         slow: Conditions | None = earlier[-1]
         yield from (f"before: {text}" for text in differences(slow, [now], "now"))
     elif not faster:
         yield from differences(now, earlier, "before")
-    was = pair.before[-1].detail
-    if was and pair.after.detail and was != pair.after.detail:
-        yield f"{pair.after.detail}, before {was}"
+    was = before[-1].detail
+    if was and after.detail and was != after.detail:
+        yield f"{after.detail}, before {was}"

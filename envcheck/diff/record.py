@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from operator import attrgetter
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Environment, Gpu
 from envcheck.redact import HOST
+
+T = TypeVar("T")
 
 Section: TypeAlias = Literal[
     "verdict",
@@ -152,53 +155,37 @@ class Match:
 
 def match(first: Report, second: Report) -> Match:
     """Pair what is the same."""
-    gpus, gpus_left = _gpus(first, second)
-    environments, environments_left = _environments(first, second)
+    # GPUs by UUID, then by bus id, then by another identity (of an assumed or pasted one).
+    by = [attrgetter(identity) for identity in ("uuid", "pci_bus_id", "label")]
+    gpus, gpus_left = _matched(first.gpus, second.gpus, by)
+    order = {id(gpu): place for place, gpu in enumerate(first.gpus)}
+    gpus.sort(key=lambda pair: order[id(pair[0])])
+    # The judged environments, and the others by folder.
+    judged: list[Callable[[Environment], Hashable]] = [attrgetter("judged"), attrgetter("key")]
+    environments, environments_left = _matched(first.environments, second.environments, judged)
     known = {gpu.uuid for gpu in first.gpus if gpu.uuid}
     return Match(
-        gpus=gpus,
+        gpus=tuple(gpus),
         gpus_left=gpus_left,
-        environments=environments,
+        environments=tuple(environments),
         environments_left=environments_left,
         one_machine=any(gpu.uuid in known for gpu in second.gpus)
         or (first.host is not None and first.host == second.host != HOST),
     )
 
 
-def _gpus(first: Report, second: Report) -> tuple[tuple[tuple[Gpu, Gpu], ...], tuple[tuple[Gpu, ...], tuple[Gpu, ...]]]:
-    """Match by UUID, then by bus id, then by another identity (of an assumed or pasted GPU)."""
-    ours, theirs = list(first.gpus), list(second.gpus)
-    pairs: list[tuple[Gpu, Gpu]] = []
-    for identity in ("uuid", "pci_bus_id", "label"):
-        by_identity = {value: gpu for gpu in theirs if (value := getattr(gpu, identity))}
-        for gpu in list(ours):
-            other = by_identity.pop(getattr(gpu, identity), None)
+def _matched(
+    first: Sequence[T], second: Sequence[T], identities: Iterable[Callable[[T], Hashable]]
+) -> tuple[list[tuple[T, T]], tuple[tuple[T, ...], tuple[T, ...]]]:
+    """The pairs with an identity in common, by the first identities first; and the rest of both sides."""
+    ours, theirs = list(first), list(second)
+    pairs: list[tuple[T, T]] = []
+    for identity in identities:
+        others = {value: thing for thing in theirs if (value := identity(thing))}
+        for thing in list(ours):
+            other = others.pop(identity(thing), None)
             if other is not None:
-                pairs.append((gpu, other))
-                ours.remove(gpu)
+                pairs.append((thing, other))
+                ours.remove(thing)
                 theirs.remove(other)
-    order = {id(gpu): place for place, gpu in enumerate(first.gpus)}
-    pairs.sort(key=lambda pair: order[id(pair[0])])
-    return tuple(pairs), (tuple(ours), tuple(theirs))
-
-
-def _environments(
-    first: Report, second: Report
-) -> tuple[tuple[tuple[Environment, Environment], ...], tuple[tuple[Environment, ...], tuple[Environment, ...]]]:
-    """Match the judged environments, and the others by folder."""
-    ours, theirs = list(first.environments), list(second.environments)
-    pairs = []
-    mine = next((found for found in ours if found.judged), None)
-    other = next((found for found in theirs if found.judged), None)
-    if mine and other:
-        pairs.append((mine, other))
-        ours.remove(mine)
-        theirs.remove(other)
-    by_key = {found.key: found for found in theirs}
-    for found in list(ours):
-        same = by_key.pop(found.key, None)
-        if same is not None:
-            pairs.append((found, same))
-            ours.remove(found)
-            theirs.remove(same)
-    return tuple(pairs), (tuple(ours), tuple(theirs))
+    return pairs, (tuple(ours), tuple(theirs))
