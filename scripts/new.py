@@ -8,10 +8,10 @@
     python scripts/new.py format NAME
     python scripts/new.py reader NAME               # NAME is what the framework's users import
 
-Of a rule or error it writes the page too (then run "python -m tests.rules.page_examples", which adds its example), and
-of an error rows in place of a module. What it writes passes lint, types and tests as it stands. Replace its example
-with your subject, and delete the comments that guide you; CONTRIBUTING.md has worked examples of a row, a rule and a
-probe.
+Of a rule or error it writes the page too (then run "python -m tests.rules.page_examples", which adds its example); of
+an error rows, and of a reader an entry of the catalogue, in place of a module. What it writes passes lint, types and
+tests as it stands. Replace its example with your subject, and delete the comments that guide you; CONTRIBUTING.md has
+worked examples of a row, a rule and a probe.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PLACES = {
     "relation": ("envcheck/knowledge/relations/{name}.py", "tests/knowledge/test_{name}.py"),
     "importer": ("envcheck/importers/formats/{name}.py", "tests/importers/test_{name}.py"),
     "format": ("envcheck/report/{name}.py", "tests/report/test_{name}.py"),
-    "reader": ("probes/files/frameworks/{name}.py", "tests/probes/frameworks/test_{name}.py"),
+    "reader": ("tests/probes/frameworks/test_{name}.py",),
 }
 """The module and the test of each kind, and the page of a rule."""
 
@@ -52,6 +52,8 @@ def main() -> None:
         parser.error(str(error))
     if options.kind == "error":
         written.append(add_rows(ROOT, options.name.replace("-", "_")))
+    if options.kind == "reader":
+        written.append(add_entry(ROOT, options.name.replace("-", "_")))
     if options.kind in ("rule", "error"):
         written.append(write_index(ROOT))
     if options.kind == "format":
@@ -92,6 +94,14 @@ def add_rows(root: Path, name: str) -> Path:
     path = root / "matrix" / "errors.toml"
     row = _filled("error/rows.toml", name).replace("priority = 0", f"priority = {lowest}")
     path.write_text(path.read_text(encoding="utf-8") + row, encoding="utf-8")
+    return path
+
+
+def add_entry(root: Path, name: str) -> Path:
+    """Add the framework ``name`` to the catalogue, behind all others; return the file."""
+    path = root / "probes" / "installations" / "catalog.py"
+    text, end = path.read_text(encoding="utf-8"), ")  # fmt: skip\n"
+    path.write_text(text.replace(end, _filled("reader/entry.txt", name) + end, 1), encoding="utf-8")
     return path
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import add_declared, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
 from ..python.site import Site
 
-IMPORTS = ("caffe2",)
-DISTRIBUTIONS = ("caffe2",)
 
-
-def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The Caffe2 that ``import caffe2`` would take."""
-    here = locate(site, "caffe2", names)
+    here = locate(site, "caffe2", entry.distributions.split())
     states = here.files(r"caffe2_pybind11_state(?:_gpu|_hip)?\b.*\.so", "python") if here else []
     if here is None or not (states or here.wheels or here.conda):
         return []

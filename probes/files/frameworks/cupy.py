@@ -16,6 +16,7 @@ import json
 import re
 from typing import Any
 
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import (
     Installation,
     add_declared,
@@ -33,9 +34,6 @@ from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import OpenByName, Preload
 from ..python.site import Gathered, Site
 
-IMPORTS = ("cupy",)
-DISTRIBUTIONS = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
-
 _WHEEL = ".data/_wheel.json"
 _NAME = re.compile(r"cupy-cuda(\d{2,3})x?")
 _FORK = re.compile(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")
@@ -45,10 +43,11 @@ _OWN = r"(?:cub|thrust|cufft|cublas|curand|cusolver|cusparse)\b.*\.so"
 _OPTIONAL = r"(?:cudnn|nccl|cutensor)\b.*\.so"
 
 
-def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The CuPy that ``import cupy`` would take."""
     others = {item["name"] for item in site.distributions if _FORK.fullmatch(item["name"])}
-    here = locate(site, "cupy", (*names, *sorted(others - set(names))))
+    names = entry.distributions.split()
+    here = locate(site, "cupy", [*names, *sorted(others.difference(names))])
     if here is None:
         return []
     build = _wheel_file(here)

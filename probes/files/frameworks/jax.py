@@ -14,15 +14,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import Installation, add_declared, assigned, locate, problems, text_of, version
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName, Preload
 from ..owners.requirements import libraries_of, relevant_lines
 from ..python.site import Gathered, Lack, Site
-
-IMPORTS = ("jax", "jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin")
-DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt")
-ORDER = 1
 
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 _OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
@@ -32,7 +29,7 @@ _LIBRARY = re.compile(r"""["'](lib\w{2,40}\.so[.0-9]{0,10})["']""")
 _COMPILER = "xla_cuda_plugin.so"
 
 
-def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
     """JAX, or jaxlib alone, and each CUDA plug-in."""
     plugins = [_read_plugin(site, major) for major in _majors(site)]
     jax, jaxlib = locate(site, "jax", ("jax",)), locate(site, "jaxlib", ("jaxlib",))

@@ -13,15 +13,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import Installation, add_declared, locate, problems, version
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import OpenByName
 from ..owners.requirements import extra_of, requirement_name
 from ..python.site import Site
-
-IMPORTS = ("numba", "numba_cuda")
-DISTRIBUTIONS = ("numba", "numba-cuda")
 
 _VERSION = re.compile(r'^[ \t]*"version":[ \t]*"([^"\n]{1,80})"', re.MULTILINE)
 _IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
@@ -30,7 +28,7 @@ _DRIVER = OpenByName(("libcuda.so.1",), optional=False)
 _BY_THE_LOADER = OpenByName(("libnvvm.so.4", "libnvvm.so"))
 
 
-def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The installed ones of the two."""
     numba, cuda = locate(site, "numba", ("numba",)), locate(site, "numba_cuda", ("numba-cuda",))
     return [*([_read_numba(numba)] if numba else []), *([_read_cuda(cuda)] if cuda else [])]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import (
     Installation,
     add_declared,
@@ -28,21 +29,6 @@ from ..installations.package import (
 from ..installations.parts import add_parts, cuda_by_loads
 from ..loader.script import OpenByName, Preload
 from ..python.site import Gathered, Site
-
-IMPORTS = ("onnxruntime",)
-DISTRIBUTIONS = (
-    "onnxruntime-gpu",
-    "onnxruntime",
-    "onnxruntime-directml",
-    "onnxruntime-openvino",
-    "onnxruntime-training",
-    "onnxruntime-rocm",
-    "onnxruntime-migraphx",
-    "onnxruntime-qnn",
-    "ort-nightly",
-    "ort-nightly-gpu",
-)
-ORDER = 1
 
 _INFO = "capi/build_and_package_info.py"
 _STATE = r"onnxruntime_pybind11_state\b.*\.so"
@@ -58,9 +44,9 @@ _PRELOADS = re.compile(r"^def preload_dlls\(", re.MULTILINE)
 _GPU_BUILD = re.compile(r"onnxruntime-gpu|ort-(?:nightly-)?gpu|onnxruntime-training")
 
 
-def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The ONNX Runtime that ``import onnxruntime`` would take."""
-    here = locate(site, "onnxruntime", names)
+    here = locate(site, "onnxruntime", entry.distributions.split())
     if here is None:
         return []
     info = here.text(_INFO) or ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import (
     add_declared,
     assigned,
@@ -27,17 +28,14 @@ from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
 from ..loader.script import OpenByName
 from ..python.site import Gathered, Site
 
-IMPORTS = ("paddle",)
-DISTRIBUTIONS = ("paddlepaddle-gpu", "paddlepaddle")
-
 _POST = ".post"
 _CUBLAS = ("libcublas.so",)
 _CUDNN = ("libcudnn.so", "/usr/local/cuda/lib64/libcudnn.so")
 
 
-def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The PaddlePaddle that ``import paddle`` would take."""
-    here = locate(site, "paddle", names)
+    here = locate(site, "paddle", entry.distributions.split())
     if here is None:
         return []
     libraries = here.files(r"libphi\w*\.so", "libs")

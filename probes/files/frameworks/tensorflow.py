@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import (
     Installation,
     add_declared,
@@ -29,31 +30,14 @@ from ..loader.script import OpenByName
 from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
 from ..python.site import Site
 
-IMPORTS = ("tensorflow", "tensorflow_core")
-DISTRIBUTIONS = (
-    "tensorflow",
-    "tensorflow-cpu",
-    "tf-nightly",
-    "tf-nightly-cpu",
-    "tensorflow-gpu",
-    "tf-nightly-gpu",
-    "intel-tensorflow",
-    "intel-tensorflow-avx512",
-    "tensorflow-intel",
-    "tensorflow-cpu-aws",
-    "tensorflow-rocm",
-    "tensorflow-base",
-)
-ORDER = 1
-
 _INFO = "python/platform/build_info.py"
 _FRAMEWORK = r"libtensorflow_framework\.so(?:\.\d+)?"
 _EXTRAS = frozenset({"and-cuda", "cuda", None})
 
 
-def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The TensorFlow that ``import tensorflow`` would take."""
-    here = locate(site, "tensorflow", names)
+    here = locate(site, "tensorflow", entry.distributions.split())
     if here is None or (not here.wheels and here.conda is None and "python" not in here.names()):
         return []
     name = here.wheel["name"] if here.wheel else "tensorflow"

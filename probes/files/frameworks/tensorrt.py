@@ -13,29 +13,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import Installation, add_declared, add_stated_version, locate, problems, text_of
 from ..installations.parts import add_parts
 from ..loader.script import Preload
 from ..owners.requirements import cuda_major
 from ..python.site import Gathered, Site
-
-IMPORTS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
-DISTRIBUTIONS = (
-    "tensorrt",
-    "tensorrt-cu11",
-    "tensorrt-cu12",
-    "tensorrt-cu13",
-    "nvidia-tensorrt",
-    "tensorrt-lean",
-    "tensorrt-lean-cu11",
-    "tensorrt-lean-cu12",
-    "tensorrt-lean-cu13",
-    "tensorrt-dispatch",
-    "tensorrt-dispatch-cu11",
-    "tensorrt-dispatch-cu12",
-    "tensorrt-dispatch-cu13",
-)
-ORDER = 1
 
 _KINDS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
@@ -46,13 +29,13 @@ _PTX = "libnvinfer_builder_resource_ptx"
 _NEEDED = re.compile(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})["']""")
 
 
-def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The installed ones of the three."""
-    found = ((kind, locate(site, kind, _names_of(kind, names))) for kind in _KINDS)
+    found = ((kind, locate(site, kind, _names_of(kind, entry.distributions.split()))) for kind in _KINDS)
     return [_read(site, kind, here) for kind, here in found if here is not None]
 
 
-def _names_of(kind: str, names: tuple[str, ...]) -> tuple[str, ...]:
+def _names_of(kind: str, names: list[str]) -> tuple[str, ...]:
     own = kind.replace("_", "-")
     return tuple(name for name in names if re.fullmatch(rf"{own}(?:-cu\d{{2}})?", name) or name == f"nvidia-{own}")
 

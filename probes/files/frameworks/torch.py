@@ -22,23 +22,20 @@ from typing import Any
 
 from ...common.paths import printable
 from ..elf.library import constants
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import Installation, contradictions, locate, problems
 from ..installations.parts import add_parts
 from ..installations.torch_files import VersionFile, read_version_file, torch_of
 from ..owners.requirements import pinned, requirement_name
 from ..python.site import Gathered, Site
 
-IMPORTS = ("torch",)
-DISTRIBUTIONS = ("torch", "pytorch")
-ORDER = 0
-
 _TARGETS = re.compile(rb"(?:sm|compute)_\d{2,3}[a-z]?(?: (?:sm|compute)_\d{2,3}[a-z]?)*(?=\0)")
 _DECLARED = re.compile(r"(nvidia|cuda|triton|pytorch-triton)\b")
 
 
-def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The PyTorch that ``import torch`` would take."""
-    here = locate(site, "torch", names)
+    here = locate(site, "torch", entry.distributions.split())
     if here is None:
         return []
     file = read_version_file(site.tree, here.path) if here.path else VersionFile()

@@ -16,14 +16,11 @@ from typing import Any
 
 from ...common.paths import printable
 from ..elf.library import ElfError, open_elf
+from ..installations.catalog import FrameworkEntry
 from ..installations.package import add_declared, add_stated_version, cuda_version, locate, problems
 from ..installations.parts import add_parts
 from ..loader.script import started
 from ..python.site import Site
-
-IMPORTS = ("triton",)
-DISTRIBUTIONS = ("triton", "pytorch-triton", "triton-nightly")
-ORDER = 1
 
 _FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
 _BUILDERS = ("runtime/build.py", "common/build.py", "compiler.py")
@@ -32,9 +29,9 @@ _RELEASE = re.compile(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{
 _AT_ONCE, _OVERLAP, _SEARCHED = 1 << 18, 128, 16 << 20
 
 
-def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The Triton that ``import triton`` would take."""
-    here = locate(site, "triton", names)
+    here = locate(site, "triton", entry.distributions.split())
     if here is None or (not here.wheels and "language" not in here.names()):
         return []  # another project of that name, such as the client of an inference server
     facts = here.gather(here.wheel["name"] if here.wheel else "triton")

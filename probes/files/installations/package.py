@@ -8,6 +8,7 @@ collections.OrderedDict([...])``. They are read as text; nothing is run.
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import warnings
@@ -129,9 +130,10 @@ def add_declared(facts: Gathered, here: Installation) -> None:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
 
 
-def add_stated_version(facts: Gathered, here: Installation, place: str) -> str | None:
-    """Add the ``__version__`` that a file of the package assigns, and return it."""
-    stated = version(assigned(here.text(place) or "", "__version__"))
+def add_stated_version(facts: Gathered, here: Installation, place: str, name: str = "__version__") -> str | None:
+    """Add the version that a file of the package assigns to ``name``, or is where it is no Python, and return it."""
+    text = here.text(place) or ""
+    stated = version(assigned(text, name) if place.endswith(".py") else text.strip())
     facts.add(f"file {here.path}/{place}", version=stated)
     return stated
 
@@ -276,6 +278,15 @@ def assigned(text: str, name: str) -> Any:
             return dict(value) if dressed else value
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
+
+
+def json_object(text: str | None) -> dict[str, Any]:
+    """The object that the text is in JSON; else an empty one."""
+    try:
+        value = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def mapping(text: str, name: str) -> dict[Any, Any]:

@@ -11,7 +11,7 @@ def test_the_version_is_read_from_the_package(tmp_path: Path) -> None:
     tree = Frameworks(tmp_path)
     tree.package({"example_thing/__init__.py": "__version__ = '1.2.3'\n"}, "example-thing", "1.2.3")
     found = tree.only()
-    assert (found.name, found.version, found.problem) == ("example_thing", "1.2.3", None)
+    assert (found.name, found.version, found.problem) == ("example-thing", "1.2.3", None)
     assert found.path == f"{SITE}/example_thing"
 
 

@@ -1,4 +1,4 @@
-"""Frameworks as their files describe them, and that a reader is one file of its folder."""
+"""Frameworks as their files describe them, and that one more is one entry of the catalogue."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import probes.files.frameworks
 from envcheck.model.snapshot import Framework
+from probes.files.frameworks.described import HOOKS
 from probes.files.installations import catalog
-from probes.files.installations.catalog import KINDS, kinds
+from probes.files.installations.catalog import CATALOGUE, FrameworkEntry
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
@@ -427,48 +427,30 @@ def test_packages_of_conda(
     assert told(tree.only(), "name", "version", "cuda", "cpu_only") == expected
 
 
-# --- A framework reader is one file: what it declares is found by listing the folder --------------------------------
-
-READER = '''"""A framework of this test."""
-
-IMPORTS = ("toy",)
-DISTRIBUTIONS = ("toy-gpu",)
-{order}
-
-def read(site, names):
-    return [{{"name": "toy", "version": "1.0", "path": f"{{site.folders[0]}}/toy", "source": "file " + names[0]}}]
-'''
+# --- A framework is one entry ---------------------------------------------------------------------------------------
 
 
-def test_a_reader_is_added_with_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = Frameworks(tmp_path / "root")
-    folder = tmp_path / "more"
-    folder.mkdir()
-    (folder / "toy_reader.py").write_text(READER.format(order=""))
-    monkeypatch.setattr(probes.files.frameworks, "__path__", [*probes.files.frameworks.__path__, str(folder)])
-    monkeypatch.setattr(catalog, "KINDS", (*KINDS, *kinds(str(folder))))
+def test_a_framework_is_added_with_one_entry(tree: Frameworks, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = FrameworkEntry("toy", "toy-gpu", version_in="_version.py", needs="core", parts=(r"lib/libtoy\.so",))
+    monkeypatch.setattr(catalog, "CATALOGUE", (*CATALOGUE, entry))
     assert tree.found() == {}
-    tree.package({"toy/__init__.py": ""}, "toy-gpu", "1.0")
-    assert tree.only().source == "file toy-gpu"
+    tree.package({"toy/__init__.py": "", "toy/_version.py": "__version__ = '1.0'\n"}, "toy-gpu", "1.0")
+    tree.file(f"{SITE}/toy/lib/libtoy.so", elf_needing("libc.so.6"))
+    found = tree.only()
+    assert told(found, "name", "version", "source", "binaries") == (
+        "toy-gpu", "1.0", f"file {SITE}/toy/_version.py", (f"{SITE}/toy/lib/libtoy.so",),
+    )  # fmt: skip
+    assert found.problem == f"{SITE}/toy holds no core: an incomplete or shadowing toy"
 
 
-def test_those_that_others_build_on_come_first(tmp_path: Path) -> None:
-    for name, order in (("a", ""), ("b", "ORDER = 1"), ("c", "ORDER = 0"), ("_helper", "")):
-        (tmp_path / f"{name}.py").write_text(READER.format(order=order))
-    assert [kind.module for kind in kinds(str(tmp_path))] == ["c", "b", "a"]
-    assert KINDS[0].module == "torch"
-    assert [kind.module for kind in KINDS if kind.order == KINDS[0].order] == ["torch"]
+def test_the_one_that_others_build_on_comes_first() -> None:
+    assert CATALOGUE[0].module == "torch"
 
 
-@cases("missing", "IMPORTS", "DISTRIBUTIONS")
-def test_a_reader_that_declares_nothing_is_named(tmp_path: Path, missing: str) -> None:
-    (tmp_path / "toy.py").write_text(READER.format(order="").replace(missing, "SOMETHING"))
-    with pytest.raises(ValueError, match=r"toy\.py declares no"):
-        kinds(str(tmp_path))
-
-
-def test_declarations_are_what_an_import_would_give() -> None:
-    for kind in KINDS:
-        module = __import__(f"probes.files.frameworks.{kind.module}", fromlist=["read"])
-        assert (kind.imported, kind.distributions) == (module.IMPORTS, module.DISTRIBUTIONS)
-        assert getattr(module, "ORDER", 2) == kind.order
+def test_every_entry_can_be_found_and_read() -> None:
+    for entry in CATALOGUE:
+        assert entry.imports
+        assert entry.distributions
+        assert callable(__import__(f"probes.files.frameworks.{entry.module}", fromlist=["read"]).read)
+    described = {entry.imports for entry in CATALOGUE if entry.module == "described"}
+    assert HOOKS.keys() <= described

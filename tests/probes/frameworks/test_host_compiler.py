@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from probes.files.frameworks.triton import host_compiler
-from probes.files.frameworks.triton import read as read_triton
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON
 from tests.probes.loader.test_loading_by_name import Tree
@@ -61,6 +60,6 @@ def test_a_triton_that_compiles_in_c_says_with_what(tree: Tree, place: str) -> N
     """``compiler.py`` in 2.0, ``runtime/build.py`` in 3.x."""
     tree.text("triton/__init__.py", "__version__ = '3.7.1'\n")
     tree.text("triton/language/__init__.py")
-    assert tree.read(read_triton, PATH="").compiles_with == {}
+    assert tree.read(PATH="").compiles_with == {}
     tree.text(f"triton/{place}", BUILDER)
-    assert tree.read(read_triton, PATH="").compiles_with == {"C compiler": "", "Python.h": ""}
+    assert tree.read(PATH="").compiles_with == {"C compiler": "", "Python.h": ""}

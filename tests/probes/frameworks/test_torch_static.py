@@ -10,6 +10,7 @@ import pytest
 
 from envcheck.model.snapshot import Framework
 from probes.files.frameworks import torch
+from probes.files.installations.catalog import CATALOGUE
 from probes.files.installations.torch_files import read_version_file
 from probes.files.python.distributions import installed_by_conda, installed_in
 from probes.files.python.site import Site
@@ -36,7 +37,7 @@ def read_or_none(tree: Tree, *before: str) -> Framework | None:
     folders = (*before, SITE)
     detailed = frozenset(NAMES)
     items = installed_in(view, folders, detailed).items + installed_by_conda(view, "/env", detailed).items
-    found = torch.read(Site(view, "/env", folders, len(before), tuple(items)), NAMES)
+    found = torch.read(Site(view, "/env", folders, len(before), tuple(items)), CATALOGUE[0])
     return msgspec.convert(found[0], Framework) if found else None
 
 

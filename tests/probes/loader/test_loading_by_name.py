@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,18 +15,13 @@ from envcheck.model.snapshot import Framework, Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from probes.common.tree import REFUSED
-from probes.files.frameworks.ctranslate2 import read as read_ctranslate2
-from probes.files.frameworks.cupy import read as read_cupy
-from probes.files.frameworks.numba import read as read_numba
-from probes.files.frameworks.paddle import read as read_paddle
-from probes.files.python.site import Site
+from probes.files.installations.catalog import frameworks
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath
 from tests.probes.loader.test_loading_frameworks import SITE, Bench
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
 
-Read = Callable[[Site, tuple[str, ...]], list[dict[str, Any]]]
 CATALOGUE = "cuda/pathfinder/_dynamic_libs/descriptor_catalog.py"
 LISTED = "_submodules = (\n    'cublas',\n)\ndef __getattr__(name): _pathfinder.load_nvidia_dynamic_lib(name)\n"
 
@@ -50,8 +44,8 @@ class Tree(Bench):
         self.text("cupy/__init__.py")
         self.text("cupy/.data/_wheel.json", f'{{"cuda": "{cuda}.x"}}')
 
-    def read(self, read: Read, **variables: str) -> Framework:
-        (found,) = read(self.site(**variables), ())
+    def read(self, **variables: str) -> Framework:
+        (found,) = frameworks(self.site(**variables))
         return msgspec.convert(found, Framework)
 
 
@@ -75,14 +69,14 @@ def test_cupy_opens_the_compiler_for_its_cuda(tree: Tree, cuda: str, name: str) 
     """As 13.x: "CuPy failed to load libnvrtc.so.12". Its binding knows the names of several."""
     tree.cupy(cuda)
     tree.naming(BINDING, *NVRTC)
-    found = tree.read(read_cupy)
+    found = tree.read()
     assert (missed(found), found.looks_in_wheels) == ({name: False}, False)
     tree.library(f"system/{name}")
-    found = tree.read(read_cupy, LD_LIBRARY_PATH=str(tree.folder / SITE / "system"))
+    found = tree.read(LD_LIBRARY_PATH=str(tree.folder / SITE / "system"))
     assert missed(found) == {}
     tree.library("nvidia/cublas/lib/libcublasLt.so.12")
     tree.library("cutensor/lib/libcutensor.so.2")
-    found = tree.read(read_cupy, LD_LIBRARY_PATH=str(tree.folder / SITE / "system"))
+    found = tree.read(LD_LIBRARY_PATH=str(tree.folder / SITE / "system"))
     assert "libcublasLt.so.12" not in {load.name for load in found.loads or ()}, "that is what pathfinder does"
     assert str(tree.folder / SITE / "system" / name) in {load.path for load in found.loads or ()}
 
@@ -93,10 +87,10 @@ def test_a_later_cupy_takes_the_compiler_that_cuda_pathfinder_finds(tree: Tree) 
     tree.library(BINDING)
     tree.text("cupy_backends/cuda/libs/__init__.py", LISTED)
     tree.text(CATALOGUE, 'linux_sonames=("libnvrtc.so.13", "libnvrtc.so.12")\n')
-    found = tree.read(read_cupy)
+    found = tree.read()
     assert (missed(found), found.looks_in_wheels) == ({"libnvrtc.so.13": False}, True)
     tree.library("nvidia/cu13/lib/libnvrtc.so.13")
-    assert missed(tree.read(read_cupy)) == {}
+    assert missed(tree.read()) == {}
 
 
 def test_ctranslate2_opens_cublas(tree: Tree) -> None:
@@ -104,7 +98,7 @@ def test_ctranslate2_opens_cublas(tree: Tree) -> None:
     tree.text("ctranslate2/__init__.py")
     tree.library("ctranslate2/_ext.cpython-311-x86_64-linux-gnu.so")
     tree.naming("ctranslate2.libs/libctranslate2-a7a60d30.so.4.8.5", "libcublas.so.12", "libnccl.so.2")
-    found = tree.read(read_ctranslate2)
+    found = tree.read()
     assert (missed(found), found.looks_in_wheels) == ({"libcublas.so.12": False, "libnccl.so.2": True}, False)
 
 
@@ -119,7 +113,7 @@ def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected:
     tree.text("numba_cuda/numba/cuda/cudadrv/nvrtc.py", code)
     part = tree.library("numba_cuda/numba/cuda/cext/_dispatcher.cpython-311-x86_64-linux-gnu.so")
     tree.text(CATALOGUE, '("libnvvm.so.4", "libnvvm.so") ("libnvrtc.so.13", "libnvrtc.so.12")\n')
-    found = tree.read(read_numba)
+    found = tree.read()
     compilers = [load for load in found.loads or () if load.name.startswith(("libnvvm", "libnvrtc"))]
     assert {load.name: load.optional for load in compilers} == expected, "found in a toolkit of this machine or not"
     assert {load.needed_by for load in compilers} == {part}
@@ -134,7 +128,7 @@ def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: di
     tree.library("paddle/base/libpaddle.so")
     if Path("/usr/local/cuda/lib64/libcudnn.so").exists():
         pytest.skip("there is a cuDNN where it looks")
-    assert missed(tree.read(read_paddle)) == expected
+    assert missed(tree.read()) == expected
 
 
 # --- A library of a framework's own that is gone from where its module looks ----------------------------------------
