@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fnmatch
+import json
 import os
 import re
 import stat
@@ -239,6 +240,14 @@ class Tree:
         """The text of a file, at most ``limit`` bytes of it, or None when it cannot be read."""
         data = self.read_bytes(path, limit)
         return None if data is None else data.decode("utf-8", "replace")
+
+    def read_json(self, path: str, limit: int = TEXT_LIMIT) -> dict[str, Any]:
+        """The JSON object in a file; an empty one where there is none."""
+        try:
+            value = json.loads(self.read_text(path, limit) or "")
+        except (ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
 
     def read_line(self, path: str) -> str | None:
         """The stripped text of a one-line file, or None."""

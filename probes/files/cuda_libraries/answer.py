@@ -120,11 +120,7 @@ def _built_with(library: _Library, function: str, version: str | None) -> str | 
 
 
 def _returned(version: str, cudart: str = "") -> Callable[[_Library], LibraryVersion]:
-    def read(library: _Library) -> LibraryVersion:
-        own = _release(library, version)
-        return LibraryVersion(own, _built_with(library, cudart, own) if cudart else None)
-
-    return read
+    return _exported("", version, cudart)
 
 
 def _exported(data: str, function: str, cudart: str = "") -> Callable[[_Library], LibraryVersion]:
@@ -234,11 +230,6 @@ _READERS: dict[str, Callable[[_Library], LibraryVersion]] = {
 
 ASKS_BESIDE = {"cudnn": ("libcudnn_graph.so", "libcudnn_ops_infer.so")}
 """Families whose version is in another file of the same folder: the beginning of that file's name."""
-
-
-def can_answer(family: str) -> bool:
-    """Whether the version of this family's files can be read."""
-    return family in _READERS
 
 
 def answer(place: str, family: str, soname: str | None) -> LibraryVersion:

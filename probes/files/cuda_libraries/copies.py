@@ -18,7 +18,7 @@ from ...common.tree import Tree, refused
 from ..loader.cache import library_path
 from ..owners.claims import Claim
 from ..owners.conda import owners as owners_by_conda
-from ..owners.wheels import recorded_by
+from ..owners.wheels import libraries_by
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -136,8 +136,12 @@ def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
     key = environment["key"]
     distributions = environment.get("distributions") or ()
     for distribution in distributions:
-        if distribution["channel"] == "pip":
-            _add_wheel(tree, copies, key, distribution)
+        if distribution["channel"] != "pip" or not distribution["path"].endswith(".dist-info"):
+            continue
+        by_conda = distribution.get("installer") == "conda"  # conda's own record takes precedence
+        for recorded in libraries_by(tree, distribution["path"]) or ():
+            claim = Claim("wheel", distribution["name"], distribution["version"], recorded.size, recorded.hash)
+            copies.add(recorded.path, "conda" if by_conda else "wheel", key, claim=None if by_conda else claim)
     for site in environment.get("site_packages") or ():
         names = set(tree.folder_names(site)[0])
         origin = {"site-packages": "wheel", "dist-packages": "system"}.get(site.rpartition("/")[2], "other")
@@ -148,29 +152,13 @@ def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
         for folder in folders:
             copies.add_folder(folder, origin, key)
     conda = [item for item in distributions if item["channel"] == "conda"]
-    if conda:
-        _add_prefix(tree, copies, key, conda)
-    copies.complete = copies.complete and bool(environment.get("distributions_complete"))
-
-
-def _add_wheel(tree: Tree, copies: Copies, key: str, distribution: Record) -> None:
-    path = distribution["path"]
-    if not path.endswith(".dist-info"):
-        return
-    by_conda = distribution.get("installer") == "conda"  # conda's own record takes precedence
-    for recorded in recorded_by(tree, path).libraries:
-        claim = Claim("wheel", distribution["name"], distribution["version"], recorded.size, recorded.hash)
-        copies.add(recorded.path, "conda" if by_conda else "wheel", key, claim=None if by_conda else claim)
-
-
-def _add_prefix(tree: Tree, copies: Copies, key: str, packages: list[Record]) -> None:
-    claims = owners_by_conda(tree, key, packages)
-    for path, owners in claims.items():
-        for claim in owners:
+    for path, claims in owners_by_conda(tree, key, conda).items() if conda else ():
+        for claim in claims:
             copies.add(path, "conda", key, claim=claim)
-    for pattern in _CONDA:
+    for pattern in _CONDA if conda else ():
         for folder in tree.expand(f"{key}/{pattern}"):
             copies.add_folder(folder, "conda", key)
+    copies.complete = copies.complete and bool(environment.get("distributions_complete"))
 
 
 _CACHE = "/etc/ld.so.cache"
@@ -229,32 +217,26 @@ _SYSTEM = (
 )
 
 
-class LibraryFolder(NamedTuple):
-    """A folder to look into."""
-
-    folder: str
-    """The path as found; it may be a link."""
-    origin: str
-    """``toolkit``, ``conda``, ``vendor``, ``driver``, ``system`` or ``other``."""
-    top: str | None = None
-    """Real path of the toolkit to which it belongs."""
-
-
-def places(tree: Tree) -> Iterator[LibraryFolder]:
-    """All existing folders, those with the most specific kind first."""
+def places(tree: Tree) -> Iterator[tuple[str, str, str | None]]:
+    """All existing folders (as found, which may be links), their kinds, and the toolkits to which they belong, those
+    of the most specific kind first.
+    """
     usual = [path for pattern in _TOOLKITS for path in tree.expand(pattern)]
     for top in dict.fromkeys(tree.resolve(path) for path in (*usual, *_named(tree, _TOOLKIT_VARIABLES))):
-        if top is not None and top not in _NO_TOOLKITS:
-            yield from _toolkit_places(tree, top)
+        if top is None or top in _NO_TOOLKITS:
+            continue
+        conda = tree.resolve(f"{top}/conda-meta") is not None
+        for pattern in (*_TOOLKIT_FOLDERS, *_TOOLKIT_EXTRAS):
+            for folder in tree.expand(f"{top}/{pattern}"):
+                yield (folder, "conda", None) if conda else (folder, "toolkit", top)
     for pattern in _VENDOR:
-        yield from (LibraryFolder(folder, "vendor") for folder in tree.expand(pattern))
+        yield from ((folder, "vendor", None) for folder in tree.expand(pattern))
     for top in _named(tree, _VENDOR_VARIABLES):
-        yield from (LibraryFolder(f"{top}/{name}", "vendor") for name in ("lib", "lib64", "build/lib"))
-    for pattern in _DRIVER:
-        yield from (LibraryFolder(folder, "driver") for folder in tree.expand(pattern))
-    for pattern in _SYSTEM:
-        yield from (LibraryFolder(folder, "system") for folder in tree.expand(pattern))
-    yield from (LibraryFolder(folder, "other") for folder in library_path(tree))
+        yield from ((f"{top}/{name}", "vendor", None) for name in ("lib", "lib64", "build/lib"))
+    for origin, patterns in (("driver", _DRIVER), ("system", _SYSTEM)):
+        for pattern in patterns:
+            yield from ((folder, origin, None) for folder in tree.expand(pattern))
+    yield from ((folder, "other", None) for folder in library_path(tree))
 
 
 def cached(tree: Tree) -> tuple[list[str], bool]:
@@ -263,13 +245,6 @@ def cached(tree: Tree) -> tuple[list[str], bool]:
     if data is None:
         return [], not tree.lexists(_CACHE)
     return [match.decode("utf-8", "replace") for match in _CACHED.findall(data)], len(data) < _CACHE_LIMIT
-
-
-def _toolkit_places(tree: Tree, top: str) -> Iterator[LibraryFolder]:
-    conda = tree.resolve(f"{top}/conda-meta") is not None
-    for pattern in (*_TOOLKIT_FOLDERS, *_TOOLKIT_EXTRAS):
-        for folder in tree.expand(f"{top}/{pattern}"):
-            yield LibraryFolder(folder, "conda") if conda else LibraryFolder(folder, "toolkit", top)
 
 
 def _named(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:

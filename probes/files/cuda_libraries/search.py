@@ -15,19 +15,11 @@ from ..elf.info import ElfInfo, elf_info
 from ..gpu_code.targets import gpu_targets
 from ..owners.claims import Claim, ToolkitOwner, decide, declared, toolkit
 from ..owners.system_packages import dpkg_owners, rpm_owners
-from .answer import ASKS_BESIDE, LibraryVersion, answer, can_answer
+from .answer import ASKS_BESIDE, LibraryVersion, answer
 from .copies import Copies, Copy, add_environment, cached, places
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-
-def add_owners(tree: Tree, copies: Copies) -> None:
-    """Add a claim to each copy that a package of the system lists."""
-    wanted = {copy.path for copy in copies.found.values() if not copy.claims and copy.origin not in ("wheel", "conda")}
-    for owners in (dpkg_owners, rpm_owners):
-        for path, claims in owners(tree, wanted).items():
-            copies.found[path].claims.extend(claims)
 
 
 Record: TypeAlias = "dict[str, Any]"
@@ -41,24 +33,22 @@ def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], boo
     copies = Copies(tree)
     for environment in environments:
         add_environment(tree, copies, environment)
-    for place in places(tree):
-        copies.add_folder(place.folder, place.origin, top=place.top)
+    for folder, origin, top in places(tree):
+        copies.add_folder(folder, origin, top=top)
     paths, certain = cached(tree)
     for path in paths:
         copies.add(path, "other")
     copies.complete = copies.complete and certain
-    add_owners(tree, copies)
-    describer = Describer(tree, copies, _toolkits(tree, copies))
+    wanted = {copy.path for copy in copies.found.values() if not copy.claims and copy.origin not in ("wheel", "conda")}
+    for owners in (dpkg_owners, rpm_owners):
+        for path, claims in owners(tree, wanted).items():
+            copies.found[path].claims.extend(claims)
+    tops = {copy.top for copy in copies.found.values() if copy.top}
+    describer = Describer(tree, copies, {top: toolkit(tree, top) for top in sorted(tops)})
     judged = environments[0]["key"] if environments else None
     describer.list_code(copy for copy in copies.found.values() if judged and copy.environment == judged)
     records = (describer.record(copy) for copy in copies.found.values())
     return [record for record in records if record is not None], copies.complete
-
-
-def _toolkits(tree: Tree, copies: Copies) -> dict[str, ToolkitOwner]:
-    """The toolkits that contain copies, by real path."""
-    tops = {copy.top for copy in copies.found.values() if copy.top}
-    return {top: toolkit(tree, top) for top in sorted(tops)}
 
 
 _NAMES = 32
@@ -100,9 +90,9 @@ class Describer:
         if head is None or head.bits == 32:
             return None
         is_elf = head.refused is None
-        ownership = decide(copy.claims, place, copy.size)
+        owner, altered = decide(copy.claims, place, copy.size)
         toolkit = self._toolkits.get(copy.top or "")
-        owner = ownership.owner or (toolkit.claim if toolkit and not copy.claims else None)
+        owner = owner or (toolkit.claim if toolkit and not copy.claims else None)
         elf = f"elf {printable(copy.path)}"
         packages = {
             "wheel": "wheel metadata",
@@ -128,7 +118,7 @@ class Describer:
             claimed_by=Found(
                 [printable(claim.text) for claim in copy.claims] if len(copy.claims) > 1 else None, packages
             ),
-            altered=Found(ownership.altered, packages),
+            altered=Found(altered, packages),
             origin=Found("driver" if own else copy.origin, elf),
             environment=Found(printable(copy.environment) if copy.environment else None, elf),
             stub=Found(True if stub else None, elf),
@@ -147,8 +137,6 @@ class Describer:
         return own, f"elf {printable(copy.path)}"
 
     def _answer(self, path: str, family: str, head: ElfInfo) -> LibraryVersion:
-        if not can_answer(family):
-            return LibraryVersion()
         if path not in self._answers:
             self._answers[path] = answer(self._tree.place(path), family, head.soname)
         return self._answers[path]

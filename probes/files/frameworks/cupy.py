@@ -12,7 +12,6 @@ cuda-pathfinder finds it, of whatever CUDA.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -50,7 +49,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     here = locate(site, "cupy", [*names, *sorted(others.difference(names))])
     if here is None:
         return []
-    build = _wheel_file(here)
+    build = here.json(_WHEEL)
     wheel = _wheel(here, build)
     name = wheel["name"] if wheel else "cupy"
     facts = here.gather(name)
@@ -76,14 +75,6 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if beside:
         wrong.append(f"{', '.join(beside)} was installed into the same package")
     return [facts.record(wrong)]
-
-
-def _wheel_file(here: Installation) -> dict[str, Any]:
-    try:
-        build = json.loads(here.text(_WHEEL) or "")
-    except (ValueError, RecursionError):
-        return {}
-    return build if isinstance(build, dict) else {}
 
 
 def _wheel(here: Installation, said: dict[str, Any]) -> dict[str, Any] | None:

@@ -20,7 +20,6 @@ from ..installations.package import (
     cuda_of_number,
     cuda_version,
     digits_as_version,
-    json_object,
     label,
     locate,
     mapping,
@@ -272,7 +271,7 @@ def _xformers(facts: Gathered, here: Installation, _parts: list[str]) -> Iterato
     null, "torch": "2.10.0+cu128"}, "env": {"TORCH_CUDA_ARCH_LIST": "7.5 8.0+PTX 8.0 9.0a"}}``.
     """
     source = f"file {here.path}/cpp_lib.json"
-    stated = json_object(here.text("cpp_lib.json"))
+    stated = here.json("cpp_lib.json")
     build, variables = (part if isinstance(part := stated.get(key), dict) else {} for key in ("version", "env"))
     cuda, hip, torch = cuda_of_number(build.get("cuda")), version(build.get("hip")), version(build.get("torch"))
     cpu_only = not cuda and not hip if "cuda" in build else None

@@ -8,16 +8,16 @@ collections.OrderedDict([...])``. They are read as text; nothing is run.
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...common.paths import name_of, printable
+from ...common.paths import name_of, printable, without_prefix
 from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
+from ..owners.wheels import line_of
 from ..python.distributions import CondaPackage, conda_build, lost_checkout
 from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
 
@@ -67,6 +67,10 @@ class Installation(NamedTuple):
     def text(self, name: str, limit: int = TEXT_LIMIT) -> str | None:
         """The text of a file of the package, or None if it cannot be read."""
         return text_of(self.site, f"{self.path}/{name}", limit) if self.path else None
+
+    def json(self, name: str) -> dict[str, Any]:
+        """The JSON object in a file of the package; an empty one where there is none."""
+        return self.site.tree.read_json(f"{self.path}/{name}", TEXT_LIMIT) if self.path else {}
 
     def names(self, folder: str = "") -> frozenset[str]:
         """The names in a folder of the package; an absolute path is used as it is."""
@@ -206,52 +210,34 @@ def _same(first: str, second: str) -> bool:
     return first == second or first.startswith(f"{second}.post") or second.startswith(f"{first}.post")
 
 
-# The owners of a package's files, where several distributions overwrote each other in one package.
-
-
 _RECORD_LIMIT = 16 << 20
 
 
-def owners(here: Installation, path: str) -> list[dict[str, Any]]:
-    """The distributions that list ``path`` with its present size; all if none lists a size."""
+def owners(here: Installation, path: str) -> list[Record]:
+    """The distributions that list ``path`` with its present size; all without a size for it if none does."""
     if len(here.wheels) < 2:
         return list(here.wheels)
-    size = _size(here.site, path)
-    listed = [(wheel, _recorded_size(here.site, wheel, path)) for wheel in here.wheels]
-    fitting = [wheel for wheel, recorded in listed if recorded is not None and recorded == size]
-    return fitting or [wheel for wheel, recorded in listed if recorded is None]
-
-
-def _size(site: Site, path: str) -> int | None:
-    if not site.tree.is_file(path):
-        return None
+    tree = here.site.tree
     try:
-        return os.stat(site.tree.place(path)).st_size
+        size = os.stat(tree.place(path)).st_size if tree.is_file(path) else None
     except OSError:
-        return None
+        size = None
+    fitting: list[Record] = []
+    unsized: list[Record] = []
+    for wheel in here.wheels:
+        data = b"\n" + (tree.read_bytes(f"{wheel['path']}/RECORD", _RECORD_LIMIT) or b"")
+        recorded = line_of(data, without_prefix(path, f"{folder_of(wheel)}/")).rpartition(b",")[2]
+        if not recorded.isdigit():
+            unsized.append(wheel)
+        elif int(recorded) == size:
+            fitting.append(wheel)
+    return fitting or unsized
 
 
 def owner(here: Installation, path: str | None) -> Record | None:
     """The distribution that brought the file at ``path``; the one beside the package where several or none did."""
     fitting = owners(here, path) if path else list(here.wheels)
     return here.wheel if here.wheel in fitting else next(iter(fitting), None)
-
-
-def _recorded_size(site: Site, wheel: dict[str, Any], path: str) -> int | None:
-    """The size in ``RECORD`` (``path,sha256=...,size``); None if the file or its size is not listed."""
-    folder = folder_of(wheel)
-    if not path.startswith(f"{folder}/"):
-        return None
-    text = "\n" + (text_of(site, f"{wheel['path']}/RECORD", _RECORD_LIMIT) or "")
-    start = text.find(f"\n{path[len(folder) + 1 :]},")
-    if start < 0:
-        return None
-    size = (
-        text[start + 1 : text.find("\n", start + 1) if text.find("\n", start + 1) > 0 else None]
-        .strip()
-        .rpartition(",")[2]
-    )
-    return int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None
 
 
 LITERAL_LIMIT = 1 << 14
@@ -278,15 +264,6 @@ def assigned(text: str, name: str) -> Any:
             return dict(value) if dressed else value
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
-
-
-def json_object(text: str | None) -> dict[str, Any]:
-    """The object that the text is in JSON; else an empty one."""
-    try:
-        value = json.loads(text or "")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def mapping(text: str, name: str) -> dict[Any, Any]:

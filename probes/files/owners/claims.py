@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...common.library_names import row_of
@@ -35,33 +34,27 @@ class Claim(NamedTuple):
         return f"{self.name}=={self.version}" if self.kind == "wheel" else f"{self.name} {self.version}".strip()
 
 
-class Ownership(NamedTuple):
-    owner: Claim | None
-    """None if no package claims the file, or it is unclear which."""
-    altered: bool | None
-    """Whether the file differs from its owner's record; None if no size was recorded."""
-
-
-def decide(claims: Sequence[Claim], place: str, size: int) -> Ownership:
-    """The owner of a file of ``size`` bytes at ``place`` (on the running system) among all claims.
+def decide(claims: Sequence[Claim], place: str, size: int) -> tuple[Claim | None, bool | None]:
+    """The owner of a file of ``size`` bytes at ``place`` (on the running system) among all claims, None if it is
+    unclear, and whether the file differs from its owner's record, None if no size was recorded.
 
     Of several claims, the one with the file's size counts, and among equal sizes the one with its hash (small files
     only). A file that matches no record was written by something else.
     """
     if not claims:
-        return Ownership(None, None)
+        return None, None
     fitting = [claim for claim in claims if claim.size == size]
     if _differ(fitting):
         found = _hash(place, size)
         fitting = [claim for claim in fitting if claim.hash == found] if found else fitting
         if _differ(fitting):
-            return Ownership(None, None)
+            return None, None
     if fitting:
-        return Ownership(fitting[0], altered=False)
+        return fitting[0], False
     unsized = [claim for claim in claims if claim.size is None]
     if unsized:
-        return Ownership(unsized[0], None) if len(claims) == 1 else Ownership(None, None)
-    return Ownership(claims[0] if len(claims) == 1 else None, altered=True)
+        return (unsized[0] if len(claims) == 1 else None), None
+    return (claims[0] if len(claims) == 1 else None), True
 
 
 def _differ(claims: Sequence[Claim]) -> bool:
@@ -120,8 +113,26 @@ _DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
 
 def version(tree: Tree, folder: str) -> Found | None:
     """The version of the toolkit in ``folder`` (a real path) and the file that states it; None if no file does."""
-    steps: tuple[Callable[[Tree, str], Found | None], ...] = (_json, _text, _header, _compiler, _runtime)
-    return next((found for step in steps if (found := step(tree, folder))), None)
+    stated = _parts(tree, folder).get("cuda")
+    if stated:
+        return Found(stated, f"file {folder}/version.json")
+    match = re.search(r"CUDA Version (\d+(?:\.\d+)+)", tree.read_text(f"{folder}/version.txt", 4096) or "")
+    if match:
+        return Found(match[1], f"file {folder}/version.txt")
+    for path in (path for pattern in header_places(folder) for path in tree.expand(pattern)):
+        match = _HEADER_VERSION.search(tree.read_text(path, _HEADER_LIMIT) or "")
+        if match:
+            major, rest = divmod(int(match[1]), 1000)
+            return Found(f"{major}.{rest // 10}", f"file {path}")
+    printed = _printed(tree, f"{folder}/bin/nvcc")
+    if printed:
+        return Found(printed, f"file {folder}/bin/nvcc")
+    for place in (place for name in _LIBRARY_FOLDERS for place in tree.expand(f"{folder}/{name}")):
+        for name in tree.folder_names(place)[0]:
+            match = _RUNTIME.fullmatch(name)
+            if match:
+                return Found(match[1], f"file {place}/{name}")
+    return None
 
 
 def header_places(folder: str) -> list[str]:
@@ -129,34 +140,8 @@ def header_places(folder: str) -> list[str]:
     return [f"{'/usr' if folder == _DEBIAN else folder}/{header}" for header in _HEADERS]
 
 
-def _json(tree: Tree, folder: str) -> Found | None:
-    path = f"{folder}/version.json"
-    try:
-        version_text = json.loads(tree.read_text(path) or "")["cuda"]["version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    is_version = isinstance(version_text, str) and re.fullmatch(r"\d+(?:\.\d+)+", version_text)
-    return Found(version_text, f"file {path}") if is_version else None
-
-
-def _text(tree: Tree, folder: str) -> Found | None:
-    path = f"{folder}/version.txt"
-    match = re.search(r"CUDA Version (\d+(?:\.\d+)+)", tree.read_text(path, 4096) or "")
-    return Found(match.group(1), f"file {path}") if match else None
-
-
-def _header(tree: Tree, folder: str) -> Found | None:
-    for path in (path for pattern in header_places(folder) for path in tree.expand(pattern)):
-        match = _HEADER_VERSION.search(tree.read_text(path, _HEADER_LIMIT) or "")
-        if match:
-            major, rest = divmod(int(match.group(1)), 1000)
-            return Found(f"{major}.{rest // 10}", f"file {path}")
-    return None
-
-
-def _compiler(tree: Tree, folder: str) -> Found | None:
-    """The version that nvcc would print, from the banner in its file."""
-    path = f"{folder}/bin/nvcc"
+def _printed(tree: Tree, path: str) -> str | None:
+    """The version that the compiler would print, from the banner in its file."""
     if not tree.is_file(path):
         return None
     try:
@@ -169,23 +154,12 @@ def _compiler(tree: Tree, folder: str) -> Found | None:
     except (OSError, ValueError) as error:
         refused(path, error)
         return None
-    return Found(match.group(1).decode(), f"file {path}") if match else None
-
-
-def _runtime(tree: Tree, folder: str) -> Found | None:
-    places = [place for name in _LIBRARY_FOLDERS for place in tree.expand(f"{folder}/{name}")]
-    for place in places:
-        for name in tree.folder_names(place)[0]:
-            match = _RUNTIME.fullmatch(name)
-            if match:
-                return Found(match.group(1), f"file {place}/{name}")
-    return None
+    return match[1].decode() if match else None
 
 
 # The toolkit as the owner of its files, and the versions of its parts in ``version.json``.
 
 
-_JSON_LIMIT = 1 << 20
 _PLAIN = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,4}")
 
 
@@ -209,10 +183,6 @@ def toolkit(tree: Tree, top: str) -> ToolkitOwner:
 
 
 def _parts(tree: Tree, top: str) -> dict[str, str]:
-    try:
-        told = json.loads(tree.read_bytes(f"{top}/version.json", _JSON_LIMIT) or b"")
-    except (ValueError, RecursionError):
-        return {}
-    parts = told.items() if isinstance(told, dict) else ()
+    parts = tree.read_json(f"{top}/version.json").items()
     versions = {name: part.get("version") for name, part in parts if isinstance(part, dict)}
     return {name: text for name, text in versions.items() if isinstance(text, str) and _PLAIN.fullmatch(text)}

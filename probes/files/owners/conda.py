@@ -45,11 +45,8 @@ def owners(tree: Tree, prefix: str, packages: list[dict[str, Any]]) -> dict[str,
 
 def all_files(tree: Tree, prefix: str, package: dict[str, Any]) -> Iterator[Recorded]:
     """All files with a hash in a package's record; for files that conda wrote the prefix into, the final hash."""
-    try:
-        record = json.loads(tree.read_bytes(package["path"], RECORD_LIMIT) or b"")
-        paths = record["paths_data"]["paths"]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return
+    data = tree.read_json(package["path"], RECORD_LIMIT).get("paths_data")
+    paths = data.get("paths") if isinstance(data, dict) else None
     for entry in paths if isinstance(paths, list) else ():
         found = _hashed(entry, prefix) if isinstance(entry, dict) else None
         if found and "/__pycache__/" not in found.path and not found.path.endswith((".pyc", ".pyo")):
@@ -78,32 +75,22 @@ def _entries(data: bytes) -> dict[str, int | None]:
     for match in MAYBE.finditer(data):
         start = data.rfind(b'"', max(match.start() - _ENTRY_LIMIT, 0), match.start() + 1)
         end = data.find(b'"', match.end(), match.end() + _ENTRY_LIMIT)
-        path = _text(data[start : end + 1]) if start >= 0 and end >= 0 else None
-        if path is None or family_of(path.rpartition("/")[2]) is None:
+        path = _decoded(data[start : end + 1]) if start >= 0 and end >= 0 else None
+        if not isinstance(path, str) or path.startswith("/") or "\0" in path or not family_of(path.rpartition("/")[2]):
             continue
-        size = _size(data, start, end)
+        # The JSON object around the path, if it describes a file.
+        opened, closed = data.rfind(b"{", max(start - _ENTRY_LIMIT, 0), start), data.find(b"}", end, end + _ENTRY_LIMIT)
+        whole = opened >= 0 and closed >= 0 and data.rfind(b"}", opened, start) < 0
+        entry = _decoded(data[opened : closed + 1]) if whole else None
+        is_file = isinstance(entry, dict) and "_path" in entry and entry.get("path_type") != "softlink"
+        size = entry.get("size_in_bytes") if entry and is_file else None
         if found.get(path) is None:
-            found[path] = size
+            found[path] = size if isinstance(size, int) else None
     return found
 
 
-def _text(raw: bytes) -> str | None:
+def _decoded(raw: bytes) -> Any:
     try:
-        text = json.loads(raw)
+        return json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return text if isinstance(text, str) and not text.startswith("/") and "\0" not in text else None
-
-
-def _size(data: bytes, start: int, end: int) -> int | None:
-    """``size_in_bytes`` of the JSON object around a path, if it describes a file (``_path``)."""
-    opened = data.rfind(b"{", max(start - _ENTRY_LIMIT, 0), start)
-    closed = data.find(b"}", end, end + _ENTRY_LIMIT)
-    if opened < 0 or closed < 0 or data.rfind(b"}", opened, start) >= 0:
-        return None
-    try:
-        entry = json.loads(data[opened : closed + 1])
-    except (ValueError, RecursionError):
-        return None
-    size = entry.get("size_in_bytes") if isinstance(entry, dict) and "_path" in entry else None
-    return size if isinstance(size, int) and entry.get("path_type") != "softlink" else None

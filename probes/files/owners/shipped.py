@@ -21,9 +21,9 @@ from ...common.tree import Tree, refused
 from ..elf.info import elf_info
 from ..elf.library import ElfError, open_elf
 from ..elf.tables import SHT_SYMTAB
-from ..python.distributions import python_asked
+from ..python.distributions import requirements
 from .requirements import extra_of, relevant_lines, requirement_name
-from .wheels import Modules, Recorded, decisive, recorded_by
+from .wheels import Modules, Recorded, decisive, libraries_by, line_of
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -34,13 +34,7 @@ PACKAGES = 500
 _DAMAGED = 200
 _KEPT_LIMIT = 8 << 20
 """Most bytes of one list in which other owners of a file are searched."""
-_HEADS = 1 << 16
-"""Bytes of METADATA that are searched first for requirements; they precede the long description."""
-_HEAD_LIMIT = 1 << 20
-_REQUIREMENTS = 1000
 _SOURCE_LIMIT = 1 << 20
-_REQUIRES = re.compile(rb"^Requires-Dist:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
-_END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 _ELF = b"\x7fELF"
 _BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 
@@ -53,7 +47,7 @@ def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], 
     required = _closure(tree, distributions, roots)
     names = {item["name"] for item in required}
     others = (item for item in _listed(distributions) if item["name"] not in names)
-    cuda = [item for item in others if recorded_by(tree, item["path"]).libraries]
+    cuda = [item for item in others if libraries_by(tree, item["path"])]
     record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
     complete = len(required) < PACKAGES
     kept: dict[str, bytes] = {}
@@ -77,7 +71,7 @@ def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], 
     listed: list[Fields] = []
     for item in [*required, *cuda]:
         whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
-        if not (whole and recorded_by(tree, item["path"]).there):
+        if not whole or libraries_by(tree, item["path"]) is None:
             record["unlisted"].append(item["name"])
             continue
         listed.append(item)
@@ -157,7 +151,7 @@ def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str])
             if len(found) >= PACKAGES:
                 return found
             if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
-                item.update(_asked(tree, item["path"]))
+                item.update(requirements(tree, f"{item['path']}/METADATA"))
             # Without an extra, and those of extras that install CUDA libraries; not test tools.
             lines = item.get("requires") or ()
             always = [line for line in lines if extra_of(line) is None]
@@ -167,18 +161,6 @@ def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str])
                     queued.add(asked)
                     queue.append(asked)
     return found
-
-
-def _asked(tree: Tree, dist_info: str) -> Fields:
-    """The requirements in METADATA: other distributions, and a Python version."""
-    for limit in (_HEADS, _HEAD_LIMIT):
-        head = tree.read_bytes(f"{dist_info}/METADATA", limit) or b""
-        end = _END_OF_HEAD.search(head)
-        if end or len(head) < limit:
-            break
-    lines = _REQUIRES.findall(head[: end.start()] if end else head)
-    requires = [printable(line.decode("utf-8", "replace").strip()) for line in lines[:_REQUIREMENTS]]
-    return {"requires": requires, **python_asked(head)}
 
 
 def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
@@ -252,28 +234,14 @@ def is_anothers(
             continue
         if other["path"] not in kept:
             kept[other["path"]] = b"\n" + (tree.read_bytes(f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
-        line = _line(kept[other["path"]], recorded.path[len(site) + 1 :])
-        if line and found is not None and _is_claimed(line, found.st_size, digest):
+        line = line_of(kept[other["path"]], recorded.path[len(site) + 1 :])
+        hashed, length = line.rsplit(b",", 2)[1:] if line.count(b",") > 1 else (b"", b"")
+        # Another kind of hash, or none, is no contradiction.
+        of_kind = digest is not None and hashed.partition(b"=")[0] == digest.partition("=")[0].encode()
+        fits = not of_kind or hashed == (digest or "").encode()
+        if line and fits and found is not None and length in (b"", b"%d" % found.st_size):
             return True
     return False
-
-
-def _line(data: bytes, path: str) -> bytes:
-    """The line about a path in a list that begins with a line break; empty if there is none."""
-    name = path.encode("utf-8", "surrogateescape")
-    for start in (b"\n%s," % name, b'\n"%s",' % name):
-        at = data.find(start)
-        if at >= 0:
-            return data[at + 1 : at + len(start) + 200].partition(b"\n")[0].strip()
-    return b""
-
-
-def _is_claimed(line: bytes, size: int, digest: str | None) -> bool:
-    """Whether a line lists a file of this size and hash; another kind of hash, or none, is no contradiction."""
-    hashed, length = line.rsplit(b",", 2)[1:] if line.count(b",") > 1 else (b"", b"")
-    kind = hashed.partition(b"=")[0]
-    comparable_hash = digest is not None and kind == digest.partition("=")[0].encode()
-    return length in (b"", b"%d" % size) and (not comparable_hash or hashed == (digest or "").encode())
 
 
 def _state(tree: Tree, path: str) -> os.stat_result | None:

@@ -135,16 +135,12 @@ _FILES = 1 << 18
 _ENTRY = struct.Struct(">IIII")
 
 
-class RpmFile(NamedTuple):
-    path: str
-    size: int | None
-
-
 class RpmPackage(NamedTuple):
     name: str
     version: str
     """The version with its release, and its epoch if there is one: ``12.4.5.8-1``."""
-    files: tuple[RpmFile, ...]
+    files: tuple[tuple[str, int | None], ...]
+    """Paths and sizes."""
 
 
 class _RpmHeader:
@@ -186,7 +182,7 @@ def read(blob: bytes) -> RpmPackage | None:
     folders, indexes = header.texts(FOLDER_NAMES), header.numbers(FOLDER_INDEXES)
     sizes: list[int] = header.numbers(LONG_FILE_SIZES, "Q") or header.numbers(FILE_SIZES)
     files = tuple(
-        RpmFile(folders[index] + base, sizes[place] if place < len(sizes) else None)
+        (folders[index] + base, sizes[place] if place < len(sizes) else None)
         for place, (base, index) in enumerate(zip(header.texts(BASE_NAMES), indexes))
         if index < len(folders)
     )
@@ -314,31 +310,20 @@ def dpkg_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     for name in names[:_LISTS] if wanted else ():
         data = tree.read_bytes(f"{INFO}/{name}", _LIST_LIMIT) or b""
         package = name[: -len(".list")].partition(":")[0]
-        for path in _libraries(data):
+        lines = data.decode("utf-8", "replace").split("\n") if MAYBE.search(data) else ()
+        for path in (line for line in lines if line.startswith("/") and family_of(line.rpartition("/")[2])):
             folder, file = posixpath.split(path)
             if folder not in folders:
                 folders[folder] = tree.resolve(folder)
             real = f"{folders[folder]}/{file}"
             if real in wanted and package not in found.setdefault(real, []):
                 found[real].append(package)
-    versions = _versions(tree, {package for packages in found.values() for package in packages})
-    return {path: [Claim("dpkg", name, versions.get(name, "")) for name in names] for path, names in found.items()}
-
-
-def _libraries(data: bytes) -> list[str]:
-    if not MAYBE.search(data):
-        return []
-    lines = data.decode("utf-8", "replace").split("\n")
-    return [line for line in lines if line.startswith("/") and family_of(line.rpartition("/")[2])]
-
-
-def _versions(tree: Tree, packages: Collection[str]) -> dict[str, str]:
-    data = b"\n" + (tree.read_bytes(STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if packages else b""
-    found: dict[str, str] = {}
-    for package in packages:
-        start = data.find(b"\nPackage: " + package.encode() + b"\n")
-        stanza = data[start : data.find(b"\n\n", start + 1)] if start >= 0 else b""
+    status = b"\n" + (tree.read_bytes(STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if found else b""
+    versions: dict[str, str] = {}
+    for package in {package for packages in found.values() for package in packages}:
+        start = status.find(b"\nPackage: " + package.encode() + b"\n")
+        stanza = status[start : status.find(b"\n\n", start + 1)] if start >= 0 else b""
         match = re.search(rb"\nVersion: ([0-9A-Za-z.+:~-]{1,200})(?=\n|$)", stanza)
         if match:
-            found[package] = match[1].decode()
-    return found
+            versions[package] = match[1].decode()
+    return {path: [Claim("dpkg", name, versions.get(name, "")) for name in names] for path, names in found.items()}

@@ -13,9 +13,9 @@ import re
 import stat
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ...common.library_names import MAYBE, family_of
 from ...common.tree import Tree, refused
@@ -39,8 +39,8 @@ _UNUSED = re.compile(r"tests?|testing|.*_tests?|test_.*|examples?|benchmarks?|do
 _FOR_TESTS = re.compile(r"test|libbackend_with_compiler", re.IGNORECASE)
 """A pattern for libraries that only tests load."""
 
-_READ: dict[tuple[str, int, int], Manifest] = {}
-_DECIDING: dict[tuple[str, int, int], tuple[tuple[Recorded, ...], bool]] = {}
+_READ: dict[tuple[str, str, int, int], Any] = {}
+"""What was read of a RECORD, by the reader and the state of the file."""
 
 
 class Recorded(NamedTuple):
@@ -53,26 +53,40 @@ class Recorded(NamedTuple):
     """``sha256=…``"""
 
 
-class Manifest(NamedTuple):
-    """The CUDA libraries that one wheel lists, and whether its RECORD could be read."""
-
-    libraries: tuple[Recorded, ...]
-    there: bool
+_Read = TypeVar("_Read")
 
 
-def recorded_by(tree: Tree, dist_info: str) -> Manifest:
-    """The contents of the RECORD in ``dist_info``, read once for each state of the file."""
+def _once(tree: Tree, dist_info: str, read: Callable[[bytes | None, str], _Read], absent: _Read) -> _Read:
+    """What ``read`` makes of the RECORD in ``dist_info`` and its site folder, once for each state of the file."""
     path = f"{dist_info}/RECORD"
-    key = _state(tree, path)
-    if key is None:
-        return Manifest((), there=False)
+    place = tree.place(path)
+    try:
+        found = os.stat(place)
+    except (OSError, ValueError) as error:
+        refused(path, error)
+        return absent
+    key = (read.__name__, place, found.st_size, found.st_mtime_ns)
     if key not in _READ:
         if len(_READ) >= _KEPT:
             _READ.clear()
-        data = tree.read_bytes(path, RECORD_LIMIT)
-        site = posixpath.dirname(dist_info)
-        _READ[key] = Manifest(tuple(_libraries(data or b"", site)), there=data is not None)
-    return _READ[key]
+        _READ[key] = read(tree.read_bytes(path, RECORD_LIMIT), posixpath.dirname(dist_info))
+    known: _Read = _READ[key]
+    return known
+
+
+def libraries_by(tree: Tree, dist_info: str) -> list[Recorded] | None:
+    """The CUDA libraries that a wheel lists; None if it has no RECORD that can be read."""
+    return _once(tree, dist_info, _libraries, None)
+
+
+def line_of(data: bytes, path: str) -> bytes:
+    """The line about a path in a list that begins with a line break; empty if there is none."""
+    name = path.encode("utf-8", "surrogateescape")
+    for start in (b"\n%s," % name, b'\n"%s",' % name):
+        at = data.find(start)
+        if at >= 0:
+            return data[at + 1 : at + len(start) + 200].partition(b"\n")[0].strip()
+    return b""
 
 
 def is_native(path: str) -> bool:
@@ -86,25 +100,17 @@ def decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
     Its libraries and programs, the modules in its uppermost folders, and the packages right below. Files for tests are
     left out, and files outside the folder for packages (scripts, whose first line installers write).
     """
-    key = _state(tree, f"{dist_info}/RECORD")
-    if key is None:
-        return (), True
-    if key not in _DECIDING:
-        if len(_DECIDING) >= _KEPT:
-            _DECIDING.clear()
-        _DECIDING[key] = _decisive(tree, dist_info)
-    return _DECIDING[key]
+    nothing: tuple[tuple[Recorded, ...], bool] = ((), True)
+    return _once(tree, dist_info, _decisive, nothing)
 
 
-def _decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
-    data = tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
-    site = posixpath.dirname(dist_info)
+def _decisive(data: bytes | None, site: str) -> tuple[tuple[Recorded, ...], bool]:
     found: dict[str, Recorded] = {}
-    if len(data) > _LINES and data.count(b"\n") > _LINES:
-        return (), False
+    if data is None or (len(data) > _LINES and data.count(b"\n") > _LINES):
+        return (), data is None
     for line in _lines(data):
         recorded = _recorded(line.decode("utf-8", "surrogateescape"), site)
-        if recorded is None or not decides(recorded.path[len(site) + 1 :] if _inside(recorded.path, site) else ""):
+        if recorded is None or not recorded.path.startswith(f"{site}/") or not decides(recorded.path[len(site) + 1 :]):
             continue
         if len(found) >= _DECISIVE:
             return tuple(found.values()), False
@@ -119,7 +125,7 @@ def all_files(tree: Tree, dist_info: str) -> Iterator[Recorded]:
     own = posixpath.basename(dist_info)
     for line in data.decode("utf-8", "surrogateescape").split("\n"):
         recorded = _recorded(line, site)
-        if recorded is None or not recorded.hash or not _inside(recorded.path, site):
+        if recorded is None or not recorded.hash or not recorded.path.startswith(f"{site}/"):
             continue
         parts = recorded.path[len(site) + 1 :].split("/")
         if own not in parts and "__pycache__" not in parts and not parts[-1].endswith((".pyc", ".pyo")):
@@ -147,10 +153,6 @@ def decides(path: str) -> bool:
     return path.endswith(".py") and (depth <= 1 or (depth == 2 and path.endswith("/__init__.py")))
 
 
-def _inside(path: str, site: str) -> bool:
-    return path.startswith(f"{site}/")
-
-
 def _lines(data: bytes) -> Iterator[bytes]:
     """The lines that may be decisive, found by rare characters: neither hashes nor sizes contain a slash."""
     yield from [line for line in data.split(b"\n") if line.count(b"/") < 2]
@@ -164,17 +166,9 @@ def _lines(data: bytes) -> Iterator[bytes]:
             yield data[start : len(data) if end < 0 else end]
 
 
-def _state(tree: Tree, path: str) -> tuple[str, int, int] | None:
-    place = tree.place(path)
-    try:
-        found = os.stat(place)
-    except (OSError, ValueError) as error:
-        refused(path, error)
+def _libraries(data: bytes | None, site: str) -> list[Recorded] | None:
+    if data is None:
         return None
-    return place, found.st_size, found.st_mtime_ns
-
-
-def _libraries(data: bytes, site: str) -> list[Recorded]:
     found: list[Recorded] = []
     end = 0
     for match in MAYBE.finditer(data):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.paths import printable, without_suffix
-from ...common.tree import CIRCLE, REFUSED, Tree, refused
+from ...common.tree import CIRCLE, REFUSED, TEXT_LIMIT, Tree, refused
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 LIMIT = 20_000
 REQUIREMENTS = 1000
+_HEADS = 1 << 16
+"""Bytes of METADATA that are searched first for requirements; they precede the long description."""
 _DAMAGED = 500
 _HEAD = 4096
 _LONG_HEAD = 256 << 10
@@ -34,6 +35,7 @@ _NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE
 _VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _PYTHON_LINE = re.compile(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 """The field ``Requires-Python``; field names are case-insensitive, as in mail headers."""
+_REQUIRES = re.compile(rb"^Requires-Dist:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 
 _LINK = ".egg-link"
@@ -137,9 +139,7 @@ def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found
     if "direct_url.json" in names:
         record.update(_editable(tree, path, record, found))
     if record["name"] in detailed:
-        text = tree.read_text(f"{path}/METADATA")
-        record["requires"] = _requirements(text)
-        record.update(python_asked((text or "")[:_LONG_HEAD].encode()))
+        record.update(requirements(tree, f"{path}/METADATA"))
     return record
 
 
@@ -203,24 +203,21 @@ def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set
     if record["name"] in linked:
         record["editable"] = True
     if record["name"] in detailed:
-        record["requires"] = _requirements(tree.read_text(metadata))
+        record["requires"] = requirements(tree, metadata)["requires"]
     return record
 
 
-def _requirements(text: str | None) -> list[str]:
-    lines: list[str] = []
-    for line in (text or "").splitlines():
-        if not line.strip() or len(lines) >= REQUIREMENTS:
+def requirements(tree: Tree, metadata: str) -> Fields:
+    """What a file of metadata requires: other distributions, and a Python version."""
+    for limit in (_HEADS, TEXT_LIMIT):
+        head = tree.read_bytes(metadata, limit) or b""
+        end = _END_OF_HEAD.search(head)
+        if end or len(head) < limit:
             break
-        if line.startswith("Requires-Dist:"):
-            lines.append(printable(line.partition(":")[2].strip()))
-    return lines
-
-
-def python_asked(head: bytes) -> Fields:
-    """The field ``requires_python`` by the head of METADATA; empty where it says nothing of Python."""
-    requirement = _line(head, _PYTHON_LINE)
-    return {"requires_python": printable(requirement, 200)} if requirement else {}
+    lines = _REQUIRES.findall(head[: end.start()] if end else head)
+    requires = [printable(line.decode("utf-8", "replace").strip()) for line in lines[:REQUIREMENTS]]
+    python = _line(head, _PYTHON_LINE)
+    return {"requires": requires, **({"requires_python": printable(python, 200)} if python else {})}
 
 
 def _editable(tree: Tree, path: str, record: Fields, found: Installed) -> Fields:
@@ -242,11 +239,8 @@ def lost_checkout(tree: Tree, path: str) -> str | None:
 
 def _checkout(tree: Tree, path: str) -> str | None:
     """PEP 610: the folder of an editable installation; empty where that is not told, None where it is no such."""
-    try:
-        record = json.loads(tree.read_text(f"{path}/direct_url.json", 65536) or "null")
-    except (ValueError, RecursionError):
-        return None
-    info = record.get("dir_info") if isinstance(record, dict) else None
+    record = tree.read_json(f"{path}/direct_url.json", 65536)
+    info = record.get("dir_info")
     if not isinstance(info, dict) or info.get("editable") is not True:
         return None
     url = record.get("url")
@@ -298,31 +292,16 @@ def installed_by_conda(tree: Tree, prefix: str, detailed: frozenset[str]) -> Ins
             "source": f"file {folder}/{name}",
         }
         if record["name"] in detailed:
-            record["requires"] = _depends(tree, f"{folder}/{name}")
-        if _is_empty(tree, f"{folder}/{name}"):
-            found.damage(f"{folder}/{name}", "it is empty")
+            depends = tree.read_json(record["path"], _RECORD_LIMIT).get("depends")
+            lines = depends[:REQUIREMENTS] if isinstance(depends, list) else None
+            record["requires"] = lines and [printable(line) for line in lines if isinstance(line, str)]
+        try:
+            if os.stat(tree.place(record["path"])).st_size == 0:
+                found.damage(record["path"], "it is empty")
+        except (OSError, ValueError) as error:
+            refused(record["path"], error)
         found.items.append(record)
     return found
-
-
-def _is_empty(tree: Tree, path: str) -> bool:
-    try:
-        return os.stat(tree.place(path)).st_size == 0
-    except (OSError, ValueError) as error:
-        refused(path, error)
-        return False
-
-
-def _depends(tree: Tree, path: str) -> list[str] | None:
-    """The package's dependencies as conda match specifications; None if the record cannot be read."""
-    try:
-        record = json.loads(tree.read_text(path, _RECORD_LIMIT) or "")
-    except (ValueError, RecursionError):
-        return None
-    depends = record.get("depends") if isinstance(record, dict) else None
-    if not isinstance(depends, list):
-        return None
-    return [printable(line) for line in depends[:REQUIREMENTS] if isinstance(line, str)]
 
 
 class CondaPackage(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 
 from envcheck.model.versions import CudaVersion, CudnnVersion
 from probes.common.library_names import family_of
-from probes.files.cuda_libraries.answer import LibraryVersion, answer, can_answer, cuda, packed, release
+from probes.files.cuda_libraries.answer import LibraryVersion, answer, cuda, packed, release
 from probes.files.elf.exported import Exports
 from probes.files.elf.library import open_elf
 from tests.every import cases
@@ -122,7 +122,7 @@ def test_no_function_no_soname_no_library(tmp_path: Path) -> None:
     assert answer(str(tmp_path / "libcufft.so.11"), "cufft", None) == LibraryVersion()
     os.mkfifo(tmp_path / "pipe")
     assert answer(str(tmp_path / "pipe"), "cufft", "libcufft.so.11") == LibraryVersion()
-    assert not can_answer("cublas")
+    assert told(tmp_path, "cublas", "libcublas.so.12", cublasGetVersion=stores(120405)) == LibraryVersion()
 
 
 @cases("table", "gnu", "sysv")

@@ -12,7 +12,7 @@ import pytest
 from probes.files.owners.claims import Claim, decide, declared
 from probes.files.owners.conda import owners
 from probes.files.owners.system_packages import dpkg_owners
-from probes.files.owners.wheels import Manifest, decisive, recorded_by
+from probes.files.owners.wheels import Recorded, decisive, libraries_by
 from tests.every import cases
 from tests.probes.environment_trees import Tree
 
@@ -25,9 +25,11 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-def recorded(tree: Tree, content: str | bytes) -> Manifest:
+def recorded(tree: Tree, content: str | bytes) -> list[Recorded]:
     tree.file(f"{INFO}/RECORD", content)
-    return recorded_by(tree.view(), INFO)
+    found = libraries_by(tree.view(), INFO)
+    assert found is not None
+    return found
 
 
 @cases(
@@ -49,27 +51,26 @@ def recorded(tree: Tree, content: str | bytes) -> Manifest:
     ("", []),
 )
 def test_lines_of_record(tree: Tree, line: str, found: list[tuple[str, int | None, str | None]]) -> None:
-    manifest = recorded(tree, f"a/b.py,sha256=x,1\n{line}\nc.py,,")
-    assert [tuple(each) for each in manifest.libraries] == found
-    assert manifest.there
+    libraries = recorded(tree, f"a/b.py,sha256=x,1\n{line}\nc.py,,")
+    assert [tuple(each) for each in libraries] == found
 
 
 def test_many_lines_of_which_few_matter(tree: Tree) -> None:
     lines = [f"torch/include/file{number}.h,sha256=x,{number}" for number in range(5000)]
     lines.insert(2500, "torch/lib/libcudnn.so.8,sha256=y,7")
-    assert [each.path for each in recorded(tree, "\n".join(lines)).libraries] == ["/site/torch/lib/libcudnn.so.8"]
+    assert [each.path for each in recorded(tree, "\n".join(lines))] == ["/site/torch/lib/libcudnn.so.8"]
 
 
 def test_a_record_is_read_again_when_it_changed(tree: Tree) -> None:
-    assert len(recorded(tree, "a/libcudnn.so.9,,1\n").libraries) == 1
-    assert len(recorded(tree, "a/libcudnn.so.9,,1\nb/libcudnn.so.9,,1\n").libraries) == 2
+    assert len(recorded(tree, "a/libcudnn.so.9,,1\n")) == 1
+    assert len(recorded(tree, "a/libcudnn.so.9,,1\nb/libcudnn.so.9,,1\n")) == 2
 
 
 def test_no_record_and_what_is_none(tree: Tree) -> None:
-    assert recorded_by(tree.view(), INFO) == Manifest((), there=False)
+    assert libraries_by(tree.view(), INFO) is None
     tree.at(INFO).mkdir(parents=True)
     os.mkfifo(tree.at(f"{INFO}/RECORD"))
-    assert recorded_by(tree.view(), INFO) == Manifest((), there=False)
+    assert libraries_by(tree.view(), INFO) is None
     assert decisive(tree.view(), INFO) == ((), True)
 
 
@@ -120,7 +121,7 @@ def test_random_records(tree: Tree) -> None:
     ]
     for _ in range(300):
         content = b"".join(chance.choice(pieces) for _ in range(chance.randrange(60)))
-        for each in recorded(tree, content).libraries:
+        for each in recorded(tree, content):
             assert each.path.startswith("/")
             assert "\n" not in each.path
 

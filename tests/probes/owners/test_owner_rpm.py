@@ -13,7 +13,7 @@ import pytest
 from probes.common.tree import Tree
 from probes.files.owners import system_packages
 from probes.files.owners.claims import Claim
-from probes.files.owners.system_packages import RpmFile, RpmPackage, read, rpm_owners
+from probes.files.owners.system_packages import RpmPackage, read, rpm_owners
 from tests.every import cases
 
 PATH = "/usr/lib64/libcublas.so.12.4.5.8"
@@ -117,7 +117,7 @@ def test_indexes_beyond_the_folders_name_no_file() -> None:
     )
     package = read(damaged)
     assert package is not None
-    assert package.files == (RpmFile("/usr/lib64/b", None),)
+    assert package.files == (("/usr/lib64/b", None),)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
