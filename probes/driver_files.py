@@ -86,7 +86,12 @@ def collect(tree: Tree, out: Out) -> None:
         by_real_path.setdefault(real, [])
     libraries = [library for real, found_as in by_real_path.items() if (library := _library(tree, real, found_as))]
     for library in libraries:
-        _add_reason_found(tree, library, found_by)
+        # What makes the loader meet the file: a variable, or the file of ldconfig's that lists its folder.
+        first = next(iter(library["found_as"]), None)
+        if first in found_by:
+            library["found_by"] = found_by[first]
+            lister = _listed_in(tree, os.path.dirname(first)) if found_by[first] == "cache" else None
+            library.update({"listed_in": lister} if lister else {})
     points = mount_points(tree)
     if points:
         libraries = [{**library, "mounted": is_mounted(library["path"], points)} for library in libraries]
@@ -96,7 +101,9 @@ def collect(tree: Tree, out: Out) -> None:
         driver["installed"] = True
     elif complete:
         driver["installed"] = False
-    smi = _smi_path(tree)
+    folders = [entry for entry in tree.variables.get("PATH", "").split(":") if entry.startswith("/")]
+    programs = (f"{folder}/nvidia-smi" for folder in dict.fromkeys([*folders, *_SMI_FOLDERS]))
+    smi = next((path for path in programs if tree.is_file(path) and os.access(tree.place(path), os.X_OK)), None)
     if smi:
         driver["smi_path"] = clean(smi)
     out.fact({"driver": driver})
@@ -159,21 +166,14 @@ def _library(tree: Tree, real: str, found_as: list[str]) -> dict[str, Any] | Non
         library["refused"] = "it is a folder" if is_folder else clean(head.refused or "")
     if start != _ELF64:
         return {**library, "found_as": [clean(path) for path in found_as]}  # an empty place-holder, or damaged
-    library["kind"] = _kind(tree, real)
-    version = _version(tree, real) if library["kind"] != "stub" else None
+    parts = real.split("/")[:-1]
+    compat = any(part == "compat" or part.startswith("cuda-compat") for part in parts)
+    stub = "stubs" in parts or _answers_as_stub(tree, real)
+    library["kind"] = "stub" if stub else "compat" if compat else "driver"
+    version = None if stub else _version(tree, real)
     if version:
         library["version"] = version
     return {**library, "found_as": [clean(path) for path in found_as]}
-
-
-def _add_reason_found(tree: Tree, library: dict[str, Any], found_by: dict[str, str]) -> None:
-    """Add what makes the loader meet the file: a variable, or the file of ldconfig's that lists its folder."""
-    first = next(iter(library["found_as"]), None)
-    if first is None or first not in found_by:
-        return
-    library["found_by"] = found_by[first]
-    if found_by[first] == "cache" and (lister := _listed_in(tree, os.path.dirname(first))):
-        library["listed_in"] = lister
 
 
 def _listed_in(tree: Tree, folder: str) -> str | None:
@@ -183,13 +183,6 @@ def _listed_in(tree: Tree, folder: str) -> str | None:
         if any(line.partition("#")[0].strip().rstrip("/") == folder for line in lines):
             return clean(place)
     return None
-
-
-def _kind(tree: Tree, real: str) -> str:
-    folders = real.split("/")[:-1]
-    if "stubs" in folders or _answers_as_stub(tree, real):
-        return "stub"
-    return "compat" if any(part == "compat" or part.startswith("cuda-compat") for part in folders) else "driver"
 
 
 def _answers_as_stub(tree: Tree, real: str) -> bool:
@@ -219,13 +212,3 @@ def _version(tree: Tree, real: str) -> str | None:
         return None
     inside = set(_RELEASE_INSIDE.findall(tree.read_bytes(real, _INSIDE_LIMIT) or b""))
     return inside.pop().decode() if len(inside) == 1 else None
-
-
-def _smi_path(tree: Tree) -> str | None:
-    variable = tree.variables.get("PATH", "")
-    folders = [entry for entry in variable.split(":") if entry.startswith("/")]
-    for folder in dict.fromkeys([*folders, *_SMI_FOLDERS]):
-        path = f"{folder}/nvidia-smi"
-        if tree.is_file(path) and os.access(tree.place(path), os.X_OK):
-            return path
-    return None

@@ -50,7 +50,11 @@ _LOCKDOWN = "/sys/kernel/security/lockdown"
 
 def collect(tree: Tree, out: Out) -> None:
     """Send the ``kernel`` section."""
-    modules = _loaded_modules(tree)
+    # The modules in use; None where /proc/modules does not say.
+    text = tree.read_text(_MODULES, _MODULES_LIMIT)
+    listed = _MODULE_LINE.findall(text or "")
+    unclear = text is None or (text.strip() and not listed)
+    modules = None if unclear else frozenset(name for name, state in listed if state == "Live")
     lockdown = re.search(r"\[(\w+)\]", tree.read_line(_LOCKDOWN) or "")
     # The major numbers of NVIDIA's character devices, which a container shares with its host.
     characters = (tree.read_text(_DEVICES) or "").partition("Block devices:")[0]
@@ -77,7 +81,10 @@ def collect(tree: Tree, out: Out) -> None:
         blacklisted_by=forbidden_by(tree),
     ) or {"source": "procfs"}
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
-    section.update(_device_nodes(tree))
+    if tree.list_names("/dev") is not None:
+        paths = [path for pattern in _NODES for path in tree.expand(pattern)][:_MAX_NODES]
+        owners = (_names(tree, "/etc/passwd"), _names(tree, "/etc/group"))
+        section["device_nodes"] = [node for path in paths if (node := _device_node(tree, path, owners))]
     module = section["nvidia"]
     version_source = module.get("read", {}).get("version", module.get("source"))
     # The driver's release by the module that runs: there too where no NVML can be asked.
@@ -87,17 +94,6 @@ def collect(tree: Tree, out: Out) -> None:
     # The log may be long: what was found before is sent first.
     out.fact({"kernel": {"source": section["source"], "log": kernel_log(tree)}})
     tree.report_unreadable(out)
-
-
-def _loaded_modules(tree: Tree) -> frozenset[str] | None:
-    """Names of the modules that are in use, or None when /proc/modules does not say."""
-    text = tree.read_text(_MODULES, _MODULES_LIMIT)
-    if text is None:
-        return None
-    found = _MODULE_LINE.findall(text)
-    if text.strip() and not found:
-        return None
-    return frozenset(name for name, state in found if state == "Live")
 
 
 def _loaded(tree: Tree, modules: frozenset[str] | None, name: str) -> Found | None:
@@ -143,15 +139,6 @@ def _secure_boot(tree: Tree) -> Found | None:
         return Found(False, "file /sys/firmware")  # started by a BIOS or a boot loader, which know no Secure Boot
     variables = tree.list_names("/sys/firmware/efi/efivars")
     return Found(False, "file /sys/firmware/efi/efivars") if variables and data is None else None
-
-
-def _device_nodes(tree: Tree) -> dict[str, Any]:
-    if tree.list_names("/dev") is None:
-        return {}
-    paths = [path for pattern in _NODES for path in tree.expand(pattern)][:_MAX_NODES]
-    owners = (_names(tree, "/etc/passwd"), _names(tree, "/etc/group"))
-    nodes = [node for path in paths if (node := _device_node(tree, path, owners))]
-    return {"device_nodes": nodes}
 
 
 def _device_node(tree: Tree, path: str, owners: tuple[dict[int, str], dict[int, str]]) -> dict[str, Any] | None:

@@ -60,7 +60,10 @@ def collect(tree: Tree, out: Out) -> None:
         if started["code"] == -1 and is_missing(SONAME, started["text"]):
             out.absent(f"{SONAME} is not installed")
         return
-    total = device_count(nvml)
+    code, total = attempt(nvml, ("nvmlDeviceGetCount",))
+    if code != SUCCESS:
+        failure = api_result(nvml, "nvmlDeviceGetCount", code)
+        raise RuntimeError("{call} failed: {code} {name} {text}".format(**failure))
     read, failed = read_gpus(nvml, total, out)
     for item in failed_gpus(tree, total, read, failed):
         out.fact({"gpus": {"items": [item], "complete": False}})
@@ -124,14 +127,6 @@ def first_answer(nvml: ModuleType, *calls: Call) -> Any:
     return None
 
 
-def device_count(nvml: ModuleType) -> int:
-    code, total = attempt(nvml, ("nvmlDeviceGetCount",))
-    if code != SUCCESS:
-        failure = api_result(nvml, "nvmlDeviceGetCount", code)
-        raise RuntimeError("{call} failed: {code} {name} {text}".format(**failure))
-    return int(total)
-
-
 def read_gpus(nvml: ModuleType, total: int, out: Out) -> tuple[list[Pair], dict[int, dict[str, Any]]]:
     """Send a fact for every GPU that gives a handle; those, and the errors of the others by index."""
     read: list[Pair] = []
@@ -181,22 +176,13 @@ def failed_gpus(
     tree: Tree, total: int, read: list[Pair], failed: dict[int, dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """The GPUs that gave no handle, with the error; named by PCI bus id if the kernel shows it beyond doubt."""
-    known = {record["index"]: record.get("pci_bus_id") for record, _ in read}
-    addresses = addresses_by_index(tree, total, known)
+    # NVML gives no address without a handle. It numbers GPUs in the order of their addresses, which it does not
+    # promise: the kernel module's list counts if it agrees with the GPUs that did answer.
+    addresses = sorted(name.lower() for name in tree.list_names("/proc/driver/nvidia/gpus") or [])
+    named = all(addresses[record["index"] : record["index"] + 1] == [record.get("pci_bus_id")] for record, _ in read)
     for index, failure in failed.items():
         item: dict[str, Any] = {"source": "nvml", "index": index, "errors": [failure]}
-        if index in addresses:
+        if named and len(addresses) == total:
             yield {**item, "pci_bus_id": addresses[index], "read": {"pci_bus_id": "procfs"}}
         else:
             yield {**item, "label": f"nvml-{index}"}
-
-
-def addresses_by_index(tree: Tree, total: int, known: dict[int, Any]) -> dict[int, str]:
-    """PCI bus ids by NVML index, from the kernel module's list; empty unless that list agrees with all ``known``.
-
-    NVML gives no address without a handle. It numbers GPUs in the order of their addresses, which it does not
-    promise; hence the comparison with the GPUs that did answer.
-    """
-    addresses = sorted(name.lower() for name in tree.list_names("/proc/driver/nvidia/gpus") or [])
-    agrees = len(addresses) == total and all(addresses[index] == address for index, address in known.items())
-    return dict(enumerate(addresses)) if agrees else {}

@@ -81,9 +81,15 @@ def collect(tree: Tree, out: Out) -> None:
         out.fact({"gpus": {"items": gpus, "complete": complete}})
     bridges = (name for name, kind in ours if kind is not None and kind >> 8 == _BRIDGE_CLASS)
     switches = [name for name in bridges if (tree.read_int(f"{_DEVICES}/{name}/device") or 0) >= _FIRST_NVSWITCH]
+    # Whether the fabric manager is among the processes; unknown where other users' processes are hidden.
+    processes = (name for name in tree.list_names("/proc") or () if name.isdigit()) if gpus or switches else ()
+    oldest_first = sorted(processes, key=int)[:_MAX_PROCESSES]
+    manager = any(tree.read_line(f"/proc/{name}/comm") == _MANAGER for name in oldest_first) or (
+        False if tree.read_line("/proc/1/comm") is not None else None
+    )
     fabric = record(
         nvswitches=Found(len(switches), "sysfs") if names is not None else None,
-        manager_running=Found(_manager_running(tree), "procfs") if gpus or switches else None,
+        manager_running=Found(manager, "procfs") if gpus or switches else None,
     )
     if fabric:
         out.fact({"fabric": fabric})
@@ -176,15 +182,6 @@ def _width(tree: Tree, place: str, which: str) -> int | None:
     return width if width and 0 < width <= _MAX_WIDTH else None
 
 
-def _manager_running(tree: Tree) -> bool | None:
-    """Whether the fabric manager is among the processes; unknown where other users' processes are hidden."""
-    names = [name for name in tree.list_names("/proc") or () if name.isdigit()]
-    oldest_first = sorted(names, key=int)[:_MAX_PROCESSES]
-    if any(tree.read_line(f"/proc/{name}/comm") == _MANAGER for name in oldest_first):
-        return True
-    return False if tree.read_line("/proc/1/comm") is not None else None
-
-
 _CONFIG_SIZE = 4096
 _CONFIG_OF_USERS = 64
 """Bytes of the configuration space that the kernel shows to users other than root."""
@@ -208,23 +205,17 @@ def isolation(tree: Tree, place: str) -> dict[str, Any]:
         treated = "" if tree.list_names(place) else None
     if treated is not None:
         found["iommu"] = treated
-    ports = _ports_above(tree, place)[1:]  # traffic at the root port has reached the root anyway
+    # The bridges between the root and the device, by the nesting in sysfs; traffic at the root port has arrived.
+    ports: list[str] = []
+    above = os.path.dirname(tree.resolve(place) or "")
+    while _ADDRESS.fullmatch(os.path.basename(above)):
+        ports.insert(0, above)
+        above = os.path.dirname(above)
+    ports = ports[1:]
     states = [_redirects(tree, port) for port in ports]
     if None not in states:
         found["redirecting"] = [os.path.basename(port) for port, state in zip(ports, states) if state]
     return found
-
-
-def _ports_above(tree: Tree, place: str) -> list[str]:
-    """The bridges between the root and the device, from the nesting in sysfs."""
-    real = tree.resolve(place)
-    ports = []
-    while real:
-        real = os.path.dirname(real)
-        if not _ADDRESS.fullmatch(os.path.basename(real)):
-            break
-        ports.append(real)
-    return ports[::-1]
 
 
 def _redirects(tree: Tree, port: str) -> bool | None:

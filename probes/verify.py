@@ -39,21 +39,8 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _TOLD_EVERY = 0.5
 _HASHES = {"sha256": hashlib.sha256, "sha384": hashlib.sha384, "sha512": hashlib.sha512}
 _NOT_RUN = (
-    ".h",
-    ".hpp",
-    ".cuh",
-    ".a",
-    ".pyi",
-    ".pxd",
-    ".pyx",
-    ".typed",
-    ".md",
-    ".rst",
-    ".txt",
-    ".html",
-    ".cmake",
-    ".pc",
-)
+    ".h", ".hpp", ".cuh", ".a", ".pyi", ".pxd", ".pyx", ".typed", ".md", ".rst", ".txt", ".html", ".cmake", ".pc",
+)  # fmt: skip
 """Endings of what only compilers and people read: images that were made smaller have it removed."""
 
 Fields = dict[str, Any]
@@ -194,18 +181,14 @@ def _sort_out(tree: Tree, item: Fields, recorded: Recorded, tasks: list[_Task], 
     try:
         found = os.stat(tree.place(recorded.path))
     except (FileNotFoundError, NotADirectoryError):
-        if len(damaged) <= _DAMAGED and _is_missed(recorded):
+        name = recorded.path.rpartition("/")[2]
+        runs = is_native(recorded.path) or ("." in name and not name.lower().endswith(_NOT_RUN))
+        if len(damaged) <= _DAMAGED and runs and not (recorded.size == 0 and name == "__init__.py"):
             damaged.append(differing(tree, item, recorded.path, None, {"kind": "missing"}))
     except (OSError, ValueError):
         pass
     else:
         tasks.append(_Task(item, recorded, found.st_size))
-
-
-def _is_missed(recorded: Recorded) -> bool:
-    empty = recorded.size == 0 and recorded.path.endswith("/__init__.py")
-    named = recorded.path.rpartition("/")[2]
-    return not empty and (is_native(recorded.path) or ("." in named and not named.lower().endswith(_NOT_RUN)))
 
 
 def _cores() -> int:

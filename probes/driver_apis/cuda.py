@@ -12,7 +12,7 @@ import re
 import uuid
 from collections.abc import Callable
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..common.bus_id import canonical_bus_id
 from ..common.harmless import find_no_library
@@ -25,6 +25,8 @@ SONAME = "libcuda.so.1"
 
 Value = TypeVar("Value")
 Answer: TypeAlias = "tuple[int, Value | None]"
+DriverApi: TypeAlias = "BoundDriver | DirectDriver"
+"""Calls without a context. Both name them alike; a device is what ``device`` returned."""
 
 SM_COUNT = 16
 BUS_WIDTH = 37
@@ -50,37 +52,6 @@ class UnusableError(Exception):
     """The interface to libcuda is unusable."""
 
 
-class DriverApi(Protocol):
-    """Calls without a context; ``device`` is what ``device`` returned."""
-
-    def driver_version(self) -> Answer[int]:
-        """1000 times the major version plus 10 times the minor one."""
-
-    def init(self) -> Answer[None]: ...
-
-    def device_count(self) -> Answer[int]: ...
-
-    def device(self, ordinal: int) -> Answer[object]: ...
-
-    def pci_bus_id(self, device: object) -> Answer[str]: ...
-
-    def name(self, device: object) -> Answer[str]: ...
-
-    def uuid(self, device: object) -> Answer[bytes]:
-        """16 bytes."""
-
-    def total_memory(self, device: object) -> Answer[int]:
-        """Bytes."""
-
-    def attribute(self, device: object, number: int) -> Answer[int]: ...
-
-    def can_access_peer(self, device: object, other: object) -> Answer[int]:
-        """1 if the first can access the memory of the second."""
-
-    def error(self, code: int) -> tuple[str, str]:
-        """Name and text of a status; empty for an unknown one."""
-
-
 def open_api() -> DriverApi:
     """A working interface to this process's libcuda; raises OSError with the loader's message if it cannot be
     loaded.
@@ -94,7 +65,7 @@ def open_api() -> DriverApi:
 
 
 class BoundDriver:
-    """``DriverApi`` through cuda.bindings; raises UnusableError if the binding cannot make a call."""
+    """Through cuda.bindings; raises UnusableError if the binding cannot make a call."""
 
     def __init__(self) -> None:
         find_no_library()
@@ -117,6 +88,7 @@ class BoundDriver:
         return int(status), values[0] if values and int(status) == 0 else None
 
     def driver_version(self) -> Answer[int]:
+        """1000 times the major version plus 10 times the minor one."""
         return self._call("cuDriverGetVersion")
 
     def init(self) -> Answer[None]:
@@ -145,9 +117,11 @@ class BoundDriver:
         return self._call("cuDeviceGetAttribute", self._driver.CUdevice_attribute(number), device)
 
     def can_access_peer(self, device: object, other: object) -> Answer[int]:
+        """1 if the first can access the memory of the second."""
         return self._call("cuDeviceCanAccessPeer", device, other)
 
     def error(self, code: int) -> tuple[str, str]:
+        """Name and text of a status; empty for an unknown one."""
         try:
             status = self._driver.CUresult(code)
         except ValueError:
@@ -169,7 +143,7 @@ FUNCTION_NOT_FOUND = 500
 
 
 class DirectDriver:
-    """``DriverApi`` through ctypes; raises OSError if ``soname`` cannot be loaded."""
+    """Through ctypes; raises OSError if ``soname`` cannot be loaded."""
 
     def __init__(self, soname: str) -> None:
         self._library = ctypes.CDLL(soname)
@@ -299,20 +273,15 @@ class CudaDevice:
             raw = self.ask("cuDeviceGetUuid", self._api.uuid)
             uuid = None if raw is None else uuid_text(raw)
             facts.update(name=name or None, uuid=uuid, sm_count=self.attribute(SM_COUNT))
-            facts["memory"] = self._memory() if with_memory else None
+            total = self.ask("cuDeviceTotalMem", self._api.total_memory) if with_memory else None
+            width = self.attribute(BUS_WIDTH) if with_memory else None
+            memory = {field: value for field, value in (("total", total), ("bus_width", width)) if value}
+            facts["memory"] = {"source": "cuda", **memory} if memory else None
         if not (facts["pci_bus_id"] or facts.get("uuid")):
             facts["label"] = f"cuda-{self.ordinal}"
         facts["errors"] = self.failures or None
         known = {field: value for field, value in facts.items() if value is not None}
         return {"source": "cuda", "cuda_ordinal": self.ordinal, **known}
-
-    def _memory(self) -> dict[str, Any] | None:
-        values = {
-            "total": self.ask("cuDeviceTotalMem", self._api.total_memory),
-            "bus_width": self.attribute(BUS_WIDTH),
-        }
-        known = {field: value for field, value in values.items() if value}
-        return {"source": "cuda", **known} if known else None
 
 
 def peer_access(devices: dict[str, CudaDevice]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -51,15 +52,9 @@ def api_result(nvml: ModuleType, call: str, code: int, **more: Any) -> dict[str,
     name = "SUCCESS" if code == SUCCESS else constant_name(nvml, "NVML_ERROR_", code) or ""
     result = {"source": "nvml", "call": call, "code": code, "name": name, "text": "", **more}
     if code != SUCCESS and not result["text"]:
-        result["text"] = _error_text(nvml, code)
+        with suppress(Exception):
+            result["text"] = str(nvml.NVMLError(code))
     return result
-
-
-def _error_text(nvml: ModuleType, code: int) -> str:
-    try:
-        return str(nvml.NVMLError(code))
-    except Exception:
-        return ""
 
 
 def attempt(nvml: ModuleType, call: Call) -> tuple[int, Any]:
@@ -190,24 +185,19 @@ def flag(nvml: ModuleType, value: Any) -> bool | None:
     return None if known is None else bool(known)
 
 
-def scaled(factor: float) -> Convert:
-    """Multiply by ``factor``: milliwatts to watts, megahertz to hertz."""
+def number(change: Callable[[int], float]) -> Convert:
+    """In other units: milliwatts as watts, megahertz as hertz."""
 
     def convert(nvml: ModuleType, value: Any) -> float | None:
         known = count(nvml, value)
-        return None if known is None else known * factor
+        return None if known is None else change(known)
 
     return convert
 
 
-def divided(divisor: float) -> Convert:
-    """Divide by ``divisor``; unlike a factor, this keeps decimal fractions exact."""
-
-    def convert(nvml: ModuleType, value: Any) -> float | None:
-        known = count(nvml, value)
-        return None if known is None else known / divisor
-
-    return convert
+mega = number(lambda value: value * 1e6)
+milli = number(lambda value: value / 1000)  # unlike a factor, a divisor keeps decimal fractions exact
+percent = number(lambda value: value / 100)
 
 
 def degrees(_nvml: ModuleType, value: Any) -> float | None:

@@ -16,11 +16,12 @@ from .nvml_calls import (
     constant,
     count,
     degrees,
-    divided,
     flag,
+    mega,
+    milli,
     pci_id,
+    percent,
     performance_state,
-    scaled,
     text,
 )
 
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
 
 MEMORY_TEMPERATURE = 82
 RECOVERY_ACTION = 230
-
-mega = scaled(1e6)
-milli = divided(1000)
-percent = divided(100)
 
 COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 VIRTUALIZATION_MODES = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host_vgpu", 4: "host_vsga"}

@@ -93,7 +93,11 @@ def _signs(tree: Tree) -> Iterator[Sign]:
     for pattern, name in _CGROUPS:
         if pattern.search(cgroup):
             yield Sign(name, f"file {_CGROUP}", _CGROUP)
-    yield from _mount_signs(tree)
+    for line in (tree.read_text(_MOUNTINFO) or "").splitlines():
+        fields = line.split(" ")
+        if len(fields) > 4 and fields[4] in _ENGINE_MOUNT_POINTS:
+            found = (name for pattern, name in _MOUNTS if pattern.search(line))
+            yield from (Sign(name, f"file {_MOUNTINFO}", f"the mount of {fields[4]}") for name in found)
     # The container name that its init got, by systemd's convention.
     path = "/run/systemd/container"
     yield from _named(tree.read_line(path) or "", f"file {path}", path)
@@ -101,7 +105,9 @@ def _signs(tree: Tree) -> Iterator[Sign]:
     environment = (tree.read_text(path, 65536) or "").split("\0")
     value = next((item[len("container=") :] for item in environment if item.startswith("container=")), "")
     yield from _named(value, f"file {path}", path)
-    if not _in_initial_namespaces(tree):
+    # Every engine changes some of the namespaces that the kernel starts with.
+    namespaces = ((f"{name}:[{number}]", f"/proc/self/ns/{name}") for name, number in _INITIAL_NAMESPACES.items())
+    if not all(tree.link_target(path) == initial for initial, path in namespaces):
         yield from _marks(tree, _ENGINE_MARKS)
     yield from _named(variables.get("container", ""), "variables", "container")
 
@@ -112,27 +118,10 @@ def _marks(tree: Tree, marks: tuple[tuple[str, str], ...]) -> Iterator[Sign]:
             yield Sign(name, f"file {path}", path)
 
 
-def _mount_signs(tree: Tree) -> Iterator[Sign]:
-    for line in (tree.read_text(_MOUNTINFO) or "").splitlines():
-        fields = line.split(" ")
-        if len(fields) > 4 and fields[4] in _ENGINE_MOUNT_POINTS:
-            for pattern, name in _MOUNTS:
-                if pattern.search(line):
-                    yield Sign(name, f"file {_MOUNTINFO}", f"the mount of {fields[4]}")
-
-
 def _named(value: str, source: str, evidence: str) -> Iterator[Sign]:
     if value and value != "wsl":
         name = "lxc" if value.startswith("lxc") else value
         yield Sign(name if name in _NAMES else "other", source, evidence)
-
-
-def _in_initial_namespaces(tree: Tree) -> bool:
-    """Whether this process shares every namespace that the kernel started with: every engine changes some."""
-    return all(
-        tree.link_target(f"/proc/self/ns/{name}") == f"{name}:[{number}]"
-        for name, number in _INITIAL_NAMESPACES.items()
-    )
 
 
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin", "/snap/bin", "/opt/bin", "/run/current-system/sw/bin")
@@ -167,11 +156,17 @@ def container_host(tree: Tree, *, tegra: bool) -> dict[str, Any]:
     entries = [path for name in lists for path in _ENTRY.findall(tree.read_text(name) or "")]
     absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not tree.lexists(path))
     missing = [clean(path) for path in islice(absent, _MOST_MISSING)]
+    cdi: dict[str, str] = {}
+    for folder in _CDI_FOLDERS:
+        for path in (f"{folder}/{name}" for name in (tree.list_names(folder) or [])[:_MOST_FILES]):
+            real = tree.resolve(path) if path.endswith((".yaml", ".yml", ".json")) else None
+            if real and real not in cdi and _CDI_KIND.search(tree.read_text(real, 65536) or ""):
+                cdi[real] = clean(path)
     return record(
         engines=Found(_programs(tree, _FOLDERS, _ENGINES), "file"),
         toolkit=Found(_programs(tree, _TOOLKIT_FOLDERS, _TOOLKIT), "file"),
         runtimes=_runtimes(tree),
-        cdi=Found(_cdi(tree), "file"),
+        cdi=Found(list(cdi.values()), "file"),
         mount_lists=Found(lists, f"file {_LISTS}") if tegra else None,
         mounts_missing=Found(missing, f"file {_LISTS}") if lists else None,
     )
@@ -202,14 +197,3 @@ def _runtimes(tree: Tree) -> Found | None:
         names = sorted(clean(name) for name in runtimes)[:_MOST_FILES] if isinstance(runtimes, dict) else []
         return Found(names, f"file {path}")
     return Found([], f"file {_DAEMON_FILES[0]}")
-
-
-def _cdi(tree: Tree) -> list[str]:
-    found: dict[str, str] = {}
-    for folder in _CDI_FOLDERS:
-        for name in (tree.list_names(folder) or [])[:_MOST_FILES]:
-            path = f"{folder}/{name}"
-            real = tree.resolve(path) if name.endswith((".yaml", ".yml", ".json")) else None
-            if real and real not in found and _CDI_KIND.search(tree.read_text(real, 65536) or ""):
-                found[real] = clean(path)
-    return list(found.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 
 from ..common.record import Found
 from ..common.system import TEGRA_RELEASE, is_gvisor, kernel_release, mount_points, tegra_mark, wsl_mark
@@ -55,11 +54,26 @@ def virtualization(tree: Tree, flags: frozenset[str] | None) -> Found | None:
     mark = wsl_mark(tree)
     if mark:
         return Found("hyperv", f"file {mark}")
-    steps: tuple[Callable[[Tree], Found | None], ...] = (_dmi, _xen, _firecracker, _clock, _tree)
-    named = next((found for step in steps if (found := step(tree))), None)
-    if named is None and flags is not None:
-        return Found("other", "file /proc/cpuinfo")
-    return named
+    named = _dmi(tree)
+    if named:
+        return named
+    if tree.read_line("/sys/hypervisor/type") == "xen":
+        return Found("xen", "file /sys/hypervisor/type")
+    sign = _firecracker(tree)
+    if sign:
+        return Found("firecracker", f"file {sign}")
+    clocks = tree.read_line(_CLOCK_FILE) or ""
+    name = next((name for clock, name in _CLOCKS if clock in clocks), None)
+    if name:
+        return Found(name, f"file {_CLOCK_FILE}")
+    # The device tree has no such node on bare metal.
+    path = "/proc/device-tree/hypervisor/compatible"
+    kind = tree.read_line(path)
+    if kind:
+        return Found(next((name for name in ("kvm", "xen", "vmware") if name in kind), "other"), f"file {path}")
+    if tree.lexists("/proc/device-tree/compatible"):
+        return Found("none", "file /proc/device-tree")
+    return Found("other", "file /proc/cpuinfo") if flags is not None else None
 
 
 def _dmi(tree: Tree) -> Found | None:
@@ -78,39 +92,16 @@ def _dmi(tree: Tree) -> Found | None:
     return None
 
 
-def _xen(tree: Tree) -> Found | None:
-    kind = tree.read_line("/sys/hypervisor/type")
-    return Found(kind, "file /sys/hypervisor/type") if kind == "xen" else None
-
-
-def _firecracker(tree: Tree) -> Found | None:
-    """Whether this is Firecracker, which has no DMI; its ACPI tables name it, and its guests have a typical command
+def _firecracker(tree: Tree) -> str | None:
+    """The file that shows Firecracker, which has no DMI: its ACPI tables name it, and its guests have a typical command
     line.
     """
     table = tree.read_bytes("/sys/firmware/acpi/tables/DSDT", 64) or b""
     if table[10:16] == _FIRECRACKER_OEM:
-        return Found("firecracker", "file /sys/firmware/acpi/tables/DSDT")
+        return "/sys/firmware/acpi/tables/DSDT"
     line = tree.read_line("/proc/cmdline") or ""
     virtio = "virtio_mmio.device=" in line or "pci=off" in line
-    if "firecracker" in line or (virtio and set(line.split()) >= _FIRECRACKER_BOOT):
-        return Found("firecracker", "file /proc/cmdline")
-    return None
-
-
-def _clock(tree: Tree) -> Found | None:
-    clocks = tree.read_line(_CLOCK_FILE) or ""
-    name = next((name for clock, name in _CLOCKS if clock in clocks), None)
-    return Found(name, f"file {_CLOCK_FILE}") if name else None
-
-
-def _tree(tree: Tree) -> Found | None:
-    """The hypervisor in the device tree, which has no such node on bare metal."""
-    kind = tree.read_line("/proc/device-tree/hypervisor/compatible")
-    place = "file /proc/device-tree/hypervisor/compatible"
-    if kind:
-        known = (("kvm", "kvm"), ("xen", "xen"), ("vmware", "vmware"))
-        return Found(next((name for mark, name in known if mark in kind), "other"), place)
-    return Found("none", "file /proc/device-tree") if tree.lexists("/proc/device-tree/compatible") else None
+    return "/proc/cmdline" if "firecracker" in line or (virtio and set(line.split()) >= _FIRECRACKER_BOOT) else None
 
 
 CPUINFO = "/proc/cpuinfo"

@@ -60,7 +60,9 @@ def kernel_log(tree: Tree) -> dict[str, Any]:
     if not read:
         return {"source": f"file {_KMSG}", "readable": False, "why_not": why_not}
     source = f"file {read[-1][0]}"
-    return {"source": source, "readable": True, "messages": messages(_joined(text for _, text in read), source)}
+    # The lines since the last start from all files; a line in several files counts once.
+    lines = list(dict.fromkeys(line for _, text in read for line in parse_log(text)))
+    return {"source": source, "readable": True, "messages": messages(lines, source)}
 
 
 def messages(lines: Iterable[Line], source: str) -> list[dict[str, Any]]:
@@ -139,29 +141,16 @@ def _read_tail(tree: Tree, path: str) -> str | None:
         return None
 
 
-def _joined(texts: Iterable[str]) -> Iterator[Line]:
-    """The lines since the last start from all files; a line in several files counts once."""
-    seen: set[Line] = set()
-    for text in texts:
-        for line in parse_log(text):
-            if line not in seen:
-                seen.add(line)
-                yield line
-
-
 def parse_log(text: str) -> list[Line]:
     """The lines of a log file since the last start that it records."""
-    lines = [_parse_line(line) for line in text.splitlines()]
+    lines: list[Line] = []
+    for line in text.splitlines():
+        said = line.partition("kernel: ")[2] or line
+        stamp = _STAMP.match(said) or _STAMP.match(line)
+        own = stamp is not None and said.startswith("[")
+        lines.append((float(stamp[1]) if stamp else None, said[stamp.end() :] if stamp and own else said))
     starts = [number for number, (_, said) in enumerate(lines) if _FIRST_LINE.match(said)]
     return lines[starts[-1] :] if starts else lines
-
-
-def _parse_line(line: str) -> Line:
-    text = line.partition("kernel: ")[2] or line
-    stamp = _STAMP.match(text) or _STAMP.match(line)
-    if not stamp:
-        return None, text
-    return float(stamp.group(1)), text[stamp.end() :] if text.startswith("[") else text
 
 
 BASES = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")

@@ -73,9 +73,9 @@ class Lab:
         """Real paths of what the import loads, and of what is loaded once it is called as well."""
         site = self.site(variables or {})
         process = started(site).copy()
-        met = imported(process, site, tuple(parts), tuple(preloads), first=True)
+        events, before = imported(process, site, tuple(parts), tuple(preloads), first=True)
         first = {process.search.real(image.path) for image in process.images[1:]}
-        called(process, site, tuple(asks), tuple(parts), met)
+        called(process, site, tuple(asks), tuple(parts), events, before)
         return first, {process.search.real(image.path) for image in process.images[1:]}
 
     def truth(self, code: str, variables: Mapping[str, str] | None = None) -> tuple[set[str], str]:

@@ -77,7 +77,7 @@ def _segment(kind: int, offset: int, size: int) -> bytes:
 
 
 def _gnu(names: Sequence[str]) -> bytes:
-    """DT_GNU_HASH of symbols that are in the order of their buckets; the first symbol is number 1."""
+    """DT_GNU_HASH of symbols in the order of their buckets; the first is number 1, and the filter lets all through."""
     hashes = [_gnu_hash(name) for name in names]
     buckets = [0] * _BUCKETS
     chain: list[int] = []
@@ -85,7 +85,7 @@ def _gnu(names: Sequence[str]) -> bytes:
         bucket = value % _BUCKETS
         buckets[bucket] = buckets[bucket] or number + 1
         chain.append(value & ~1 | (number + 1 == len(hashes) or hashes[number + 1] % _BUCKETS != bucket))
-    return struct.pack(f"<IIIIQ{_BUCKETS}I{len(chain)}I", _BUCKETS, 1, 1, 0, 0, *buckets, *chain)
+    return struct.pack(f"<IIIIQ{_BUCKETS}I{len(chain)}I", _BUCKETS, 1, 1, 0, (1 << 64) - 1, *buckets, *chain)
 
 
 def _sysv(names: Sequence[str]) -> bytes:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.model.snapshot import Driver, DriverLibrary, Snapshot
-from probes.files.loader.cache import parse
+from probes.files.loader.cache import Lookup
 from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 
@@ -294,20 +294,23 @@ def test_undecodable_folder_is_sent_as_text(run_probe: RunProbe, build_root: Bui
 def test_cache_of_two_formats_in_one_file() -> None:
     old = b"ld.so-1.7.0\0" + struct.pack("=I", 1) + b"\0" * 12
     padded = old + b"\0" * (-len(old) % 8)
-    assert parse(cache(("a.so", "/a.so"), old=padded)) == ((("a.so", "/a.so"),), True)
+    assert Lookup(cache(("a.so", "/a.so"), old=padded)).pairs() == ((("a.so", "/a.so"),), True)
 
 
 def test_big_endian_cache() -> None:
     header = struct.pack(">20sIIB3xI12x", b"glibc-ld.so.cache1.1", 1, 12, 3, 0)
-    assert parse(header + struct.pack(">iIIIQ", 3, 72, 77, 0, 0) + b"a.so\0/a.so\0") == ((("a.so", "/a.so"),), True)
+    assert Lookup(header + struct.pack(">iIIIQ", 3, 72, 77, 0, 0) + b"a.so\0/a.so\0").pairs() == (
+        (("a.so", "/a.so"),),
+        True,
+    )
 
 
 @given(st.binary(max_size=400), st.integers(0, 400), st.integers(0, 400))
 def test_no_cache_makes_the_parser_fail(noise: bytes, at: int, end: int) -> None:
     whole = cache(*((f"lib{number}.so", f"/lib/lib{number}.so") for number in range(5)))
-    assert len(parse(whole).entries) == 5
-    damaged = parse((whole[:at] + noise + whole[at + len(noise) :])[:end])
-    assert all(name and path for name, path in damaged.entries)
+    assert len(Lookup(whole).pairs()[0]) == 5
+    entries, _ = Lookup((whole[:at] + noise + whole[at + len(noise) :])[:end]).pairs()
+    assert all(name and path for name, path in entries)
 
 
 @pytest.mark.skipif(not Path("/etc/ld.so.cache").is_file(), reason="this machine has no /etc/ld.so.cache")
@@ -317,9 +320,9 @@ def test_real_cache_as_ldconfig_prints_it() -> None:
         pytest.skip("there is no ldconfig here")
     printed = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=True).stdout
     expected = [(line.split()[0], line.partition(" => ")[2]) for line in printed.splitlines()[1:] if " => " in line]
-    found = parse(Path("/etc/ld.so.cache").read_bytes())
-    assert found.complete
-    assert list(found.entries) == expected
+    entries, complete = Lookup(Path("/etc/ld.so.cache").read_bytes()).pairs()
+    assert complete
+    assert list(entries) == expected
 
 
 def test_this_machine(run_probe: RunProbe) -> None:

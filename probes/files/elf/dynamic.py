@@ -7,6 +7,7 @@ System V gABI, chapter 5; LSB, symbol versioning.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -133,32 +134,28 @@ def _chain(dynamic: Dynamic, layout: str, start: int, count: int, next_field: in
     return found
 
 
-def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
-    """The symbol versions that a library needs from each file, in order; raises ElfError for a damaged table."""
+def _needs(dynamic: Dynamic) -> Iterator[tuple[str, int, int]]:
+    """For each needed symbol version the file that must define it, its index, and the offset of its name."""
     start = dynamic.offset_of(DT_VERNEED)
-    found: dict[str, dict[str, None]] = {}
-    if start is None:
-        return {}
     left = VERSION_LIMIT
-    for need in _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4):
+    for need in _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4) if start else ():
         _, count, name, first, _ = need.fields
         links = _chain(dynamic, "IHHII", need.offset + first, min(count, left), next_field=4)
         left -= len(links)
-        found.setdefault(dynamic.string(name), {}).update((dynamic.string(link.fields[3]), None) for link in links)
-    return {name: tuple(versions) for name, versions in found.items()}
+        yield from ((dynamic.string(name), link.fields[2], link.fields[3]) for link in links)
+
+
+def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
+    """The symbol versions that a library needs from each file, in order; raises ElfError for a damaged table."""
+    found: dict[str, dict[str, None]] = {}
+    for file, _, name in _needs(dynamic):
+        found.setdefault(file, {})[dynamic.string(name)] = None
+    return {file: tuple(versions) for file, versions in found.items()}
 
 
 def numbered_needs(dynamic: Dynamic) -> dict[int, str]:
     """The version indexes of symbols, each with the file that must define the version."""
-    start = dynamic.offset_of(DT_VERNEED)
-    found: dict[int, str] = {}
-    if start is None:
-        return found
-    for need in _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4):
-        _, count, name, first, _ = need.fields
-        links = _chain(dynamic, "IHHII", need.offset + first, min(count, VERSION_LIMIT - len(found)), next_field=4)
-        found.update((link.fields[2], dynamic.string(name)) for link in links)
-    return found
+    return {number: file for file, number, _ in _needs(dynamic)}
 
 
 def defined_versions(dynamic: Dynamic) -> tuple[str, ...]:

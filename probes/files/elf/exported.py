@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
-from .dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, Dynamic
+from .dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB
 from .library import Elf
-from .tables import ElfError, read_segments
+from .tables import ElfError
 
 _CHAIN_LIMIT = 4096
-_AT_ONCE = 16
+_AT_ONCE = 64
 _SYMBOL = "IBBHQQ"
 _SYMBOL_SIZE = 24
 
@@ -38,48 +40,69 @@ class Exports:
             raise ElfError("it is not a 64-bit library")
         self._elf = elf
         self._order = elf.header.order
-        self._dynamic = Dynamic(elf.file, elf.header, read_segments(elf.file, elf.header))
+        self._dynamic = elf.dynamic
 
     def find(self, name: str) -> SymbolPlace | None:
         """The location of the symbol's content, or None if the library does not export it."""
-        return self.find_bytes(name.encode())
-
-    def find_bytes(self, wanted: bytes) -> SymbolPlace | None:
-        """The same, for a name in bytes."""
-        start = self._dynamic.offset_of(DT_GNU_HASH)
-        candidates = self._by_gnu_hash(start, wanted) if start is not None else self._by_hash(wanted)
-        for number in candidates:
-            place = self._symbol(number, wanted)
-            if place is not None:
-                return place
+        wanted = name.encode()
+        for number in self._numbers(wanted):
+            table = self._dynamic.offset_of(DT_SYMTAB) or 0
+            *_, address, size = self._dynamic.unpack(_SYMBOL, table + number * _SYMBOL_SIZE)
+            return SymbolPlace(self._dynamic.offset(address), size)
         return None
 
-    def _symbol(self, number: int, wanted: bytes) -> SymbolPlace | None:
+    def defines(self, wanted: bytes, hashed: int) -> bool:
+        """Whether the library exports the name, of which ``hashed`` is the ``gnu_hash``."""
+        words, shift = self._filter
+        if words:
+            word = words[hashed // 64 % len(words)]
+            if not (word >> hashed % 64) & (word >> (hashed >> shift) % 64) & 1:
+                return False
+        return next(self._numbers(wanted), None) is not None
+
+    def _numbers(self, wanted: bytes) -> Iterator[int]:
+        """The indexes of defined symbols with this name."""
         table, names = self._dynamic.offset_of(DT_SYMTAB), self._dynamic.offset_of(DT_STRTAB)
         if table is None or names is None:
-            return None
-        name, _, _, section, address, size = self._dynamic.unpack(_SYMBOL, table + number * _SYMBOL_SIZE)
-        if not section or self._elf.read(names + name, len(wanted) + 1) != wanted + b"\0":
-            return None
-        return SymbolPlace(self._dynamic.offset(address), size)
+            return
+        for number in self._by_hash(wanted) if self._gnu is None else self._by_gnu_hash(gnu_hash(wanted)):
+            name, _, _, section, _, _ = self._dynamic.unpack(_SYMBOL, table + number * _SYMBOL_SIZE)
+            if section and self._elf.read(names + name, len(wanted) + 1) == wanted + b"\0":
+                yield number
 
-    def _by_gnu_hash(self, start: int, wanted: bytes) -> list[int]:
-        buckets, first, filters, _ = self._dynamic.unpack("IIII", start)
+    @cached_property
+    def _gnu(self) -> tuple[int, int, int, int, int] | None:
+        """DT_GNU_HASH: its offset, number of buckets, first symbol, number of words and shift of its filter."""
+        start = self._dynamic.offset_of(DT_GNU_HASH)
+        if start is None:
+            return None
+        buckets, first, words, shift = self._dynamic.unpack("IIII", start)
+        return start, buckets, first, words, shift
+
+    @cached_property
+    def _filter(self) -> tuple[tuple[int, ...], int]:
+        start, _, _, words, shift = self._gnu or (0, 0, 0, 0, 0)
+        raw = self._elf.file.exactly(start + 16, words * 8, "its table of hashes")
+        return struct.unpack(f"{self._order}{words}Q", raw), shift
+
+    def _by_gnu_hash(self, key: int) -> list[int]:
+        start, buckets, first, words, _ = self._gnu or (0, 0, 0, 0, 0)
         if not buckets:
             return []
-        key = gnu_hash(wanted)
-        heads = start + 16 + filters * 8
+        heads = start + 16 + words * 8
         (number,) = self._dynamic.unpack("I", heads + key % buckets * 4)
+        if number < first:
+            return []
         chain = heads + buckets * 4 - first * 4
         found: list[int] = []
-        for at in range(number, number + _CHAIN_LIMIT, _AT_ONCE) if number >= first else ():
+        for at in range(number, number + _CHAIN_LIMIT, _AT_ONCE):
             raw = self._elf.read(chain + at * 4, _AT_ONCE * 4)
             for place, value in enumerate(struct.unpack(f"{self._order}{len(raw) // 4}I", raw[: len(raw) // 4 * 4])):
                 if value | 1 == key | 1:
                     found.append(at + place)
                 if value & 1:
                     return found
-        return found
+        raise ElfError("a chain of its table of hashes does not end")
 
     def _by_hash(self, wanted: bytes) -> list[int]:
         start = self._dynamic.offset_of(DT_HASH)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -149,17 +150,11 @@ def _read(place: str, identity: Identity, *, regular: bool) -> ElfInfo | None:
             rpath = () if runpath else elf.rpath
             known.update(soname=elf.soname, needed=elf.needed, no_defaults=elf.no_default_lib)
             known.update(rpath=() if rpath == ("",) else rpath, runpath=() if runpath == ("",) else runpath)
-            known.update(_versions(elf))
+            with suppress(ElfError):
+                known.update(version_needs=elf.version_needs, version_definitions=elf.version_definitions)
         except ElfError as error:
             known["problem"] = str(error)
         return ElfInfo(place, identity, **known)
-
-
-def _versions(elf: Elf) -> dict[str, Any]:
-    try:
-        return {"version_needs": elf.version_needs, "version_definitions": elf.version_definitions}
-    except ElfError:
-        return {}
 
 
 _CURRENT = 1

@@ -52,10 +52,6 @@ class ArchiveMember(NamedTuple):
     size: int
 
 
-def is_archive(start: bytes) -> bool:
-    return start[: len(WHOLE)] in {WHOLE, THIN}
-
-
 def members(file: File, bounds: Bounds) -> Iterator[ArchiveMember]:
     """The members that are no tables of the archive itself; raises ElfError at a header that is none.
 
@@ -241,7 +237,8 @@ def places(file: ByteReader, header: Header, bounds: Bounds) -> CodePlaces:
         segments = read_segments(file, header)
         own = [CodePlace("", one.offset, one.offset + one.size) for one in segments if one.type == PT_LOAD]
         return CodePlaces(_apart(own, file, bounds), [], registered)
-    data = [_place(one) for one in sections if _is_plain_data(one)]
+    plain = (one for one in sections if one.type == SHT_PROGBITS and one.name not in OWN_SECTIONS)
+    data = [_place(one) for one in plain if one.flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC]
     return CodePlaces(_apart(own, file, bounds), _apart(data, file, None), registered)
 
 
@@ -265,11 +262,6 @@ def _sample(file: ByteReader, place: CodePlace, bounds: Bounds) -> bool:
 
 def _place(section: Section) -> CodePlace:
     return CodePlace(section.name, section.offset, section.offset + section.size)
-
-
-def _is_plain_data(section: Section) -> bool:
-    loaded = section.flags & SHF_ALLOC and not section.flags & SHF_EXECINSTR
-    return section.type == SHT_PROGBITS and bool(loaded) and section.name not in OWN_SECTIONS
 
 
 def _apart(found: Iterable[CodePlace], file: ByteReader, bounds: Bounds | None) -> list[CodePlace]:
@@ -302,23 +294,19 @@ def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiec
 
     What is wrong is noted in ``bounds``, or raised as ElfError where nothing more can be read.
     """
-    if not is_archive(file.read(0, 8)):
+    if file.read(0, len(WHOLE)) not in {WHOLE, THIN}:
         yield from _in_file(file, bounds, everywhere=everywhere)
         return
     for member in members(file, bounds):
         try:
-            yield from _in_member(file, member, bounds, everywhere=everywhere)
+            if member.path is not None:
+                with File(member.path) as beside:
+                    yield from _in_file(beside, bounds, everywhere=everywhere)
+                continue
+            for found in _in_file(FileWindow(file, member.offset, member.size), bounds, everywhere=everywhere):
+                yield found._replace(image=found.image._replace(offset=found.image.offset + member.offset))
         except ElfError as error:
             bounds.note(f"a member of the archive: {error}")
-
-
-def _in_member(archive: File, member: ArchiveMember, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
-    if member.path is not None:
-        with File(member.path) as beside:
-            yield from _in_file(beside, bounds, everywhere=everywhere)
-        return
-    for found in _in_file(FileWindow(archive, member.offset, member.size), bounds, everywhere=everywhere):
-        yield found._replace(image=found.image._replace(offset=found.image.offset + member.offset))
 
 
 def _in_file(file: ByteReader, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:

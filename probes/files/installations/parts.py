@@ -54,13 +54,13 @@ def examined(
     process = _met(python, site, preloads, tuple(extends)).copy()
     if process.system.problem:
         return {**facts, "loads_complete": False}
-    import_ = imported(process, site, parts, preloads, first=not extends)
+    events, before = imported(process, site, parts, preloads, first=not extends)
     if not extends:
         _remember((id(python), preloads, parts), process.copy())
-    missing = unresolved(process, import_.events) if extends else None
+    missing = unresolved(process, events) if extends else None
     if missing is not None:
         facts["unresolved"] = missing
-    events = [*import_.events, *called(process, site, tuple(asks), parts, import_)]
+    events += called(process, site, tuple(asks), parts, events, before)
     loads = {"loads": records(process, site, events), "loads_complete": process.complete}
     return {**facts, **loads, "looks_in_wheels": _looks_in_wheels(process, preloads)}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...common.tree import Tree
@@ -45,95 +44,67 @@ class CacheEntry(NamedTuple):
     """Whether it requires capability bits of old loaders."""
 
 
-class Cache(NamedTuple):
-    """The entries in the loader's order, and whether all were read."""
-
-    entries: tuple[tuple[str, str], ...]
-    """Requested name and path."""
-    complete: bool
-
-
-def parse(data: bytes) -> Cache:
-    """Parse a cache; damaged or truncated parts are left out, and ``complete`` is then False."""
-    table = _CacheTable(data)
-    found = []
-    for _, name_at, path_at, _, _ in table.rows:
-        name, path = _string(data, table.start + name_at), _string(data, table.start + path_at)
-        if name and path:
-            found.append((name, path))
-    return Cache(tuple(found), complete=len(found) == table.count)
-
-
-class _CacheTable:
-    """The offset of the newer table (``start``), its rows, and the number it claims (None: no table)."""
+class Lookup:
+    """A cache by name: ``Lookup(data).entries(b"libcuda.so.1")``. Damaged or truncated parts are left out."""
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.start = _start(data)
-        self.rows: list[tuple[int, ...]] = []
-        self.count: int | None = None
-        header = data[self.start : self.start + _HEADER]
+        self._data = data
+        self._start = _start(data)
+        self._subfolders: list[str] = []
+        self._rows: list[tuple[int, ...]] = []
+        self._by_name: dict[bytes, list[tuple[int, ...]]] = {}
+        self._count: int | None = None
+        header = data[self._start : self._start + _HEADER]
         if len(header) < _HEADER or not header.startswith(_MAGIC):
             return
-        self.order = ">" if header[_FLAGS_AT] & 3 == _BIG_ENDIAN else "<"
-        (self.count,) = struct.unpack_from(self.order + "I", header, len(_MAGIC))
-        entry = struct.Struct(self.order + "iIIIQ")
-        table = data[self.start + _HEADER : self.start + _HEADER + self.count * entry.size]
-        self.rows = list(entry.iter_unpack(table[: len(table) // entry.size * entry.size]))
-
-    def subfolders(self) -> list[str]:
-        """The names of subfolders that entries refer to by index; empty if there are none."""
-        for tag, offset, size in self._sections():
-            if tag == _SUBFOLDERS:
-                numbers = self._numbers(offset, size // 4)
-                return [_string(self.data, self.start + number) or "" for number in numbers]
-        return []
-
-    def _sections(self) -> Iterator[tuple[int, int, int]]:
+        self._order = ">" if header[_FLAGS_AT] & 3 == _BIG_ENDIAN else "<"
+        (self._count,) = struct.unpack_from(self._order + "I", header, len(_MAGIC))
+        entry = struct.Struct(self._order + "iIIIQ")
+        table = data[self._start + _HEADER : self._start + _HEADER + self._count * entry.size]
+        self._rows = list(entry.iter_unpack(table[: len(table) // entry.size * entry.size]))
+        for row in self._rows:
+            at = self._start + row[1]
+            self._by_name.setdefault(data[at : data.find(b"\0", at, at + _MAX_STRING)], []).append(row)
+        # The names of subfolders that entries refer to by index.
         (at,) = self._numbers(_EXTENSIONS_AT, 1) or (0,)
-        magic, count = self._numbers(at, 2) or (0, 0)
-        if at and magic == _EXTENSIONS_MAGIC:
-            for number in range(min(count, _MAX_SECTIONS)):
-                tag, _, offset, size = self._numbers(at + 8 + number * 16, 4) or (0, 0, 0, 0)
-                yield tag, offset, size
+        magic, sections = self._numbers(at, 2) or (0, 0)
+        for number in range(min(sections, _MAX_SECTIONS) if at and magic == _EXTENSIONS_MAGIC else 0):
+            tag, _, offset, size = self._numbers(at + 8 + number * 16, 4) or (0, 0, 0, 0)
+            if tag == _SUBFOLDERS:
+                self._subfolders = [self._string(place) or "" for place in self._numbers(offset, size // 4)]
+                break
 
-    def _numbers(self, at: int, count: int) -> tuple[int, ...]:
-        """32-bit numbers at an offset from the header; none if the data ends before."""
-        raw = self.data[self.start + at : self.start + at + 4 * min(count, len(self.data))]
-        return struct.unpack(f"{self.order}{count}I", raw) if len(raw) == 4 * count else ()
-
-
-class Lookup:
-    """A cache by name: ``Lookup(data).entries(b"libcuda.so.1")``."""
-
-    def __init__(self, data: bytes) -> None:
-        table = _CacheTable(data)
-        self._data = data
-        self._start = table.start
-        self._subfolders = table.subfolders() if table.count else []
-        self._rows: dict[bytes, list[tuple[int, ...]]] = {}
-        for row in table.rows:
-            at = table.start + row[1]
-            end = data.find(b"\0", at, at + _MAX_STRING)
-            self._rows.setdefault(data[at:end], []).append(row)
-        self.complete = table.count == len(table.rows)
+    @property
+    def complete(self) -> bool:
         """Whether it could be read whole."""
+        return self._count == len(self._rows)
+
+    def pairs(self) -> tuple[tuple[tuple[str, str], ...], bool]:
+        """Every name with its path, in the loader's order, and whether all could be read."""
+        pairs = ((self._string(row[1]), self._string(row[2])) for row in self._rows)
+        found = tuple((name, path) for name, path in pairs if name and path)
+        return found, len(found) == self._count
 
     def entries(self, name: str) -> list[CacheEntry]:
         """The entries for a name, in the cache's order."""
-        rows = self._rows.get(name.encode("utf-8", "surrogateescape"), ())
-        return [entry for row in rows if (entry := self._entry(row)) is not None]
+        found: list[CacheEntry] = []
+        for flags, _, path_at, _, capabilities in self._by_name.get(name.encode("utf-8", "surrogateescape"), ()):
+            path = self._string(path_at)
+            named = capabilities & ~_LEVEL & ~0xFFFFFFFF == _NAMED
+            number = capabilities & 0xFFFFFFFF
+            if path is not None and not (named and number >= len(self._subfolders)):
+                subfolder = self._subfolders[number] if named else None
+                found.append(CacheEntry(path, flags, subfolder, legacy=bool(capabilities) and not named))
+        return found
 
-    def _entry(self, row: tuple[int, ...]) -> CacheEntry | None:
-        flags, _, path_at, _, capabilities = row
-        path = _string(self._data, self._start + path_at)
-        named = capabilities & ~_LEVEL & ~0xFFFFFFFF == _NAMED
-        number = capabilities & 0xFFFFFFFF
-        if path is None or (named and number >= len(self._subfolders)):
-            return None
-        return CacheEntry(
-            path, flags, self._subfolders[number] if named else None, legacy=bool(capabilities) and not named
-        )
+    def _numbers(self, at: int, count: int) -> tuple[int, ...]:
+        """32-bit numbers at an offset from the header; none if the data ends before."""
+        raw = self._data[self._start + at : self._start + at + 4 * min(count, len(self._data))]
+        return struct.unpack(f"{self._order}{count}I", raw) if len(raw) == 4 * count else ()
+
+    def _string(self, at: int) -> str | None:
+        end = self._data.find(b"\0", self._start + at, self._start + at + _MAX_STRING)
+        return self._data[self._start + at : end].decode("utf-8", "replace") if end > self._start + at else None
 
 
 def _start(data: bytes) -> int:
@@ -142,11 +113,6 @@ def _start(data: bytes) -> int:
     (count,) = struct.unpack_from("=I", data, _OLD_HEADER - 4)
     end = _OLD_HEADER + int(count) * _OLD_ENTRY
     return end + -end % _ALIGNMENT
-
-
-def _string(data: bytes, at: int) -> str | None:
-    end = data.find(b"\0", at, at + _MAX_STRING)
-    return data[at:end].decode("utf-8", "replace") if end > at else None
 
 
 _CACHE = "/etc/ld.so.cache"
@@ -170,21 +136,11 @@ class LoaderPath(NamedTuple):
 def search_path(tree: Tree) -> LoaderPath:
     """The loader's search path for a program started with the variables of the request."""
     data = tree.read_bytes(_CACHE, _CACHE_LIMIT)
-    cache = parse(data) if data is not None else None
-    return LoaderPath(
-        variable=library_path(tree),
-        cache=cache.entries if cache else (),
-        defaults=tuple(_distinct(tree, (folder for pattern in _DEFAULTS for folder in tree.expand(pattern)))),
-        complete=cache.complete if cache else not tree.lexists(_CACHE),
-    )
-
-
-def _distinct(tree: Tree, folders: Iterable[str]) -> Iterable[str]:
-    """The first name of each folder: /lib is often a link to /usr/lib."""
+    cache, complete = Lookup(data).pairs() if data is not None else ((), not tree.lexists(_CACHE))
     by_real: dict[str | None, str] = {}
-    for folder in folders:
-        by_real.setdefault(tree.resolve(folder), folder)
-    return by_real.values()
+    for folder in (folder for pattern in _DEFAULTS for folder in tree.expand(pattern)):
+        by_real.setdefault(tree.resolve(folder), folder)  # the first name of each: /lib is often a link to /usr/lib
+    return LoaderPath(library_path(tree), cache, tuple(by_real.values()), complete)
 
 
 def library_path(tree: Tree) -> tuple[str, ...]:

@@ -161,7 +161,13 @@ class _Report:
             self._found.pop(key)
             self._users.pop(key, None)
         for key, (image, users) in self._users.items():
-            self._add_symbols(self._found[key], image, users)
+            record = self._found[key]
+            symbols, asking = lacking(self._process, image, record["name"], dict.fromkeys(users)) or (None, "")
+            if symbols is not None:
+                record["missing_symbols"] = symbols
+            if symbols:
+                record["needed_by"] = printable(self._real(asking))
+                record["source"] = f"elf {record['needed_by']}"
         found = {name for name, path in self._found if path is not None}
         return [
             record
@@ -278,16 +284,6 @@ class _Report:
         of_kind = [version for version in offered if re.fullmatch(rf"{re.escape(kind)}_[\d.]+", version)]
         if of_kind:
             record["offers"] = printable(max(of_kind, key=_in_order))
-
-    def _add_symbols(self, record: Record, image: LoadedImage, users: list[LoadedImage]) -> None:
-        found = lacking(self._process, image, record["name"], dict.fromkeys(users))
-        if found is None:
-            return
-        symbols, asking = found
-        record["missing_symbols"] = symbols
-        if symbols:
-            record["needed_by"] = printable(self._real(asking))
-            record["source"] = f"elf {record['needed_by']}"
 
     def _real(self, path: str) -> str:
         return self._process.search.real(path)

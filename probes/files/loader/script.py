@@ -140,14 +140,11 @@ def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[
     if family == "cudnn" and major == "8":
         parts = _CUDNN_8_PARTS
     for part in parts:
-        names = [f"libcudnn_{part}.so.{version}" for version in _shorter(_version(process, image, site), major)]
+        version = _version(process, image, site)
+        numbers = version.split(".")[:3] if version and version.partition(".")[0] == major else [major]
+        shorter = [".".join(numbers[:count]) for count in range(len(numbers), 0, -1)]  # ``9.10.2``, ``9.10``, ``9``
+        names = [f"libcudnn_{part}.so.{each}" for each in shorter]
         yield OpenByName(tuple(names), by=image.path, optional=False)
-
-
-def _shorter(version: str | None, major: str) -> list[str]:
-    """``9.10.2``, ``9.10``, ``9``."""
-    numbers = version.split(".")[:3] if version else [major]
-    return [".".join(numbers[:count]) for count in range(len(numbers), 0, -1)] if numbers[0] == major else [major]
 
 
 def _version(process: LoaderProcess, image: LoadedImage, site: Site) -> str | None:
@@ -189,17 +186,12 @@ class Event(NamedTuple):
     """The identity of a compiled part."""
 
 
-class Met(NamedTuple):
-    """An import: its requests, and the number of images before it."""
-
-    events: list[Event]
-    before: int
-
-
 def imported(
     process: LoaderProcess, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
-) -> Met:
-    """Load compiled files in the order of an import; ``first``: including what precedes them."""
+) -> tuple[list[Event], int]:
+    """Load compiled files in the order of an import; ``first``: including what precedes them. Returns what happened,
+    and how many images there were before.
+    """
     script = _Script(process, site, preloads)
     before = len(process.images)
     if first:
@@ -211,13 +203,19 @@ def imported(
         """Whether it failed by itself but was loaded as a dependency, through the RPATH of the requester."""
         return event.identity is not None and failed(event.requests) and process.holds(event.identity)
 
-    return Met([event for event in script.events if not came_with_another(event)], before)
+    return [event for event in script.events if not came_with_another(event)], before
 
 
 def called(
-    process: LoaderProcess, site: Site, asks: tuple[OpenByName, ...], parts: tuple[str, ...], met: Met
+    process: LoaderProcess,
+    site: Site,
+    asks: tuple[OpenByName, ...],
+    parts: tuple[str, ...],
+    events: list[Event],
+    done: int,
 ) -> list[Event]:
-    """Requests of code after the import: the framework's, then those of each loaded library.
+    """Requests of code after an import with these ``events``: the framework's, then those of each library but the first
+    ``done``.
 
     Requests of an optional library are optional.
     """
@@ -225,9 +223,8 @@ def called(
     for ask in asks:
         script.ask(ask, parts)
     required = {
-        id(request.image) for event in (*met.events, *script.events) if not event.optional for request in event.requests
+        id(request.image) for event in (*events, *script.events) if not event.optional for request in event.requests
     }
-    done = met.before
     while done < len(process.images) and len(script.events) < ASK_LIMIT:
         image = process.images[done]
         done += 1

@@ -32,7 +32,11 @@ class Paths:
     def real(self, path: str) -> str | None:
         """The path with its links resolved; None if its folder or target does not exist."""
         if path not in self._real:
-            self._real[path] = self._resolved(path)
+            folder, _, name = path.rpartition("/")
+            inside = self.folder(folder)
+            place = f"{(inside or '').rstrip('/')}/{name}"
+            is_link = inside is not None and self._tree.link_target(place) is not None
+            self._real[path] = self._tree.resolve(place) if is_link else place if inside is not None else None
         return self._real[path]
 
     def head(self, path: str) -> ElfInfo | None:
@@ -41,24 +45,10 @@ class Paths:
         Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
         """
         if path not in self._heads:
-            self._heads[path] = self._head(path)
+            inside = path if self._tree.at_real_root or "\0" in path else self.real(path)
+            known = inside is not None and "\0" not in path
+            self._heads[path] = elf_info(self._tree.place(inside or "")) if known else None
         return self._heads[path]
-
-    def _resolved(self, path: str) -> str | None:
-        folder, _, name = path.rpartition("/")
-        inside = self.folder(folder)
-        if inside is None:
-            return None
-        place = f"{inside.rstrip('/')}/{name}"
-        return place if self._tree.link_target(place) is None else self._tree.resolve(place)
-
-    def _head(self, path: str) -> ElfInfo | None:
-        if "\0" in path:
-            return None
-        if self._tree.at_real_root:
-            return elf_info(path)
-        inside = self.real(path)
-        return elf_info(self._tree.place(inside)) if inside else None
 
 
 # The configuration of one Python's dynamic loader: its file, its folders, and its processor.

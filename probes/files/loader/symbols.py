@@ -6,15 +6,15 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ...common.library_names import family_of
 from ...common.paths import printable
-from ..elf.dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic, numbered_needs
+from ..elf.dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, numbered_needs
 from ..elf.exported import Exports, gnu_hash
 from ..elf.info import ElfInfo, open_near
 from ..elf.library import Elf, ElfError
-from ..elf.tables import read_segments
 from .process import LoadedImage, LoaderProcess, LoadRequest, failed
 
 if TYPE_CHECKING:
@@ -38,28 +38,34 @@ class UnreadSymbolsError(ValueError):
     """A file whose symbols cannot be looked up through its hash tables."""
 
 
+@contextmanager
+def _symbols(head: ElfInfo) -> Iterator[_SymbolTable]:
+    try:
+        with open_near(head.place) as elf:
+            yield _SymbolTable(elf)
+    except (ElfError, struct.error) as error:
+        raise UnreadSymbolsError from error
+
+
 def undefined(head: ElfInfo) -> tuple[bytes, ...]:
     """Names that another file must define: not weak, without a version, not Python's own.
 
     Versioned symbols are checked by their versions. Raises UnreadError.
     """
-    try:
-        with open_near(head.place) as elf:
-            return tuple(_SymbolTable(elf).undefined())
-    except (ElfError, struct.error) as error:
-        raise UnreadSymbolsError from error
+    with _symbols(head) as table:
+        names = (table.text(at) for at, version in table.asked() if version <= 1)
+        return tuple(name for name in names if name and not _PYTHON.match(name))
 
 
-def asked_of(head: ElfInfo, name: str, unbound: re.Pattern[bytes]) -> tuple[bytes, ...]:
-    """Names that the library ``name`` must define: bound to one of its versions, or unversioned with its prefix.
+def asked_of(head: ElfInfo, library: str, unbound: re.Pattern[bytes]) -> tuple[bytes, ...]:
+    """Names that ``library`` must define: bound to one of its versions, or unversioned with its prefix.
 
     Raises UnreadError.
     """
-    try:
-        with open_near(head.place) as elf:
-            return tuple(_SymbolTable(elf).asked_of(name, unbound))
-    except (ElfError, struct.error) as error:
-        raise UnreadSymbolsError from error
+    with _symbols(head) as table:
+        bound = {number for number, file in numbered_needs(table.dynamic).items() if file == library}
+        asked = [(version, table.text(at)) for at, version in table.asked() if version <= 1 or version in bound]
+        return tuple(name for version, name in asked if version in bound or unbound.match(name))
 
 
 def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
@@ -68,12 +74,8 @@ def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
     for head in scope:
         if not left:
             break
-        try:
-            with open_near(head.place) as elf:
-                table = _SymbolTable(elf)
-                left = {name: hashed for name, hashed in left.items() if not table.defines(name, hashed)}
-        except (ElfError, struct.error) as error:
-            raise UnreadSymbolsError from error
+        with _symbols(head) as table:
+            left = {name: key for name, key in left.items() if not table.exports.defines(name, key)}
     return list(left)
 
 
@@ -84,44 +86,23 @@ class _SymbolTable:
         if elf.bits != 64 or elf.header.order != "<":
             raise UnreadSymbolsError
         self._elf = elf
-        dynamic = Dynamic(elf.file, elf.header, read_segments(elf.file, elf.header))
+        self.exports = Exports(elf)
+        self.dynamic = dynamic = elf.dynamic
         places = [dynamic.offset_of(tag) for tag in (DT_SYMTAB, DT_STRTAB)]
         if None in places:
             raise UnreadSymbolsError
         self._symbols, self._names = (place or 0 for place in places)
-        self._dynamic = dynamic
-        self._versions = dynamic.offset_of(DT_VERSYM)
         hashes, old = dynamic.offset_of(DT_GNU_HASH), dynamic.offset_of(DT_HASH)
-        self._exports = Exports(elf) if hashes is None else None
         if hashes is not None:
-            self._hashes = hashes
-            self._buckets, self._first, self._filters, self._shift = dynamic.unpack("IIII", self._hashes)
-            if self._filters == 0 or (self._filters + self._buckets) * 8 > _TABLE_LIMIT:
+            buckets, self._first, filters, _ = dynamic.unpack("IIII", hashes)
+            if filters == 0 or (filters + buckets) * 8 > _TABLE_LIMIT:
                 raise UnreadSymbolsError
-            self._filter = self._elf.file.exactly(self._hashes + 16, self._filters * 8, "its table of hashes")
         elif old is not None:
             _, self._first = dynamic.unpack("II", old)  # that table counts all symbols, in no order
         else:
             raise UnreadSymbolsError
 
-    def undefined(self) -> Iterator[bytes]:
-        for at, version in self._asked():
-            if version <= 1:
-                text = self._text(at)
-                if text and not _PYTHON.match(text):
-                    yield text
-
-    def asked_of(self, name: str, unbound: re.Pattern[bytes]) -> Iterator[bytes]:
-        of_it = {number for number, file in numbered_needs(self._dynamic).items() if file == name}
-        for at, version in self._asked():
-            if version in of_it:
-                yield self._text(at)
-            elif version <= 1:
-                text = self._text(at)
-                if unbound.match(text):
-                    yield text
-
-    def _asked(self) -> Iterator[tuple[int, int]]:
+    def asked(self) -> Iterator[tuple[int, int]]:
         """The name offsets and version indexes of undefined symbols, without weak ones.
 
         They precede all symbols in the GNU hash table.
@@ -131,48 +112,21 @@ class _SymbolTable:
             raise UnreadSymbolsError
         raw = self._elf.file.exactly(self._symbols, count * _SYMBOL.size, "its symbol table")
         versions: tuple[int, ...] = (0,) * count  # 0 and 1 mean none
-        if self._versions is not None:
-            table = self._elf.file.exactly(self._versions, count * 2, "its table of versions")
+        of_versions = self.dynamic.offset_of(DT_VERSYM)
+        if of_versions is not None:
+            table = self._elf.file.exactly(of_versions, count * 2, "its table of versions")
             versions = struct.unpack(f"<{count}H", table)
         for (name, info, _, section, _, _), version in zip(_SYMBOL.iter_unpack(raw), versions):
             if name and section == 0 and info >> 4 != _WEAK:
                 yield name, version & 0x7FFF
 
-    def _text(self, at: int) -> bytes:
+    def text(self, at: int) -> bytes:
+        """The name at an offset into the table of names."""
         for size in (256, NAME_LIMIT):
             raw, end, _ = self._elf.read(self._names + at, size).partition(b"\0")
             if end:
                 return raw
         raise UnreadSymbolsError
-
-    def defines(self, name: bytes, hashed: int) -> bool:
-        if self._exports is not None:
-            return self._exports.find_bytes(name) is not None
-        (word,) = struct.unpack_from("<Q", self._filter, hashed // 64 % self._filters * 8)
-        if not (word >> hashed % 64) & (word >> (hashed >> self._shift) % 64) & 1 or not self._buckets:
-            return False
-        heads = self._hashes + 16 + self._filters * 8
-        head = self._elf.file.exactly(heads + hashed % self._buckets * 4, 4, "its table of hashes")
-        number = int.from_bytes(head, "little")
-        if number < self._first:
-            return False
-        chain = heads + self._buckets * 4 + (number - self._first) * 4
-        return self._in_chain(name, hashed, number, chain)
-
-    def _in_chain(self, name: bytes, hashed: int, number: int, chain: int) -> bool:
-        links = self._elf.read(chain, 256)
-        for step in range(len(links) // 4):
-            (link,) = struct.unpack_from("<I", links, step * 4)
-            if link | 1 == hashed | 1 and self._is(number + step, name):
-                return True
-            if link & 1:
-                return False
-        raise UnreadSymbolsError
-
-    def _is(self, number: int, name: bytes) -> bool:
-        raw = self._elf.file.exactly(self._symbols + number * _SYMBOL.size, _SYMBOL.size, "its symbol table")
-        at, _, _, section, _, _ = _SYMBOL.unpack(raw)
-        return section != 0 and self._elf.read(self._names + at, len(name) + 1) == name + b"\0"
 
 
 # Undefined symbols of an extension, compared with the installed framework.

@@ -62,8 +62,15 @@ class Room:
         site = self.site(variables)
         process = started(site).copy()
         preloads = [preload for name in names for preload in found_by_pathfinder(site, name)]
-        met = imported(process, site, (), tuple(preloads), first=True)
-        called(process, site, tuple(OpenByName((f"lib{name}.so.4",)) for name in names if name == "nvvm"), (), met)
+        events, before = imported(process, site, (), tuple(preloads), first=True)
+        called(
+            process,
+            site,
+            tuple(OpenByName((f"lib{name}.so.4",)) for name in names if name == "nvvm"),
+            (),
+            events,
+            before,
+        )
         return self._libraries({process.search.real(image.path) for image in process.images})
 
     def _libraries(self, paths: set[str]) -> set[str]:

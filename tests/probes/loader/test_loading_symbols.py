@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from probes.files.elf.dynamic import DT_GNU_HASH
 from probes.files.elf.exported import gnu_hash
 from probes.files.elf.info import ElfInfo, elf_info
-from probes.files.loader.cache import Lookup, parse
+from probes.files.loader.cache import Lookup
 from probes.files.loader.symbols import UnreadSymbolsError, missing, undefined
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
@@ -32,7 +32,7 @@ LDCONFIG = shutil.which("ldconfig", path="/sbin:/usr/sbin:/bin:/usr/bin")
 def system_library(name: str) -> ElfInfo:
     """The library of that name of this system."""
     cache = Path("/etc/ld.so.cache")
-    paths = [path for known, path in parse(cache.read_bytes()).entries if known == name] if cache.exists() else []
+    paths = [path for known, path in Lookup(cache.read_bytes()).pairs()[0] if known == name] if cache.exists() else []
     heads = [head for path in paths if (head := elf_info(path)) and head.bits == 64]
     if not heads:
         pytest.skip(f"{name} is not in the loader's cache here")
