@@ -72,7 +72,7 @@ def _serve(given: argparse.Namespace) -> None:
             current, held = line, ExitStack()
             if line.startswith("attention"):
                 direction = line.split()[1]
-                run, amount = attention.ready(held, "bf16", direction)[0], SHAPE.operations(direction)
+                run, amount = attention.ready(held, "bf16", direction)[0], SHAPE.work(direction)
             else:
                 name, way = line.strip().split(" ", 1)
                 direction, layout = way.split(", ")
@@ -177,13 +177,13 @@ def _attention(torch: Any, figure: str) -> tuple[Callable[[], Any], float]:
 
     if direction == "forward":
         with torch.no_grad():
-            return forward, SHAPE.operations(direction)
+            return forward, SHAPE.work(direction)
     for tensor in (q, k, v):
         tensor.requires_grad_()
     result = forward()
     return (
         lambda: torch.autograd.grad(result, (q, k, v), gradient, retain_graph=True),
-        SHAPE.operations(direction),
+        SHAPE.work(direction),
     )
 
 

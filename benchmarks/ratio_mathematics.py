@@ -26,16 +26,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes.bench.curand import MOST  # noqa: E402
+from probes.bench.curand import GENERATORS, MOST  # noqa: E402
 from probes.bench.cusolver import SIDES, diagonal  # noqa: E402
 from probes.framework_bench.works import PANELS, PER_ROW, TRANSFORMS, WIDE_PANELS, WIDTH  # noqa: E402
+from probes.measuring.cusparselt import BURST, SIDE  # noqa: E402
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402
-from probes.measuring.mathematics.curand import GENERATORS  # noqa: E402
-from probes.measuring.mathematics.cusparse import panels  # noqa: E402
-from probes.measuring.mathematics.cusparselt import BURST, SIDE  # noqa: E402
 from probes.measuring.measurement import Bench, Plan, Work  # noqa: E402
 from probes.measuring.sampler import Sampler  # noqa: E402
+from probes.measuring.sparse import panels  # noqa: E402
 
 PAUSE = BURST.pause
 """Before a sample of the products that reach the power limit."""
@@ -172,12 +171,12 @@ def ours(libraries: dict[str, list[str]]) -> Callable[[str], dict[str, Any]]:
     compiler = Compiler(libraries.get("nvrtc", []), device.capability)
     bench = Seconds(uuid, device, Sampler(uuid, {}), compiler, True, frozenset(), libraries)
     probes = {probe for probe, _ in CASES.values()}
-    figures = {probe: module(f"probes.{probe}")._measures(bench) for probe in probes}  # noqa: SLF001
+    figures = {probe: module(f"probes.{probe}").measures(bench) for probe in probes}
 
     def work(name: str) -> dict[str, Any]:
         probe, wanted = CASES[name]
         measure = next(measure for figure, measure in figures[probe].items() if str(figure) == wanted)
-        found = measure(bench)
+        found = measure()
         if not found["verification"]["right"]:
             return {"error": f"wrong result: {found['verification']}"}
         return {"seconds": 1 / found["value"], "detail": found["detail"]}

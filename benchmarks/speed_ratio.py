@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ sys.path.insert(0, str(ROOT))
 
 from probes.bench import gemm as bench_gemm  # noqa: E402
 from probes.bench import memory as bench_memory  # noqa: E402
+from probes.common.figures import FigureKey  # noqa: E402
 from probes.measuring.cublaslt import PRECISIONS, CublasLt  # noqa: E402
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.host_copies import SIZE as LINK_BYTES  # noqa: E402
 from probes.measuring.host_copies import WAYS, HostCopies, HostMemory  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402
-from probes.measuring.measurement import Bench  # noqa: E402
+from probes.measuring.measurement import Bench, run_task  # noqa: E402
 from probes.measuring.sampler import Sampler  # noqa: E402
 
 SIDE = 8192
@@ -108,7 +110,7 @@ def _memory(bench: Bench, torch: Any) -> list[tuple[str, Figure, Figure, float, 
     return [
         (
             f"device memory {kind}, 4 GiB",
-            lambda kind=kind: float(traffic.measured(kind, bench)["value"]),  # type: ignore[misc]
+            lambda kind=kind: float(run_task(bench, FigureKey(kind), partial(traffic.made, kind))["value"]),  # type: ignore[misc]
             lambda kind=kind: theirs(kind),  # type: ignore[misc]
             1e9,
             "GB/s",
@@ -139,16 +141,16 @@ def _links(bench: Bench, torch: Any) -> list[tuple[str, Figure, Figure, float, s
 
 def _products(bench: Bench, torch: Any) -> list[tuple[str, Figure, Figure, float, str]]:
     runner = bench_gemm.CublasRunner(bench, CublasLt(bench.libraries["cublasLt"][0]))
-    shape = (SIDE, SIDE, SIDE)
+    figures = {name: FigureKey("gemm", name, (SIDE, SIDE, SIDE)) for name in PRECISIONS}
     return [
         (
             f"{name} product, {SIDE}^3",
-            lambda name=name: float(runner.shaped(name, shape, bench, burst=True)["value"]),  # type: ignore[misc]
+            lambda figure=figure: float(run_task(bench, figure, partial(runner.product, figure))["value"]),  # type: ignore[misc]
             lambda name=name: _best_product(torch, name),  # type: ignore[misc]
             1e12,
             "TFLOP/s",
         )
-        for name in PRECISIONS
+        for name, figure in figures.items()
     ]
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
 from ..measuring.cudnn.attention import PRECISIONS as ATTENTION_PRECISIONS
 from ..measuring.cudnn.attention import Attention
 from ..measuring.cudnn.convolution import KINDS, Convolutions
-from ..measuring.cudnn.handles import NAME as HANDLES
-from ..measuring.cudnn.handles import handles
-from ..measuring.cudnn.layers import ACTIVATIONS, PRECISIONS, Layers, Task
+from ..measuring.cudnn.layers import ACTIVATIONS, PRECISIONS, Layers
 from ..measuring.cudnn.library import Cudnn
-from ..measuring.measurement import Bench, Measure, on_gpu, with_full
+from ..measuring.measurement import Bench, Make, Measures, late, on_gpu, tasks, with_full
+from .cudnn_gpus import NAME as HANDLES
+from .cudnn_gpus import handles
 
 PROBE = {
     "title": "cuDNN",
@@ -47,71 +46,45 @@ COMPARED = (
 def collect(tree: Tree, out: Out) -> None:
     """Measure what ``--full`` comprises; a deep check runs one convolution."""
     if any(name.startswith("cudnn-") for name in tree.request["bench"].get("beside", ())):
-        on_gpu(tree, out, _compared)
+        on_gpu(tree, out, compared)
     else:
-        with_full(tree, out, _measures)
+        with_full(tree, out, measures)
 
 
-def _compared(bench: Bench) -> dict[FigureKey, Measure]:
-    return {figure: measure for figure, measure in _measures(bench).items() if figure in COMPARED}
+def compared(bench: Bench) -> Measures:
+    """Those that frameworks are compared with."""
+    return {figure: measure for figure, measure in measures(bench).items() if figure in COMPARED}
 
 
-def _measures(bench: Bench) -> dict[FigureKey, Measure]:
-    library = cache(lambda: Cudnn(bench))
+def measures(bench: Bench) -> Measures:
+    """The measures, by figure; a deep check makes the smallest."""
+    library = cache(partial(Cudnn, bench))
     convolutions = cache(lambda: Convolutions(bench, library()))
-    if not bench.timing:
-        return {SMALLEST: _convolution(convolutions, "fp32", "forward", "NCHW")}
-    able = [name for name, kind in PRECISIONS.items() if bench.device.capability >= kind.least]
-    measures: dict[FigureKey, Measure] = {FigureKey(HANDLES): lambda bench: handles([bench], library())}
-    for name in able:
-        for direction in KINDS:
-            for layout in LAYOUTS:
-                figure = FigureKey("cudnn-convolution", name, variant=f"{direction}, {layout}")
-                measures[figure] = _convolution(convolutions, name, direction, layout)
-    return measures | _layers(library, bench) | _attention(library, bench)
-
-
-def _convolution(convolutions: Callable[[], Convolutions], name: str, direction: str, layout: str) -> Measure:
-    return lambda _: convolutions().measured(name, direction, layout)
-
-
-def _layers(library: Callable[[], Cudnn], bench: Bench) -> dict[FigureKey, Measure]:
-    """The older functions, forward and backward."""
-
-    def both(name: str, make: Callable[..., Task], before: str = "") -> dict[FigureKey, Measure]:
-        return {
-            FigureKey(name, "fp32", variant=before + ("backward" if backward else "forward")): partial(
-                measure, name, before + ("backward" if backward else "forward"), partial(make, backward=backward)
-            )
-            for backward in (False, True)
-        }
-
-    layers = cache(lambda: Layers(bench, library()))
-
-    def measure(name: str, variant: str, make: Callable[..., Task], _: Bench) -> Fields:
-        return layers().measured(name, variant, make)
-
-    measures = both("cudnn-pooling", Layers.pooling) | both("cudnn-softmax", Layers.softmax)
-    for kind in ACTIVATIONS:
-        measures |= both("cudnn-activation", partial(Layers.activation, name=kind), f"{kind}, ")
-    measures |= both("cudnn-batch-norm", Layers.batch_norm) | both("cudnn-lrn", Layers.lrn)
-    measures |= both("cudnn-divisive-norm", Layers.divisive)
-    variant = "NCHW to NHWC"
-    measures[FigureKey("cudnn-transform", "fp32", variant=variant)] = partial(
-        measure, "cudnn-transform", variant, Layers.transform
-    )
-    return measures
-
-
-def _attention(library: Callable[[], Cudnn], bench: Bench) -> dict[FigureKey, Measure]:
-    attention = cache(lambda: Attention(bench, library()))
-    able = [name for name, least in ATTENTION_PRECISIONS.items() if bench.device.capability >= least]
-    return {
-        FigureKey("cudnn-attention", name, variant=direction): _attend(attention, name, direction)
-        for name in able
-        for direction in ATTENTION_DIRECTIONS
+    attention, layers = cache(lambda: Attention(bench, library())), cache(lambda: Layers(bench, library()))
+    able = bench.device.capability
+    makes: dict[FigureKey, Make] = {
+        FigureKey("cudnn-convolution", name, variant=f"{direction}, {layout}"): late(
+            convolutions, Convolutions.task, name, direction, layout
+        )
+        for name, kind in PRECISIONS.items()
+        for direction in KINDS
+        for layout in LAYOUTS
+        if able >= kind.least
     }
-
-
-def _attend(attention: Callable[[], Attention], name: str, direction: str) -> Measure:
-    return lambda _: attention().measured(name, direction)
+    if not bench.timing:
+        return tasks(bench, {SMALLEST: makes[SMALLEST]})
+    layered = [("cudnn-pooling", "", Layers.pooling), ("cudnn-softmax", "", Layers.softmax)]
+    layered += [("cudnn-activation", f"{kind}, ", partial(Layers.activation, name=kind)) for kind in ACTIVATIONS]
+    layered += [("cudnn-batch-norm", "", Layers.batch_norm), ("cudnn-lrn", "", Layers.lrn)]
+    layered += [("cudnn-divisive-norm", "", Layers.divisive)]
+    for name, before, make in layered:
+        for direction in ("forward", "backward"):
+            figure = FigureKey(name, "fp32", variant=before + direction)
+            makes[figure] = late(layers, partial(make, backward=direction == "backward"))
+    makes[FigureKey("cudnn-transform", "fp32", variant="NCHW to NHWC")] = late(layers, Layers.transform)
+    for name, least in ATTENTION_PRECISIONS.items():
+        for direction in ATTENTION_DIRECTIONS if able >= least else ():
+            makes[FigureKey("cudnn-attention", name, variant=direction)] = late(
+                attention, Attention.task, name, direction
+            )
+    return {FigureKey(HANDLES): lambda: handles([bench], library()), **tasks(bench, makes)}

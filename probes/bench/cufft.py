@@ -6,7 +6,8 @@ import cmath
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
 from functools import cache, partial
 from itertools import product
 
@@ -14,10 +15,9 @@ from ..common.figures import Fields, FigureKey, compared, verification
 from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench.works import TRANSFORMS, TransformSize
-from ..measuring.arrays import ELEMENTS, RESERVE, Array
-from ..measuring.mathematics.common import PLAN, Workshop
-from ..measuring.mathematics.cufft import INVERSE, CuFft, Transform
-from ..measuring.measurement import Bench, Measure, with_full
+from ..measuring.arrays import ELEMENTS, RESERVE, Array, Arrays
+from ..measuring.library import MathLibrary
+from ..measuring.measurement import Bench, Measures, Task, tasks, with_full
 from ..measuring.verify import encoded
 
 PROBE = {
@@ -31,7 +31,41 @@ PROBE = {
     "fills": ["measurements"],
 }
 
+FORWARD, INVERSE = -1, 1
 
+TYPES = {
+    ("C2C", "fp32"): 0x29,
+    ("R2C", "fp32"): 0x2A,
+    ("C2R", "fp32"): 0x2C,
+    ("C2C", "fp64"): 0x69,
+    ("R2C", "fp64"): 0x6A,
+    ("C2R", "fp64"): 0x6C,
+}
+"""Members of ``cufftType``; in double precision they are called Z2Z, D2Z and Z2D."""
+_CALLS = {0x29: "C2C", 0x2A: "R2C", 0x2C: "C2R", 0x69: "Z2Z", 0x6A: "D2Z", 0x6C: "Z2D"}
+_STATUSES = {
+    1: "INVALID_PLAN",
+    2: "ALLOC_FAILED",
+    3: "INVALID_TYPE",
+    4: "INVALID_VALUE",
+    5: "INTERNAL_ERROR",
+    6: "EXEC_FAILED",
+    7: "SETUP_FAILED",
+    8: "INVALID_SIZE",
+    9: "UNALIGNED_DATA",
+    10: "INCOMPLETE_PARAMETER_LIST",
+    11: "INVALID_DEVICE",
+    12: "PARSE_ERROR",
+    13: "NO_WORKSPACE",
+    14: "NOT_IMPLEMENTED",
+    15: "LICENSE_ERROR",
+    16: "NOT_SUPPORTED",
+    17: "MISSING_DEPENDENCY",
+    18: "NVRTC_FAILURE",
+    19: "NVJITLINK_FAILURE",
+    20: "NVSHMEM_FAILURE",
+}
+"""Members of ``cufftResult`` without their prefix; the library has no words of its own for them."""
 SMALLEST = TransformSize((1024,), 64)
 PLACES = 512
 """Points of the input that are not zero when bins are compared with direct sums."""
@@ -43,98 +77,110 @@ POINTS = 1024
 
 def collect(tree: Tree, out: Out) -> None:
     """Measure transforms of each size."""
-    with_full(tree, out, _measures)
+    with_full(tree, out, measures)
 
 
-def _measures(bench: Bench) -> dict[FigureKey, Measure]:
-    runner = cache(lambda: TransformRunner(bench))
-    if not bench.timing:
-        return {
-            FigureKey("cufft", "fp32", variant="1D, batched, C2C"): _transform(runner, "1D, batched", "C2C", "fp32")
-        }
-    return {
-        FigureKey("cufft", kind, variant=f"{name}, {form}"): _transform(runner, name, form, kind)
-        for name, form, kind in product(TRANSFORMS, ("C2C", "R2C"), ("fp32", "fp64"))
-    }
+def measures(bench: Bench) -> Measures:
+    """The measures, by figure; a deep check makes one small transform."""
+    arrays, library = Arrays(bench), cache(partial(CuFft, bench))
+    all_of_them = product(TRANSFORMS, ("C2C", "R2C"), ("fp32", "fp64"))
+    return tasks(
+        bench,
+        {
+            FigureKey("cufft", kind, variant=f"{name}, {form}"): partial(transformed, arrays, library, name, form, kind)
+            for name, form, kind in (all_of_them if bench.timing else [("1D, batched", "C2C", "fp32")])
+        },
+    )
 
 
-def _transform(runner: Callable[[], TransformRunner], name: str, form: str, kind: str) -> Measure:
-    return lambda _: runner().transform(name, form, kind)
+class CuFft(MathLibrary):
+    """The library."""
 
-
-class TransformRunner:
-    """Transforms on one GPU."""
+    prefix, statuses = "CUFFT_", _STATUSES
 
     def __init__(self, bench: Bench) -> None:
-        self._bench, self._shop = bench, Workshop(bench)
-        self._library = CuFft(bench)
+        super().__init__(bench, "cufft", "cuFFT", first=("nvJitLink",))
 
-    def transform(self, name: str, form: str, kind: str) -> Fields:
-        """Time a transform of random numbers; it reads the input and writes the result once at least."""
-        size = self._fitting(TRANSFORMS[name], kind) if self._bench.timing else SMALLEST
-        real = 1 if form == "R2C" else 2
-        with ExitStack() as held:
-            source = held.enter_context(self._shop.random(kind, real * size.points))
-            result = held.enter_context(self._shop.arrays.empty(kind, 2 * size.bins(form)))
-            forward = held.enter_context(self._planned(size, form, kind))
-            run = partial(forward.run, source.address, result.address)
-            found = self._bench.rate(
-                "cufft",
-                float(source.bytes + result.bytes),
-                run,
-                PLAN,
-                poison=result.poison,
-                unit="B/s",
-                method="cufft",
-                detail=f"cuFFT {self._library.version}, {_words(size)}",
-                library=self._library.path,
-                precision=kind,
-                variant=f"{name}, {form}",
-            )
-            there_and_back = self._there_and_back(size, form, kind, source, result)
-            draw = self._shop.draw
-            places = sorted(draw.sample(range(size.points), min(PLACES, size.points)))
-            values = sparse_input(self._bench, source, places, real, draw)
-            result.poison()
-            run()
-            bins = compared_bins(size, form, list(zip(places, values, strict=True)), result, draw)
-        found["verification"] = verification(
+
+class Transform:
+    """Transforms of the same size, one behind the other in memory; the caller gives the workspace."""
+
+    def __init__(self, library: CuFft, lengths: tuple[int, ...], batch: int, form: str, kind: str) -> None:
+        """``form`` is ``C2C``, ``R2C`` or ``C2R``; raise LibraryError where the library refuses."""
+        self._library, self._type = library, TYPES[form, kind]
+        self._plan, size = c_int(), c_size_t()
+        library.ask("cufftCreate", byref(self._plan))
+        library.ask("cufftSetAutoAllocation", self._plan, 0)
+        sizes = (c_longlong * len(lengths))(*lengths)
+        packed = (None, c_longlong(1), c_longlong(0))
+        shape = (len(lengths), sizes, *packed, *packed, self._type, c_longlong(batch))
+        library.ask("cufftMakePlanMany64", self._plan, *shape, byref(size))
+        self.workspace = size.value
+
+    def prepare(self, workspace: int, stream: int) -> None:
+        self._library.ask("cufftSetWorkArea", self._plan, c_void_p(workspace))
+        self._library.ask("cufftSetStream", self._plan, c_void_p(stream))
+
+    def run(self, source: int, target: int, direction: int = FORWARD) -> None:
+        """Queue it; only complex to complex has a direction of its own."""
+        call = _CALLS[self._type]
+        way = (direction,) if call in ("C2C", "Z2Z") else ()
+        self._library.ask(f"cufftExec{call}", self._plan, c_void_p(source), c_void_p(target), *way)
+
+    def close(self) -> None:
+        """Destroy the plan."""
+        self._library.function("cufftDestroy")(self._plan)
+
+
+def transformed(arrays: Arrays, library: Callable[[], CuFft], name: str, form: str, kind: str, held: ExitStack) -> Task:
+    """A transform of random numbers; it reads the input and writes the result once at least."""
+    bench, cufft, draw = arrays.bench, library(), arrays.draw
+    size = fitting(bench, TRANSFORMS[name], kind) if bench.timing else SMALLEST
+    real, length = 1 if form == "R2C" else 2, math.prod(size.lengths)
+
+    @contextmanager
+    def planned(form: str) -> Iterator[Transform]:
+        transform = Transform(cufft, size.lengths, size.batch, form, kind)
+        with closing(transform), arrays.workspace(transform.workspace) as workspace:
+            transform.prepare(workspace, int(bench.device.stream))
+            yield transform
+
+    source = held.enter_context(arrays.random(kind, real * size.points))
+    result = held.enter_context(arrays.empty(kind, 2 * size.bins(form)))
+    run = partial(held.enter_context(planned(form)).run, source.address, result.address)
+
+    def verified() -> Fields:
+        """The way back of the timed result, each of whose points needs every bin; then bins of an input of few."""
+        back = "C2R" if form == "R2C" else "C2C"
+        with arrays.empty(kind, source.count) as target, planned(back) as inverse:
+            inverse.run(result.address, target.address, INVERSE)
+            there_and_back = returned(source, target, length, draw)
+        places = sorted(draw.sample(range(size.points), min(PLACES, size.points)))
+        values = sparse_input(bench, source, places, real, draw)
+        result.poison()
+        run()
+        bins = compared_bins(size, form, list(zip(places, values, strict=True)), result, draw)
+        return verification(
             there_and_back["checked"] + bins["checked"],
             there_and_back["wrong"] + bins["wrong"],
             f"{there_and_back['how']}; {bins['how']}",
             worst=bins.get("worst"),
             tolerance=bins["tolerance"],
         )
-        return found
 
-    def _fitting(self, size: TransformSize, kind: str) -> TransformSize:
-        """As many points as memory holds: input, result, their way back and a workspace."""
-        while size.points * ELEMENTS[kind].size * 2 * 5 + RESERVE > self._bench.device.free_memory():
-            if size.points <= 1 << 16:
-                break
-            size = (
-                TransformSize(size.lengths, size.batch // 2)
-                if size.batch > 1
-                else TransformSize((size.lengths[0] // 2, *size.lengths[1:]))
-            )
-        return size
+    points = " x ".join(f"{each:,}" for each in size.lengths) + " points"
+    facts = cufft.facts("B/s", points if size.batch == 1 else f"{size.batch:,} of {points}")
+    return Task(run, float(source.bytes + result.bytes), verified, facts, result.poison)
 
-    @contextmanager
-    def _planned(self, size: TransformSize, form: str, kind: str) -> Iterator[Transform]:
-        transform = Transform(self._library, size.lengths, size.batch, form, kind)
-        try:
-            with self._shop.workspace(transform.workspace) as workspace:
-                transform.prepare(workspace, int(self._bench.device.stream))
-                yield transform
-        finally:
-            transform.close()
 
-    def _there_and_back(self, size: TransformSize, form: str, kind: str, source: Array, result: Array) -> Fields:
-        """Compare drawn points of the inverse of the timed result with the input: each needs every bin."""
-        back = "C2R" if form == "R2C" else "C2C"
-        with self._shop.arrays.empty(kind, source.count) as target, self._planned(size, back, kind) as inverse:
-            inverse.run(result.address, target.address, INVERSE)
-            return returned(source, target, math.prod(size.lengths), self._shop.draw)
+def fitting(bench: Bench, size: TransformSize, kind: str) -> TransformSize:
+    """As many points as memory holds: input, result, their way back and a workspace."""
+    while size.points * ELEMENTS[kind].size * 2 * 5 + RESERVE > bench.device.free_memory() and size.points > 1 << 16:
+        if size.batch > 1:
+            size = TransformSize(size.lengths, size.batch // 2)
+        else:
+            size = TransformSize((size.lengths[0] // 2, *size.lengths[1:]))
+    return size
 
 
 def returned(source: Array, target: Array, length: int, draw: random.Random) -> Fields:
@@ -209,8 +255,3 @@ def turned(part: int, whole: int) -> complex:
     """``exp(-2 pi i * part / whole)``, from an angle of at most an eighth of a turn, exact to FP64's last bits."""
     quarter, rest = divmod(8 * (part % whole) + whole, 2 * whole)
     return cmath.exp(-2j * math.pi * ((rest - whole) / (8 * whole))) * (1, -1j, -1, 1j)[quarter % 4]
-
-
-def _words(size: TransformSize) -> str:
-    points = " x ".join(f"{length:,}" for length in size.lengths)
-    return f"{points} points" if size.batch == 1 else f"{size.batch:,} of {points} points"

@@ -1,18 +1,29 @@
-"""Random numbers through cuRAND: speed, and whether they are random as far as tests on drawn pieces tell."""
+"""Random numbers through cuRAND's host API: speed, and whether they are random as far as tests on drawn pieces tell.
+
+The tests' false-alarm probability is bounded, not estimated: each statistic of sound numbers lies outside its limits
+with a probability of at most ``2 * exp(-LEVEL)``, by Hoeffding's inequality for means of bounded numbers, and by
+Laurent and Massart's bounds for chi-squared (Annals of Statistics 28, 2000, lemma 1). All statistics of a run together
+raise a false alarm with a probability below 1e-9.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from ctypes import byref, c_double, c_float, c_size_t, c_ulonglong, c_void_p
 from functools import cache, partial
+from itertools import product
+from operator import mul
+from typing import Any
 
 from ..common.figures import Fields, FigureKey, verification
 from ..common.out import Out
 from ..common.tree import Tree
-from ..measuring.arrays import RESERVE, Array
-from ..measuring.mathematics.common import PLAN, Workshop
-from ..measuring.mathematics.curand import GENERATORS, CuRand, Generator, suspicions, to_uniform
-from ..measuring.measurement import Bench, Measure, with_full
+from ..measuring.arrays import RESERVE, Array, Arrays
+from ..measuring.library import MathLibrary
+from ..measuring.measurement import Bench, Measures, Task, tasks, with_full
 
 PROBE = {
     "title": "Random numbers (cuRAND)",
@@ -25,6 +36,23 @@ PROBE = {
     "fills": ["measurements"],
 }
 
+GENERATORS = {"XORWOW": 101, "MTGP32": 141, "Philox": 161}
+"""Members of ``curandRngType_t``."""
+STATUSES = {
+    100: "VERSION_MISMATCH",
+    101: "NOT_INITIALIZED",
+    102: "ALLOCATION_FAILED",
+    103: "TYPE_ERROR",
+    104: "OUT_OF_RANGE",
+    105: "LENGTH_NOT_MULTIPLE",
+    106: "DOUBLE_PRECISION_REQUIRED",
+    201: "LAUNCH_FAILURE",
+    202: "PREEXISTING_FAILURE",
+    203: "INITIALIZATION_FAILED",
+    204: "ARCH_MISMATCH",
+    999: "INTERNAL_ERROR",
+}
+"""Members of ``curandStatus_t`` without their prefix; the library has no words of its own for them."""
 MOST = 1 << 26
 """Numbers of an array: 268 MB in FP32."""
 FEWEST = 1 << 18
@@ -35,74 +63,76 @@ PIECES = 8
 
 def collect(tree: Tree, out: Out) -> None:
     """Measure uniform and normal numbers of each generator."""
-    with_full(tree, out, _measures)
+    with_full(tree, out, measures)
 
 
-def _measures(bench: Bench) -> dict[FigureKey, Measure]:
-    runner = cache(lambda: RandomRunner(bench))
-    if not bench.timing:
-        return {FigureKey("curand-uniform", "fp32", variant="Philox"): _numbers(runner, "uniform", "Philox")}
-    return {
-        FigureKey(f"curand-{law}", "fp32", variant=name): _numbers(runner, law, name)
-        for law in ("uniform", "normal")
-        for name in GENERATORS
-    }
+def measures(bench: Bench) -> Measures:
+    """The measures, by figure; a deep check fills one array."""
+    arrays, library = Arrays(bench), cache(partial(CuRand, bench))
+    chosen = product(("uniform", "normal"), GENERATORS) if bench.timing else [("uniform", "Philox")]
+    return tasks(
+        bench,
+        {
+            FigureKey(f"curand-{law}", "fp32", variant=name): partial(filled, arrays, library, law, name)
+            for law, name in chosen
+        },
+    )
 
 
-def _numbers(runner: Callable[[], RandomRunner], law: str, name: str) -> Measure:
-    return lambda _: runner().numbers(law, name)
+class CuRand(MathLibrary):
+    """The library."""
 
-
-class RandomRunner:
-    """Random numbers on one GPU."""
+    prefix, statuses = "CURAND_STATUS_", STATUSES
 
     def __init__(self, bench: Bench) -> None:
-        self._bench, self._shop = bench, Workshop(bench)
-        self._library = CuRand(bench)
+        super().__init__(bench, "curand", "cuRAND")
 
-    def numbers(self, law: str, name: str) -> Fields:
-        """Time the filling of an array."""
-        count = MOST if self._bench.timing else FEWEST
-        while count > FEWEST and 4 * count + RESERVE > self._bench.device.free_memory():
-            count //= 2
-        with self._shop.arrays.empty("fp32", count) as target:
-            seed = self._shop.draw.getrandbits(64)
-            with self._seeded(name, seed) as generator:
-                found = self._bench.rate(
-                    f"curand-{law}",
-                    float(target.bytes),
-                    partial(generator.fill, target, law),
-                    PLAN,
-                    poison=target.poison,
-                    unit="B/s",
-                    method="curand",
-                    detail=f"cuRAND {self._library.version}, {count:,} numbers",
-                    library=self._library.path,
-                    precision="fp32",
-                    variant=name,
-                )
-            drawn = self._shop.draw.sample(range(count // PIECE), PIECES)
-            pieces = [target.values(place * PIECE, PIECE) for place in drawn]
-            again = self._beginning(law, name, seed, target), self._beginning(law, name, seed, target)
-            other = self._beginning(law, name, self._shop.draw.getrandbits(64), target)
-        found["verification"] = judged(law, pieces, again, other)
-        return found
 
-    @contextmanager
-    def _seeded(self, name: str, seed: int) -> Iterator[Generator]:
-        generator = Generator(self._library, self._bench, name, seed)
-        try:
-            yield generator
-        finally:
-            generator.close()
+class Generator:
+    """A generator on the bench's stream."""
 
-    def _beginning(self, law: str, name: str, seed: int, target: Array) -> list[float]:
+    def __init__(self, library: CuRand, bench: Bench, name: str, seed: int) -> None:
+        self._library, self._generator = library, c_void_p()
+        library.ask("curandCreateGenerator", byref(self._generator), GENERATORS[name])
+        library.ask("curandSetStream", self._generator, c_void_p(int(bench.device.stream)))
+        library.ask("curandSetPseudoRandomGeneratorSeed", self._generator, c_ulonglong(seed))
+
+    def fill(self, target: Array, law: str) -> None:
+        """Queue the filling of an array: ``uniform`` in (0, 1], or standard ``normal``."""
+        double = target.kind == "fp64"
+        number: Any = c_double if double else c_float
+        function = f"curandGenerate{law.capitalize()}{'Double' if double else ''}"
+        shape = (number(0.0), number(1.0)) if law == "normal" else ()
+        self._library.ask(function, self._generator, c_void_p(target.address), c_size_t(target.count), *shape)
+
+    def close(self) -> None:
+        """Destroy it."""
+        self._library.function("curandDestroyGenerator")(self._generator)
+
+
+def filled(arrays: Arrays, library: Callable[[], CuRand], law: str, name: str, held: ExitStack) -> Task:
+    """The filling of an array."""
+    bench, curand, count = arrays.bench, library(), MOST if arrays.bench.timing else FEWEST
+    while count > FEWEST and 4 * count + RESERVE > bench.device.free_memory():
+        count //= 2
+    target, seed = held.enter_context(arrays.empty("fp32", count)), arrays.draw.getrandbits(64)
+    generator = held.enter_context(closing(Generator(curand, bench, name, seed)))
+
+    def beginning(seed: int) -> list[float]:
         """The first numbers that a new generator gives for a seed."""
         first = Array(target.device, target.kind, FEWEST, target.address)
         first.poison()
-        with self._seeded(name, seed) as generator:
-            generator.fill(first, law)
+        with closing(Generator(curand, bench, name, seed)) as other:
+            other.fill(first, law)
             return first.values(0, PIECE)
+
+    def verified() -> Fields:
+        pieces = [target.values(place * PIECE, PIECE) for place in arrays.draw.sample(range(count // PIECE), PIECES)]
+        again = beginning(seed), beginning(seed)
+        return judged(law, pieces, again, beginning(arrays.draw.getrandbits(64)))
+
+    facts = curand.facts("B/s", f"{count:,} numbers")
+    return Task(partial(generator.fill, target, law), float(target.bytes), verified, facts, target.poison)
 
 
 def judged(law: str, pieces: list[list[float]], again: tuple[list[float], list[float]], other: list[float]) -> Fields:
@@ -120,3 +150,58 @@ def judged(law: str, pieces: list[list[float]], again: tuple[list[float], list[f
     tests = "range, mean, variance, correlations and chi-squared of random pieces, and two seeds"
     how = f"{tests}; false alarm below 1e-9" + "".join(f"; {each}" for each in found)
     return verification(len(numbers), len(found), how)
+
+
+LEVEL = 27.0
+"""``2 * exp(-27)`` is 4e-12."""
+BINS = 256
+LAGS = (1, 2, 32)
+"""Distances at which neighbours are compared: next, of two streams, and of the next thread's warp."""
+
+
+def to_uniform(normal: Sequence[float]) -> list[float]:
+    """Standard normal numbers by their distribution function."""
+    return [0.5 + 0.5 * math.erf(value * math.sqrt(0.5)) for value in normal]
+
+
+def suspicions(numbers: Sequence[float]) -> list[str]:
+    """What sound numbers, uniform in [0, 1], would hardly ever show; empty for those."""
+    outside = sum(not 0 <= number <= 1 for number in numbers)
+    if outside:
+        return [f"{outside:,} of {len(numbers):,} numbers lie outside [0, 1]"]
+    centred = [number - 0.5 for number in numbers]
+    found = [
+        _mean("mean", centred, 0.0, 1.0),
+        _mean("variance", list(map(mul, centred, centred)), 1 / 12, 0.25),
+        *(_correlation(centred, lag) for lag in LAGS),
+        _chi_squared("chi-squared", numbers),
+        _chi_squared("chi-squared of bits 8 to 15", [x * 256 % 1 for x in numbers]),
+    ]
+    return [each for each in found if each]
+
+
+def _mean(name: str, values: Sequence[float], expected: float, span: float) -> str:
+    """Hoeffding: independent numbers in an interval of ``span`` have a mean within ``span * sqrt(level / 2n)``."""
+    found = math.fsum(values) / len(values)
+    limit = span * math.sqrt(LEVEL / (2 * len(values)))
+    if abs(found - expected) <= limit:
+        return ""
+    return f"{name} {found:.6g} instead of {expected:.6g}, off by more than {limit:.2g}"
+
+
+def _correlation(centred: Sequence[float], lag: int) -> str:
+    """Products of neighbours in pairs that share no number, which makes them independent."""
+    starts = [start for block in range(0, len(centred) - 2 * lag + 1, 2 * lag) for start in range(block, block + lag)]
+    products = [centred[start] * centred[start + lag] for start in starts]
+    return _mean(f"correlation at distance {lag}", products, 0.0, 0.5)
+
+
+def _chi_squared(name: str, numbers: Sequence[float]) -> str:
+    """Laurent and Massart: within ``2 sqrt(k t) + 2 t`` above and ``2 sqrt(k t)`` below its k degrees of freedom."""
+    expected, freedom = len(numbers) / BINS, BINS - 1
+    counts = Counter(min(int(number * BINS), BINS - 1) for number in numbers)
+    found = sum((counts[place] - expected) ** 2 for place in range(BINS)) / expected
+    low, high = freedom - 2 * math.sqrt(freedom * LEVEL), freedom + 2 * math.sqrt(freedom * LEVEL) + 2 * LEVEL
+    if low <= found <= high:
+        return ""
+    return f"{name} {found:.0f} for {freedom} degrees of freedom, outside {low:.0f} to {high:.0f}"

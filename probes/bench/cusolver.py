@@ -1,23 +1,25 @@
-"""Dense factorizations through cuSOLVER: LU, Cholesky, QR and singular values, in FP32 and FP64."""
+"""Dense factorizations through cuSOLVER's 64-bit API: LU, Cholesky, QR and singular values, in FP32 and FP64."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from ctypes import byref, c_int, c_int64, c_size_t, c_void_p, create_string_buffer
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from operator import mul
+from typing import Any
 
 from ..common.figures import Fields, FigureKey, compared, verification
 from ..common.out import Out
 from ..common.tree import Tree
-from ..measuring.arrays import ELEMENTS, Array
+from ..measuring.arrays import ELEMENTS, Array, Arrays, poisoning
 from ..measuring.device import LibraryError, call
-from ..measuring.mathematics.common import Workshop
-from ..measuring.mathematics.cusolver import CuSolver, Factorization, Solver
-from ..measuring.measurement import Bench, Measure, Plan, Work, with_full
+from ..measuring.library import DATA_TYPES, MathLibrary
+from ..measuring.measurement import Bench, Measures, Plan, Task, Work, tasks, with_full
 from ..measuring.verify import encoded
 
 PROBE = {
@@ -31,6 +33,25 @@ PROBE = {
     "fills": ["measurements"],
 }
 
+LOWER = 0
+"""Member of ``cublasFillMode_t``."""
+_VECTORS = 1
+_LETTERS = {"fp32": "S", "fp64": "D"}
+_STATUSES = {
+    1: "NOT_INITIALIZED",
+    2: "ALLOC_FAILED",
+    3: "INVALID_VALUE",
+    4: "ARCH_MISMATCH",
+    5: "MAPPING_ERROR",
+    6: "EXECUTION_FAILED",
+    7: "INTERNAL_ERROR",
+    8: "MATRIX_TYPE_NOT_SUPPORTED",
+    9: "NOT_SUPPORTED",
+    10: "ZERO_PIVOT",
+    11: "INVALID_LICENSE",
+    31: "INVALID_WORKSPACE",
+}
+"""Members of ``cusolverStatus_t`` without their prefix; the library has no words of its own for them."""
 SIDES = {"lu": 4096, "cholesky": 4096, "qr": 4096, "svd": 1024}
 LEAST = 512
 OPERATIONS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3, "svd": 21.0}
@@ -45,169 +66,234 @@ CROSSED = 16
 
 def collect(tree: Tree, out: Out) -> None:
     """Measure each factorization."""
-    with_full(tree, out, _measures)
+    with_full(tree, out, measures)
 
 
-def _measures(bench: Bench) -> dict[FigureKey, Measure]:
-    runner = cache(lambda: SolverRunner(bench))
-    if not bench.timing:
-        return {FigureKey("cusolver-lu", "fp32"): _factorization(runner, "lu", "fp32")}
-    return {
-        FigureKey(f"cusolver-{name}", kind): _factorization(runner, name, kind)
-        for name in SIDES
-        for kind in ("fp32", "fp64")
+def measures(bench: Bench) -> Measures:
+    """The measures, by figure; a deep check makes one small factorization."""
+    arrays, library = Arrays(bench), cache(partial(CuSolver, bench))
+    chosen = [(name, kind) for name in SIDES for kind in ("fp32", "fp64")] if bench.timing else [("lu", "fp32")]
+    makes = {
+        FigureKey(f"cusolver-{name}", kind): partial(factored, arrays, library, name, kind) for name, kind in chosen
     }
+    return tasks(bench, makes)
 
 
-def _factorization(runner: Callable[[], SolverRunner], name: str, kind: str) -> Measure:
-    return lambda _: getattr(runner(), name)(kind)
+class CuSolver(MathLibrary):
+    """The library with a handle on the bench's stream."""
 
-
-class SolverRunner:
-    """Factorizations on one GPU."""
+    prefix, statuses = "CUSOLVER_STATUS_", _STATUSES
 
     def __init__(self, bench: Bench) -> None:
-        self._bench, self._shop = bench, Workshop(bench)
-        self._device = bench.device
-        self._library = CuSolver(bench)
+        needed = ("nvJitLink", "cublasLt", "cublas", "cusparse")
+        super().__init__(bench, "cusolver", "cuSOLVER", first=needed)
+        self.handle, self.parameters = c_void_p(), c_void_p()
+        self.ask("cusolverDnCreate", byref(self.handle))
+        self.ask("cusolverDnSetStream", self.handle, c_void_p(int(bench.device.stream)))
+        self.ask("cusolverDnCreateParams", byref(self.parameters))
 
-    def lu(self, kind: str) -> Fields:
-        """LU of a random matrix, verified by the solution for a random right-hand side."""
-        side = self._side("lu", kind)
-        solver = Solver(self._library, kind, side)
-        with ExitStack() as held:
-            matrix, work = self._matrices(kind, side, held)
-            pivots = held.enter_context(self._shop.arrays.empty("int32", 2 * side))
-            status = held.enter_context(self._shop.arrays.empty("int32", 1))
-            run = self._factored((matrix, work), solver.lu(work.address, pivots.address), status, held)
-            found = self._timed("lu", kind, side, run, (status, pivots))
-            solve = partial(solver.solve_lu, work.address, pivots.address)
-            rows = {row: matrix.strided(row, side, side) for row in self._drawn(side)}
-            found["verification"] = self._solved(solve, rows, kind, side, status)
+
+class Factorization:
+    """One call of ``cusolverDnX...``, with what it needs."""
+
+    def __init__(
+        self, library: CuSolver, name: str, arguments: tuple[Any, ...], kind: str, outputs: tuple[Any, ...] = ()
+    ) -> None:
+        """``arguments`` are those that the question for the workspace takes too."""
+        self._library, self._name = library, f"cusolverDnX{name}"
+        before = (library.handle, library.parameters, *arguments)
+        on_device, on_host = c_size_t(), c_size_t()
+        compute = DATA_TYPES[kind]
+        library.ask(f"{self._name}_bufferSize", *before, compute, byref(on_device), byref(on_host))
+        self.workspace = on_device.value
+        self._host = create_string_buffer(max(on_host.value, 1))
+        self._before = (*before, *outputs, compute)
+        self._host_size = on_host
+
+    def run(self, workspace: int, status: int) -> None:
+        """Queue it; ``status`` is the address of a 32-bit integer that becomes 0."""
+        buffers = (c_void_p(workspace), c_size_t(self.workspace), self._host, self._host_size)
+        self._library.ask(self._name, *self._before, *buffers, c_void_p(status))
+
+
+class Solver:
+    """Factorizations in place of ``side`` x ``side`` matrices that lie column by column, and what follows from them."""
+
+    def __init__(self, library: CuSolver, kind: str, side: int) -> None:
+        self._library, self._kind, self._side = library, kind, side
+        self._type, self._n = DATA_TYPES[kind], c_int64(side)
+
+    def _matrix(self, address: int) -> tuple[Any, ...]:
+        return self._type, c_void_p(address), self._n
+
+    def lu(self, matrix: int, pivots: int) -> Factorization:
+        """L and U by partial pivoting."""
+        arguments = (self._n, self._n, *self._matrix(matrix))
+        return Factorization(self._library, "getrf", arguments, self._kind, (c_void_p(pivots),))
+
+    def solve_lu(self, matrix: int, pivots: int, right: int, status: int) -> None:
+        """Queue the solution for one right-hand side, in place."""
+        one = (self._n, c_int64(1))
+        places = (*self._matrix(matrix), c_void_p(pivots), *self._matrix(right), c_void_p(status))
+        self._library.ask("cusolverDnXgetrs", self._library.handle, self._library.parameters, 0, *one, *places)
+
+    def cholesky(self, matrix: int) -> Factorization:
+        """L of a symmetric matrix, of which the lower triangle is read."""
+        return Factorization(self._library, "potrf", (LOWER, self._n, *self._matrix(matrix)), self._kind)
+
+    def solve_cholesky(self, matrix: int, right: int, status: int) -> None:
+        """Queue the solution for one right-hand side, in place."""
+        before = (self._library.handle, self._library.parameters, LOWER, self._n, c_int64(1))
+        self._library.ask("cusolverDnXpotrs", *before, *self._matrix(matrix), *self._matrix(right), c_void_p(status))
+
+    def qr(self, matrix: int, scales: int) -> Factorization:
+        """R, and Q as reflections with ``scales``."""
+        arguments = (self._n, self._n, *self._matrix(matrix), self._type, c_void_p(scales))
+        return Factorization(self._library, "geqrf", arguments, self._kind)
+
+    @contextmanager
+    def unfolded(self, arrays: Arrays, matrix: int, scales: int, status: int) -> Iterator[None]:
+        """Write Q as a matrix over its reflections."""
+        name, size = f"cusolverDn{_LETTERS[self._kind]}orgqr", c_int()
+        sides = (self._side, self._side, self._side)
+        places = (c_void_p(matrix), self._side, c_void_p(scales))
+        handle = self._library.handle
+        self._library.ask(f"{name}_bufferSize", handle, *sides, *places, byref(size))
+        with arrays.workspace(size.value * (8 if self._kind == "fp64" else 4)) as workspace:
+            self._library.ask(name, handle, *sides, *places, c_void_p(workspace), size, c_void_p(status))
+            yield
+
+    @contextmanager
+    def svd(self, arrays: Arrays, matrix: int, values: int, left: int, right: int) -> Iterator[Callable[[int], None]]:
+        """Singular values and vectors, as columns, by Jacobi's method: what it yields queues it and takes a status.
+
+        The matrix is overwritten.
+        """
+        name, size, parameters = f"cusolverDn{_LETTERS[self._kind]}gesvdj", c_int(), c_void_p()
+        library, side = self._library, self._side
+        places = (c_void_p(matrix), side, c_void_p(values), c_void_p(left), side, c_void_p(right), side)
+        arguments = (library.handle, _VECTORS, 0, side, side, *places)
+        library.ask("cusolverDnCreateGesvdjInfo", byref(parameters))
+        try:
+            library.ask(f"{name}_bufferSize", *arguments, byref(size), parameters)
+            with arrays.workspace(size.value * (8 if self._kind == "fp64" else 4)) as workspace:
+                last = (c_void_p(workspace), size)
+                yield lambda status: library.ask(name, *arguments, *last, c_void_p(status), parameters)
+        finally:
+            library.function("cusolverDnDestroyGesvdjInfo")(parameters)
+
+
+def factored(arrays: Arrays, library: Callable[[], CuSolver], name: str, kind: str, held: ExitStack) -> Task:
+    """A factorization of a random matrix, as large as wanted or as memory holds six of, which is copied before."""
+    bench, cusolver = arrays.bench, library()
+    side = SIDES[name] if bench.timing else LEAST
+    while side > LEAST and 6 * side * side * ELEMENTS[kind].size > bench.device.free_memory():
+        side //= 2
+    matrix, work = (held.enter_context(make(kind, side * side)) for make in (arrays.random, arrays.empty))
+    status = held.enter_context(arrays.empty("int32", 1))
+    problem = Problem(arrays, cusolver, kind, side, matrix, work, status)
+    factorize, outputs, check = getattr(problem, name)(held)
+
+    def run() -> None:
+        call("cuMemcpyDtoDAsync", work.address, matrix.address, matrix.bytes, bench.device.stream)
+        factorize()
+
+    def verified() -> Fields:
+        problem.require_sound(name)
+        found: Fields = check()
         return found
 
-    def cholesky(self, kind: str) -> Fields:
-        """The Cholesky factor of a random symmetric matrix that its diagonal makes positive definite."""
-        side = self._side("cholesky", kind)
-        solver = Solver(self._library, kind, side)
-        with ExitStack() as held:
-            matrix, work = self._matrices(kind, side, held)
-            self._device.write_strided(
-                matrix.address,
-                encoded([diagonal(side)] * side, matrix.element.code),
-                matrix.element.size,
-                (side + 1) * matrix.element.size,
-            )
-            status = held.enter_context(self._shop.arrays.empty("int32", 1))
-            run = self._factored((matrix, work), solver.cholesky(work.address), status, held)
-            found = self._timed("cholesky", kind, side, run, (status,))
-            rows = {row: symmetric_row(matrix, side, row) for row in self._drawn(side)}
-            solve = partial(solver.solve_cholesky, work.address)
-            found["verification"] = self._solved(solve, rows, kind, side, status)
-        return found
+    words = ("gesvdj",) if name == "svd" else ()
+    facts = cusolver.facts("FLOP/s", *words, f"{side} x {side}")
+    return Task(run, OPERATIONS[name] * side**3, verified, facts, poisoning(status, *outputs), PLAN)
 
-    def qr(self, kind: str) -> Fields:
-        """QR of a random matrix: drawn elements of Q R, and whether drawn columns of Q are orthonormal."""
-        side = self._side("qr", kind)
-        solver = Solver(self._library, kind, side)
-        with ExitStack() as held:
-            matrix, work = self._matrices(kind, side, held)
-            scales = held.enter_context(self._shop.arrays.empty(kind, side))
-            status = held.enter_context(self._shop.arrays.empty("int32", 1))
-            run = self._factored((matrix, work), solver.qr(work.address, scales.address), status, held)
-            found = self._timed("qr", kind, side, run, (status, scales))
-            columns = self._shop.draw.sample(range(side), CROSSED)
+
+Factoring = tuple[Work, tuple[Array, ...], Callable[[], Fields]]
+"""What factorizes ``work``, what else is written, and how the factors are verified."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A matrix, memory for it and its factors, and the status of what is done with them."""
+
+    arrays: Arrays
+    library: CuSolver
+    kind: str
+    side: int
+    matrix: Array
+    work: Array
+    status: Array
+
+    @property
+    def solver(self) -> Solver:
+        return Solver(self.library, self.kind, self.side)
+
+    def lu(self, held: ExitStack) -> Factoring:
+        """Verified by the solution for a random right-hand side."""
+        pivots, side = held.enter_context(self.arrays.empty("int32", 2 * self.side)), self.side
+
+        def check() -> Fields:
+            rows = {row: self.matrix.strided(row, side, side) for row in self._drawn()}
+            return self._solved(partial(self.solver.solve_lu, self.work.address, pivots.address), rows)
+
+        return self._factoring(self.solver.lu(self.work.address, pivots.address), held), (pivots,), check
+
+    def cholesky(self, held: ExitStack) -> Factoring:
+        """Of a symmetric matrix that its diagonal makes positive definite; verified as LU is."""
+        matrix, element, side = self.matrix, self.matrix.element, self.side
+        diagonals = encoded([diagonal(side)] * side, element.code)
+        self.arrays.bench.device.write_strided(matrix.address, diagonals, element.size, (side + 1) * element.size)
+
+        def check() -> Fields:
+            rows = {row: symmetric_row(matrix, side, row) for row in self._drawn()}
+            return self._solved(partial(self.solver.solve_cholesky, self.work.address), rows)
+
+        return self._factoring(self.solver.cholesky(self.work.address), held), (), check
+
+    def qr(self, held: ExitStack) -> Factoring:
+        """Verified by drawn elements of Q R, and drawn columns of Q, which are orthonormal."""
+        scales, side, work = held.enter_context(self.arrays.empty(self.kind, self.side)), self.side, self.work
+
+        def check() -> Fields:
+            columns = self.arrays.draw.sample(range(side), CROSSED)
             upper = {
                 column: [*work.values(column * side, column + 1), *[0.0] * (side - column - 1)] for column in columns
             }
-            status.poison()
-            with solver.unfolded(self._shop, work.address, scales.address, status.address):
-                self._sound(status, "orgqr")
-            found["verification"] = factors_checked(matrix, work, upper, side, self._shop.draw)
-        return found
+            self.status.poison()
+            with self.solver.unfolded(self.arrays, work.address, scales.address, self.status.address):
+                self.require_sound("orgqr")
+            return factors_checked(self.matrix, work, upper, side, self.arrays.draw)
 
-    def svd(self, kind: str) -> Fields:
-        """Singular values and vectors of a random matrix by Jacobi's method, which PyTorch takes too."""
-        side = self._side("svd", kind)
-        solver = Solver(self._library, kind, side)
-        with ExitStack() as held:
-            matrix, work = self._matrices(kind, side, held)
-            left, right = (held.enter_context(self._shop.arrays.empty(kind, side * side)) for _ in range(2))
-            values = held.enter_context(self._shop.arrays.empty(kind, side))
-            status = held.enter_context(self._shop.arrays.empty("int32", 1))
-            places = (work.address, values.address, left.address, right.address)
-            factorize = held.enter_context(solver.svd(self._shop, *places))
-            run = self._run((matrix, work), partial(factorize, status.address))
-            found = self._timed("svd", kind, side, run, (status, values, left, right), "gesvdj")
-            found["verification"] = singular_checked(matrix, values, left, right, side, self._shop.draw)
-        return found
+        return self._factoring(self.solver.qr(work.address, scales.address), held), (scales,), check
 
-    def _side(self, name: str, kind: str) -> int:
-        """As large as wanted, or as memory holds six of."""
-        side = SIDES[name] if self._bench.timing else LEAST
-        while side > LEAST and 6 * side * side * ELEMENTS[kind].size > self._device.free_memory():
-            side //= 2
-        return side
+    def svd(self, held: ExitStack) -> Factoring:
+        """Singular values and vectors by Jacobi's method, which PyTorch takes too."""
+        sizes = (self.side**2, self.side**2, self.side)
+        left, right, values = (held.enter_context(self.arrays.empty(self.kind, size)) for size in sizes)
+        places = (self.work.address, values.address, left.address, right.address)
+        factorize = held.enter_context(self.solver.svd(self.arrays, *places))
+        check = partial(singular_checked, self.matrix, values, left, right, self.side, self.arrays.draw)
+        return partial(factorize, self.status.address), (values, left, right), check
 
-    def _drawn(self, side: int) -> list[int]:
-        return self._shop.draw.sample(range(side), min(DRAWN, side))
-
-    def _matrices(self, kind: str, side: int, held: ExitStack) -> tuple[Array, Array]:
-        """A random matrix, and memory for it and its factors."""
-        matrix = held.enter_context(self._shop.random(kind, side * side))
-        return matrix, held.enter_context(self._shop.arrays.empty(kind, side * side))
-
-    def _factored(
-        self, matrices: tuple[Array, Array], factorization: Factorization, status: Array, held: ExitStack
-    ) -> Work:
-        workspace = held.enter_context(self._shop.workspace(factorization.workspace))
-        return self._run(matrices, partial(factorization.run, workspace, status.address))
-
-    def _run(self, matrices: tuple[Array, Array], factorize: Work) -> Work:
-        """A factorization after the copy of the matrix that it overwrites."""
-        matrix, work = matrices
-
-        def run() -> None:
-            call("cuMemcpyDtoDAsync", work.address, matrix.address, matrix.bytes, self._device.stream)
-            factorize()
-
-        return run
-
-    def _timed(self, name: str, kind: str, side: int, run: Work, outputs: tuple[Array, ...], way: str = "") -> Fields:
-        """Time a factorization; the first of its outputs is the status, and all are poisoned before each sample."""
-
-        def poison() -> None:
-            for output in outputs:
-                output.poison()
-
-        found = self._bench.rate(
-            f"cusolver-{name}",
-            OPERATIONS[name] * side**3,
-            run,
-            PLAN,
-            poison=poison,
-            unit="FLOP/s",
-            method="cusolver",
-            detail=", ".join(filter(None, (f"cuSOLVER {self._library.version}", way, f"{side} x {side}"))),
-            library=self._library.path,
-            precision=kind,
-        )
-        self._sound(outputs[0], name)
-        return found
-
-    def _sound(self, status: Array, what: str) -> None:
-        (word,) = status.values()
+    def require_sound(self, what: str) -> None:
+        """Raise LibraryError unless the status says that all is well."""
+        (word,) = self.status.values()
         if word != 0:
-            raise LibraryError(f"{what}: info {int(word)}", self._library.path)
+            raise LibraryError(f"{what}: info {int(word)}", self.library.path)
 
-    def _solved(
-        self, solve: Callable[[int, int], None], rows: dict[int, list[float]], kind: str, side: int, status: Array
-    ) -> Fields:
-        with self._shop.random(kind, side) as vector:
+    def _drawn(self) -> list[int]:
+        return self.arrays.draw.sample(range(self.side), min(DRAWN, self.side))
+
+    def _factoring(self, factorization: Factorization, held: ExitStack) -> Work:
+        workspace = held.enter_context(self.arrays.workspace(factorization.workspace))
+        return partial(factorization.run, workspace, self.status.address)
+
+    def _solved(self, solve: Callable[[int, int], None], rows: dict[int, list[float]]) -> Fields:
+        with self.arrays.random(self.kind, self.side) as vector:
             right = vector.values()
-            status.poison()
-            solve(vector.address, status.address)
-            self._sound(status, "solution")
+            self.status.poison()
+            solve(vector.address, self.status.address)
+            self.require_sound("solution")
             return residuals_checked(rows, vector.values(), right, vector.element.epsilon)
 
 

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from ctypes import byref, c_double, c_float, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
-from ..measuring.arrays import RESERVE, Array
+from ..measuring.arrays import RESERVE, Array, Arrays
+from ..measuring.cusparselt import KINDS, CuSparseLt, structured_product
 from ..measuring.device import LibraryError, Unavailable
-from ..measuring.mathematics.common import PLAN, TRIAL, Workshop
-from ..measuring.mathematics.cusparse import (
-    SIDE,
-    BlockProducts,
-    Blocks,
-    CuSparse,
-    Multiplication,
-    Panels,
-    SparseResult,
-    blocks,
-    panels,
-    verified,
-)
-from ..measuring.mathematics.cusparselt import KINDS, CuSparseLt, structured_product
-from ..measuring.measurement import Bench, Measure, Work, timed, with_full
+from ..measuring.library import CUSPARSE_STATUSES, DATA_TYPES, ROW_ORDER, MathLibrary
+from ..measuring.measurement import TRIAL, Bench, Make, Measures, Task, Work, late, tasks, timed, with_full
+from ..measuring.sparse import SIDE, Blocks, Panels, SparseResult, blocks, panels, verified
 
 PROBE = {
     "title": "Sparse products (cuSPARSE, cuSPARSELt)",
@@ -41,6 +31,10 @@ PROBE = {
     "fills": ["measurements"],
 }
 
+INDEX_32 = 2
+"""Member of ``cusparseIndexType_t``."""
+_SCALARS: dict[str, Any] = {"fp32": c_float, "fp64": c_double}
+_LETTERS = {"fp32": "S", "fp64": "D"}
 REFUSALS = ("CUSPARSE_STATUS_NOT_SUPPORTED", "CUSPARSE_STATUS_INVALID_VALUE")
 """How a release answers that it has no such algorithm."""
 BLOCK = 16
@@ -55,6 +49,135 @@ ALGORITHMS = {
     ("SpMM", "BSR"): {"default": 0},
 }
 """Members of ``cusparseSpMVAlg_t`` and ``cusparseSpMMAlg_t``, of which the fastest is taken."""
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Measure products with vectors and with matrices, in each format."""
+    with_full(tree, out, measures)
+
+
+def measures(bench: Bench) -> Measures:
+    """The measures, by figure; a deep check makes one small product."""
+    arrays = Arrays(bench)
+    runner, structured = cache(partial(SparseRunner, arrays)), cache(partial(CuSparseLt, bench))
+    forms = (("CSR", "fp32"), ("CSR", "fp64"), ("COO", "fp32"), ("BSR", "fp32"))
+    every = [(call, form, kind) for call in ("SpMV", "SpMM") for form, kind in forms]
+    makes: dict[FigureKey, Make] = {
+        FigureKey(f"cusparse-{call.lower()}", kind, variant=form): late(runner, SparseRunner.product, call, form, kind)
+        for call, form, kind in (every if bench.timing else [("SpMM", "CSR", "fp32")])
+    }
+    for kind, row in KINDS.items():
+        if bench.timing and bench.device.capability >= row.least:
+            figure = FigureKey("cusparselt-spmm", kind, variant="2:4")
+            makes[figure] = partial(structured_product, arrays, structured, kind)
+    return tasks(bench, makes)
+
+
+class CuSparse(MathLibrary):
+    """The library with a handle on the bench's stream."""
+
+    prefix, statuses = "CUSPARSE_STATUS_", CUSPARSE_STATUSES
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench, "cusparse", "cuSPARSE", first=("nvJitLink",))
+        self.handle = c_void_p()
+        self.ask("cusparseCreate", byref(self.handle))
+        self.ask("cusparseSetStream", self.handle, c_void_p(int(bench.device.stream)))
+
+    @contextmanager
+    def made(self, create: str, destroy: str, *arguments: object) -> Iterator[c_void_p]:
+        """A descriptor for as long as the block lasts."""
+        descriptor = c_void_p()
+        self.ask(create, byref(descriptor), *arguments)
+        try:
+            yield descriptor
+        finally:
+            self.function(destroy)(descriptor)
+
+    def csr(self, shape: tuple[int, int, int], addresses: tuple[int, int, int], kind: str) -> Any:
+        """A matrix of rows, columns, entries; the addresses are those of offsets, columns and values."""
+        sizes, places = map(c_int64, shape), map(c_void_p, addresses)
+        types = (INDEX_32, INDEX_32, 0, DATA_TYPES[kind])
+        return self.made("cusparseCreateCsr", "cusparseDestroySpMat", *sizes, *places, *types)
+
+    def coo(self, shape: tuple[int, int, int], addresses: tuple[int, int, int], kind: str) -> Any:
+        """The same; the addresses are those of rows, columns and values."""
+        sizes, places = map(c_int64, shape), map(c_void_p, addresses)
+        return self.made("cusparseCreateCoo", "cusparseDestroySpMat", *sizes, *places, INDEX_32, 0, DATA_TYPES[kind])
+
+    def bsr(self, shape: tuple[int, int, int], side: int, addresses: tuple[int, int, int], kind: str) -> Any:
+        """A matrix of rows of blocks, columns of blocks, blocks, each block row by row."""
+        sizes, places = map(c_int64, (*shape, side, side)), map(c_void_p, addresses)
+        types = (INDEX_32, INDEX_32, 0, DATA_TYPES[kind], ROW_ORDER)
+        return self.made("cusparseCreateBsr", "cusparseDestroySpMat", *sizes, *places, *types)
+
+    def vector(self, count: int, address: int, kind: str) -> Any:
+        arguments = (c_int64(count), c_void_p(address), DATA_TYPES[kind])
+        return self.made("cusparseCreateDnVec", "cusparseDestroyDnVec", *arguments)
+
+    def dense(self, rows: int, columns: int, address: int, kind: str) -> Any:
+        """A dense matrix, row by row."""
+        arguments = (c_int64(rows), c_int64(columns), c_int64(columns), c_void_p(address), DATA_TYPES[kind], ROW_ORDER)
+        return self.made("cusparseCreateDnMat", "cusparseDestroyDnMat", *arguments)
+
+    def expand_rows(self, offsets: int, entries: int, rows: int, target: int) -> None:
+        """Queue the writing of each entry's row index (COO) from the offsets of the rows (CSR)."""
+        self.ask("cusparseXcsr2coo", self.handle, c_void_p(offsets), entries, rows, c_void_p(target), 0)
+
+
+class Multiplication:
+    """``result = matrix . dense`` with one algorithm of ``cusparseSpMV`` or ``cusparseSpMM``."""
+
+    def __init__(
+        self, library: CuSparse, name: str, operands: tuple[c_void_p, c_void_p, c_void_p], kind: str, algorithm: int
+    ) -> None:
+        """``name`` is ``SpMV`` or ``SpMM``; the operands are the descriptors of matrix, dense and result."""
+        self._library, self._name = library, f"cusparse{name}"
+        one, zero = _SCALARS[kind](1), _SCALARS[kind](0)
+        self._held = (one, zero)
+        matrix, dense, result = operands
+        untransposed = (0,) if name == "SpMV" else (0, 0)
+        data = (byref(one), matrix, dense, byref(zero), result)
+        self._arguments = (library.handle, *untransposed, *data, DATA_TYPES[kind], algorithm)
+
+    def workspace(self) -> int:
+        """Bytes that it needs."""
+        size = c_size_t()
+        self._library.ask(f"{self._name}_bufferSize", *self._arguments, byref(size))
+        return size.value
+
+    def prepare(self, workspace: int) -> None:
+        """Analyse the matrix, where this release does."""
+        if self._library.offers(f"{self._name}_preprocess"):
+            self._library.ask(f"{self._name}_preprocess", *self._arguments, c_void_p(workspace))
+
+    def run(self, workspace: int) -> None:
+        """Queue it."""
+        self._library.ask(self._name, *self._arguments, c_void_p(workspace))
+
+
+class BlockProducts:
+    """Products of a matrix of blocks by the older functions ``bsrmv`` and ``bsrmm``."""
+
+    def __init__(self, library: CuSparse, kind: str) -> None:
+        self._library, self._letter = library, _LETTERS[kind]
+        self._description = c_void_p()
+        library.ask("cusparseCreateMatDescr", byref(self._description))
+        self._one, self._zero = _SCALARS[kind](1), _SCALARS[kind](0)
+
+    def run(self, task: SparseTask, pattern: Blocks) -> None:
+        """Queue ``result = A . dense``, which lies column by column where it is a matrix; ``dense`` lies row by row."""
+        rows, columns, count = pattern.block_rows, pattern.width, len(pattern.indices)
+        offsets, indices, values = map(c_void_p, task.addresses)
+        matrix = (byref(self._one), self._description, values, offsets, indices, pattern.side)
+        handle, zero = self._library.handle, byref(self._zero)
+        given, target = c_void_p(task.dense.address), c_void_p(task.result.address)
+        if task.width == 1:
+            sizes = (rows, columns, count)
+            self._library.ask(f"cusparse{self._letter}bsrmv", handle, 0, 0, *sizes, *matrix, given, zero, target)
+        else:
+            before, after = (0, 0, 1, rows, task.width, columns, count), (task.width, zero, target, rows * pattern.side)
+            self._library.ask(f"cusparse{self._letter}bsrmm", handle, *before, *matrix, given, *after)
 
 
 @dataclass(frozen=True)
@@ -94,73 +217,29 @@ class SparseWay(NamedTuple):
     result: SparseResult
 
 
-def collect(tree: Tree, out: Out) -> None:
-    """Measure products with vectors and with matrices, in each format."""
-    with_full(tree, out, _measures)
-
-
-def _measures(bench: Bench) -> dict[FigureKey, Measure]:
-    runner = cache(lambda: SparseRunner(bench))
-    if not bench.timing:
-        return {FigureKey("cusparse-spmm", "fp32", variant="CSR"): _product(runner, "SpMM", "CSR", "fp32")}
-    measures = {}
-    for call in ("SpMV", "SpMM"):
-        for form, kind in (("CSR", "fp32"), ("CSR", "fp64"), ("COO", "fp32"), ("BSR", "fp32")):
-            figure = FigureKey(f"cusparse-{call.lower()}", kind, variant=form)
-            measures[figure] = _product(runner, call, form, kind)
-    structured = cache(lambda: CuSparseLt(bench))
-    for kind, row in KINDS.items():
-        if bench.device.capability >= row.least:
-            measures[FigureKey("cusparselt-spmm", kind, variant="2:4")] = _structured(structured, kind)
-    return measures
-
-
-def _product(runner: Callable[[], SparseRunner], call: str, form: str, kind: str) -> Measure:
-    return lambda _: runner().product(call, form, kind)
-
-
-def _structured(library: Callable[[], CuSparseLt], kind: str) -> Measure:
-    return lambda bench: structured_product(bench, library(), kind)
-
-
 class SparseRunner:
     """Sparse products on one GPU; the pattern of the matrices is drawn once."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench, self._shop = bench, Workshop(bench)
-        self._library = CuSparse(bench)
-        self._panels = panels(self._shop.draw, PER_ROW, 1)
+    def __init__(self, arrays: Arrays) -> None:
+        self._bench, self._arrays = arrays.bench, arrays
+        self._library = CuSparse(arrays.bench)
+        self._panels = panels(arrays.draw, PER_ROW, 1)
 
-    def product(self, call: str, form: str, kind: str) -> Fields:
-        """One product by the fastest of its algorithms, timed and verified."""
-        with ExitStack() as held:
-            task = self._task(call, form, kind, held)
-            way = self._fastest(self._ways(task, held))
-            found = self._bench.rate(
-                f"cusparse-{call.lower()}",
-                float(task.bytes),
-                way.run,
-                PLAN,
-                poison=task.result.poison,
-                unit="B/s",
-                method="cusparse",
-                detail=f"cuSPARSE {self._library.version}, {way.name}, {_words(task.pattern)}",
-                library=self._library.path,
-                precision=kind,
-                variant=form,
-            )
-            found["verification"] = verified(
-                task.pattern, task.values, task.dense, way.result, task.width, self._shop.draw
-            )
-        return found
+    def product(self, call: str, form: str, kind: str, held: ExitStack) -> Task:
+        """One product by the fastest of its algorithms."""
+        task = self._task(call, form, kind, held)
+        way, pattern = self._fastest(self._ways(task, held)), task.pattern
+        words = (way.name, f"{pattern.rows:,} rows", f"{pattern.entries:,} entries")
+        check = partial(verified, pattern, task.values, task.dense, way.result, task.width, self._arrays.draw)
+        return Task(way.run, float(task.bytes), check, self._library.facts("B/s", *words), task.result.poison)
 
     def _task(self, call: str, form: str, kind: str, held: ExitStack) -> SparseTask:
         width = WIDTH if call == "SpMM" else 1
         pattern = self._pattern(form, kind, width)
         indices = self._indices(pattern, form, held)
-        values = held.enter_context(self._shop.random(kind, pattern.entries))
-        dense = held.enter_context(self._shop.random(kind, pattern.columns * width))
-        result = held.enter_context(self._shop.arrays.empty(kind, pattern.rows * width))
+        values = held.enter_context(self._arrays.random(kind, pattern.entries))
+        dense = held.enter_context(self._arrays.random(kind, pattern.columns * width))
+        result = held.enter_context(self._arrays.empty(kind, pattern.rows * width))
         return SparseTask(call, form, kind, pattern, indices, values, dense, result)
 
     def _pattern(self, form: str, kind: str, width: int) -> Panels | Blocks:
@@ -169,7 +248,7 @@ class SparseRunner:
         size = 8 if kind == "fp64" else 4
         if form == "BSR":
             one = BLOCK * (BLOCKS_PER_ROW * BLOCK + 2 * width) * size
-            return blocks(self._shop.draw, BLOCK, BLOCKS_PER_ROW, max(SIDE // BLOCK, min(BLOCK_ROWS, free // one)))
+            return blocks(self._arrays.draw, BLOCK, BLOCKS_PER_ROW, max(SIDE // BLOCK, min(BLOCK_ROWS, free // one)))
         one = len(self._panels.indices) * (size + 8) + 2 * SIDE * width * size
         wanted = (PANELS if width == 1 else WIDE_PANELS) if self._bench.timing else 1
         return Panels(self._panels.offsets, self._panels.indices, max(1, min(wanted, free // one)))
@@ -182,12 +261,12 @@ class SparseRunner:
         columns = self._written(pattern.all_indices(), pattern.entries, held)
         if form == "CSR":
             return offsets, columns
-        rows = held.enter_context(self._shop.arrays.empty("int32", pattern.entries))
+        rows = held.enter_context(self._arrays.empty("int32", pattern.entries))
         self._library.expand_rows(offsets.address, pattern.entries, pattern.rows, rows.address)
         return rows, columns
 
     def _written(self, pieces: Iterable[bytes], count: int, held: ExitStack) -> Array:
-        indices = held.enter_context(self._shop.arrays.empty("int32", count))
+        indices = held.enter_context(self._arrays.empty("int32", count))
         address = indices.address
         for piece in pieces:
             self._bench.device.write(address, piece)
@@ -234,7 +313,7 @@ class SparseRunner:
                 held.enter_context(library.dense(n, task.width, array.address, task.kind)) for n, array in sides
             )
         product = Multiplication(library, task.call, (matrix, dense, result), task.kind, algorithm)
-        workspace = held.enter_context(self._shop.workspace(product.workspace()))
+        workspace = held.enter_context(self._arrays.workspace(product.workspace()))
         product.prepare(workspace)
         way = SparseWay(name, partial(product.run, workspace), SparseResult(task.result, task.width, 1))
         way.run()
@@ -244,20 +323,11 @@ class SparseRunner:
         """The functions for blocks that the generic API succeeds."""
         pattern = task.pattern
         assert isinstance(pattern, Blocks)  # noqa: S101
-        older = BlockProducts(self._library, task.kind)
-        shape = (pattern.block_rows, pattern.width, len(pattern.indices))
-        run = partial(
-            older.run, shape, pattern.side, task.addresses, task.dense.address, task.result.address, task.width
-        )
-        result = SparseResult(task.result, 1, pattern.rows)
+        run = partial(BlockProducts(self._library, task.kind).run, task, pattern)
         run()
-        return SparseWay("bsrmv" if task.width == 1 else "bsrmm", run, result)
+        return SparseWay("bsrmv" if task.width == 1 else "bsrmm", run, SparseResult(task.result, 1, pattern.rows))
 
     def _fastest(self, ways: list[SparseWay]) -> SparseWay:
         if len(ways) == 1 or not self._bench.timing:
             return ways[0]
         return min(ways, key=lambda way: min(timed(self._bench.device, way.run, TRIAL)))
-
-
-def _words(pattern: Panels | Blocks) -> str:
-    return f"{pattern.rows:,} rows, {pattern.entries:,} entries"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -18,7 +18,7 @@ from ..framework_bench.works import LEAST_RUNS, LONGEST_RUN, PAUSE, SAMPLE_SECON
 from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, GemmPrecision, Heuristic, Product
 from ..measuring.device import Unavailable
 from ..measuring.kernels import CompiledKernel, Module, number, pointer
-from ..measuring.measurement import Bench, Measure, Plan, on_gpu, timed
+from ..measuring.measurement import Bench, Measures, Plan, Task, late, on_gpu, tasks, timed
 from ..measuring.verify import Operands, all_elements, drawn_elements
 
 PROBE = {
@@ -53,10 +53,11 @@ much about heat as about them."""
 
 def collect(tree: Tree, out: Out) -> None:
     """Measure each precision, with the fastest of the algorithms that cuBLASLt proposes."""
-    on_gpu(tree, out, _measures)
+    on_gpu(tree, out, measures)
 
 
-def _measures(bench: Bench) -> dict[FigureKey, Measure]:
+def measures(bench: Bench) -> Measures:
+    """The measures, by figure."""
     paths = bench.libraries.get("cublasLt", [])
     if not paths:
         return {FigureKey("gemm"): _no_library}
@@ -66,22 +67,14 @@ def _measures(bench: Bench) -> dict[FigureKey, Measure]:
     if bench.wants("gemm"):
         bench.compiler.ahead(*(("gemm", *_options(PRECISIONS[name])) for name in able))
     runner = cache(lambda: CublasRunner(bench, CublasLt(paths[0])))
-    measures = {FigureKey("gemm", name): _square(runner, name, burst=True) for name in able}
+    figures = [FigureKey("gemm", name, burst=True) for name in able]
     if bench.full:
-        measures |= {FigureKey("gemm", name, burst=False): _square(runner, name, burst=False) for name in able}
-        measures |= {FigureKey("gemm", name, shape): _shaped(runner, name, shape) for name in able for shape in SHAPES}
-    return measures
+        figures += [FigureKey("gemm", name, burst=False) for name in able]
+        figures += [FigureKey("gemm", name, shape) for name in able for shape in SHAPES]
+    return tasks(bench, {figure: late(runner, CublasRunner.product, figure) for figure in figures})
 
 
-def _square(runner: Callable[[], CublasRunner], name: str, *, burst: bool) -> Measure:
-    return lambda bench: runner().square(name, bench, burst=burst)
-
-
-def _shaped(runner: Callable[[], CublasRunner], name: str, shape: tuple[int, int, int]) -> Measure:
-    return lambda bench: runner().shaped(name, shape, bench, burst=True)
-
-
-def _no_library(_: Bench) -> Fields:
+def _no_library() -> Fields:
     raise Unavailable("no cuBLASLt was found: neither the examined environment nor a toolkit holds one")
 
 
@@ -98,32 +91,28 @@ class CublasRunner:
         self._checked: set[str] = set()
         self._modules: dict[tuple[str, ...], Module] = {}
 
-    def square(self, name: str, bench: Bench, *, burst: bool) -> Fields:
-        side = self._side(name)
-        return self.shaped(name, (side, side, side), bench, burst=burst)
-
-    def shaped(self, name: str, shape: tuple[int, int, int], bench: Bench, *, burst: bool) -> Fields:
-        """One product: the fastest algorithm, timed, and its result verified."""
-        precision = PRECISIONS[name]
-        m, n, k = shape
-        with self._operands(precision, shape) as operands:
-            product, algorithm = self._fastest(name, operands)
-            found = bench.rate(
-                "gemm",
-                2.0 * m * n * k,
-                partial(self._run, product, algorithm, operands),
-                BURST if burst else SUSTAINED,
-                poison=lambda: bench.device.fill(operands.addresses[2], m * n * precision.result_size, POISON),
-                unit="OP/s" if name == "int8" else "FLOP/s",
-                method="cublasLt",
-                detail=f"cuBLASLt {self._library.version}, {product.layout}",
-                library=self._library.path,
-                precision=name,
-                shape=list(shape),
-                burst=burst,
-            )
-            found["verification"] = self._verified(name, replace(operands, layout=product.layout))
-        return found
+    def product(self, figure: FigureKey, held: ExitStack) -> Task:
+        """One product, square where the figure has no shape, by the fastest algorithm."""
+        name, burst = str(figure.precision), figure.burst is not False
+        m, n, k = figure.shape or (self._side(name),) * 3
+        operands = held.enter_context(self._operands(PRECISIONS[name], (m, n, k)))
+        product, algorithm = self._fastest(name, operands)
+        device, size = self._bench.device, m * n * PRECISIONS[name].result_size
+        return Task(
+            partial(self._run, product, algorithm, operands),
+            2.0 * m * n * k,
+            partial(self._verified, name, replace(operands, layout=product.layout)),
+            {
+                "unit": "OP/s" if name == "int8" else "FLOP/s",
+                "method": "cublasLt",
+                "detail": f"cuBLASLt {self._library.version}, {product.layout}",
+                "library": self._library.path,
+                "shape": [m, n, k],
+                "burst": burst,
+            },
+            partial(device.fill, operands.addresses[2], size, POISON),
+            BURST if burst else SUSTAINED,
+        )
 
     def _verified(self, name: str, operands: Operands) -> Fields:
         """With ``--full`` every element on the GPU; a thousand on the CPU tell whether that check is right itself, once
@@ -203,10 +192,13 @@ class CublasRunner:
         with ExitStack() as held:
             sizes = (m * k * precision.size, n * k * precision.size, result_size)
             left, right, result = (held.enter_context(device.buffer(size)) for size in sizes)
-            operands = Operands((left, right, result), shape)
-            _fill(self._bench, self._kernel("fill_random", precision), operands)
+            fill = self._kernel("fill_random", precision)
+            for seed, (address, count) in enumerate(((left, m * k), (right, n * k)), 1):
+                word: Any = (seed << 56, ctypes.c_ulonglong)
+                fill.launch(device.sms * 8, 256, pointer(address), number(count), word)
+            device.synchronize()
             device.fill(result, result_size, POISON)
-            yield operands
+            yield Operands((left, right, result), shape)
 
     def _kernel(self, kernel: str, precision: GemmPrecision) -> CompiledKernel:
         options = _options(precision)
@@ -217,12 +209,3 @@ class CublasRunner:
 
 def _options(precision: GemmPrecision) -> tuple[str, ...]:
     return f"-DKIND={precision.code}", f"-DRESULT={precision.result_code}"
-
-
-def _fill(bench: Bench, fill: CompiledKernel, operands: Operands) -> None:
-    left, right, _ = operands.addresses
-    m, n, k = operands.shape
-    for seed, (address, count) in enumerate(((left, m * k), (right, n * k)), 1):
-        word: Any = (seed << 56, ctypes.c_ulonglong)
-        fill.launch(bench.device.sms * 8, 256, pointer(address), number(count), word)
-    bench.device.synchronize()

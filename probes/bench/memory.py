@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache, partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.device import Device, Unavailable
 from ..measuring.kernels import Module, number, pointer
-from ..measuring.measurement import Bench, Measure, Plan, on_gpu
+from ..measuring.measurement import Bench, Measures, Plan, Task, Work, late, on_gpu, tasks
 
 PROBE = {
     "title": "Device-memory bandwidth",
@@ -40,17 +40,14 @@ COLUMNS = {"write": 1, "read": 1, "copy": 2, "triad": 3}
 
 def collect(tree: Tree, out: Out) -> None:
     """Measure, each result checked word by word."""
-    on_gpu(tree, out, _measures)
+    on_gpu(tree, out, measures)
 
 
-def _measures(bench: Bench) -> dict[FigureKey, Measure]:
+def measures(bench: Bench) -> Measures:
+    """The measures, by figure; a quick run makes two."""
     kinds = COLUMNS if bench.full else {"copy": 2, "read": 1}
     traffic = cache(lambda: Traffic(bench, Buffers(bench.device, max(kinds.values()))))
-    return {FigureKey(f"device-memory-{kind}"): _measured(traffic, kind) for kind in kinds}
-
-
-def _measured(traffic: Callable[[], Traffic], kind: str) -> Measure:
-    return lambda bench: traffic().measured(kind, bench)
+    return tasks(bench, {FigureKey(f"device-memory-{kind}"): late(traffic, Traffic.made, kind) for kind in kinds})
 
 
 class Buffers:
@@ -83,84 +80,50 @@ class Traffic:
         self.unrolled = Module(bench.device, bench.compiler.module("memory", ("-DUNROLL=4",)))
         self.total = bench.device.allocate(8)
 
-    def measured(self, kind: str, bench: Bench) -> Fields:
-        """One kind of traffic, timed and then verified."""
-        self._prepare(kind)
-        columns = COLUMNS[kind]
-        facts: Fields = {
-            "unit": "B/s",
-            "method": "kernel",
-            "detail": bench.compiler.words,
-            "size": self.buffers.size,
-            "burst": True,
-        }
-        name = f"device-memory-{kind}"
-        work, poison = partial(self._launch, kind), partial(self._poison, kind)
-        found = bench.rate(name, columns * self.buffers.size, work, PLAN, poison=poison, **facts)
-        found["verification"] = getattr(self, f"_verify_{kind}")()
-        return found
-
-    def _prepare(self, kind: str) -> None:
-        device, buffers = self.bench.device, self.buffers
+    def made(self, kind: str, _held: ExitStack) -> Task:
+        """One kind of traffic over buffers that are filled."""
+        device, size, words = self.bench.device, self.buffers.size, 2 * self.buffers.pairs
+        first, second, *third = map(pointer, self.buffers.addresses)
+        pairs, seed = number(self.buffers.pairs), (SEED, ctypes.c_ulonglong)
+        left, right = (1, ctypes.c_int), (2, ctypes.c_int)
         if kind == "triad":
-            for seed, address in enumerate(buffers.addresses[1:3], 1):
-                self._run("fill_double", pointer(address), number(buffers.pairs), (seed, ctypes.c_int))
+            self._run(256, "fill_double", second, pairs, left)
+            self._run(256, "fill_double", *third, pairs, right)
         else:
-            self._run("fill", pointer(buffers.addresses[0]), number(buffers.pairs), _word(SEED))
+            self._run(256, "fill", first, pairs, seed)
         device.synchronize()
+        amount, said = COLUMNS[kind] * size, self.bench.compiler.words
+        facts = {"unit": "B/s", "method": "kernel", "detail": said, "size": size, "burst": True}
+        if kind == "read":
+            kernel = self.unrolled.kernel("read")
+            grid = device.sms * kernel.blocks_per_sm(512)
+            work = partial(kernel.launch, grid, 512, first, pairs, pointer(self.total))
+            return Task(work, amount, partial(self._summed, work), facts, plan=PLAN)
+        block, launched, check = {
+            "write": (256, ("write", first, pairs, seed), ("check_write", first, pairs, seed)),
+            "copy": (128, ("copy", second, first, pairs), ("check_fill", second, pairs, seed)),
+            "triad": (128, ("triad", first, second, *third, pairs), ("check_triad", first, pairs, left, right)),
+        }[kind]
 
-    def _poison(self, kind: str) -> None:
-        written = {"copy": 1, "triad": 0, "write": 0}.get(kind)
-        if written is not None:
-            self.bench.device.fill(self.buffers.addresses[written], self.buffers.size, POISON)
+        def verified() -> Fields:
+            """By a kernel that counts wrong words."""
+            device.fill(self.total, 8, 0)
+            self._run(256, *check, pointer(self.total))
+            return verification(words, self._read_total(), "every word, exactly")
 
-    def _launch(self, kind: str) -> None:
-        first, *others = self.buffers.addresses
-        pairs = number(self.buffers.pairs)
-        if kind == "write":
-            self._run("write", pointer(first), pairs, _word(SEED))
-        elif kind == "copy":
-            self._run("copy", pointer(others[0]), pointer(first), pairs, block=128)
-        elif kind == "triad":
-            self._run("triad", pointer(first), pointer(others[0]), pointer(others[1]), pairs, block=128)
-        else:
-            kernel, block = self.unrolled.kernel("read"), 512
-            grid = self.bench.device.sms * kernel.blocks_per_sm(block)
-            kernel.launch(grid, block, pointer(first), pairs, pointer(self.total))
+        poison = partial(device.fill, self.buffers.addresses[int(kind == "copy")], size, POISON)
+        return Task(partial(self._run, block, *launched), amount, verified, facts, poison, PLAN)
 
-    def _run(self, name: str, *arguments: Any, block: int = 256) -> None:
+    def _run(self, block: int, name: Any, *arguments: Any) -> None:
         self.streaming.kernel(name).launch(-(-self.buffers.pairs // block), block, *arguments)
 
-    def _count(self, check: str, *arguments: Any) -> int:
-        """Run a checking kernel, which counts wrong words."""
-        self.bench.device.fill(self.total, 8, 0)
-        self._run(check, *arguments, pointer(self.total))
+    def _read_total(self) -> int:
         return int.from_bytes(self.bench.device.read(self.total, 8), "little")
 
-    def _verify_copy(self) -> Fields:
-        pairs = number(self.buffers.pairs)
-        return self._every(self._count("check_fill", pointer(self.buffers.addresses[1]), pairs, _word(SEED)))
-
-    def _verify_write(self) -> Fields:
-        pairs = number(self.buffers.pairs)
-        return self._every(self._count("check_write", pointer(self.buffers.addresses[0]), pairs, _word(SEED)))
-
-    def _verify_triad(self) -> Fields:
-        pairs, left, right = number(self.buffers.pairs), (1, ctypes.c_int), (2, ctypes.c_int)
-        return self._every(self._count("check_triad", pointer(self.buffers.addresses[0]), pairs, left, right))
-
-    def _verify_read(self) -> Fields:
+    def _summed(self, read: Work) -> Fields:
         """The sum of all words is known: STEP * n (n - 1) / 2 + SEED * n, modulo 2^64."""
         self.bench.device.fill(self.total, 8, 0)
-        self._launch("read")
+        read()
         words = 2 * self.buffers.pairs
         due = (STEP * (words * (words - 1) // 2) + SEED * words) % (1 << 64)
-        wrong = int.from_bytes(self.bench.device.read(self.total, 8), "little") != due
-        return verification(words, int(wrong), "the sum of all words, exactly")
-
-    def _every(self, wrong: int) -> Fields:
-        return verification(2 * self.buffers.pairs, wrong, "every word, exactly")
-
-
-def _word(value: int) -> tuple[int, Any]:
-    return value, ctypes.c_ulonglong
+        return verification(words, int(self._read_total() != due), "the sum of all words, exactly")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .device import Device, Unavailable
 from .kernels import Module, number, pointer
-from .measurement import Bench
+from .measurement import Bench, Work
 from .verify import INT32, decoded, encoded
 
 POISON = 0xFF
@@ -76,17 +77,28 @@ class Array:
         self.device.fill(self.address, self.bytes, POISON)
 
 
+def poisoning(*arrays: Array) -> Work:
+    """What queues the overwriting of all of them."""
+
+    def poison() -> None:
+        for array in arrays:
+            array.poison()
+
+    return poison
+
+
 class Arrays:
     """Makes arrays on the GPU of a bench, within the memory that is free."""
 
     def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+        self.bench = bench
+        self.draw = random.Random(os.urandom(16))  # noqa: S311  no secret
         self._modules: dict[int, Module] = {}
 
     @contextmanager
     def empty(self, kind: str, count: int) -> Iterator[Array]:
         """Poisoned memory for as long as the block lasts; raise Unavailable where there is not as much."""
-        device, size = self._bench.device, count * ELEMENTS[kind].size
+        device, size = self.bench.device, count * ELEMENTS[kind].size
         free = device.free_memory()
         if size + RESERVE > free:
             raise Unavailable(f"{size + RESERVE >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
@@ -96,25 +108,31 @@ class Arrays:
             yield array
 
     @contextmanager
-    def random(self, kind: str, count: int) -> Iterator[Array]:
-        """Numbers that no run had before: uniform in [-1, 1), integers over their whole range."""
-        with self.empty(kind, count) as array:
-            seed = int.from_bytes(os.urandom(8), "little")
-            fill = self._module(array.element.code).kernel("fill_random")
-            seeded = (seed, ctypes.c_ulonglong)
-            fill.launch(self._bench.device.sms * 8, 256, pointer(array.address), number(count), seeded)
-            self._bench.device.synchronize()
-            yield array
+    def workspace(self, size: int) -> Iterator[int]:
+        """The address of ``size`` bytes; 0 for none."""
+        if size == 0:
+            yield 0
+            return
+        with self.empty("int8", size) as array:
+            yield array.address
 
     @contextmanager
-    def holding(self, kind: str, values: Sequence[float]) -> Iterator[Array]:
-        """The values, rounded to the type."""
-        with self.empty(kind, len(values)) as array:
-            self._bench.device.write(array.address, encoded(values, array.element.code))
-            yield array
+    def random(self, kind: str, count: int) -> Iterator[Array]:
+        """Numbers that no run had before: uniform in [-1, 1), integers over their whole range.
 
-    def _module(self, code: int) -> Module:
-        if code not in self._modules:
-            options = (f"-DKIND={code}", f"-DRESULT={code}")
-            self._modules[code] = Module(self._bench.device, self._bench.compiler.module("gemm", options))
-        return self._modules[code]
+        They are drawn on the host where nothing is timed: that needs no compiler.
+        """
+        device = self.bench.device
+        with self.empty(kind, count) as array:
+            code = array.element.code
+            if self.bench.timing:
+                if code not in self._modules:
+                    options = (f"-DKIND={code}", f"-DRESULT={code}")
+                    self._modules[code] = Module(device, self.bench.compiler.module("gemm", options))
+                seed = int.from_bytes(os.urandom(8), "little")
+                arguments = (pointer(array.address), number(count), (seed, ctypes.c_ulonglong))
+                self._modules[code].kernel("fill_random").launch(device.sms * 8, 256, *arguments)
+                device.synchronize()
+            else:
+                device.write(array.address, encoded([self.draw.uniform(-1, 1) for _ in range(count)], code))
+            yield array

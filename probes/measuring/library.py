@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from ctypes import byref, c_char_p, c_int
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..common.figures import Fields
 from ..files.elf.info import elf_info
 from .device import LibraryError, Unavailable
 
@@ -50,6 +53,16 @@ class CudaLibrary:
         except OSError as error:
             raise LibraryError(f"{title} cannot be loaded: {error}", file) from error
 
+    @property
+    def version(self) -> str:
+        """``12.0.4``."""
+        raise NotImplementedError
+
+    def facts(self, unit: str, *words: str) -> Fields:
+        """What a measurement says of the library; ``words`` are further ones of its detail."""
+        detail = ", ".join((f"{self.title} {self.version}", *words))
+        return {"unit": unit, "method": self.family, "detail": detail, "library": self.path}
+
     def offers(self, function: str) -> bool:
         """Whether it exports a function."""
         return hasattr(self._library, function)
@@ -70,3 +83,56 @@ class CudaLibrary:
     def describe(self, status: int) -> str:
         """A status in the library's own words, with its number."""
         return f"status {status}"
+
+
+DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14}
+"""Members of ``cudaDataType``."""
+ROW_ORDER = 2
+"""Member of ``cusparseOrder_t``."""
+CUSPARSE_STATUSES = {
+    1: "NOT_INITIALIZED",
+    2: "ALLOC_FAILED",
+    3: "INVALID_VALUE",
+    4: "ARCH_MISMATCH",
+    5: "MAPPING_ERROR",
+    6: "EXECUTION_FAILED",
+    7: "INTERNAL_ERROR",
+    8: "MATRIX_TYPE_NOT_SUPPORTED",
+    9: "ZERO_PIVOT",
+    10: "NOT_SUPPORTED",
+    11: "INSUFFICIENT_RESOURCES",
+}
+"""Members of ``cusparseStatus_t`` without their prefix: cuSPARSELt 0.6 has no words of its own for them."""
+
+
+class MathLibrary(CudaLibrary):
+    """A library whose functions begin with the name of its family."""
+
+    prefix: ClassVar[str]
+    """What the names of its statuses begin with."""
+    statuses: ClassVar[Mapping[int, str]]
+    """The names by number, without the prefix: most releases have no words of their own for them."""
+
+    @property
+    def version(self) -> str:
+        """``12.0.4``."""
+        parts = [c_int() for _ in range(3)]
+        for number, part in enumerate(parts):
+            self.ask(f"{self.family}GetProperty", number, byref(part))
+        return ".".join(str(part.value) for part in parts)
+
+    def describe(self, status: int) -> str:
+        """``CUSPARSE_STATUS_ARCH_MISMATCH (4): architecture mismatch``, by its own functions if it has them."""
+        name = self._said(f"{self.family}GetErrorName", status)
+        if not name and status in self.statuses:
+            name = f"{self.prefix}{self.statuses[status]}"
+        known = f"{name} ({status})" if name else f"status {status}"
+        meaning = self._said(f"{self.family}GetErrorString", status)
+        return f"{known}: {meaning}" if meaning else known
+
+    def _said(self, function: str, status: int) -> str:
+        if not self.offers(function):
+            return ""
+        called = self.function(function)
+        called.restype = c_char_p
+        return (called(status) or b"").decode("utf-8", "replace")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..common.figures import Fields, FigureKey
@@ -36,6 +38,11 @@ class Plan:
     least_runs: int = 1
     enough: float = math.inf
     """Seconds from which on a single warm run is sample enough."""
+
+
+MATHEMATICS = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.02, least_runs=2, enough=0.5)
+"""For the libraries of mathematics, and below for the choice between their algorithms."""
+TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, enough=0.02)
 
 
 def timed(device: Device, work: Work, plan: Plan, before: Work | None = None) -> list[float]:
@@ -138,10 +145,49 @@ def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
     return {"source": "bench", "name": name, "gpu": uuid, "missing": why, **facts}
 
 
-Measure = Callable[[Bench], Fields]
+Measure = Callable[[], Fields]
+Measures = dict[FigureKey, Measure]
 
 
-def run_all(bench: Bench, out: Out, measures: dict[FigureKey, Measure]) -> None:
+@dataclass(frozen=True)
+class Task:
+    """Work that is ready to run, what it moves or computes, and how its result is verified."""
+
+    work: Work
+    amount: float
+    verified: Callable[[], Fields]
+    facts: Fields
+    """``unit`` and whatever else the measurement says."""
+    poison: Work | None = None
+    """Queues the overwriting of what the work writes."""
+    plan: Plan = MATHEMATICS
+
+
+Make = Callable[[ExitStack], Task]
+"""Makes a task ready; what it needs is held open until the task is done."""
+
+
+def run_task(bench: Bench, figure: FigureKey, make: Make) -> Fields:
+    """Make a task ready, time it and verify its result."""
+    with ExitStack() as held:
+        task = make(held)
+        facts = {**task.facts, **figure.facts}
+        found = bench.rate(figure.name, task.amount, task.work, task.plan, poison=task.poison, **facts)
+        found["verification"] = task.verified()
+    return found
+
+
+def tasks(bench: Bench, makes: Mapping[FigureKey, Make]) -> Measures:
+    """The measures of tasks."""
+    return {figure: partial(run_task, bench, figure, make) for figure, make in makes.items()}
+
+
+def late(make: Callable[[], Any], method: Callable[..., Any], *given: Any) -> Callable[..., Any]:
+    """The method of what ``make`` makes once it is needed, with its first arguments."""
+    return lambda *more: method(make(), *given, *more)
+
+
+def run_all(bench: Bench, out: Out, measures: Measures) -> None:
     """Make the measurements that were asked for, each sent as soon as it is there.
 
     What is not available, and a library that fails, costs its own measurement; a failed call of the driver breaks the
@@ -152,7 +198,7 @@ def run_all(bench: Bench, out: Out, measures: dict[FigureKey, Measure]) -> None:
             continue
         out.progress(str(figure))
         try:
-            found = measure(bench)
+            found = measure()
         except Unavailable as error:
             found = missing(figure.name, bench.uuid, str(error), **figure.facts)
         except LibraryError as error:
@@ -179,7 +225,7 @@ def visible(out: Out) -> dict[str, int] | None:
         return None
 
 
-def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[FigureKey, Measure]]) -> None:
+def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], Measures]) -> None:
     """Run ``measures`` on the GPU that the request names."""
     asked = tree.request["bench"]
     uuid = asked["gpu"]
@@ -202,7 +248,7 @@ def bench_of(asked: Fields, uuid: str, device: Device) -> Bench:
     return Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"], timing, beside)
 
 
-def with_full(tree: Tree, out: Out, measures: Callable[[Bench], dict[FigureKey, Measure]]) -> None:
+def with_full(tree: Tree, out: Out, measures: Callable[[Bench], Measures]) -> None:
     """Run ``measures`` with ``--full``, when named, or in a deep check; a quick run leaves them out."""
     asked = tree.request["bench"]
     if not asked.get("full") and not asked.get("only") and asked.get("timing", True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .compute import TENSOR, VECTOR
+from ..bench.chip import TENSOR, VECTOR
 from .cublaslt import PRECISIONS
 
 

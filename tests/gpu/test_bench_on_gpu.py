@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,13 @@ from envcheck.model.merge import merge
 from envcheck.pipeline.session import Request, gather_here
 from probes.bench import gemm as bench_gemm
 from probes.bench.memory import Buffers, Traffic
+from probes.common.figures import FigureKey
 from probes.measuring.cublaslt import PRECISIONS, CublasLt
 from probes.measuring.device import Device, call, ordinals
 from probes.measuring.host_copies import SIZE as LINK_BYTES
 from probes.measuring.host_copies import HostCopies, HostMemory
 from probes.measuring.kernels import FOLDER, STANDARD, Compiler, Module, Nvrtc
-from probes.measuring.measurement import Bench
+from probes.measuring.measurement import Bench, run_task
 from probes.measuring.peer_copies import SIZE as PEER_BYTES
 from probes.measuring.peer_copies import PeerCopies
 from probes.measuring.sampler import Sampler
@@ -375,10 +376,11 @@ def test_a_kernel_that_miscomputes_one_word_is_caught(kind: str, workshop: Any) 
         "read": ("sum += held[k].low + held[k].high;", "sum += held[k].low + held[k].high + (first + k == 12345);"),
     }
     traffic = Traffic(workshop, Buffers(workshop.device, 3))
-    assert traffic.measured(kind, workshop)["verification"]["right"]
+    figure = FigureKey(f"device-memory-{kind}")
+    assert run_task(workshop, figure, partial(traffic.made, kind))["verification"]["right"]
     traffic.streaming = patched(workshop, "memory", ("-DUNROLL=1",), *changes[kind])
     traffic.unrolled = patched(workshop, "memory", ("-DUNROLL=4",), *changes[kind])
-    found = traffic.measured(kind, workshop)["verification"]
+    found = run_task(workshop, figure, partial(traffic.made, kind))["verification"]
     assert (found["right"], found["wrong"]) == (False, 1)
 
 
@@ -388,8 +390,8 @@ def test_one_wrong_element_in_ten_thousand_tiles_is_caught(precision: str, works
     if workshop.device.capability < PRECISIONS[precision].least:
         pytest.skip("this GPU has no such precision")
     runner = bench_gemm.CublasRunner(workshop, CublasLt(libraries()["cublasLt"][0]))
-    shape = (8192, 8192, 512)
-    sound = runner.shaped(precision, shape, workshop, burst=True)["verification"]
+    figure = FigureKey("gemm", precision, (8192, 8192, 512))
+    sound = run_task(workshop, figure, partial(runner.product, figure))["verification"]
     assert (sound["right"], sound["checked"]) == (True, 8192 * 8192)
     real = runner._run
 
@@ -399,7 +401,7 @@ def test_one_wrong_element_in_ten_thousand_tiles_is_caught(precision: str, works
         workshop.device.fill((operands.addresses[2] + random.Random(3).randrange(8192 * 8192) * size), size, 0x3F)
 
     runner._run = spoiled  # type: ignore[method-assign]
-    found = runner.shaped(precision, shape, workshop, burst=True)["verification"]
+    found = run_task(workshop, figure, partial(runner.product, figure))["verification"]
     assert (found["right"], found["wrong"], found["checked"]) == (False, 1, 8192 * 8192)
 
 

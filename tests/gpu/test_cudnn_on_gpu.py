@@ -18,10 +18,10 @@ from envcheck.collect.plan import BenchRequest as Wish
 from envcheck.collect.plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes.bench import cudnn as bench_cudnn
+from probes.bench.cudnn_gpus import COUNT, THREADS, handles
 from probes.framework_bench import works
 from probes.measuring.cudnn import attention
 from probes.measuring.cudnn.convolution import KINDS, Convolutions, verified
-from probes.measuring.cudnn.handles import COUNT, THREADS, handles
 from probes.measuring.cudnn.layers import PRECISIONS, Layer, Layers
 from probes.measuring.cudnn.library import Cudnn
 from probes.measuring.device import Device, ordinals
@@ -41,7 +41,7 @@ from probes.measuring.sampler import Sampler
 from probes.common.out import Out
 uuid, ordinal = next(iter(ordinals().items()))
 bench = Bench(uuid, Device(ordinal), Sampler(uuid, {{}}), None, False, frozenset(), json.loads(sys.argv[1]), False)
-run_all(bench, Out("bench.cudnn", sys.stdout.buffer.write), bench_cudnn._measures(bench))
+run_all(bench, Out("bench.cudnn", sys.stdout.buffer.write), bench_cudnn.measures(bench))
 """
 """The deep check's convolution in a process that has loaded no cuDNN yet."""
 
@@ -70,8 +70,8 @@ def library(bench: Bench) -> Cudnn:
 
 
 def test_all_of_its_work_is_right_and_timed(bench: Bench) -> None:
-    for figure, measure in bench_cudnn._measures(bench).items():
-        found = measure(bench)
+    for figure, measure in bench_cudnn.measures(bench).items():
+        found = measure()
         assert found["verification"]["right"], (str(figure), found["verification"])
         assert found["value"] > 0
         assert (found["name"], found["library"]) == (figure.name, libraries()["cudnn"][0])

@@ -19,14 +19,14 @@ from probes.bench import cufft as bench_cufft
 from probes.bench import curand as bench_curand
 from probes.bench import cusolver as bench_cusolver
 from probes.bench import cusparse as bench_cusparse
+from probes.bench.cufft import Transform
+from probes.bench.curand import Generator
+from probes.bench.cusolver import Factorization, Solver
+from probes.bench.cusparse import Multiplication
 from probes.files.gpu_code.targets import gpu_targets
+from probes.measuring.cusparselt import StructuredProduct
 from probes.measuring.device import Device, LibraryError, Unavailable, ordinals
 from probes.measuring.kernels import Compiler
-from probes.measuring.mathematics.cufft import Transform
-from probes.measuring.mathematics.curand import Generator
-from probes.measuring.mathematics.cusolver import Factorization, Solver
-from probes.measuring.mathematics.cusparse import Multiplication
-from probes.measuring.mathematics.cusparselt import StructuredProduct
 from probes.measuring.measurement import Bench
 from probes.measuring.sampler import Sampler
 from tests.gpu.test_bench_on_gpu import ROOT, VARIABLES, libraries
@@ -38,9 +38,9 @@ from probes.measuring.device import Device, LibraryError
 from probes.measuring.measurement import Bench
 with Device(0) as device:
     bench = Bench({uuid!r}, device, None, None, False, frozenset(), {{"curand": [{path!r}]}}, timing=False)
-    (measure,) = bench_curand._measures(bench).values()
+    (measure,) = bench_curand.measures(bench).values()
     try:
-        measure(bench)
+        measure()
     except LibraryError as error:
         print(error.path, error)
 """
@@ -59,17 +59,17 @@ def deep(family: str, bench: Bench) -> dict[str, Any]:
     if not libraries()[family]:
         pytest.skip(f"{family} is not here")
     quiet = replace(bench, timing=False)
-    (measure,) = PROBES[family]._measures(quiet).values()
-    found: dict[str, Any] = measure(quiet)
+    (measure,) = PROBES[family].measures(quiet).values()
+    found: dict[str, Any] = measure()
     return found
 
 
 @pytest.mark.parametrize("family", list(PROBES))
 def test_every_figure_is_measured_and_right(family: str, workshop: Bench) -> None:
     measured = 0
-    for figure, measure in PROBES[family]._measures(workshop).items():
+    for figure, measure in PROBES[family].measures(workshop).items():
         try:
-            found = measure(workshop)
+            found = measure()
         except Unavailable:
             continue
         measured += 1
@@ -153,10 +153,10 @@ def test_a_wrong_quarter_of_a_product_with_two_of_four_is_caught(
         workshop.device.fill(addresses[2], 8192 * 8192 // 2, 0x3F)
 
     spoiled(monkeypatch, StructuredProduct, "run", harm)
-    measures = {figure.precision: measure for figure, measure in bench_cusparse._measures(workshop).items()}
+    measures = {figure.precision: measure for figure, measure in bench_cusparse.measures(workshop).items()}
     if "bf16" not in measures or not libraries()["cusparseLt"]:
         pytest.skip("cuSPARSELt or the GPU has no such product")
-    assert not measures["bf16"](workshop)["verification"]["right"]
+    assert not measures["bf16"]()["verification"]["right"]
 
 
 def test_one_wrong_transform_is_caught(workshop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

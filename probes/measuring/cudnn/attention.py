@@ -13,17 +13,16 @@ import os
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from operator import mul
 from typing import Any
 
 from ...common.figures import Fields, compared
-from ...framework_bench.works import heads_for
-from ..arrays import ELEMENTS, Array, Arrays
+from ...framework_bench.works import Heads, heads_for
+from ..arrays import ELEMENTS, Array, Arrays, poisoning
 from ..device import LibraryError
-from ..measurement import Bench, Work
-from ..measurement import Plan as Timing
+from ..measurement import Bench, Plan, Task, Work
 from . import graph as api
 from .graph import Graph, GraphPlan, Tensor, packed, scratch
 from .library import TYPES, Cudnn, IncompleteError, NotSupported
@@ -31,7 +30,7 @@ from .library import TYPES, Cudnn, IncompleteError, NotSupported
 PRECISIONS = {"bf16": (8, 0)}
 """First compute capability that has it; FP16 is possible too, and takes as long to compile again."""
 DIRECTIONS = ("forward", "backward")
-FINAL = Timing(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.01)
+FINAL = Plan(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.01)
 Q, K, V, O, STATS, SCALE, DO, DQ, DK, DV, SUM, DQ_SUM, ONE = range(1, 14)  # noqa: E741  names of the literature
 """Unique IDs. ``STATS`` is the logarithm of the sum of a row's exponentials, ``SUM`` that of ``DO * O``."""
 WRITTEN = {"forward": (O, STATS), "backward": (DQ, DK, DV)}
@@ -50,16 +49,8 @@ LINES = 2
 C = 8.0
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Heads):
     """Shape of queries, keys and values alike."""
-
-    batch: int
-    heads: int
-    length: int
-    depth: int
-    scale: float
-    """Factor of the scores: larger than the usual 1 / sqrt(depth), so that the softmax of random numbers has peaks."""
 
     def __str__(self) -> str:
         """``8x16x2048x128``: batch, heads, length, depth."""
@@ -70,17 +61,16 @@ class Shape:
         return self.batch, self.heads, self.length, self.depth
 
     @property
-    def count(self) -> int:
+    def elements(self) -> int:
         return math.prod(self.dimensions)
 
     @property
     def rows(self) -> int:
         return self.batch * self.heads * self.length
 
-    def operations(self, direction: str) -> float:
-        """Operations of the products alone: two forward, five backward, each of 2 * length^2 * depth a head."""
-        products = 2 if direction == "forward" else 5
-        return products * 2.0 * self.rows * self.length * self.depth
+    def work(self, direction: str) -> float:
+        """Operations of the products alone: two forward, five backward."""
+        return self.operations if direction == "forward" else 2.5 * self.operations
 
 
 class _Drawing:
@@ -187,47 +177,28 @@ class Attention:
         self._plans: dict[tuple[str, str], tuple[Graph, GraphPlan]] = {}
         self._scale, self._one = ctypes.c_float(self._shape.scale), ctypes.c_float(1.0)
 
-    def measured(self, name: str, direction: str) -> Fields:
-        """Run, time and verify one direction."""
-        bench, shape = self._bench, self._shape
-        with ExitStack() as held:
-            run, arrays = self.ready(held, name, direction)
-
-            def poison() -> None:
-                for number in WRITTEN[direction]:
-                    arrays[number].poison()
-
-            found = bench.rate(
-                "cudnn-attention",
-                shape.operations(direction),
-                run,
-                FINAL,
-                poison=poison,
-                unit="FLOP/s",
-                method="cudnn",
-                detail=f"cuDNN {self._library.version}, {shape}",
-                library=self._library.path,
-                precision=name,
-                variant=direction,
-            )
-            found["verification"] = verified(shape, name, direction, arrays)
-        return found
+    def task(self, name: str, direction: str, held: ExitStack) -> Task:
+        """One direction."""
+        shape, (run, arrays) = self._shape, self.ready(held, name, direction)
+        poison = poisoning(*(arrays[number] for number in WRITTEN[direction]))
+        check = partial(verified, shape, name, direction, arrays)
+        return Task(run, shape.work(direction), check, self._library.facts("FLOP/s", str(shape)), poison, FINAL)
 
     def ready(self, held: ExitStack, name: str, direction: str) -> tuple[Work, dict[int, Array]]:
         """What runs a direction, and its tensors; backward, what it needs of the forward pass is there."""
         shape = self._shape
-        arrays = {number: held.enter_context(self._arrays.random(name, shape.count)) for number in (Q, K, V)}
-        arrays[O] = held.enter_context(self._arrays.empty(name, shape.count))
+        arrays = {number: held.enter_context(self._arrays.random(name, shape.elements)) for number in (Q, K, V)}
+        arrays[O] = held.enter_context(self._arrays.empty(name, shape.elements))
         arrays[STATS] = held.enter_context(self._arrays.empty("fp32", shape.rows))
         forward = self._ready(held, name, "forward", arrays)
         if direction == "forward":
             return forward, arrays
         forward()
-        arrays[DO] = held.enter_context(self._arrays.random(name, shape.count))
+        arrays[DO] = held.enter_context(self._arrays.random(name, shape.elements))
         for number in WRITTEN["backward"]:
-            arrays[number] = held.enter_context(self._arrays.empty(name, shape.count))
+            arrays[number] = held.enter_context(self._arrays.empty(name, shape.elements))
         arrays[SUM] = held.enter_context(self._arrays.empty("fp32", shape.rows))
-        arrays[DQ_SUM] = held.enter_context(self._arrays.empty("fp32", shape.count))
+        arrays[DQ_SUM] = held.enter_context(self._arrays.empty("fp32", shape.elements))
         return self._ready(held, name, "backward", arrays), arrays
 
     def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Work:

@@ -15,14 +15,12 @@ from ctypes import c_void_p
 from dataclasses import dataclass
 from functools import partial
 from operator import mul
-from typing import Any
 
 from ...common.figures import Fields, compared
 from ...framework_bench.works import layer_for
 from ..arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..device import Unavailable
-from ..measurement import Bench, Work, timed
-from ..measurement import Plan as Timing
+from ..measurement import Bench, Plan, Task, Work, timed
 from ..verify import decoded
 from . import graph as api
 from .graph import Attribute, Graph, GraphPlan, Proposal, Tensor, scratch
@@ -181,8 +179,8 @@ KINDS = {
 _CROSS_CORRELATION = 1
 TRIED = 10
 """Proposals that are timed: as many as PyTorch's ``benchmark_limit``."""
-TRIAL = Timing(samples=2, sample_seconds=0.002, warmup_seconds=0.0, enough=0.01)
-FINAL = Timing(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.01)
+TRIAL = Plan(samples=2, sample_seconds=0.002, warmup_seconds=0.0, enough=0.01)
+FINAL = Plan(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.01)
 HOPELESS = 0.05
 """Seconds from which on a first run, loading of the kernel included, rules a plan out where a better one is known."""
 SMALL_LAYER = Layer(images=2, channels=32, filters=32, side=14, window=3)
@@ -241,32 +239,29 @@ class Convolutions:
         self._layer = Layer(*layer_for(bench.device.sms)) if bench.timing else SMALL_LAYER
         self._arrays = Arrays(bench)
 
-    def measured(self, name: str, direction: str, layout: str) -> Fields:
-        """Run one with the fastest of the engines proposed, time it and verify its result."""
-        bench = self._bench
-        with self._library.required(), ExitStack() as held:
-            ready = self.ready(held, name, direction, layout)
-            found = bench.rate(
-                "cudnn-convolution",
-                self._layer.operations,
-                ready.run,
-                FINAL,
-                poison=ready.arrays[KINDS[direction][2]].poison,
-                unit="FLOP/s",
-                method="cudnn",
-                detail=f"cuDNN {self._library.version}, engine {ready.plan.proposal.engine}, {self._layer}",
-                library=self._library.path,
-                precision=name,
-                variant=f"{direction}, {layout}",
-            )
-            found["verification"] = verified(self._layer, direction, layout, PRECISIONS[name], ready.arrays)
-        return found
+    def task(self, name: str, direction: str, layout: str, held: ExitStack) -> Task:
+        """One with the fastest of the engines proposed."""
+        held.enter_context(self._library.required())
+        ready = self.ready(held, name, direction, layout)
+        words = f"engine {ready.plan.proposal.engine}", str(self._layer)
+        return Task(
+            ready.run,
+            self._layer.operations,
+            partial(verified, self._layer, direction, layout, PRECISIONS[name], ready.arrays),
+            self._library.facts("FLOP/s", *words),
+            ready.arrays[KINDS[direction][2]].poison,
+            FINAL,
+        )
 
     def ready(self, held: ExitStack, name: str, direction: str, layout: str) -> Ready:
         """Tensors of random numbers and the fastest plan for them, for as long as ``held`` is open."""
         precision, written = PRECISIONS[name], KINDS[direction][2]
         graph = held.enter_context(Graph(self._library))
-        arrays = {number: held.enter_context(self._array(precision.kind, number, written)) for number in (X, W, Y)}
+        makes = {number: self._arrays.empty if number == written else self._arrays.random for number in (X, W, Y)}
+        arrays = {
+            number: held.enter_context(make(precision.kind, self._layer.elements(number)))
+            for number, make in makes.items()
+        }
         operation(graph, self._layer, direction, layout, precision)
         plans = self._plans(graph, name)
         most = max(plan.workspace for plan in plans)
@@ -274,15 +269,6 @@ class Convolutions:
         pack = graph.pack({number: array.address for number, array in arrays.items()}, workspace.address)
         best = self._fastest(graph, plans, pack)
         return Ready(arrays, best, partial(graph.run, best, pack))
-
-    def _array(self, kind: str, number: int, written: int) -> Any:
-        count = self._layer.count(number)
-        if number == written:
-            return self._arrays.empty(kind, count)
-        if self._bench.timing:
-            return self._arrays.random(kind, count)
-        draw = random.Random(os.urandom(16))  # noqa: S311  no secret
-        return self._arrays.holding(kind, [draw.uniform(-1, 1) for _ in range(count)])
 
     def _plans(self, graph: Graph, name: str) -> list[GraphPlan]:
         """What can be tried; raise NotSupported where cuDNN has nothing."""

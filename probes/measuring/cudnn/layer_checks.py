@@ -18,6 +18,8 @@ from ..arrays import Array
 Shape = tuple[int, int, int, int]
 Triples = Iterator[tuple[float, float, float]]
 Place = tuple[int, int, int, int]
+Near = dict[tuple[int, ...], float]
+"""Elements by their row and column, or by their channel."""
 DRAWN = 256
 ROWS_DRAWN = 4
 CHANNELS_DRAWN = 1
@@ -33,6 +35,12 @@ class Window:
     alpha: float
     beta: float
     k: float
+    across: bool = False
+    """Whether it lies across channels, and not in space."""
+
+    def middle(self, place: Place) -> tuple[int, ...]:
+        """What tells a place from those that it lies in a window with."""
+        return place[1:2] if self.across else place[2:]
 
 
 def size(shape: Shape) -> int:
@@ -57,9 +65,9 @@ def _one(array: Array, offset: int) -> float:
     return array.values(offset, 1)[0]
 
 
-def _region(array: Array, shape: Shape, place: Place, rows: range, columns: range) -> dict[tuple[int, int], float]:
+def _region(array: Array, shape: Shape, place: Place, rows: range, columns: range) -> Near:
     """Elements of the image and channel of ``place``, as far as the rows and columns exist."""
-    found: dict[tuple[int, int], float] = {}
+    found: Near = {}
     inside = range(max(0, columns.start), min(shape[3], columns.stop))
     for row in range(max(0, rows.start), min(shape[2], rows.stop)):
         start = _offset(shape, (place[0], place[1], row, inside.start))
@@ -145,24 +153,15 @@ def softmax_backward(draw: random.Random, shape: Shape, x: Array, dy: Array, dx:
 # Activations.
 
 
-def _relu(x: float) -> tuple[float, float]:
-    return max(x, 0.0), float(x > 0)
-
-
 def _sigmoid(x: float) -> tuple[float, float]:
     y = 1 / (1 + math.exp(-x))
     return y, y * (1 - y)
 
 
-def _tanh(x: float) -> tuple[float, float]:
-    y = math.tanh(x)
-    return y, 1 - y * y
-
-
 _ACTIVATIONS: dict[str, tuple[Callable[[float], tuple[float, float]], float]] = {
-    "relu": (_relu, 0.0),
+    "relu": (lambda x: (max(x, 0.0), float(x > 0)), 0.0),
     "sigmoid": (_sigmoid, 16 * _U),
-    "tanh": (_tanh, 16 * _U),
+    "tanh": (lambda x: (math.tanh(x), 1 - math.tanh(x) ** 2), 16 * _U),
 }
 """Value and derivative, and a tolerance relative to one."""
 
@@ -252,85 +251,49 @@ class BatchNorm:
 # Normalization over a window of channels, or of rows and columns.
 
 
-def _channels(array: Array, shape: Shape, place: Place, channels: range) -> dict[int, float]:
-    """Elements of some channels, as far as these exist, at one place."""
-    inside = range(max(0, channels.start), min(shape[1], channels.stop))
+def _near(array: Array, shape: Shape, place: Place, window: Window, times: int) -> Near:
+    """Elements within so many times the window's reach of a place, as far as these exist."""
+    reach = times * (window.size // 2)
+    if not window.across:
+        rows, columns = (range(middle - reach, middle + reach + 1) for middle in place[2:])
+        return _region(array, shape, place, rows, columns)
+    inside = range(max(0, place[1] - reach), min(shape[1], place[1] + reach + 1))
     start = _offset(shape, (place[0], inside.start, place[2], place[3]))
-    return dict(zip(inside, array.strided(start, shape[2] * shape[3], len(inside)), strict=True))
+    return dict(zip(zip(inside), array.strided(start, shape[2] * shape[3], len(inside)), strict=True))
 
 
-def _scale(window: Window, near: dict[int, float], channel: int) -> float:
+def _base(window: Window, near: Near, middle: tuple[int, ...]) -> float:
+    """``k + alpha / n * sum x^2`` over the n elements of the window around the middle."""
     reach = window.size // 2
-    squares = sum(near[each] ** 2 for each in range(channel - reach, channel + reach + 1) if each in near)
-    return window.k + window.alpha / window.size * squares
+    around = product(*(range(each - reach, each + reach + 1) for each in middle))
+    squares = sum(near[each] ** 2 for each in around if each in near)
+    return window.k + window.alpha / float(window.size ** len(middle)) * squares
 
 
-def lrn_forward(draw: random.Random, shape: Shape, window: Window, x: Array, y: Array) -> Fields:
-    """``y = x * (k + alpha / n * sum x^2) ^ -beta`` over the n channels around each."""
+def normalized_forward(draw: random.Random, shape: Shape, window: Window, x: Array, y: Array) -> Fields:
+    """``y = x * (k + alpha / n * sum x^2) ^ -beta``."""
 
     def each() -> Triples:
         for place in _drawn(draw, shape):
-            channel, reach = place[1], window.size // 2
-            near = _channels(x, shape, place, range(channel - reach, channel + reach + 1))
-            exact = near[channel] * _scale(window, near, channel) ** -window.beta
+            near, middle = _near(x, shape, place, window, 1), window.middle(place)
+            exact = near[middle] * _base(window, near, middle) ** -window.beta
             yield _one(y, _offset(shape, place)), exact, 1.0
 
     return compared(each(), 64 * _U, _how(DRAWN))
 
 
-def lrn_backward(draw: random.Random, shape: Shape, window: Window, x: Array, dy: Array, dx: Array) -> Fields:
+def normalized_backward(draw: random.Random, shape: Shape, window: Window, x: Array, dy: Array, dx: Array) -> Fields:
     """The derivative of the above."""
 
     def each() -> Triples:
         for place in _drawn(draw, shape):
-            channel, reach = place[1], window.size // 2
-            near = _channels(x, shape, place, range(channel - 2 * reach, channel + 2 * reach + 1))
-            gradients = _channels(dy, shape, place, range(channel - reach, channel + reach + 1))
-            exact = gradients[channel] * _scale(window, near, channel) ** -window.beta
+            near, middle = _near(x, shape, place, window, 2), window.middle(place)
+            gradients = _near(dy, shape, place, window, 1)
+            exact = gradients[middle] * _base(window, near, middle) ** -window.beta
+            share = 2 * window.alpha * window.beta / window.size ** len(middle)
             for other, gradient in gradients.items():
-                power = _scale(window, near, other) ** (-window.beta - 1)
-                share = 2 * window.alpha * window.beta / window.size
-                exact -= share * near[channel] * gradient * near[other] * power
-            yield _one(dx, _offset(shape, place)), exact, 1.0
-
-    return compared(each(), 64 * _U, _how(DRAWN))
-
-
-def _spread(window: Window, near: dict[tuple[int, int], float], row: int, column: int) -> float:
-    reach = window.size // 2
-    around = product(range(row - reach, row + reach + 1), range(column - reach, column + reach + 1))
-    return window.k + window.alpha / window.size**2 * sum(near[each] ** 2 for each in around if each in near)
-
-
-def divisive_forward(draw: random.Random, shape: Shape, window: Window, x: Array, y: Array) -> Fields:
-    """``y = x * (k + alpha / n^2 * sum x^2) ^ -beta`` over the n x n elements around each."""
-
-    def each() -> Triples:
-        for place in _drawn(draw, shape):
-            row, column, reach = place[2], place[3], window.size // 2
-            rows, columns = range(row - reach, row + reach + 1), range(column - reach, column + reach + 1)
-            near = _region(x, shape, place, rows, columns)
-            exact = near[row, column] * _spread(window, near, row, column) ** -window.beta
-            yield _one(y, _offset(shape, place)), exact, 1.0
-
-    return compared(each(), 64 * _U, _how(DRAWN))
-
-
-def divisive_backward(draw: random.Random, shape: Shape, window: Window, x: Array, dy: Array, dx: Array) -> Fields:
-    """The derivative of the above."""
-
-    def each() -> Triples:
-        for place in _drawn(draw, shape):
-            row, column, reach = place[2], place[3], window.size // 2
-            wide = range(row - 2 * reach, row + 2 * reach + 1), range(column - 2 * reach, column + 2 * reach + 1)
-            near = _region(x, shape, place, *wide)
-            rows, columns = range(row - reach, row + reach + 1), range(column - reach, column + reach + 1)
-            gradients = _region(dy, shape, place, rows, columns)
-            exact = gradients[row, column] * _spread(window, near, row, column) ** -window.beta
-            share = 2 * window.alpha * window.beta / window.size**2
-            for other, gradient in gradients.items():
-                power = _spread(window, near, *other) ** (-window.beta - 1)
-                exact -= share * near[row, column] * gradient * near[other] * power
+                power = _base(window, near, other) ** (-window.beta - 1)
+                exact -= share * near[middle] * gradient * near[other] * power
             yield _one(dx, _offset(shape, place)), exact, 1.0
 
     return compared(each(), 64 * _U, _how(DRAWN))

@@ -8,18 +8,16 @@ strides, the precisions.
 from __future__ import annotations
 
 import math
-import os
-import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_double, c_float, c_uint, c_void_p
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from ...common.figures import Fields
-from ..arrays import Array, Arrays
-from ..measurement import Bench, Plan
+from ...framework_bench.works import LayerShape
+from ..arrays import Array, Arrays, poisoning
+from ..measurement import Bench, Plan, Task, Work
 from . import layer_checks as checks
 from .library import TYPES, Cudnn
 
@@ -40,224 +38,158 @@ ACTIVATIONS = {"relu": 1, "sigmoid": 0, "tanh": 2}
 """Members of ``cudnnActivationMode_t``."""
 _FP32 = TYPES["fp32"]
 EPSILON = 1e-5
-LRN = checks.Window(5, 1.0, 0.75, 2.0)
+LRN = checks.Window(5, 1.0, 0.75, 2.0, across=True)
 """A window of 5 channels; larger factors than in networks, so that the neighbours weigh."""
 DIVISIVE = checks.Window(5, 1.0, 0.5, 1.0)
 
 
-@dataclass(frozen=True)
-class Task:
-    """One function on tensors: what it does, what it moves at least, what it writes, how its result is verified."""
-
-    work: Callable[[], None]
-    moved: int
-    """Bytes."""
-    written: tuple[Array, ...]
-    verified: Callable[[], Fields]
-
-    def poison(self) -> None:
-        for array in self.written:
-            array.poison()
-
-
 class Layers:
-    """The layers on one GPU."""
+    """The layers on one GPU, each a task: forward, or backward."""
 
     def __init__(self, bench: Bench, library: Cudnn) -> None:
-        self._bench, self._library = bench, library
-        self._arrays = Arrays(bench)
-        self._one, self._zero = c_float(1.0), c_float(0.0)
-        self._draw = random.Random(os.urandom(16))  # noqa: S311  no secret
-
-    def measured(self, name: str, variant: str, make: Callable[[Layers, ExitStack], Task]) -> Fields:
-        """Run, time and verify one."""
-        bench = self._bench
-        with ExitStack() as held:
-            task = make(self, held)
-            found = bench.rate(
-                name,
-                task.moved,
-                task.work,
-                PLAN,
-                poison=task.poison,
-                unit="B/s",
-                method="cudnn",
-                detail=f"cuDNN {self._library.version}",
-                library=self._library.path,
-                precision="fp32",
-                variant=variant,
-            )
-            found["verification"] = task.verified()
-        return found
+        self._library, self._arrays = library, Arrays(bench)
+        self._factors = c_float(1.0), c_float(0.0)
+        self._one, self._zero = map(byref, self._factors)
+        """Factors of the result, and of what the output held."""
 
     # What each needs: tensors, descriptors, calls.
 
-    def ask(self, name: str, *arguments: object) -> None:
-        self._library.ask(name, self._library.handle, *arguments)
+    def _call(self, name: str, *arguments: object) -> Work:
+        return partial(self._library.ask, name, self._library.handle, *arguments)
 
     @contextmanager
-    def described(self, what: str, *arguments: object, setter: str = "") -> Iterator[c_void_p]:
-        """A descriptor, set by ``cudnnSetWHATDescriptor`` or ``setter``."""
+    def _described(self, what: str, *arguments: object) -> Iterator[c_void_p]:
+        """A descriptor, set by ``cudnnSetWHATDescriptor``."""
         descriptor = c_void_p()
         create = what.removesuffix("2d").removesuffix("4d")
         self._library.ask(f"cudnnCreate{create}Descriptor", byref(descriptor))
         try:
-            if arguments:
-                self._library.ask(setter or f"cudnnSet{what}Descriptor", descriptor, *arguments)
+            self._library.ask(f"cudnnSet{what}Descriptor", descriptor, *arguments)
             yield descriptor
         finally:
             self._library.function(f"cudnnDestroy{create}Descriptor")(descriptor)
 
-    def tensor(self, held: ExitStack, shape: Shape, layout: int = _NCHW) -> c_void_p:
-        return held.enter_context(self.described("Tensor4d", layout, _FP32, *shape))
+    def _tensor(self, held: ExitStack, shape: Shape, layout: int = _NCHW) -> c_void_p:
+        return held.enter_context(self._described("Tensor4d", layout, _FP32, *shape))
 
-    def random(self, held: ExitStack, shape: Shape) -> Array:
-        return held.enter_context(self._arrays.random("fp32", checks.size(shape)))
+    def _random(self, held: ExitStack, *shapes: Shape) -> list[Array]:
+        return [held.enter_context(self._arrays.random("fp32", checks.size(shape))) for shape in shapes]
 
-    def empty(self, held: ExitStack, shape: Shape) -> Array:
-        return held.enter_context(self._arrays.empty("fp32", checks.size(shape)))
+    def _empty(self, held: ExitStack, *shapes: Shape) -> list[Array]:
+        return [held.enter_context(self._arrays.empty("fp32", checks.size(shape))) for shape in shapes]
 
-    def blend(self) -> tuple[Any, Any]:
-        """Factors of the result and of what the output held."""
-        return byref(self._one), byref(self._zero)
+    def _task(
+        self, work: Work, moved: int, written: tuple[Array, ...], check: Callable[..., Fields], *given: object
+    ) -> Task:
+        """``moved``: bytes at least; ``check`` gets a source of random numbers, then what is ``given``."""
+        verified = partial(check, self._arrays.draw, *given)
+        return Task(work, moved, verified, self._library.facts("B/s"), poisoning(*written), PLAN)
+
+    def _plain(
+        self,
+        held: ExitStack,
+        name: str,
+        before: tuple[object, ...],
+        shapes: tuple[Shape, Shape],
+        check: tuple[Callable[..., Fields], Callable[..., Fields]],
+        about: tuple[object, ...],
+        *,
+        backward: bool,
+        reads_x: bool = True,
+        moved: int,
+    ) -> Task:
+        """A layer whose functions take the arguments ``before``, then factors and tensors; ``shapes``: input, result.
+
+        Backward it moves ``moved`` times the input's bytes, and twice the result's where that is smaller.
+        """
+        x_desc, y_desc = (self._tensor(held, shape) for shape in shapes)
+        (x,), (y,) = self._random(held, shapes[0]), self._empty(held, shapes[1])
+        source, result = (x_desc, at(x)), (y_desc, at(y))
+        forward = self._call(f"cudnn{name}Forward", *before, self._one, *source, self._zero, *result)
+        if not backward:
+            return self._task(forward, x.bytes + y.bytes, (y,), check[0], *about, x, y)
+        forward()
+        (dy,), (dx,) = self._random(held, shapes[1]), self._empty(held, shapes[0])
+        given = (*result, y_desc, at(dy), *(source if reads_x else ()))
+        work = self._call(f"cudnn{name}Backward", *before, self._one, *given, self._zero, x_desc, at(dx))
+        whole = moved * x.bytes + (2 * y.bytes if shapes[0] != shapes[1] else 0)
+        return self._task(work, whole, (dx,), check[1], *about, x, dy, dx)
 
     # The layers.
 
     def pooling(self, held: ExitStack, *, backward: bool) -> Task:
         """Maximum of 3 x 3 with stride 2 and padding 1."""
         small: Shape = (*POOLED[:2], POOLED[2] // 2, POOLED[3] // 2)
-        x_desc, y_desc = self.tensor(held, POOLED), self.tensor(held, small)
-        pool = held.enter_context(self.described("Pooling2d", _MAX_POOLING, _PROPAGATE_NAN, 3, 3, 1, 1, 2, 2))
-        x, y = self.random(held, POOLED), self.empty(held, small)
-        one, zero = self.blend()
-        forward = partial(self.ask, "cudnnPoolingForward", pool, one, x_desc, at(x), zero, y_desc, at(y))
-        if not backward:
-            check = partial(checks.pooling_forward, self._draw, POOLED, x, y)
-            return Task(forward, x.bytes + y.bytes, (y,), check)
-        forward()
-        dy, dx = self.random(held, small), self.empty(held, POOLED)
-        work = partial(
-            self.ask,
-            "cudnnPoolingBackward",
-            *(pool, one, y_desc, at(y), y_desc, at(dy), x_desc, at(x), zero, x_desc, at(dx)),
-        )
-        check = partial(checks.pooling_backward, self._draw, POOLED, x, dy, dx)
-        return Task(work, 2 * x.bytes + 2 * y.bytes, (dx,), check)
+        pool = held.enter_context(self._described("Pooling2d", _MAX_POOLING, _PROPAGATE_NAN, 3, 3, 1, 1, 2, 2))
+        check = checks.pooling_forward, checks.pooling_backward
+        return self._plain(held, "Pooling", (pool,), (POOLED, small), check, (POOLED,), backward=backward, moved=2)
 
     def softmax(self, held: ExitStack, *, backward: bool) -> Task:
         """Over the 1024 channels of each row."""
-        desc = self.tensor(held, ROWS)
-        x, y = self.random(held, ROWS), self.empty(held, ROWS)
-        one, zero = self.blend()
-        kind = (_ACCURATE, _PER_INSTANCE)
-        forward = partial(self.ask, "cudnnSoftmaxForward", *kind, one, desc, at(x), zero, desc, at(y))
-        if not backward:
-            return Task(forward, 2 * x.bytes, (y,), partial(checks.softmax_forward, self._draw, ROWS, x, y))
-        forward()
-        dy, dx = self.random(held, ROWS), self.empty(held, ROWS)
-        work = partial(self.ask, "cudnnSoftmaxBackward", *kind, one, desc, at(y), desc, at(dy), zero, desc, at(dx))
-        return Task(work, 3 * x.bytes, (dx,), partial(checks.softmax_backward, self._draw, ROWS, x, dy, dx))
+        kind, check = (_ACCURATE, _PER_INSTANCE), (checks.softmax_forward, checks.softmax_backward)
+        return self._plain(
+            held, "Softmax", kind, (ROWS, ROWS), check, (ROWS,), backward=backward, reads_x=False, moved=3
+        )
 
     def activation(self, held: ExitStack, *, name: str, backward: bool) -> Task:
-        desc = self.tensor(held, IMAGES)
-        kind = held.enter_context(self.described("Activation", ACTIVATIONS[name], _PROPAGATE_NAN, c_double(0.0)))
-        x, y = self.random(held, IMAGES), self.empty(held, IMAGES)
-        one, zero = self.blend()
-        forward = partial(self.ask, "cudnnActivationForward", kind, one, desc, at(x), zero, desc, at(y))
-        if not backward:
-            check = partial(checks.activation_forward, self._draw, name, x, y)
-            return Task(forward, 2 * x.bytes, (y,), check)
-        forward()
-        dy, dx = self.random(held, IMAGES), self.empty(held, IMAGES)
-        work = partial(
-            self.ask,
-            "cudnnActivationBackward",
-            *(kind, one, desc, at(y), desc, at(dy), desc, at(x), zero, desc, at(dx)),
+        """``relu``, ``sigmoid`` or ``tanh``; what is moved leaves out that the gradient is read with the input."""
+        kind = held.enter_context(self._described("Activation", ACTIVATIONS[name], _PROPAGATE_NAN, c_double(0.0)))
+        check = checks.activation_forward, checks.activation_backward
+        return self._plain(held, "Activation", (kind,), (IMAGES, IMAGES), check, (name,), backward=backward, moved=3)
+
+    def lrn(self, held: ExitStack, *, backward: bool) -> Task:
+        """Local response normalization across channels."""
+        window, check = self._window(held, LRN), (checks.normalized_forward, checks.normalized_backward)
+        return self._plain(
+            held, "LRNCrossChannel", (window, 0), (IMAGES, IMAGES), check, (IMAGES, LRN), backward=backward, moved=4
         )
-        check = partial(checks.activation_backward, self._draw, name, x, dy, dx)
-        return Task(work, 3 * x.bytes, (dx,), check)
 
     def batch_norm(self, held: ExitStack, *, backward: bool) -> Task:
         """Over images, rows and columns of each channel, with statistics of the batch."""
         channels: Shape = (1, IMAGES[1], 1, 1)
-        desc, per_channel = self.tensor(held, IMAGES), self.tensor(held, channels)
-        x, y = self.random(held, IMAGES), self.empty(held, IMAGES)
-        scale, bias = self.random(held, channels), self.random(held, channels)
-        mean, deviation = self.empty(held, channels), self.empty(held, channels)
-        norm = checks.BatchNorm(IMAGES, EPSILON, x, scale, bias, y)
-        one, zero = self.blend()
-        forward = partial(
-            self.ask,
+        desc, per_channel = self._tensor(held, IMAGES), self._tensor(held, channels)
+        x, scale, bias = self._random(held, IMAGES, channels, channels)
+        y, mean, deviation = self._empty(held, IMAGES, channels, channels)
+        norm, one, zero = checks.BatchNorm(IMAGES, EPSILON, x, scale, bias, y), self._one, self._zero
+        forward = self._call(
             "cudnnBatchNormalizationForwardTraining",
             *(_SPATIAL, one, zero, desc, at(x), desc, at(y), per_channel, at(scale), at(bias)),
             *(c_double(1.0), None, None, c_double(EPSILON), at(mean), at(deviation)),
         )
         if not backward:
-            check = partial(norm.forward, self._draw)
-            return Task(forward, 2 * x.bytes, (y,), check)
+            return self._task(forward, 2 * x.bytes, (y,), norm.forward)
         forward()
-        dy, dx = self.random(held, IMAGES), self.empty(held, IMAGES)
-        scale_gradient, bias_gradient = self.empty(held, channels), self.empty(held, channels)
-        work = partial(
-            self.ask,
+        (dy,) = self._random(held, IMAGES)
+        dx, scale_gradient, bias_gradient = written = self._empty(held, IMAGES, channels, channels)
+        work = self._call(
             "cudnnBatchNormalizationBackward",
             *(_SPATIAL, one, zero, one, zero, desc, at(x), desc, at(dy), desc, at(dx), per_channel, at(scale)),
             *(at(scale_gradient), at(bias_gradient), c_double(EPSILON), at(mean), at(deviation)),
         )
-        check = partial(norm.backward, self._draw, dy, dx, (scale_gradient, bias_gradient))
-        return Task(work, 3 * x.bytes, (dx, scale_gradient, bias_gradient), check)
-
-    def lrn(self, held: ExitStack, *, backward: bool) -> Task:
-        """Local response normalization across channels."""
-        desc, window = self.tensor(held, IMAGES), self.window(held, LRN)
-        x, y = self.random(held, IMAGES), self.empty(held, IMAGES)
-        one, zero = self.blend()
-        forward = partial(self.ask, "cudnnLRNCrossChannelForward", window, 0, one, desc, at(x), zero, desc, at(y))
-        if not backward:
-            return Task(forward, 2 * x.bytes, (y,), partial(checks.lrn_forward, self._draw, IMAGES, LRN, x, y))
-        forward()
-        dy, dx = self.random(held, IMAGES), self.empty(held, IMAGES)
-        work = partial(
-            self.ask,
-            "cudnnLRNCrossChannelBackward",
-            *(window, 0, one, desc, at(y), desc, at(dy), desc, at(x), zero, desc, at(dx)),
-        )
-        return Task(work, 4 * x.bytes, (dx,), partial(checks.lrn_backward, self._draw, IMAGES, LRN, x, dy, dx))
+        return self._task(work, 3 * x.bytes, tuple(written), norm.backward, dy, dx, (scale_gradient, bias_gradient))
 
     def divisive(self, held: ExitStack, *, backward: bool) -> Task:
         """Divisive normalization in space, with means of zero (local contrast normalization without its first step)."""
-        desc, window = self.tensor(held, IMAGES), self.window(held, DIVISIVE)
-        x, y = self.random(held, IMAGES), self.empty(held, IMAGES)
-        temp, temp2 = self.empty(held, IMAGES), self.empty(held, IMAGES)
-        one, zero = self.blend()
-        forward = partial(
-            self.ask,
-            "cudnnDivisiveNormalizationForward",
-            *(window, 0, one, desc, at(x), None, at(temp), at(temp2), zero, desc, at(y)),
-        )
+        desc, window = self._tensor(held, IMAGES), self._window(held, DIVISIVE)
+        (x,), (y, temp, temp2) = self._random(held, IMAGES), self._empty(held, IMAGES, IMAGES, IMAGES)
+        before, after = (window, 0, self._one, desc, at(x), None), (at(temp), at(temp2), self._zero, desc)
         if not backward:
-            check = partial(checks.divisive_forward, self._draw, IMAGES, DIVISIVE, x, y)
-            return Task(forward, 2 * x.bytes, (y,), check)
-        dy, dx = self.random(held, IMAGES), self.empty(held, IMAGES)
-        work = partial(
-            self.ask,
-            "cudnnDivisiveNormalizationBackward",
-            *(window, 0, one, desc, at(x), None, at(dy), at(temp), at(temp2), zero, desc, at(dx), None),
-        )
-        check = partial(checks.divisive_backward, self._draw, IMAGES, DIVISIVE, x, dy, dx)
-        return Task(work, 3 * x.bytes, (dx,), check)
+            work = self._call("cudnnDivisiveNormalizationForward", *before, *after, at(y))
+            return self._task(work, 2 * x.bytes, (y,), checks.normalized_forward, IMAGES, DIVISIVE, x, y)
+        (dy,), (dx,) = self._random(held, IMAGES), self._empty(held, IMAGES)
+        work = self._call("cudnnDivisiveNormalizationBackward", *before, at(dy), *after, at(dx), None)
+        return self._task(work, 3 * x.bytes, (dx,), checks.normalized_backward, IMAGES, DIVISIVE, x, dy, dx)
 
     def transform(self, held: ExitStack) -> Task:
         """Copy from NCHW to NHWC."""
-        source, target = self.tensor(held, IMAGES), self.tensor(held, IMAGES, _NHWC)
-        x, y = self.random(held, IMAGES), self.empty(held, IMAGES)
-        one, zero = self.blend()
-        work = partial(self.ask, "cudnnTransformTensor", one, source, at(x), zero, target, at(y))
-        return Task(work, 2 * x.bytes, (y,), partial(checks.transform, self._draw, IMAGES, x, y))
+        source, target = self._tensor(held, IMAGES), self._tensor(held, IMAGES, _NHWC)
+        (x,), (y,) = self._random(held, IMAGES), self._empty(held, IMAGES)
+        work = self._call("cudnnTransformTensor", self._one, source, at(x), self._zero, target, at(y))
+        return self._task(work, 2 * x.bytes, (y,), checks.transform, IMAGES, x, y)
 
-    def window(self, held: ExitStack, window: checks.Window) -> c_void_p:
+    def _window(self, held: ExitStack, window: checks.Window) -> c_void_p:
         factors = (c_double(window.alpha), c_double(window.beta), c_double(window.k))
-        return held.enter_context(self.described("LRN", c_uint(window.size), *factors))
+        return held.enter_context(self._described("LRN", c_uint(window.size), *factors))
 
 
 def at(array: Array) -> c_void_p:
@@ -289,29 +221,13 @@ PRECISIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(LayerShape):
     """A convolution with stride 1 whose result is as large as what is convolved."""
-
-    images: int
-    channels: int
-    filters: int
-    side: int
-    window: int
 
     def __str__(self) -> str:
         """``128x256x28x28, 256 filters of 3x3``."""
         result = f"{self.images}x{self.channels}x{self.side}x{self.side}"
         return f"{result}, {self.filters} filters of {self.window}x{self.window}"
-
-    @property
-    def pad(self) -> int:
-        return self.window // 2
-
-    @property
-    def operations(self) -> float:
-        """Multiplications and additions, those with padding included (as everybody counts)."""
-        return 2.0 * self.images * self.filters * self.channels * self.side**2 * self.window**2
 
     def dimensions(self, tensor: int) -> tuple[int, int, int, int]:
         """Sizes of ``X``: images, channels, rows, columns; of ``W``: filters, channels, rows, columns."""
@@ -327,5 +243,6 @@ class Layer:
         size = rows * columns
         return (depth * size, size, columns, 1) if layout == "NCHW" else (depth * size, 1, columns * depth, depth)
 
-    def count(self, tensor: int) -> int:
+    def elements(self, tensor: int) -> int:
+        """How many a tensor has."""
         return math.prod(self.dimensions(tensor))

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from probes.bench import chip
 from probes.bench import memory as bench_memory
+from probes.bench.chip import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
 from probes.common.figures import compared
-from probes.measuring import caches, device, verify
+from probes.measuring import device, verify
 from probes.measuring.arrays import ELEMENTS
-from probes.measuring.caches import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
 from probes.measuring.device import CudaError, Device, LibraryError, Unavailable
 from probes.measuring.library import CudaLibrary
 from probes.measuring.verify import decoded, encoded
@@ -96,7 +97,7 @@ def test_patterns_are_told_apart_from_poison() -> None:
 
 def test_whole_turns_of_shared_memory() -> None:
     """A thread comes back to where it began: the closed form counts whole turns."""
-    vectors = caches.SHARED_WORDS // 4
+    vectors = chip.SHARED_WORDS // 4
     assert vectors % BLOCK == 0
     assert 4096 * BLOCK % vectors == 0
 

@@ -47,7 +47,7 @@ def place(layer: Layer, tensor: int, layout: str, *index: int) -> int:
 def convolved(layer: Layer, direction: str, layout: str, x: list[float], w: list[float], y: list[float]) -> list[float]:
     """The tensor that a direction writes, from the two others."""
     written = KINDS[direction][2]
-    result = [0.0] * layer.count(written)
+    result = [0.0] * layer.elements(written)
     sides = range(layer.side)
     for n, k, c in product(range(layer.images), range(layer.filters), range(layer.channels)):
         for p, q, r, s in product(sides, sides, range(layer.window), range(layer.window)):
@@ -69,7 +69,7 @@ def convolved(layer: Layer, direction: str, layout: str, x: list[float], w: list
 @pytest.mark.parametrize("direction", list(KINDS))
 def test_a_convolution_is_right_and_a_wrong_one_is_seen(direction: str, layout: str, window: int) -> None:
     layer = Layer(LAYER.images, LAYER.channels, LAYER.filters, LAYER.side, window)
-    given = {tensor: numbers(layer.count(tensor)) for tensor in (X, W, Y)}
+    given = {tensor: numbers(layer.elements(tensor)) for tensor in (X, W, Y)}
     written = KINDS[direction][2]
     result = convolved(layer, direction, layout, given[X], given[W], given[Y])
     for values, right in ((result, True), (spoiled(result), False)):
@@ -163,7 +163,7 @@ def normalized(shape: Shape, window: Window, *, across: bool) -> Callable[[list[
     return function
 
 
-LRN, DIVISIVE = Window(5, 1.0, 0.75, 2.0), Window(3, 1.0, 0.5, 1.0)
+LRN, DIVISIVE = Window(5, 1.0, 0.75, 2.0, across=True), Window(3, 1.0, 0.5, 1.0)
 ROWS: Shape = (6, 40, 1, 1)
 FUNCTIONS: dict[str, tuple[Shape, Callable[[list[float]], list[float]]]] = {
     "pooling": ((2, 2, 8, 8), pooled((2, 2, 8, 8))),
@@ -183,7 +183,8 @@ def checked(name: str, *, backward: bool, x: list[float], dy: list[float], resul
     arrays = [device.array("fp32", values) for values in (*inputs, result)]
     windows = {"lrn": (LRN,), "divisive": (DIVISIVE,)}
     elementwise = name in ("relu", "sigmoid", "tanh")
-    check = getattr(layer_checks, f"{'activation' if elementwise else name}_{'backward' if backward else 'forward'}")
+    family = "activation" if elementwise else "normalized" if name in windows else name
+    check = getattr(layer_checks, f"{family}_{'backward' if backward else 'forward'}")
     about = (name,) if elementwise else (shape, *windows.get(name, ()))
     verdict: dict[str, Any] = check(random.Random(), *about, *arrays)
     return verdict
@@ -282,7 +283,7 @@ def attended(shape: attention.Shape, q: list[float], k: list[float], v: list[flo
 @cases("wrong", None, "O", "STATS", "DQ", "DK", "DV")
 def test_attention_is_right_and_a_wrong_one_is_seen(wrong: str | None) -> None:
     shape = ATTENTION
-    q, k, v, dy = (numbers(shape.count, "fp16") for _ in range(4))
+    q, k, v, dy = (numbers(shape.elements, "fp16") for _ in range(4))
     o, stats = attended(shape, q, k, v)
     values = {
         "Q": q,

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from probes.bench import cudnn_gpus
+from probes.bench.cudnn_gpus import THREADS, handles
 from probes.common.out import Out
 from probes.common.tree import Tree
-from probes.measuring.cudnn import handles as module
-from probes.measuring.cudnn.handles import THREADS, handles
 from probes.measuring.device import LibraryError
+from probes.measuring.library import CudaLibrary
 from tests.every import cases
 
 from .host_gpu import HostDevice, bench_on
@@ -44,7 +44,8 @@ class Gpu(HostDevice):
 class StandIn:
     """A cuDNN whose handles belong to the GPU that was current when they were made."""
 
-    version, path = "9.19.0", "/nowhere/libcudnn.so.9"
+    family, title, version, path = "cudnn", "cuDNN", "9.19.0", "/nowhere/libcudnn.so.9"
+    facts = CudaLibrary.facts
 
     def __init__(self, idle: Gpu | None = None, refuses: Gpu | None = None) -> None:
         self.idle, self.refuses = idle, refuses
@@ -84,8 +85,8 @@ def bench(gpu: Gpu, uuid: str = "GPU-1") -> Any:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "COUNT", COUNT)
-    monkeypatch.setattr(module, "call", lambda *_: 7)
+    monkeypatch.setattr(cudnn_gpus, "COUNT", COUNT)
+    monkeypatch.setattr(cudnn_gpus, "call", lambda *_: 7)
 
 
 @cases("count", 1, 2, 3)
@@ -95,7 +96,7 @@ def test_each_gpu_has_handles_of_its_own(count: int) -> None:
     found = handles([bench(gpu) for gpu in gpus], library)
     assert found["verification"]["right"]
     assert found["verification"]["checked"] == count * THREADS * COUNT
-    assert [list(library.made.values()).count(gpu) for gpu in gpus] == [THREADS * module.ROUNDS] * count
+    assert [list(library.made.values()).count(gpu) for gpu in gpus] == [THREADS * cudnn_gpus.ROUNDS] * count
     assert sorted(library.destroyed) == sorted(library.made)
     assert ("GPUs" in found["detail"]) == (count > 1)
     assert CURRENT.gpu is gpus[0]

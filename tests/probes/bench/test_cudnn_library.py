@@ -154,7 +154,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 def sent(bench: Any) -> Fields:
     """What the deep check's measurement says."""
     lines: list[bytes] = []
-    run_all(bench, Out("bench.cudnn", lines.append), bench_cudnn._measures(bench))
+    run_all(bench, Out("bench.cudnn", lines.append), bench_cudnn.measures(bench))
     facts = [json.loads(line).get("fact", {}).get("measurements", []) for line in lines]
     (found,) = [each for fact in facts for each in fact]
     described: Fields = found
@@ -396,7 +396,7 @@ def test_a_quick_run_leaves_it_out() -> None:
 def test_figures_are_told_apart() -> None:
     device = HostDevice()
     bench: Any = bench_on(device, {})
-    figures = list(bench_cudnn._measures(type(bench)(**{**vars(bench), "timing": True, "full": True})))
+    figures = list(bench_cudnn.measures(type(bench)(**{**vars(bench), "timing": True, "full": True})))
     assert len(figures) == len(set(figures))
     assert {"cudnn-convolution", "cudnn-attention", "cudnn-handles", "cudnn-softmax"} <= {each.name for each in figures}
     assert bench_cudnn.SMALLEST in figures

@@ -47,11 +47,11 @@ def sent(measures: dict[FigureKey, Any], *only: str, fails: type[Exception] | No
 
 
 def one(name: str) -> Any:
-    return lambda _: measurement(name, "GPU-1", [3.0, 1.0, 2.0], conditions={}, unit="B/s")
+    return lambda: measurement(name, "GPU-1", [3.0, 1.0, 2.0], conditions={}, unit="B/s")
 
 
 def failing(error: Exception) -> Any:
-    def measure(_: Bench) -> None:
+    def measure() -> None:
         raise error
 
     return measure

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from probes.bench import curand as bench_curand
+from probes.bench.curand import suspicions, to_uniform
 from probes.measuring.device import LibraryError
-from probes.measuring.mathematics.curand import suspicions, to_uniform
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, stored
 
@@ -90,8 +90,8 @@ class Generators:
 def deep(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> dict[str, Any]:
     load_instead(monkeypatch, found)
     bench = bench_on(HostDevice(), {"curand": ["/opt/libcurand.so.10"]})
-    ((figure, measure),) = bench_curand._measures(bench).items()
-    record = measure(bench)
+    ((figure, measure),) = bench_curand.measures(bench).items()
+    record = measure()
     assert (record["name"], record["precision"], record["variant"]) == (figure.name, figure.precision, figure.variant)
     return record
 

@@ -14,9 +14,9 @@ import pytest
 
 from probes.bench import cufft as bench_cufft
 from probes.bench import cusolver as bench_cusolver
+from probes.bench.cufft import INVERSE
 from probes.framework_bench.works import TransformSize
 from probes.measuring.device import LibraryError
-from probes.measuring.mathematics.cufft import INVERSE
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
@@ -183,8 +183,8 @@ def deep(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> dict[str, Any
     monkeypatch.setattr(bench_cusolver, "LEAST", SIDE)
     monkeypatch.setattr(bench_cusolver, "call", copied)
     bench = bench_on(HostDevice(), {"cusolver": ["/opt/libcusolver.so.11"]})
-    ((figure, measure),) = bench_cusolver._measures(bench).items()
-    record = measure(bench)
+    ((figure, measure),) = bench_cusolver.measures(bench).items()
+    record = measure()
     assert (record["name"], record["precision"]) == (figure.name, figure.precision)
     return record
 
@@ -309,8 +309,8 @@ def deep_transforms(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> di
     load_instead(monkeypatch, found)
     monkeypatch.setattr(bench_cufft, "SMALLEST", SIZE)
     bench = bench_on(HostDevice(), {"cufft": ["/opt/libcufft.so.11"]})
-    ((figure, measure),) = bench_cufft._measures(bench).items()
-    record = measure(bench)
+    ((figure, measure),) = bench_cufft.measures(bench).items()
+    record = measure()
     assert (record["name"], record["precision"], record["variant"]) == (figure.name, figure.precision, figure.variant)
     return record
 

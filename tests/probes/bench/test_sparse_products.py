@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from probes.bench import cusparse as bench_cusparse
+from probes.measuring import cusparselt, sparse
+from probes.measuring.cusparselt import broken_strips
 from probes.measuring.device import LibraryError, Unavailable
-from probes.measuring.mathematics import cusparse, cusparselt
-from probes.measuring.mathematics.cusparse import Blocks, Panels, SparseResult, blocks, panels, shifted, verified
-from probes.measuring.mathematics.cusparselt import broken_strips
+from probes.measuring.sparse import Blocks, Panels, SparseResult, blocks, panels, shifted, verified
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
@@ -24,7 +24,7 @@ OPTIONAL = ("cusparseGetErrorName", "cusparseGetErrorString")
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cusparse, "SIDE", 32)
+    monkeypatch.setattr(sparse, "SIDE", 32)
     monkeypatch.setattr(bench_cusparse, "SIDE", 32)
     monkeypatch.setattr(bench_cusparse, "PER_ROW", 8)
     monkeypatch.setattr(cusparselt, "DRAWN", 32)
@@ -146,8 +146,8 @@ class Sparse:
 def deep(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> dict[str, Any]:
     load_instead(monkeypatch, found)
     bench = bench_on(HostDevice(), {"cusparse": ["/opt/libcusparse.so.12"]})
-    ((figure, measure),) = bench_cusparse._measures(bench).items()
-    record = measure(bench)
+    ((figure, measure),) = bench_cusparse.measures(bench).items()
+    record = measure()
     assert (record["name"], record["precision"], record["variant"]) == (figure.name, figure.precision, figure.variant)
     assert "value" not in record
     return record
@@ -220,9 +220,9 @@ def test_products_that_all_fail_are_a_failure(monkeypatch: pytest.MonkeyPatch) -
 def test_too_little_memory_is_no_fault_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     load_instead(monkeypatch, Sparse().library())
     bench = bench_on(HostDevice(free=1 << 20), {"cusparse": ["/opt/libcusparse.so.12"]})
-    (measure,) = bench_cusparse._measures(bench).values()
+    (measure,) = bench_cusparse.measures(bench).values()
     with pytest.raises(Unavailable, match="MiB of device memory are needed"):
-        measure(bench)
+        measure()
 
 
 # --- two of four --------------------------------------------------------------------------------------------------

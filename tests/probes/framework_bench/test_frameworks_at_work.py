@@ -137,7 +137,7 @@ def test_its_work_counts_as_that_of_cudnn() -> None:
     own, shape = Layer(*layer), own_attention.Shape(*heads)
     assert (own.side, own.window, shape.length, shape.scale) == (layer.side, layer.window, heads.length, heads.scale)
     assert layer.operations == own.operations
-    assert heads.operations == shape.operations("forward")
+    assert heads.operations == shape.work("forward")
     assert (works.layer_for(20).images, works.heads_for(20).batch) == (layer.images // 8, 1)
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from contextlib import ExitStack
 from ctypes import addressof, byref, c_float, c_int64, c_size_t, c_uint32, c_void_p, create_string_buffer
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from ...common.figures import Fields, compared, verification
-from ..arrays import RESERVE, Array
-from ..measurement import Bench, Plan
-from ..verify import product_sum
-from .common import DATA_TYPES, MathLibrary, Workshop
-from .cusparse import ROW_ORDER, STATUSES
+from ..common.figures import Fields, compared, verification
+from .arrays import RESERVE, Array, Arrays
+from .library import CUSPARSE_STATUSES, DATA_TYPES, ROW_ORDER, MathLibrary
+from .measurement import Bench, Plan, Task
+from .verify import product_sum
 
 OBJECT = 1 << 14
 """Bytes that hold any of its objects: 13,072 in release 0.6, 1,024 in 0.7, 512 since 0.8."""
@@ -56,7 +57,7 @@ KINDS = {
 class CuSparseLt(MathLibrary):
     """The library with a handle."""
 
-    prefix, statuses = "CUSPARSE_STATUS_", STATUSES
+    prefix, statuses = "CUSPARSE_STATUS_", CUSPARSE_STATUSES
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench, "cusparseLt", "cuSPARSELt", first=("nvJitLink", "cusparse"))
@@ -137,49 +138,31 @@ class StructuredProduct:
         library.ask(function, library.handle, self._plan, *operands, c_void_p(workspace), byref(self._stream), 1)
 
 
-def structured_product(bench: Bench, library: CuSparseLt, name: str, side: int = SIDE) -> Fields:
-    """A square product, timed and verified; its operations are counted as if no element were zero.
-
-    ``side`` is halved until the matrices fit into the memory that is free.
-    """
-    shop = Workshop(bench)
-    kind = KINDS[name]
+def structured_product(arrays: Arrays, library: Callable[[], CuSparseLt], name: str, held: ExitStack) -> Task:
+    """A square product, whose operations are counted as if no element were zero; it is as large as memory holds."""
+    bench, cusparselt, kind, side = arrays.bench, library(), KINDS[name], SIDE
     while side > LEAST and BYTES_PER_ELEMENT * side * side + RESERVE > bench.device.free_memory():
         side //= 2
-    count = side * side
-    with ExitStack() as held:
-        left, right = (held.enter_context(shop.random(name, count)) for _ in range(2))
-        pruned, result = (held.enter_context(shop.arrays.empty(each, count)) for each in (name, kind.result))
-        product = StructuredProduct(bench, library, name, (side, side, side))
-        held.callback(product.close)
-        product.prune(left.address, pruned.address)
-        size, scratch_size = product.compressed_sizes()
-        compressed = held.enter_context(shop.workspace(size))
-        with shop.workspace(scratch_size) as scratch:
-            product.compress(pruned.address, compressed, scratch)
+    left, right = (held.enter_context(arrays.random(name, side * side)) for _ in range(2))
+    pruned, result = (held.enter_context(arrays.empty(each, side * side)) for each in (name, kind.result))
+    product = StructuredProduct(bench, cusparselt, name, (side, side, side))
+    held.callback(product.close)
+    product.prune(left.address, pruned.address)
+    size, scratch_size = product.compressed_sizes()
+    compressed = held.enter_context(arrays.workspace(size))
+    with arrays.workspace(scratch_size) as scratch:
+        product.compress(pruned.address, compressed, scratch)
+        bench.device.synchronize()
+    addresses = (compressed, right.address, result.address)
+    if bench.timing:
+        with arrays.workspace(product.workspace()) as workspace:
+            product.search(addresses, workspace)
             bench.device.synchronize()
-        addresses = (compressed, right.address, result.address)
-        if bench.timing:
-            with shop.workspace(product.workspace()) as workspace:
-                product.search(addresses, workspace)
-                bench.device.synchronize()
-        workspace = held.enter_context(shop.workspace(product.workspace()))
-        found = bench.rate(
-            "cusparselt-spmm",
-            2.0 * side**3,
-            lambda: product.run(addresses, workspace),
-            BURST,
-            poison=result.poison,
-            unit="OP/s" if name == "int8" else "FLOP/s",
-            method="cusparseLt",
-            detail=f"cuSPARSELt {library.version}, operations of the dense product",
-            library=library.path,
-            precision=name,
-            variant="2:4",
-            shape=[side, side, side],
-        )
-        found["verification"] = verified(name, (left, pruned, right, result), side, shop.draw)
-    return found
+    workspace = held.enter_context(arrays.workspace(product.workspace()))
+    unit = "OP/s" if name == "int8" else "FLOP/s"
+    facts = {**cusparselt.facts(unit, "operations of the dense product"), "shape": [side, side, side]}
+    check = partial(verified, name, (left, pruned, right, result), side, arrays.draw)
+    return Task(partial(product.run, addresses, workspace), 2.0 * side**3, check, facts, result.poison, BURST)
 
 
 def verified(name: str, arrays: tuple[Array, Array, Array, Array], side: int, draw: random.Random) -> Fields:
