@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 from typing import Any
 
 from ..common.out import Out
@@ -9,7 +10,7 @@ from ..common.tree import Tree
 from ..framework_bench.convolution import ConvolutionShape
 from ..framework_bench.engine import Convolver, Log, Way
 from ..framework_bench.works import Absent
-from ..trials.driver import Floats
+from ..trials.driver import RuntimeGpu, RuntimeMemory
 from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 
 PROBE = {
@@ -45,12 +46,14 @@ def matrix_product(tensorrt: Any) -> Where:
     engine = log.given(runtime.deserialize_cuda_engine(plan), "no engine from the serialised network")
     context = log.given(engine.create_execution_context(), "no execution context")
     numbers = [float(place % 7) for place in range(_SIZE * _SIZE)]
-    given, result = Floats(len(numbers)), Floats(len(numbers))
-    given.write(numbers)
+    data, gpu = array.array("f", numbers).tobytes(), RuntimeGpu()
+    given, result = gpu.memory(len(data)), gpu.memory(len(data))
+    given.write(data)
     log.given(_executed(context, given, result), "the engine could not be run")
     rows = [numbers[start : start + _SIZE] for start in range(0, len(numbers), _SIZE)]
     columns = list(zip(*rows))
-    equal(result.read(), [sum(a * b for a, b in zip(row, column)) for row in rows for column in columns])
+    found = array.array("f", result.read(0, len(data))).tolist()
+    equal(found, [sum(a * b for a, b in zip(row, column)) for row in rows for column in columns])
     return on_gpu(result.address, "cuda:0")
 
 
@@ -81,7 +84,7 @@ def _built(tensorrt: Any, log: Log) -> Any:
     return log.given(builder.build_serialized_network(network, config), "the network could not be built")
 
 
-def _executed(context: Any, given: Floats, result: Floats) -> bool:
+def _executed(context: Any, given: RuntimeMemory, result: RuntimeMemory) -> bool:
     if hasattr(context, "set_tensor_address"):
         context.set_tensor_address("X", given.address)
         context.set_tensor_address("Y", result.address)

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..common.figures import Fields
+from ..trials.driver import RuntimeGpu, RuntimeMemory
 from .convolution import DRAWN, KINDS, RESULT_STEP, SIDE, STEP, Convolution, ConvolutionShape, stored
-from .cuda import RuntimeGpu, RuntimeMemory
 from .works import Absent, Refused, compared
 
 GIVEN, BETWEEN, RESULT = "given", "convolved", "result"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import time
@@ -11,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
-from ..trials.driver import check, is_device_memory, with_context
+from ..trials.driver import RuntimeGpu, is_device_memory
 from ..trials.trial import OnCpuError, TrialSubject, attempt
 from .works import (
     LEAST_RUNS,
@@ -44,8 +43,6 @@ UNCOUNTED = 2
 """Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
 _RESERVE = 512 << 20
 """Bytes of device memory left to others."""
-_MULTIPROCESSORS = 16
-"""``CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT``."""
 
 
 class BenchFramework:
@@ -152,18 +149,12 @@ def _sample(run: Callable[[], Any], wait: Callable[[Any], None], runs: int) -> t
 
 def free_memory() -> int:
     """Bytes of the GPU's memory that can still be allocated, about."""
-    free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
-    check("cuMemGetInfo", with_context().cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
-    return int(free.value)
+    return RuntimeGpu().free_memory()
 
 
 def multiprocessors() -> int:
     """Number of multiprocessors of this process's first GPU."""
-    driver, device, count = with_context(), ctypes.c_int(0), ctypes.c_int(0)
-    check("cuCtxGetDevice", driver.cuCtxGetDevice(ctypes.byref(device)))
-    call = driver.cuDeviceGetAttribute(ctypes.byref(count), ctypes.c_int(_MULTIPROCESSORS), device)
-    check("cuDeviceGetAttribute", call)
-    return int(count.value)
+    return RuntimeGpu().multiprocessors()
 
 
 def needing(size: int) -> None:

@@ -20,9 +20,8 @@ from envcheck.collect.request import probe_request
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Measurement, Snapshot, Trial
 from envcheck.rules.speed.frameworks import library_figure
-from probes.framework_bench.cuda import RuntimeGpu
 from probes.measuring.device import ordinals
-from probes.trials.driver import DriverError
+from probes.trials.driver import DriverError, RuntimeGpu
 from tests.every import cases
 
 NEEDED = ("cuda", "nvml", "environments")
