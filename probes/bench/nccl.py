@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from functools import partial
 
@@ -57,16 +56,14 @@ def collect(tree: Tree, out: Out) -> None:
 
 
 def _run(job: NcclJob, ranks: tuple[NcclRank, ...], asked: Fields, out: Out) -> None:
-    folder = tempfile.mkdtemp(prefix="envcheck-nccl-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="envcheck-nccl-", ignore_cleanup_errors=True) as folder:
         variables = log_variables(os.environ, folder, choices=job.choices)
         order = Order(len(ranks), job.steps, asked["libraries"], variables, job.seconds, job.rounds, job.pair_steps)
         shares = [(rank,) for rank in ranks] if job.apart else [ranks]
         figures = Figures(job, ranks, shares, out)
-        faults = supervise([partial(run_worker, order, share) for share in shares], figures.heard, Limits())
-        figures.send(faults, folder)
-    except OSError as error:  # no process or no pipe could be had
-        text = f"no processes could be started: {error}"
-        out.fact({"measurements": [missing("nccl-all-reduce", ranks[0].uuid, text)]})
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            faults = supervise([partial(run_worker, order, share) for share in shares], figures.heard, Limits())
+            figures.send(faults, folder)
+        except OSError as error:  # no process or no pipe could be had
+            text = f"no processes could be started: {error}"
+            out.fact({"measurements": [missing("nccl-all-reduce", ranks[0].uuid, text)]})

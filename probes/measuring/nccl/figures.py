@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ...common.figures import Fields, verification
 from ...common.out import Out, clean
-from ..measurement import missing
+from ..measurement import measurement, missing
 from .library import choices, connections, last_words, read_logs
 from .plan import SMALLEST, NcclJob
 from .supervisor import Fault, Line
@@ -109,7 +108,14 @@ class Figures:
         largest, result = outside[-1]
         algorithm = chosen.get((_NCCL_NAMES[name], largest.size))
         words = {"algorithm": algorithm[0].lower(), "protocol": algorithm[1].lower()} if algorithm else {}
-        checks = self._verification(sweep)
+        done = [result for _, result in sweep if "seconds" in result]
+        checks = verification(
+            sum(each["checked"] for each in done),
+            sum(each["wrong"] for each in done),
+            _HOW,
+            worst=max(each["worst"] for each in done),
+            tolerance=tolerance("fp32", len(self._ranks)),
+        )
         made = [self._figure(largest, result, {**connected, **words, "points": points}, checks)]
         smallest, result = outside[0]
         if smallest.size <= max(SMALLEST, 4 * len(self._ranks)):
@@ -130,16 +136,6 @@ class Figures:
             else:
                 point |= {"seconds": seconds, "bandwidth": rate}
         return list(points.values())
-
-    def _verification(self, sweep: Iterable[tuple[NcclStep, Fields]]) -> Fields:
-        done = [result for _, result in sweep if "seconds" in result]
-        return verification(
-            sum(result["checked"] for result in done),
-            sum(result["wrong"] for result in done),
-            _HOW,
-            worst=max(result["worst"] for result in done),
-            tolerance=tolerance("fp32", len(self._ranks)),
-        )
 
     def _figure(self, step: NcclStep, result: Fields, collective: Fields, checks: Fields | None = None) -> Fields:
         """Bus bandwidth of a step."""
@@ -163,24 +159,21 @@ class Figures:
     ) -> Fields:
         words = [f"NCCL {self._version}", binary(step.size), *collective.get("transports", ())[:3]]
         words += ["queued by CUDA graphs"] if result.get("in_graphs") else []
-        record: dict[str, Any] = {
-            "source": "bench",
-            "name": f"nccl-{step.operation}",
-            "gpu": self._ranks[0].uuid,
-            "value": statistics.median(samples),
-            "samples": samples,
-            "unit": unit,
-            "method": "NCCL",
-            "detail": ", ".join(words),
-            "precision": step.kind,
-            "size": step.size,
-            "variant": variant,
-            "library": self._path,
-            "verification": checks,
-            "conditions": result.get("conditions"),
-            "collective": collective,
-        }
-        return {key: value for key, value in record.items() if value is not None}
+        return measurement(
+            f"nccl-{step.operation}",
+            self._ranks[0].uuid,
+            samples,
+            conditions=result.get("conditions") or {},
+            unit=unit,
+            method="NCCL",
+            detail=", ".join(words),
+            precision=step.kind,
+            size=step.size,
+            variant=variant,
+            library=self._path,
+            verification=checks,
+            collective=collective,
+        )
 
     def _variant(self) -> str:
         return self._words(f"{len(self._ranks)} GPUs")
@@ -197,7 +190,9 @@ class Figures:
         text = f"{who}: {fault.text}, during: {fault.step}"
         name = f"nccl-{self._job.steps[0].operation}"
         found = missing(name, share[0].uuid, clean(text), variant=self._variant(), precision="fp32")
-        found["failed"] = _is_of_the_library(fault)
+        # Whether NCCL is at fault, as far as anybody can tell: not where somebody ended or stopped a rank.
+        crashed = fault.kind in ("exited", "stuck") or any(name in fault.text for name in _CRASHES)
+        found["failed"] = fault.line.get("kind") in ("LibraryError", "CudaError") if fault.kind == "failed" else crashed
         found["collective"] = {**connected, "log": told}
         library = fault.line.get("library") or self._path
         return {**found, "library": library} if library else found
@@ -222,13 +217,6 @@ def _merged(parts: Sequence[Fields], processes: int) -> Fields:
 def _verified(step: NcclStep, result: Fields, ranks: int) -> Fields:
     allowed = tolerance(step.kind, ranks)
     return verification(result["checked"], result["wrong"], _HOW, worst=result["worst"], tolerance=allowed)
-
-
-def _is_of_the_library(fault: Fault) -> bool:
-    """Whether NCCL is at fault, as far as anybody can tell: not where somebody ended or stopped a rank."""
-    if fault.kind == "failed":
-        return fault.line.get("kind") in ("LibraryError", "CudaError")
-    return fault.kind in ("exited", "stuck") or any(name in fault.text for name in _CRASHES)
 
 
 _CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")

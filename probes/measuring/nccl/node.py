@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -114,19 +113,17 @@ def _run(wanted: Line, asked: Fields, orders: Orders, out: Out, work: Work) -> F
         for number, gpu in enumerate(asked["gpus"])
     ]
     heard: list[Line] = []
-    folder = tempfile.mkdtemp(prefix="envcheck-nccl-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="envcheck-nccl-", ignore_cleanup_errors=True) as folder:
         step = NcclStep("all-reduce", wanted["size"], samples=3, least=1, seconds=0.02)
         variables = log_variables(os.environ, folder, choices=False)
         order = Order(wanted["ranks"], (step,), asked["libraries"], variables, wanted["seconds"])
         works = [partial(work, order, (rank,)) for rank in ranks]
         uplink = RunUplink(wanted["run"], orders, out)
-        faults = supervise(works, lambda _, line: heard.append(line), Limits(), uplink)
-        return _outcome(heard, faults, ranks, folder)
-    except OSError as error:  # no process or no pipe could be had
-        return {"faults": [{"kind": "exited", "text": f"no processes could be started: {error}"}]}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            faults = supervise(works, lambda _, line: heard.append(line), Limits(), uplink)
+            return _outcome(heard, faults, ranks, folder)
+        except OSError as error:  # no process or no pipe could be had
+            return {"faults": [{"kind": "exited", "text": f"no processes could be started: {error}"}]}
 
 
 def _outcome(heard: Sequence[Line], faults: Sequence[Fault], ranks: Sequence[NcclRank], folder: str) -> Fields:

@@ -38,6 +38,7 @@ class Operation:
     receives: Literal["all", "part"] = "all"
     in_place: bool = True
     """Whether it can be done in one buffer."""
+    sums: bool = False
 
     def bus_share(self, ranks: int) -> float:
         """Bus bandwidth over size / time."""
@@ -61,11 +62,11 @@ class Operation:
 OPERATIONS = {
     each.name: each
     for each in (
-        Operation("all-reduce", "ncclAllReduce", "2(n-1)/n"),
+        Operation("all-reduce", "ncclAllReduce", "2(n-1)/n", sums=True),
         Operation("all-gather", "ncclAllGather", "(n-1)/n", sends="part"),
-        Operation("reduce-scatter", "ncclReduceScatter", "(n-1)/n", receives="part"),
+        Operation("reduce-scatter", "ncclReduceScatter", "(n-1)/n", receives="part", sums=True),
         Operation("broadcast", "ncclBroadcast", "1"),
-        Operation("reduce", "ncclReduce", "1"),
+        Operation("reduce", "ncclReduce", "1", sums=True),
         Operation("all-to-all", "", "(n-1)/n", in_place=False),
         Operation("send-recv", "", "1", in_place=False),
     )
@@ -155,8 +156,3 @@ class Values:
         )
         wrong, worst = struct.unpack("<Qd", bytes(self._device.read(self._found, 16)))
         return ComparedValues(due.count, wrong, worst if math.isfinite(worst) else 1e300)
-
-
-def poison(bench: Bench, address: int, size: int) -> None:
-    """Queue the overwriting of a buffer."""
-    bench.device.fill(address, size, POISON)

@@ -19,7 +19,7 @@ from ..measurement import Bench
 from ..sampler import Sampler
 from .library import KINDS, SUM, Nccl, version_text
 from .supervisor import Talk
-from .values import OPERATIONS, ROOT, SIZES, ComparedValues, Operation, Values, poison
+from .values import OPERATIONS, POISON, ROOT, SIZES, ComparedValues, Operation, Values
 
 RESERVE = 1 << 30
 """Bytes of device memory left to NCCL's own buffers and to others."""
@@ -239,27 +239,22 @@ class Worker:
         self._wait(team)
         if step.in_place:
             self._fill(operation, step, seed, team)
-        with ExitStack() as stack:
-            conditions = stack.enter_context(team.members[0].place.bench.sampler.watch()) if step.watch else {}
-            seconds = self._timed(step, launch, team)
+        in_graphs = step.per_graph > 0 and self._nccl.captures
+        with ExitStack() as held:
+            conditions = held.enter_context(team.members[0].place.bench.sampler.watch()) if step.watch else {}
+            if in_graphs:
+                graphs = self._graphs(step.per_graph, launch, team, held)
+                seconds = [each / step.per_graph for each in self._samples(step, graphs, team)]
+            else:
+                seconds = self._samples(step, launch, team)
         if step.in_place:
             self._fill(operation, step, seed, team)
             launch(1)
         self._wait(team)
         found = self._verified(operation, step, seed, team)
         done: Fields = {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst}
-        done["in_graphs"] = self._in_graphs(step)
+        done["in_graphs"] = in_graphs
         return done | ({"conditions": conditions} if conditions and team.members[0].number == 0 else {})
-
-    def _timed(self, step: NcclStep, launch: Launch, team: Team) -> list[float]:
-        if not self._in_graphs(step):
-            return self._samples(step, launch, team)
-        with ExitStack() as held:
-            graphs = self._graphs(step.per_graph, launch, team, held)
-            return [seconds / step.per_graph for seconds in self._samples(step, graphs, team)]
-
-    def _in_graphs(self, step: NcclStep) -> bool:
-        return step.per_graph > 0 and self._nccl.captures
 
     def _graphs(self, runs: int, launch: Launch, team: Team, held: ExitStack) -> Launch:
         """Queues graphs of so many runs; they live as long as ``held``."""
@@ -291,7 +286,10 @@ class Worker:
     def _sample(self, step: NcclStep, launch: Launch, runs: int, team: Team) -> float:
         """Seconds of one run. The runs before them bring the ranks together, and keep the GPUs at work meanwhile."""
         if not step.in_place:
-            self._poison(step, team)
+            for member in team.members:
+                member.place.enter()
+                size = _count(step, team.ranks) * SIZES[step.kind]
+                member.place.bench.device.fill(member.place.second, size, POISON)
         launch(min(_LEAD, step.least))
         for member in team.members:
             member.place.enter()
@@ -311,12 +309,16 @@ class Worker:
         calls = [(function, prepared(arguments)) for function, arguments in asked]
         start, end = self._nccl.function("ncclGroupStart"), self._nccl.function("ncclGroupEnd")
 
+        def began(status: int) -> None:
+            if status:
+                raise LibraryError(f"NCCL: {self._nccl.describe(status)}", self._nccl.path)
+
         def alone(runs: int) -> None:
             function, arguments = calls[0]
             status = 0
             for _ in repeat(None, runs):
                 status = function(*arguments) or status
-            self._began(status)
+            began(status)
 
         def grouped(runs: int) -> None:
             status = 0
@@ -325,50 +327,38 @@ class Worker:
                 for function, arguments in calls:
                     status = function(*arguments) or status
                 status = end() or status
-            self._began(status)
+            began(status)
 
         return alone if len(calls) == 1 else grouped
-
-    def _began(self, status: int) -> None:
-        if status:
-            raise LibraryError(f"NCCL: {self._nccl.describe(status)}", self._nccl.path)
 
     def _calls(
         self, operation: Operation, step: NcclStep, member: Member, ranks: int
     ) -> list[tuple[Any, tuple[Any, ...]]]:
         """The calls of one rank, ready to be made."""
-        rank = member.number
-        count, kind = _count(step, ranks), ctypes.c_int(KINDS[step.kind])
-        part = count // ranks
-        from_here, to_here = _addresses(operation, step, member, ranks)
-        send, receive = ctypes.c_void_p(from_here), ctypes.c_void_p(to_here)
+        count, rank = _count(step, ranks), member.number
+        part, kind = count // ranks, ctypes.c_int(KINDS[step.kind])
+        send, receive = _addresses(operation, step, member, ranks)
         ending = (member.communicator, member.place.stream)
         function = self._nccl.function
-        if operation.function in ("ncclAllReduce", "ncclReduceScatter"):
-            many = ctypes.c_size_t(part if operation.receives == "part" else count)
-            return [(function(operation.function), (send, receive, many, kind, ctypes.c_int(SUM), *ending))]
-        if operation.function == "ncclAllGather":
-            return [(function(operation.function), (send, receive, ctypes.c_size_t(part), kind, *ending))]
-        root = ctypes.c_int(ROOT)
-        if operation.function == "ncclReduce":
-            many = ctypes.c_size_t(count)
-            return [(function(operation.function), (send, receive, many, kind, ctypes.c_int(SUM), root, *ending))]
-        if operation.function == "ncclBroadcast":
-            return [(function(operation.function), (send, receive, ctypes.c_size_t(count), kind, root, *ending))]
+        if operation.function:
+            many = part if "part" in (operation.sends, operation.receives) else count
+            how = [SUM] if operation.sums else []
+            how += [ROOT] if operation.name in ("reduce", "broadcast") else []
+            before = (ctypes.c_void_p(send), ctypes.c_void_p(receive), ctypes.c_size_t(many), kind)
+            return [(function(operation.function), (*before, *map(ctypes.c_int, how), *ending))]
         if operation.name == "send-recv":
-            many = ctypes.c_size_t(count)
-            there, here = ctypes.c_int((rank + 1) % ranks), ctypes.c_int((rank - 1) % ranks)
-            return [
-                (function("ncclSend"), (send, many, kind, there, *ending)),
-                (function("ncclRecv"), (receive, many, kind, here, *ending)),
+            pairs = [("ncclSend", send, count, (rank + 1) % ranks), ("ncclRecv", receive, count, (rank - 1) % ranks)]
+        else:
+            size = part * SIZES[step.kind]
+            pairs = [
+                (name, address + other * size, part, other)
+                for other in range(ranks)
+                for name, address in (("ncclSend", send), ("ncclRecv", receive))
             ]
-        found = []
-        for other in range(ranks):
-            offset, many = other * part * SIZES[step.kind], ctypes.c_size_t(part)
-            peer = ctypes.c_int(other)
-            found.append((function("ncclSend"), (ctypes.c_void_p(from_here + offset), many, kind, peer, *ending)))
-            found.append((function("ncclRecv"), (ctypes.c_void_p(to_here + offset), many, kind, peer, *ending)))
-        return found
+        return [
+            (function(name), (ctypes.c_void_p(address), ctypes.c_size_t(many), kind, ctypes.c_int(peer), *ending))
+            for name, address, many, peer in pairs
+        ]
 
     def _fill(self, operation: Operation, step: NcclStep, seed: int, team: Team) -> None:
         """Fresh operands in what each rank sends."""
@@ -378,11 +368,6 @@ class Worker:
             member.place.enter()
             send, _ = _addresses(operation, step, member, team.ranks)
             member.place.values.draw(step.kind, send, many, seed, member.number)
-
-    def _poison(self, step: NcclStep, team: Team) -> None:
-        for member in team.members:
-            member.place.enter()
-            poison(member.place.bench, member.place.second, _count(step, team.ranks) * SIZES[step.kind])
 
     def _verified(self, operation: Operation, step: NcclStep, seed: int, team: Team) -> ComparedValues:
         found = ComparedValues()
