@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT))
 
 from probes.framework_bench import framework as measuring  # noqa: E402
 from probes.framework_bench import works  # noqa: E402
-from probes.framework_bench.works import Absent, Refused  # noqa: E402
+from probes.measuring.runtime import LibraryError, Unavailable  # noqa: E402
 
 ADAPTERS = {"torch": "PyTorch", "jax": "Jax", "cupy": "CuPy"}
 LEAST_PAIRS, RESAMPLED, WITHIN = 20, 1000, 0.01
@@ -58,13 +58,15 @@ def main() -> None:
     print(f"{given.framework} {module.__version__}\n")
     print("| figure | envcheck | its own utility | ratio | 95 % interval | pairs |\n|---|---|---|---|---|---|")
     rows = []
-    for figure, measure in probe.measures(getattr(probe, ADAPTERS[given.framework])(module)).items():
+    framework = getattr(probe, ADAPTERS[given.framework])(module)
+    for figure, measure in probe.measures(framework).items():
         if given.only not in str(figure):
             continue
         pairs.clear()
+        framework.release()
         try:
             measure()
-        except (Absent, Refused) as reason:
+        except (Unavailable, LibraryError) as reason:
             print(f"| {figure} | {str(reason)[:80]} | | | | |")
             continue
         ours, theirs = (1e3 * statistics.median(side) for side in zip(*pairs, strict=True))

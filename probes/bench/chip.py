@@ -14,9 +14,10 @@ from typing import Any
 from ..common.figures import Fields, FigureKey, verification
 from ..common.out import Out
 from ..common.tree import Tree
-from ..measuring.device import Unavailable, call, driver, instantiated
+from ..measuring.device import call, driver, instantiated
 from ..measuring.kernels import CompiledKernel, Module, pointer
-from ..measuring.measurement import Bench, Measures, Plan, Task, Work, late, measurement, tasks, timed, with_full
+from ..measuring.measurement import Bench, Plan, Task, Work, late, measurement, tasks, timed, with_full
+from ..measuring.runtime import Measures, Unavailable
 
 PROBE = {
     "title": "Caches, latencies and instructions",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Tuple
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import Fields, FigureKey, compared
 from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench.processor import blas_of, free_memory, processor
@@ -24,14 +24,11 @@ from ..framework_bench.works import (
     TRANSFORMS,
     WIDE_PANELS,
     WIDTH,
-    Absent,
-    Measure,
-    compared,
     exact_sum,
     rate,
-    run_all,
     tolerance,
 )
+from ..measuring.runtime import Measure, Unavailable, run_all
 
 PROBE = {
     "title": "The CPU beside the GPU (NumPy, SciPy)",
@@ -66,7 +63,7 @@ def collect(tree: Tree, out: Out) -> None:
     if not asked.get("timing", True):
         out.absent("measured by bench only")
         return
-    run_all(tree, out, measures())
+    run_all(out, measures(), asked.get("gpu"), asked.get("only") or (), inside=True)
 
 
 def measures() -> dict[FigureKey, Measure]:
@@ -96,7 +93,7 @@ def product(kind: str) -> Fields:
         **_of_numpy(blas.words if blas else "an unknown BLAS"),
         "shape": [side, side, side],
         "library": blas.path if blas else None,
-        **compared(
+        "verification": compared(
             (
                 (float(result[row, column]), *exact_sum(left[row].tolist(), right[:, column].tolist()))
                 for row, column in _places(side, side, DRAWN_OF_PRODUCT)
@@ -124,9 +121,9 @@ def _fits(size: int) -> bool:
 
 
 def _needing(size: int) -> None:
-    """Raise Absent where there are not ``size`` bytes to spare."""
+    """Raise Unavailable where there are not ``size`` bytes to spare."""
     if not _fits(size):
-        raise Absent(f"{size >> 20} MiB of memory are needed, more than half of what is free")
+        raise Unavailable(f"{size >> 20} MiB of memory are needed, more than half of what is free")
 
 
 class _Sparse:
@@ -169,8 +166,8 @@ class _Sparse:
             factors = dense[matrix.indices[entries], column].tolist()
             exact = exact_sum(matrix.data[entries].tolist(), factors)
             triples.append((float(result[row, column]), *exact))
-        facts = {**rate(float(moved), seconds, "B/s"), **self._facts, "size": moved}
-        return {**facts, **compared(triples, tolerance("fp32", PER_ROW), HOW.format(DRAWN))}
+        checked = compared(triples, tolerance("fp32", PER_ROW), HOW.format(DRAWN))
+        return {**rate(float(moved), seconds, "B/s"), **self._facts, "size": moved, "verification": checked}
 
 
 def transform(name: str, kind: str) -> Fields:
@@ -183,7 +180,7 @@ def transform(name: str, kind: str) -> Fields:
     height, width = shape = TRANSFORMS[name].shape
     real, whole = _type(kind), {"fp32": "complex64", "fp64": "complex128"}[kind]
     if numpy.fft.fft(numpy.zeros(2, whole)).dtype != whole:
-        raise Absent(f"NumPy {numpy.__version__} computes every FFT in FP64")
+        raise Unavailable(f"NumPy {numpy.__version__} computes every FFT in FP64")
     _needing(math.prod(shape) * SIZE[kind] * 2 * 3)
     given = numpy.empty((*shape, 2), real)
     given[...] = _random(kind, *shape, 2)
@@ -200,13 +197,11 @@ def transform(name: str, kind: str) -> Fields:
     rows = sorted({row for row, _ in points})
     bins = [(_DRAW.choice(rows), column) for _, column in _places(height, width)]
     triples = [(abs(complex(result[place]) - exact), 0.0, size) for place, exact, size in _bins(name, points, bins)]
-    return {
-        **rate(float(moved), seconds, "B/s"),
-        "size": moved,
-        **_of_numpy("1 thread"),
-        # A transform by halves has as many steps as the number of points has binary digits; each adds its errors.
-        **compared(triples, 8 * EPSILON[kind] * math.log2(math.prod(shape)), f"{DRAWN} random bins against FP64 sums"),
-    }
+    # A transform by halves has as many steps as the number of points has binary digits; each adds its errors.
+    allowed = 8 * EPSILON[kind] * math.log2(math.prod(shape))
+    checked = compared(triples, allowed, f"{DRAWN} random bins against FP64 sums")
+    facts = {"size": moved, **_of_numpy("1 thread"), "verification": checked}
+    return {**rate(float(moved), seconds, "B/s"), **facts}
 
 
 Place = Tuple[int, int]
@@ -267,12 +262,12 @@ def _numpy() -> Any:
 
 
 def _module(name: str, title: str) -> Any:
-    """A package of the environment; raise Absent where it is not there, what its import raises where it is broken."""
+    """A package of the environment; raise Unavailable where it is absent, or what its import raises."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name.partition(".")[0]:
-            raise Absent(f"{title} is not in this environment") from error
+            raise Unavailable(f"{title} is not in this environment") from error
         raise
 
 

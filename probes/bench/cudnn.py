@@ -13,7 +13,8 @@ from ..measuring.cudnn.attention import Attention
 from ..measuring.cudnn.convolution import KINDS, Convolutions
 from ..measuring.cudnn.layers import ACTIVATIONS, PRECISIONS, Layers
 from ..measuring.cudnn.library import Cudnn
-from ..measuring.measurement import Bench, Make, Measures, late, on_gpu, tasks, with_full
+from ..measuring.measurement import Bench, Make, late, on_gpu, tasks, with_full
+from ..measuring.runtime import Measures
 from .cudnn_gpus import NAME as HANDLES
 from .cudnn_gpus import handles
 

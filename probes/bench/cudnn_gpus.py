@@ -15,7 +15,8 @@ from ..common.tree import Tree
 from ..measuring.arrays import Array, Arrays
 from ..measuring.cudnn.library import TYPES, Cudnn
 from ..measuring.device import Device, call
-from ..measuring.measurement import Bench, bench_of, measurement, run_all, visible
+from ..measuring.measurement import Bench, bench_of, measurement, visible
+from ..measuring.runtime import Measures, run_all
 
 PROBE = {
     "title": "cuDNN on several GPUs",
@@ -54,7 +55,8 @@ def collect(tree: Tree, out: Out) -> None:
     first = benches[0]
     first.device.enter()
     figure = FigureKey(NAME, variant=f"{len(benches)} GPUs")
-    run_all(first, out, {figure: lambda: {**handles(benches, Cudnn(first)), **figure.facts}})
+    measures: Measures = {figure: lambda: {**handles(benches, Cudnn(first)), **figure.facts}}
+    run_all(out, measures, first.uuid, first.only)
 
 
 @dataclass

@@ -17,7 +17,8 @@ from ..common.tree import Tree
 from ..framework_bench.works import TRANSFORMS, TransformSize
 from ..measuring.arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..measuring.library import MathLibrary
-from ..measuring.measurement import Bench, Measures, Task, tasks, with_full
+from ..measuring.measurement import Bench, Task, tasks, with_full
+from ..measuring.runtime import Measures
 from ..measuring.verify import encoded
 
 PROBE = {

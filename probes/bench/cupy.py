@@ -11,8 +11,9 @@ from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.cupy import SUBJECT
-from ..framework_bench.framework import BenchFramework, product, released, training_step, tried_and_measured
-from ..framework_bench.works import STEPS, Measure, gradients
+from ..framework_bench.framework import BenchFramework, product, training_step, tried_and_measured
+from ..framework_bench.works import STEPS, gradients
+from ..measuring.runtime import Measure
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -34,12 +35,7 @@ EAGER = "eager"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try CuPy as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda cupy: measures(CuPy(cupy)))
-
-
-def _require_gpu(cupy: Any) -> None:
-    if not cupy.cuda.is_available():
-        raise OnCpuError("CuPy finds no GPU")
+    tried_and_measured(tree, out, SUBJECT, CuPy, measures)
 
 
 class CuPy(BenchFramework):
@@ -50,6 +46,11 @@ class CuPy(BenchFramework):
     def __init__(self, cupy: Any) -> None:
         self.cupy, self.title = cupy, f"CuPy {cupy.__version__}"
         self._draw = cupy.random.default_rng()
+
+    @staticmethod
+    def require_gpu(module: Any) -> None:
+        if not module.cuda.is_available():
+            raise OnCpuError("CuPy finds no GPU")
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
         """Uniform in [-1, 1)."""
@@ -77,7 +78,7 @@ def measures(framework: CuPy) -> dict[FigureKey, Measure]:
         for precision in (_of_floats(), "fp16")
     }
     figures[FigureKey(STEP, _of_floats(), variant=EAGER)] = partial(trained, framework)
-    return released(framework, figures)
+    return figures
 
 
 def _of_floats() -> str:

@@ -23,7 +23,8 @@ from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.arrays import RESERVE, Array, Arrays
 from ..measuring.library import MathLibrary
-from ..measuring.measurement import Bench, Measures, Task, tasks, with_full
+from ..measuring.measurement import Bench, Task, tasks, with_full
+from ..measuring.runtime import Measures
 
 PROBE = {
     "title": "Random numbers (cuRAND)",

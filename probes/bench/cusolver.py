@@ -17,9 +17,10 @@ from ..common.figures import Fields, FigureKey, compared, verification
 from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.arrays import ELEMENTS, Array, Arrays, poisoning
-from ..measuring.device import LibraryError, call
+from ..measuring.device import call
 from ..measuring.library import DATA_TYPES, MathLibrary
-from ..measuring.measurement import Bench, Measures, Plan, Task, Work, tasks, with_full
+from ..measuring.measurement import Bench, Plan, Task, Work, tasks, with_full
+from ..measuring.runtime import LibraryError, Measures
 from ..measuring.verify import encoded
 
 PROBE = {

@@ -15,9 +15,9 @@ from ..common.tree import Tree
 from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
 from ..measuring.arrays import RESERVE, Array, Arrays
 from ..measuring.cusparselt import KINDS, CuSparseLt, structured_product
-from ..measuring.device import LibraryError, Unavailable
 from ..measuring.library import CUSPARSE_STATUSES, DATA_TYPES, ROW_ORDER, MathLibrary
-from ..measuring.measurement import TRIAL, Bench, Make, Measures, Task, Work, late, tasks, timed, with_full
+from ..measuring.measurement import TRIAL, Bench, Make, Task, Work, late, tasks, timed, with_full
+from ..measuring.runtime import LibraryError, Measures, Unavailable
 from ..measuring.sparse import SIDE, Blocks, Panels, SparseResult, blocks, panels, verified
 
 PROBE = {

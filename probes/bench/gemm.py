@@ -16,9 +16,9 @@ from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench.works import LEAST_RUNS, LONGEST_RUN, PAUSE, SAMPLE_SECONDS, SAMPLES, SIDES
 from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, GemmPrecision, Heuristic, Product
-from ..measuring.device import Unavailable
 from ..measuring.kernels import CompiledKernel, Module, number, pointer
-from ..measuring.measurement import Bench, Measures, Plan, Task, late, on_gpu, tasks, timed
+from ..measuring.measurement import Bench, Plan, Task, late, on_gpu, tasks, timed
+from ..measuring.runtime import Measures, Unavailable
 from ..measuring.verify import Operands, all_elements, drawn_elements
 
 PROBE = {

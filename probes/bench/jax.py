@@ -17,11 +17,11 @@ from ..framework_bench.framework import (
     convolution,
     multiprocessors,
     product,
-    released,
     training_step,
     tried_and_measured,
 )
-from ..framework_bench.works import STEPS, Absent, Measure, heads_for, layer_for
+from ..framework_bench.works import STEPS, heads_for, layer_for
+from ..measuring.runtime import Measure, Unavailable
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -44,13 +44,7 @@ FUSED = "jit with cuDNN"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try JAX as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda jax: measures(Jax(jax)))
-
-
-def _require_gpu(jax: Any) -> None:
-    platform = jax.devices()[0].platform
-    if platform not in ("gpu", "cuda"):
-        raise OnCpuError(f"JAX computes on the {platform}")
+    tried_and_measured(tree, out, SUBJECT, Jax, measures)
 
 
 class Jax(BenchFramework):
@@ -63,6 +57,12 @@ class Jax(BenchFramework):
         self.jax, self.numpy = jax, importlib.import_module("jax.numpy")
         self.title = f"JAX {jax.__version__}"
         self._key = jax.random.PRNGKey(int.from_bytes(os.urandom(4), "little") >> 1)
+
+    @staticmethod
+    def require_gpu(module: Any) -> None:
+        platform = module.devices()[0].platform
+        if platform not in ("gpu", "cuda"):
+            raise OnCpuError(f"JAX computes on the {platform}")
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
         """Uniform in [-1, 1)."""
@@ -95,7 +95,7 @@ def measures(framework: Jax) -> dict[FigureKey, Measure]:
     figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {FUSED}")] = partial(attended, framework, "cudnn")
     figures[FigureKey(STEP, "bf16", variant=JIT)] = partial(trained, framework)
     figures[FigureKey(STEP, "bf16", variant=EAGER)] = partial(trained, framework, compiled=False)
-    return released(framework, figures)
+    return figures
 
 
 def multiplied(framework: Jax, precision: str) -> Fields:
@@ -128,14 +128,14 @@ def attended(framework: Jax, implementation: str) -> Fields:
     jax = framework.jax
     attend = getattr(jax.nn, "dot_product_attention", None)
     if attend is None:
-        raise Absent(f"{framework.title} has no dot_product_attention")
+        raise Unavailable(f"{framework.title} has no dot_product_attention")
     heads = heads_for(multiprocessors())
     work = jax.jit(partial(attend, scale=heads.scale, implementation=implementation))
     try:
         return attention(framework, "bf16", heads, work)
     except (RuntimeError, ValueError, NotImplementedError) as error:
         if implementation == "cudnn" and "cudnn" in str(error).lower():
-            raise Absent(str(error)) from error  # JAX asks for a GPU and a release of cuDNN that have it
+            raise Unavailable(str(error)) from error  # JAX asks for a GPU and a release of cuDNN that have it
         raise
 
 

@@ -9,11 +9,12 @@ from typing import Any
 from ..common.figures import Fields
 from ..common.out import Out
 from ..common.tree import Tree
-from ..measuring.device import CudaError, Device, Unavailable, call, capability, ordinals
+from ..measuring.device import Device, call, capability, ordinals
 from ..measuring.host_copies import WAYS, CopyPlace, HostCopies, HostMemory, on_node, places
 from ..measuring.kernels import Compiler
 from ..measuring.measurement import Bench, bench_of, missing, visible
 from ..measuring.peer_copies import PeerCopies
+from ..measuring.runtime import CudaError, Unavailable
 from ..measuring.verify import pattern_code
 
 PROBE = {

@@ -10,9 +10,10 @@ from typing import Any
 from ..common.figures import Fields, FigureKey, verification
 from ..common.out import Out
 from ..common.tree import Tree
-from ..measuring.device import Device, Unavailable
+from ..measuring.device import Device
 from ..measuring.kernels import Module, number, pointer
-from ..measuring.measurement import Bench, Measures, Plan, Task, Work, late, on_gpu, tasks
+from ..measuring.measurement import Bench, Plan, Task, Work, late, on_gpu, tasks
+from ..measuring.runtime import Measures, Unavailable
 
 PROBE = {
     "title": "Device-memory bandwidth",

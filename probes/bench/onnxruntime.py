@@ -17,10 +17,10 @@ from ..framework_bench.framework import (
     convolution,
     multiprocessors,
     product,
-    released,
     tried_and_measured,
 )
-from ..framework_bench.works import Measure, heads_for, layer_for
+from ..framework_bench.works import heads_for, layer_for
+from ..measuring.runtime import Measure
 from ..trials.onnx_models import node, work_model
 
 PROBE = {
@@ -42,11 +42,7 @@ SESSION = "session"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try ONNX Runtime as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda runtime: measures(OnnxRuntime(runtime)))
-
-
-def _require_gpu(runtime: Any) -> None:
-    session_for(runtime, _products("fp32", 64))
+    tried_and_measured(tree, out, SUBJECT, OnnxRuntime, measures)
 
 
 class Held(NamedTuple):
@@ -66,6 +62,10 @@ class OnnxRuntime(BenchFramework):
         self.numpy = importlib.import_module("numpy")
         self._draw = self.numpy.random.default_rng()
         self._read: tuple[Any, Any] = (None, None)
+
+    @staticmethod
+    def require_gpu(module: Any) -> None:
+        session_for(module, _products("fp32", 64))
 
     def random(self, shape: Sequence[int], precision: str) -> Held:
         """Uniform in [-1, 1)."""
@@ -131,7 +131,7 @@ def measures(framework: OnnxRuntime) -> dict[FigureKey, Measure]:
         figure = FigureKey(CONVOLUTION, precision, variant=f"forward, NCHW, {SESSION}")
         figures[figure] = partial(convolved, framework, precision)
     figures[FigureKey(ATTENTION, "fp16", variant=f"forward, {SESSION}")] = partial(attended, framework)
-    return released(framework, figures)
+    return figures
 
 
 def _products(precision: str, side: int) -> bytes:

@@ -16,11 +16,11 @@ from ..framework_bench.framework import (
     convolution,
     multiprocessors,
     product,
-    released,
     training_step,
     tried_and_measured,
 )
-from ..framework_bench.works import STEPS, Measure, heads_for, layer_for
+from ..framework_bench.works import STEPS, heads_for, layer_for
+from ..measuring.runtime import Measure
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -43,12 +43,7 @@ EAGER, FUNCTION, XLA = "eager", "tf.function", "tf.function with XLA"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try TensorFlow as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda tensorflow: measures(TensorFlow(tensorflow)))
-
-
-def _require_gpu(tensorflow: Any) -> None:
-    if not gpus(tensorflow):
-        raise OnCpuError("TensorFlow lists no GPU, and computes on the CPU")
+    tried_and_measured(tree, out, SUBJECT, TensorFlow, measures)
 
 
 class TensorFlow(BenchFramework):
@@ -59,6 +54,11 @@ class TensorFlow(BenchFramework):
     def __init__(self, tensorflow: Any) -> None:
         self.tensorflow, self.title = tensorflow, f"TensorFlow {tensorflow.__version__}"
         self._draw = tensorflow.random.Generator.from_non_deterministic_state()
+
+    @staticmethod
+    def require_gpu(module: Any) -> None:
+        if not gpus(module):
+            raise OnCpuError("TensorFlow lists no GPU, and computes on the CPU")
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
         """Uniform in [-1, 1)."""
@@ -96,7 +96,7 @@ def measures(framework: TensorFlow) -> dict[FigureKey, Measure]:
         figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {variant}")] = partial(attended, framework, variant)
     for variant in (EAGER, FUNCTION, XLA):
         figures[FigureKey(STEP, "bf16", variant=variant)] = partial(trained, framework, variant)
-    return released(framework, figures)
+    return figures
 
 
 def _with_tf32(tensorflow: Any, precision: str, measure: Callable[[], Fields]) -> Fields:

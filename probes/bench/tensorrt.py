@@ -13,7 +13,8 @@ from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench.convolution import KINDS, ConvolutionShape
 from ..framework_bench.engine import Convolver, Way, computing, tactic
-from ..framework_bench.works import Measure, Refused, rate, run_all
+from ..framework_bench.works import rate
+from ..measuring.runtime import LibraryError, Measure, run_all
 from ..trials.libraries import mapped_files
 
 PROBE = {
@@ -40,11 +41,12 @@ WAYS = {
 
 def collect(tree: Tree, out: Out) -> None:
     """Measure each precision fused and not, and what an engine for several kinds of GPU costs."""
-    if not tree.request["bench"].get("timing", True):
+    asked = tree.request["bench"]
+    if not asked.get("timing", True):
         out.absent("tried by the deep probe of TensorRT")
         return
     give_up_making_devices()
-    run_all(tree, out, measures(SHAPE))
+    run_all(out, measures(SHAPE), asked.get("gpu"), asked.get("only") or (), inside=True)
 
 
 def measures(shape: ConvolutionShape) -> dict[FigureKey, Measure]:
@@ -62,15 +64,15 @@ def measures(shape: ConvolutionShape) -> dict[FigureKey, Measure]:
 def _measured(convolver: Callable[[], Convolver], way: Way) -> Fields:
     try:
         return measured(convolver(), way)
-    except Refused as error:
-        raise Refused(str(error), _library() or "") from error
+    except LibraryError as error:
+        raise LibraryError(str(error), _library() or "") from error
 
 
 def _tensorrt() -> Any:
     try:
         return importlib.import_module("tensorrt")
     except ImportError as error:
-        raise Refused(f"TensorRT cannot be imported: {error}") from error
+        raise LibraryError(f"TensorRT cannot be imported: {error}") from error
 
 
 def measured(convolver: Convolver, way: Way) -> Fields:
@@ -87,7 +89,7 @@ def measured(convolver: Convolver, way: Way) -> Fields:
         "detail": "; ".join(filter(None, told)),
         "shape": list(shape[:4]),
         "library": _library(),
-        **made.verification,
+        "verification": made.verification,
     }
 
 

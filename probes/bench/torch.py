@@ -19,11 +19,11 @@ from ..framework_bench.framework import (
     convolution,
     multiprocessors,
     product,
-    released,
     training_step,
     tried_and_measured,
 )
-from ..framework_bench.works import STEPS, Absent, Measure, Refused, heads_for, layer_for
+from ..framework_bench.works import STEPS, heads_for, layer_for
+from ..measuring.runtime import LibraryError, Measure, Unavailable
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -47,18 +47,13 @@ SEARCHED = "eager with cudnn.benchmark"
 def collect(tree: Tree, out: Out) -> None:
     """Try PyTorch as a deep check does, and measure it."""
     try:
-        tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda torch: measures(PyTorch(torch)))
+        tried_and_measured(tree, out, SUBJECT, PyTorch, measures)
     finally:
         # End the processes that torch.compile has started to compile in.
         module = sys.modules.get("torch._inductor.async_compile")
         end = getattr(module, "shutdown_compile_workers", None)
         if end is not None:
             end()
-
-
-def _require_gpu(torch: Any) -> None:
-    if not torch.cuda.is_available():
-        raise OnCpuError("PyTorch finds no GPU")
 
 
 class PyTorch(BenchFramework):
@@ -70,6 +65,11 @@ class PyTorch(BenchFramework):
         self.torch, self.device = torch, device
         self.title = f"PyTorch {torch.__version__}"
         self._types = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+    @staticmethod
+    def require_gpu(module: Any) -> None:
+        if not module.cuda.is_available():
+            raise OnCpuError("PyTorch finds no GPU")
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
         """Uniform in [-1, 1)."""
@@ -92,15 +92,15 @@ class PyTorch(BenchFramework):
             self.torch.cuda.empty_cache()
 
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``function`` by torch.compile; raise Absent where this PyTorch has none."""
+        """``function`` by torch.compile; raise Unavailable where this PyTorch has none."""
         if not hasattr(self.torch, "compile"):
-            raise Absent(f"{self.title} has no torch.compile")
+            raise Unavailable(f"{self.title} has no torch.compile")
 
         def run(*given: Any) -> Any:
             try:
                 return made(*given)
             except Exception as error:
-                raise Refused(f"torch.compile: {type(error).__name__}: {error}") from error
+                raise LibraryError(f"torch.compile: {type(error).__name__}: {error}") from error
 
         made = self.torch.compile(function, dynamic=False)
         return run
@@ -121,7 +121,7 @@ def measures(framework: PyTorch) -> dict[FigureKey, Measure]:
     figures[FigureKey(STEP, "bf16", variant=EAGER)] = partial(trained, framework)
     figures[FigureKey(GEMM, "bf16", variant=COMPILED)] = partial(multiplied, framework, "bf16", compiled=True)
     figures[FigureKey(STEP, "bf16", variant=COMPILED)] = partial(trained, framework, compiled=True)
-    return released(framework, figures)
+    return figures
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def attended(framework: PyTorch) -> Fields:
     torch = framework.torch
     attend = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
     if attend is None:
-        raise Absent(f"{framework.title} has no scaled_dot_product_attention")
+        raise Unavailable(f"{framework.title} has no scaled_dot_product_attention")
     heads = heads_for(multiprocessors())
     # Without the argument scale, which came with 2.1: scaled queries do the same in every release.
     factor = heads.scale * heads.depth**0.5
@@ -188,7 +188,7 @@ def trained(framework: PyTorch, *, compiled: bool = False) -> Fields:
     try:
         numpy = importlib.import_module("numpy")
     except ImportError as error:
-        raise Absent("NumPy, which the step is verified with, is not in this environment") from error
+        raise Unavailable("NumPy, which the step is verified with, is not in this environment") from error
 
     def loss_of(weights: List[Any], given: Any, wanted: Any) -> Any:  # noqa: UP006  read by Python 3.8 too
         flow = given

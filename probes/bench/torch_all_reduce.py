@@ -16,7 +16,8 @@ from ..common.figures import Fields, FigureKey, verification
 from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench import all_reduce
-from ..framework_bench.works import Absent, Measure, Refused, rate, run_all
+from ..framework_bench.works import rate
+from ..measuring.runtime import LibraryError, Measure, Unavailable, run_all
 
 PROBE = {
     "title": "PyTorch's all-reduce",
@@ -55,13 +56,13 @@ def collect(tree: Tree, out: Out) -> None:
             raise outcome
         return outcome
 
-    run_all(tree, out, measures(told, len(gpus)), gpus[0]["uuid"])
+    run_all(out, measures(told, len(gpus)), gpus[0]["uuid"], asked.get("only") or (), inside=True)
 
 
 def _outcome(ordinals: list[int]) -> Fields | Exception:
     try:
         return reduced(ordinals, SIZE)
-    except (Absent, Refused) as reason:
+    except (Unavailable, LibraryError) as reason:
         return reason
 
 
@@ -93,7 +94,7 @@ def _facts(told: Fields) -> Fields:
 
 
 def reduced(ordinals: list[int], size: int) -> Fields:
-    """What rank 0 told; raise Refused with the words of the rank that failed first, Absent where PyTorch cannot."""
+    """What rank 0 told; raise LibraryError with the words of the first rank that fails, Unavailable without PyTorch."""
     store = Path(f"store-{os.getpid()}").absolute()
     seed = int.from_bytes(os.urandom(3), "little")
     ranks: List[subprocess.Popen[bytes]] = []  # noqa: UP006  read by Python 3.8 too
@@ -105,10 +106,10 @@ def reduced(ordinals: list[int], size: int) -> Fields:
                 ranks.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err))
         failed = _waited_for(ranks)
         if failed is not None:
-            raise Refused(_why(failed, ranks[failed].poll()))
+            raise LibraryError(_why(failed, ranks[failed].poll()))
         told = dict(json.loads(Path("rank-0.out").read_text(encoding="utf-8").splitlines()[-1]))
         if "absent" in told:
-            raise Absent(told["absent"])
+            raise Unavailable(told["absent"])
         return told
     finally:
         for process in ranks:

@@ -9,7 +9,7 @@ from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench.convolution import ConvolutionShape
 from ..framework_bench.engine import Convolver, Log, Way
-from ..framework_bench.works import Absent
+from ..measuring.runtime import Unavailable
 from ..trials.driver import RuntimeGpu, RuntimeMemory
 from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 
@@ -61,11 +61,11 @@ def convolution(tensorrt: Any) -> Where:
     """In FP32, saved and loaded, at random places compared with FP64."""
     try:
         with Convolver(tensorrt, _IMAGE).made(Way("fp32")) as made:
-            found = made.verification["verification"]
+            found = made.verification
             if not found["right"]:
                 raise ArithmeticError(f"{found['wrong']} of {found['checked']} elements are wrong")
             return on_gpu(made.result.address, "cuda:0")
-    except Absent as reason:
+    except Unavailable as reason:
         raise NotTriedError(str(reason)) from reason
 
 

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..common.figures import Fields
+from ..common.figures import Fields, compared
+from ..measuring.runtime import LibraryError, Unavailable
 from ..trials.driver import RuntimeGpu, RuntimeMemory
 from .convolution import DRAWN, KINDS, RESULT_STEP, SIDE, STEP, Convolution, ConvolutionShape, stored
-from .works import Absent, Refused, compared
 
 GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
 """Names of the tensors: input, output of the convolution, output of the ReLU."""
@@ -76,17 +76,17 @@ class Log:
         self._said.clear()
 
     def given(self, value: Any, otherwise: str) -> Any:
-        """``value``; where it is nothing or false, raise Refused with the last error, else the last warning.
+        """``value``; where it is nothing or false, raise LibraryError with the last error, else the last warning.
 
         That CUDA does not start is a warning.
         """
         if value is None or value is False:
             said = self._said.get("error") or self._said.get("warning") or "TensorRT logs no reason"
-            raise Refused(f"{otherwise}: {said}")
+            raise LibraryError(f"{otherwise}: {said}")
         return value
 
     def made(self, kind: Any, otherwise: str) -> Any:
-        """An object of a class that takes the logger; raise Refused where TensorRT makes none."""
+        """An object of a class that takes the logger; raise LibraryError where TensorRT makes none."""
         try:
             return kind(self.logger)
         except TypeError:  # what the bindings make of a null pointer
@@ -102,15 +102,15 @@ class EnginePlan(NamedTuple):
 
 
 def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace: int) -> EnginePlan:
-    """Build an engine with at most ``workspace`` bytes of scratch memory; raise Refused where TensorRT does not.
+    """Build an engine with at most ``workspace`` bytes of scratch memory; raise LibraryError where TensorRT does not.
 
-    Raises Absent where this release offers nothing of the kind.
+    Raises Unavailable where this release offers nothing of the kind.
     """
     if not hasattr(tensorrt.IExecutionContext, "execute_async_v3"):
-        raise Absent(f"TensorRT {tensorrt.__version__} is too old for this: execute_async_v3 came with 8.5")
+        raise Unavailable(f"TensorRT {tensorrt.__version__} is too old for this: execute_async_v3 came with 8.5")
     builder = log.made(tensorrt.Builder, "no builder")
     if not getattr(builder, f"platform_has_fast_{way.precision}", True):  # asked up to 10
-        raise Absent(f"TensorRT says that this GPU is not fast in {way.precision.upper()}")
+        raise Unavailable(f"TensorRT says that this GPU is not fast in {way.precision.upper()}")
     name = "EXPLICIT_BATCH" if _weakly_typed(tensorrt) else "STRONGLY_TYPED"
     flag = getattr(tensorrt.NetworkDefinitionCreationFlag, name, None)
     network = log.given(builder.create_network(0 if flag is None else 1 << int(flag)), "no network")
@@ -147,7 +147,7 @@ def _configure(tensorrt: Any, config: Any, way: Way, workspace: int) -> None:
         config.set_flag(tensorrt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
     if way.portable:
         if not hasattr(config, "hardware_compatibility_level"):
-            raise Absent(f"TensorRT {tensorrt.__version__} builds engines for one kind of GPU only")
+            raise Unavailable(f"TensorRT {tensorrt.__version__} builds engines for one kind of GPU only")
         config.hardware_compatibility_level = tensorrt.HardwareCompatibilityLevel.AMPERE_PLUS
 
 
@@ -175,7 +175,7 @@ class _Weights:
             np = importlib.import_module("numpy")
         except ImportError as error:
             version = self._tensorrt.__version__
-            raise Absent(
+            raise Unavailable(
                 f"TensorRT {version} takes weights from NumPy only, which cannot be imported: {error}"
             ) from error
         numbers = np.frombuffer(bytearray(data), {"FLOAT": np.float32, "HALF": np.float16}[kind])
@@ -306,12 +306,12 @@ class Engine:
 
 
 def layers_of(text: str) -> list[dict[str, Any]]:
-    """Layers in the inspector's JSON: names alone where an engine keeps no more; raise Refused where it is none."""
+    """Layers in the inspector's JSON: names alone where an engine keeps no more; raise LibraryError for other text."""
     try:
         found = json.loads(text)["Layers"]
         return [{"Name": each} if isinstance(each, str) else dict(each) for each in found]
     except (ValueError, KeyError, TypeError) as error:
-        raise Refused(f"the inspector's answer cannot be read: {error}") from error
+        raise LibraryError(f"the inspector's answer cannot be read: {error}") from error
 
 
 def computing(layers: list[dict[str, Any]]) -> list[str]:
@@ -339,7 +339,7 @@ class Made(NamedTuple):
 
 
 class Convolver:
-    """Makes engines of ``shape`` with the module ``tensorrt``; raise Refused or DriverError where one of them fails."""
+    """Makes engines of ``shape`` with the module ``tensorrt``; raises LibraryError or DriverError where one fails."""
 
     def __init__(self, tensorrt: Any, shape: ConvolutionShape) -> None:
         self.shape, self.version, self.gpu = shape, tensorrt.__version__, RuntimeGpu()
@@ -348,17 +348,17 @@ class Convolver:
 
     @contextmanager
     def made(self, way: Way) -> Iterator[Made]:
-        """An engine and its memory, for as long as the block lasts; raise Absent where there is not as much memory."""
+        """An engine and its memory, for as long as the block lasts; raise Unavailable where memory is short."""
         self._log.forget()
         if way.portable and self.gpu.capability() < _PORTABLE:
-            raise Absent("engines for more than one kind of GPU are for compute capability 8.0 and newer")
+            raise Unavailable("engines for more than one kind of GPU are for compute capability 8.0 and newer")
         size = KINDS[way.precision].size
         sizes = {GIVEN: self.shape.inputs * size, RESULT: self.shape.results * size}
         if not way.fused:
             sizes[BETWEEN] = sizes[RESULT]
         free, needed = self.gpu.free_memory(), sum(sizes.values()) + _RESERVE
         if needed > free:
-            raise Absent(f"{needed >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
+            raise Unavailable(f"{needed >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
         plan = build(self._tensorrt, self._log, self._convolution, way, min(_WORKSPACE, (free - needed) // 2 + 1))
         engine = Engine(self._tensorrt, self._log, plan)
         memory: dict[str, RuntimeMemory] = {}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import importlib
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Sequence
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import Fields, FigureKey, compared
 from ..common.out import Out
 from ..common.tree import Tree
+from ..measuring.runtime import LibraryError, Measure, Unavailable, run_all
 from ..trials.driver import RuntimeGpu, is_device_memory
 from ..trials.trial import OnCpuError, TrialSubject, attempt
 from .works import (
@@ -22,18 +23,13 @@ from .works import (
     SIZE,
     STEP_TOLERANCE,
     STEPS,
-    Absent,
     Heads,
     LayerShape,
-    Measure,
-    Refused,
     Triple,
     attention_triples,
-    compared,
     convolution_triples,
     product_triples,
     rate,
-    run_all,
     step_triples,
     tolerance,
 )
@@ -53,6 +49,13 @@ class BenchFramework:
     title = ""
     """With its version: ``PyTorch 2.11.0``."""
     attention_order = "BHLD"
+
+    def __init__(self, module: Any) -> None:
+        """With the module that was imported."""
+
+    @staticmethod
+    def require_gpu(module: Any) -> None:
+        """Raise OnCpuError where the module would compute on the CPU."""
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
         """Uniform in [-1, 1), in the GPU's memory."""
@@ -78,33 +81,33 @@ class BenchFramework:
         """Give memory back that nothing holds."""
 
 
-class FrameworkWork(NamedTuple):
-    """Something that a framework computes."""
+def measured(
+    framework: BenchFramework,
+    operations: float,
+    run: Callable[[], Any],
+    triples: Callable[[Any], Iterator[Triple]],
+    tolerance: float,
+    *,
+    what: str = "elements",
+    detail: str = "",
+    **facts: Any,
+) -> Fields:
+    """Run, prove, time and verify what ``run`` queues; raise LibraryError where its result is not in the GPU's memory.
 
-    operations: float
-    run: Callable[[], Any]
-    """Queues it and returns its result."""
-    triples: Callable[[Any], Iterator[Triple]]
-    """For elements of a result: what was found, what is exact, and the size of the error."""
-    tolerance: float
-    how: str
-    detail: str = ""
-    shape: Tuple[int, ...] = ()  # noqa: UP006  read by Python 3.8 too
-
-
-def measured(framework: BenchFramework, work: FrameworkWork) -> Fields:
-    """Run, prove, time and verify ``work``; raise Refused where its result is not in the GPU's memory."""
-    result = work.run()
+    ``triples`` gives, for ``what`` is drawn of a result, the numbers that were found, exact ones, and the size of the
+    error.
+    """
+    result = run()
     framework.wait(result)
     if not is_device_memory(framework.pointer(result)):
-        raise Refused(f"{framework.title} left the result outside the GPU's memory: the CPU computed it")
-    seconds, result = timed(work.run, framework.wait)
+        raise LibraryError(f"{framework.title} left the result outside the GPU's memory: the CPU computed it")
+    seconds, result = timed(run, framework.wait)
     return {
-        **rate(work.operations, seconds, "FLOP/s"),
+        **rate(operations, seconds, "FLOP/s"),
         "method": framework.name,
-        "detail": ", ".join(filter(None, (framework.title, work.detail))),
-        "shape": list(work.shape) or None,
-        **compared(work.triples(result), work.tolerance, work.how),
+        "detail": ", ".join(filter(None, (framework.title, detail))),
+        **facts,
+        "verification": compared(triples(result), tolerance, f"random {what} against FP64 in Python"),
     }
 
 
@@ -158,10 +161,10 @@ def multiprocessors() -> int:
 
 
 def needing(size: int) -> None:
-    """Raise Absent where ``size`` bytes of device memory are not free."""
+    """Raise Unavailable where ``size`` bytes of device memory are not free."""
     free = free_memory()
     if size + _RESERVE > free:
-        raise Absent(f"{(size + _RESERVE) >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
+        raise Unavailable(f"{(size + _RESERVE) >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
 
 
 Multiply = Callable[[Any, Any], Any]
@@ -191,15 +194,12 @@ def product(framework: BenchFramework, precision: str, multiply: Multiply, detai
     left, right = (framework.random((side, side), precision) for _ in range(2))
     return measured(
         framework,
-        FrameworkWork(
-            2.0 * side**3,
-            lambda: multiply(left, right),
-            lambda result: product_triples(framework.take, left, right, result, shape),
-            tolerance(precision, side),
-            "random elements against FP64 in Python",
-            detail,
-            shape,
-        ),
+        2.0 * side**3,
+        lambda: multiply(left, right),
+        lambda result: product_triples(framework.take, left, right, result, shape),
+        tolerance(precision, side),
+        detail=detail,
+        shape=list(shape),
     )
 
 
@@ -224,14 +224,11 @@ def convolution(
     given, weights = (operand(framework.random(shape, precision)) for shape in (layer.given(layout), kernel))
     return measured(
         framework,
-        FrameworkWork(
-            layer.operations,
-            lambda: convolve(given, weights),
-            lambda result: convolution_triples(framework.take, given, weights, result, layer, layout, order),
-            tolerance(precision, layer.channels * layer.window**2),
-            "random elements against FP64 in Python",
-            detail,
-        ),
+        layer.operations,
+        lambda: convolve(given, weights),
+        lambda result: convolution_triples(framework.take, given, weights, result, layer, layout, order),
+        tolerance(precision, layer.channels * layer.window**2),
+        detail=detail,
     )
 
 
@@ -258,14 +255,12 @@ def attention(
     own = heads.scale / factor
     return measured(
         framework,
-        FrameworkWork(
-            heads.operations,
-            lambda: attend(*tensors),
-            lambda result: attention_triples(framework.take, tensors, result, heads._replace(scale=own), order),
-            tolerance(precision, heads.length),
-            "random rows against FP64 in Python",
-            detail,
-        ),
+        heads.operations,
+        lambda: attend(*tensors),
+        lambda result: attention_triples(framework.take, tensors, result, heads._replace(scale=own), order),
+        tolerance(precision, heads.length),
+        what="rows",
+        detail=detail,
     )
 
 
@@ -290,7 +285,7 @@ def training_step(
     held: list[list[Any]] = [step(weights, given, wanted)]
     framework.wait(held[0][-1])
     if not is_device_memory(framework.pointer(held[0][-1])):
-        raise Refused(f"{framework.title} left the weights outside the GPU's memory: the CPU trained")
+        raise LibraryError(f"{framework.title} left the weights outside the GPU's memory: the CPU trained")
     after = [to_numpy(each) for each in held[0]]
     verdict = compared(
         step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps),
@@ -308,7 +303,7 @@ def training_step(
         **rate(steps.operations, seconds, "FLOP/s"),
         "method": framework.name,
         "detail": f"{framework.title}, {told}",
-        **verdict,
+        "verification": verdict,
     }
 
 
@@ -316,36 +311,20 @@ def tried_and_measured(
     tree: Tree,
     out: Out,
     subject: TrialSubject,
-    require_gpu: Callable[[Any], None],
+    framework: type[BenchFramework],
     measures: Callable[[Any], dict[FigureKey, Measure]],
 ) -> None:
-    """Try a framework as a deep check does, and make the measurements that its module allows.
-
-    ``require_gpu`` is given the module, and raises OnCpuError where it would compute on the CPU.
-    """
+    """Try a framework as a deep check does, and make the measurements that its module allows."""
     attempt(tree, out, subject)
     try:
         module = importlib.import_module(subject.module)
-        require_gpu(module)
+        framework.require_gpu(module)
     except OnCpuError as reason:
         out.absent(str(reason))
         return
     except BaseException as error:
         out.absent(f"{subject.module} cannot be used: {type(error).__name__}")
         return
-    run_all(tree, out, measures(module))
-
-
-def released(framework: BenchFramework, measures: dict[FigureKey, Measure]) -> dict[FigureKey, Measure]:
-    """The same measures, each giving back afterwards what it has allocated."""
-
-    def ending(measure: Measure) -> Measure:
-        def run() -> Fields:
-            try:
-                return measure()
-            finally:
-                framework.release()
-
-        return run
-
-    return {figure: ending(measure) for figure, measure in measures.items()}
+    made = framework(module)
+    asked = tree.request["bench"]
+    run_all(out, measures(made), asked.get("gpu"), asked.get("only") or (), made.release, inside=True)

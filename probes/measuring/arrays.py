@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from .device import Device, Unavailable
+from .device import Device
 from .kernels import Module, number, pointer
 from .measurement import Bench, Work
+from .runtime import Unavailable
 from .verify import INT32, decoded, encoded
 
 POISON = 0xFF

@@ -12,8 +12,8 @@ from ctypes import byref, c_double, c_float, c_int, c_int32, c_size_t, c_uint64,
 from dataclasses import dataclass
 from typing import Any
 
-from .device import Unavailable
 from .library import opened
+from .runtime import Unavailable
 
 WORKSPACE = 64 << 20
 CHOICES = 8

@@ -10,28 +10,9 @@ from typing import Any
 
 from ..common.harmless import find_no_library
 from ..driver_apis.cuda import CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, uuid_call, uuid_text
+from .runtime import CudaError, Unavailable
 
 # Calls of the CUDA driver API through cuda.bindings, with failures as exceptions that say what was called.
-
-
-class CudaError(Exception):
-    """A call of the CUDA driver API failed; ``code`` and ``name`` are the driver's own."""
-
-    def __init__(self, call: str, code: int, name: str) -> None:
-        super().__init__(f"{call}: {name} ({code})")
-        self.call, self.code, self.name = call, code, name
-
-
-class LibraryError(Exception):
-    """A library that is here cannot be loaded, or a call of it failed; the text says what, ``path`` is its file."""
-
-    def __init__(self, text: str, path: str) -> None:
-        super().__init__(text)
-        self.path = path
-
-
-class Unavailable(Exception):  # noqa: N818  no fault of anybody
-    """Something that a measurement needs is not here; the text says what."""
 
 
 def driver() -> Any:

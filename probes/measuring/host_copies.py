@@ -17,8 +17,9 @@ from typing import Any
 
 from ..common.figures import Fields, verification
 from ..common.tree import Tree
-from .device import CudaError, Device, Unavailable, call
+from .device import Device, call
 from .measurement import Bench, Plan, measurement, timed
+from .runtime import CudaError, Unavailable
 from .verify import OTHER, POISON, SEED, Pattern
 
 SIZE = 256 << 20

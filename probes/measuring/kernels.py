@@ -9,8 +9,9 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
-from .device import Device, Unavailable, call
+from .device import Device, call
 from .library import opened
+from .runtime import Unavailable
 
 # NVRTC, CUDA's run-time compiler, by the path of its library (NVRTC documentation, CUDA Toolkit).
 #

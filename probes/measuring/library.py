@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..common.figures import Fields
 from ..files.elf.info import elf_info
-from .device import LibraryError, Unavailable
+from .runtime import LibraryError, Unavailable
 
 if TYPE_CHECKING:
     from .measurement import Bench  # which compiles kernels, and so needs this module

@@ -14,8 +14,9 @@ from typing import Any
 from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
-from .device import CudaError, Device, LibraryError, Stopwatch, Unavailable, ordinals
+from .device import Device, Stopwatch, ordinals
 from .kernels import Compiler
+from .runtime import Measures, Unavailable, run_all
 from .sampler import Sampler
 
 # Time work on a GPU: events around a batch, after a warm-up, several samples.
@@ -145,10 +146,6 @@ def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
     return {"source": "bench", "name": name, "gpu": uuid, "missing": why, **facts}
 
 
-Measure = Callable[[], Fields]
-Measures = dict[FigureKey, Measure]
-
-
 @dataclass(frozen=True)
 class Task:
     """Work that is ready to run, what it moves or computes, and how its result is verified."""
@@ -187,29 +184,6 @@ def late(make: Callable[[], Any], method: Callable[..., Any], *given: Any) -> Ca
     return lambda *more: method(make(), *given, *more)
 
 
-def run_all(bench: Bench, out: Out, measures: Measures) -> None:
-    """Make the measurements that were asked for, each sent as soon as it is there.
-
-    What is not available, and a library that fails, costs its own measurement; a failed call of the driver breaks the
-    context, and so ends the rest.
-    """
-    for figure, measure in measures.items():
-        if not bench.wants(figure.name):
-            continue
-        out.progress(str(figure))
-        try:
-            found = measure()
-        except Unavailable as error:
-            found = missing(figure.name, bench.uuid, str(error), **figure.facts)
-        except LibraryError as error:
-            found = {**missing(figure.name, bench.uuid, str(error), **figure.facts), "failed": True}
-            found["library"] = error.path
-        except CudaError as error:
-            out.fact({"measurements": [missing(figure.name, bench.uuid, str(error), **figure.facts)]})
-            raise
-        out.fact({"measurements": [found]})
-
-
 def before(asked: Fields, uuid: str) -> Fields:
     """What was read of a GPU before anything was measured."""
     found: Fields = next((gpu.get("before") or {} for gpu in asked["gpus"] if gpu["uuid"] == uuid), {})
@@ -237,7 +211,7 @@ def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], Measures]) -> None:
         return
     with Device(found[uuid]) as device:
         bench = bench_of(asked, uuid, device)
-        run_all(bench, out, measures(bench))
+        run_all(out, measures(bench), uuid, bench.only)
 
 
 def bench_of(asked: Fields, uuid: str, device: Device) -> Bench:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ..common.figures import Fields, verification
-from .device import CudaError, Unavailable, call
+from .device import call
 from .host_copies import Side
 from .measurement import Bench, Plan
+from .runtime import CudaError, Unavailable
 from .verify import OTHER, SEED, Pattern
 
 SIZE = 512 << 20

@@ -36,12 +36,13 @@ import json, sys
 sys.path.insert(0, {root!r})
 from probes.bench import cudnn as bench_cudnn
 from probes.measuring.device import Device, ordinals
-from probes.measuring.measurement import Bench, run_all
+from probes.measuring.measurement import Bench
+from probes.measuring.runtime import run_all
 from probes.measuring.sampler import Sampler
 from probes.common.out import Out
 uuid, ordinal = next(iter(ordinals().items()))
 bench = Bench(uuid, Device(ordinal), Sampler(uuid, {{}}), None, False, frozenset(), json.loads(sys.argv[1]), False)
-run_all(bench, Out("bench.cudnn", sys.stdout.buffer.write), bench_cudnn.measures(bench))
+run_all(Out("bench.cudnn", sys.stdout.buffer.write), bench_cudnn.measures(bench), uuid)
 """
 """The deep check's convolution in a process that has loaded no cuDNN yet."""
 

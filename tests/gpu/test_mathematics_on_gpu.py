@@ -25,16 +25,18 @@ from probes.bench.cusolver import Factorization, Solver
 from probes.bench.cusparse import Multiplication
 from probes.files.gpu_code.targets import gpu_targets
 from probes.measuring.cusparselt import StructuredProduct
-from probes.measuring.device import Device, LibraryError, Unavailable, ordinals
+from probes.measuring.device import Device, ordinals
 from probes.measuring.kernels import Compiler
 from probes.measuring.measurement import Bench
+from probes.measuring.runtime import LibraryError, Unavailable
 from probes.measuring.sampler import Sampler
 from tests.gpu.test_bench_on_gpu import ROOT, VARIABLES, libraries
 
 WITHOUT_CODE = """
 import sys; sys.path.insert(0, {root!r})
 from probes.bench import curand as bench_curand
-from probes.measuring.device import Device, LibraryError
+from probes.measuring.device import Device
+from probes.measuring.runtime import LibraryError
 from probes.measuring.measurement import Bench
 with Device(0) as device:
     bench = Bench({uuid!r}, device, None, None, False, frozenset(), {{"curand": [{path!r}]}}, timing=False)

@@ -18,7 +18,7 @@ SMALL = """
 import importlib, json, sys
 sys.path.insert(0, {root!r})
 from probes.framework_bench import framework as measuring, works
-from probes.framework_bench.works import Absent, Refused
+from probes.measuring.runtime import Unavailable, LibraryError
 measuring.is_device_memory, measuring.free_memory = (lambda pointer: bool(pointer)), (lambda: 64 << 30)
 measuring.SIDES, measuring.SAMPLES, measuring.PAUSE, measuring.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
 measuring.STEPS = works.Steps(width=64, batch=32)
@@ -35,7 +35,7 @@ for figure, measure in probe.measures(framework).items():
         made = measure()
         assert made["value"] > 0 and made["method"] == {name!r} and len(made["samples"]) == 2, made
         found[str(figure)] = made["verification"]["right"]
-    except (Absent, Refused) as reason:
+    except (Unavailable, LibraryError) as reason:
         found[str(figure)] = str(reason)
 print(json.dumps(found))
 """
@@ -159,7 +159,7 @@ for figure, measure in bench_cpu.measures().items():
         made = measure()
         assert made["value"] > 0 and made["detail"], made
         found[f"{{figure.name}} {{figure.precision}} {{figure.variant}}"] = made["verification"]["right"]
-    except bench_cpu.Absent as reason:
+    except bench_cpu.Unavailable as reason:
         found[f"{{figure.name}} {{figure.precision}} {{figure.variant}}"] = str(reason)
 print(json.dumps(found))
 """

@@ -15,8 +15,8 @@ import pytest
 
 from envcheck.knowledge.load import load_matrix
 from probes.measuring import kernels
-from probes.measuring.device import Unavailable
 from probes.measuring.kernels import FOLDER, STANDARD, CompileError, Compiler, Nvrtc, prepared_name
+from probes.measuring.runtime import Unavailable
 from probes.measuring.variants import Variant, variants
 from tests.every import cases
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc

@@ -21,8 +21,8 @@ from typing import Any
 from ...common.figures import Fields, compared
 from ...framework_bench.works import Heads, heads_for
 from ..arrays import ELEMENTS, Array, Arrays, poisoning
-from ..device import LibraryError
 from ..measurement import Bench, Plan, Task, Work
+from ..runtime import LibraryError
 from . import graph as api
 from .graph import Graph, GraphPlan, Tensor, packed, scratch
 from .library import TYPES, Cudnn, IncompleteError, NotSupported

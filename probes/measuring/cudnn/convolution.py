@@ -19,8 +19,8 @@ from operator import mul
 from ...common.figures import Fields, compared
 from ...framework_bench.works import layer_for
 from ..arrays import ELEMENTS, RESERVE, Array, Arrays
-from ..device import Unavailable
 from ..measurement import Bench, Plan, Task, Work, timed
+from ..runtime import Unavailable
 from ..verify import decoded
 from . import graph as api
 from .graph import Attribute, Graph, GraphPlan, Proposal, Tensor, scratch

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from ..device import LibraryError
+from ..runtime import LibraryError
 from .library import TYPES, Cudnn, IncompleteError, NotSupported
 
 # Members of cudnnBackendAttributeType_t, and of cudnnBackendAttributeName_t with the type of each.

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 
-from ..device import LibraryError, Unavailable
 from ..library import CudaLibrary, check, opened
 from ..measurement import Bench
+from ..runtime import LibraryError, Unavailable
 
 TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}
 """Members of ``cudnnDataType_t``."""

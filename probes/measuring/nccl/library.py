@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from ...common.figures import Fields
-from ..device import LibraryError
 from ..library import CudaLibrary
 from ..measurement import Bench
+from ..runtime import LibraryError
 
 ID_BYTES = 128
 IN_PROGRESS = 7

@@ -13,9 +13,10 @@ from itertools import repeat
 from typing import Any
 
 from ...common.figures import Fields
-from ..device import CudaError, Device, LibraryError, Stopwatch, Unavailable, call, driver, instantiated, ordinals
+from ..device import Device, Stopwatch, call, driver, instantiated, ordinals
 from ..kernels import Compiler
 from ..measurement import Bench
+from ..runtime import CudaError, LibraryError, Unavailable
 from ..sampler import Sampler
 from .library import KINDS, SUM, Nccl, version_text
 from .supervisor import Talk

@@ -19,10 +19,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from probes.common.out import Out
-from probes.measuring.device import LibraryError
 from probes.measuring.nccl.node import serve
 from probes.measuring.nccl.supervisor import Talk
 from probes.measuring.nccl.worker import NcclRank, Order
+from probes.measuring.runtime import LibraryError
 
 BANDWIDTH = 50e9
 """Bytes per second of a healthy node."""

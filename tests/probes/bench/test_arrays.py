@@ -14,8 +14,9 @@ from probes.bench.chip import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
 from probes.common.figures import compared
 from probes.measuring import device, verify
 from probes.measuring.arrays import ELEMENTS
-from probes.measuring.device import CudaError, Device, LibraryError, Unavailable
+from probes.measuring.device import Device
 from probes.measuring.library import CudaLibrary
+from probes.measuring.runtime import CudaError, LibraryError, Unavailable
 from probes.measuring.verify import decoded, encoded
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, load_instead

@@ -16,8 +16,8 @@ from probes.bench import cudnn_gpus
 from probes.bench.cudnn_gpus import THREADS, handles
 from probes.common.out import Out
 from probes.common.tree import Tree
-from probes.measuring.device import LibraryError
 from probes.measuring.library import CudaLibrary
+from probes.measuring.runtime import LibraryError
 from tests.every import cases
 
 from .host_gpu import HostDevice, bench_on

@@ -19,9 +19,8 @@ from probes.measuring.cudnn import convolution
 from probes.measuring.cudnn.graph import MODE_A, Graph
 from probes.measuring.cudnn.layers import Layer, W, X, Y
 from probes.measuring.cudnn.library import Cudnn, IncompleteError, NotSupported
-from probes.measuring.device import LibraryError, Unavailable
 from probes.measuring.library import CudaLibrary
-from probes.measuring.measurement import run_all
+from probes.measuring.runtime import LibraryError, Unavailable, run_all
 from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 
@@ -154,7 +153,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 def sent(bench: Any) -> Fields:
     """What the deep check's measurement says."""
     lines: list[bytes] = []
-    run_all(bench, Out("bench.cudnn", lines.append), bench_cudnn.measures(bench))
+    run_all(Out("bench.cudnn", lines.append), bench_cudnn.measures(bench), bench.uuid)
     facts = [json.loads(line).get("fact", {}).get("measurements", []) for line in lines]
     (found,) = [each for fact in facts for each in fact]
     described: Fields = found

@@ -22,9 +22,9 @@ from probes.common.out import Out
 from probes.common.tree import Tree
 from probes.measuring import kernels
 from probes.measuring.cublaslt import CublasLt
-from probes.measuring.device import CudaError, LibraryError, Unavailable
 from probes.measuring.kernels import CompileError, Compiler, Nvrtc, prepared_name
-from probes.measuring.measurement import Bench, measurement, run_all
+from probes.measuring.measurement import Bench, measurement
+from probes.measuring.runtime import CudaError, LibraryError, Unavailable, run_all
 from probes.measuring.variants import variants
 from tests.every import cases
 
@@ -39,9 +39,9 @@ def sent(measures: dict[FigureKey, Any], *only: str, fails: type[Exception] | No
     out = Out("bench_a", lines.append)
     if fails:
         with pytest.raises(fails):
-            run_all(bench(*only), out, measures)
+            run_all(out, measures, "GPU-1", only)
     else:
-        run_all(bench(*only), out, measures)
+        run_all(out, measures, "GPU-1", only)
     facts = [json.loads(line).get("fact", {}).get("measurements", []) for line in lines]
     return msgspec.convert([each for fact in facts for each in fact], list[Measurement])
 

@@ -13,7 +13,7 @@ import pytest
 
 from probes.bench import curand as bench_curand
 from probes.bench.curand import suspicions, to_uniform
-from probes.measuring.device import LibraryError
+from probes.measuring.runtime import LibraryError
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, stored
 

@@ -13,7 +13,7 @@ import pytest
 from probes.bench import cusparse as bench_cusparse
 from probes.measuring import cusparselt, sparse
 from probes.measuring.cusparselt import broken_strips
-from probes.measuring.device import LibraryError, Unavailable
+from probes.measuring.runtime import LibraryError, Unavailable
 from probes.measuring.sparse import Blocks, Panels, SparseResult, blocks, panels, shifted, verified
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored

@@ -14,7 +14,7 @@ from probes.deep import tensorrt as deep_tensorrt
 from probes.framework_bench import engine
 from probes.framework_bench.convolution import DRAWN, KINDS, ConvolutionShape
 from probes.framework_bench.engine import Way, computing, layers_of
-from probes.framework_bench.works import Absent, Refused
+from probes.measuring.runtime import LibraryError, Unavailable
 from probes.trials import trial
 from probes.trials.trial import NotTriedError
 from tests.every import cases
@@ -82,19 +82,19 @@ def test_a_portable_engine_says_so(version: str, play: Any) -> None:
 
 
 def test_before_8_6_there_are_no_portable_engines(play: Any) -> None:
-    with pytest.raises(Absent, match=r"TensorRT 8\.5\.3\.1 builds engines for one kind of GPU only"):
+    with pytest.raises(Unavailable, match=r"TensorRT 8\.5\.3\.1 builds engines for one kind of GPU only"):
         play("8.5.3.1").measured(Way("fp16", portable=True))
 
 
 def test_before_ampere_there_are_no_portable_engines(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_tensorrt.Gpu, "capable", (7, 5))
-    with pytest.raises(Absent, match=r"compute capability 8\.0 and newer"):
+    with pytest.raises(Unavailable, match=r"compute capability 8\.0 and newer"):
         play("8.6.0").measured(Way("fp16", portable=True))
     assert play("8.6.0").measured(Way("fp16"))["verification"]["right"]
 
 
 def test_a_gpu_that_is_not_fast_in_a_precision_is_not_measured_in_it(play: Any) -> None:
-    with pytest.raises(Absent, match="this GPU is not fast in INT8"):
+    with pytest.raises(Unavailable, match="this GPU is not fast in INT8"):
         play("8.6.0", wrong="slow").measured(Way("int8"))
     assert play("8.6.0", wrong="slow").measured(Way("fp32"))["verification"]["right"]
 
@@ -109,7 +109,7 @@ def test_a_gpu_that_is_not_fast_in_a_precision_is_not_measured_in_it(play: Any) 
     ("execute_async_v3", "the engine could not be run: TensorRT logs no reason"),
 )
 def test_what_returns_nothing_is_refused_in_the_words_of_the_log(call: str, words: str, play: Any) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(LibraryError) as refused:
         play("8.6.0", refuses=call).measured(Way("fp32"))
     assert str(refused.value) == words
     assert not fake_tensorrt.Memory.at
@@ -118,7 +118,7 @@ def test_what_returns_nothing_is_refused_in_the_words_of_the_log(call: str, word
 def test_before_10_weights_come_from_numpy_only(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     played = play("8.6.0")
     monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(Absent, match=r"TensorRT 8\.6\.0 takes weights from NumPy only"):
+    with pytest.raises(Unavailable, match=r"TensorRT 8\.6\.0 takes weights from NumPy only"):
         played.measured(Way("fp32"))
     played = play("10.0.1")
     monkeypatch.setitem(sys.modules, "numpy", None)
@@ -127,13 +127,13 @@ def test_before_10_weights_come_from_numpy_only(play: Any, monkeypatch: pytest.M
 
 def test_a_release_whose_engines_are_run_otherwise_is_not_measured(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(fake_tensorrt.Context, "execute_async_v3")
-    with pytest.raises(Absent, match="too old for this"):
+    with pytest.raises(Unavailable, match="too old for this"):
         play("8.5.3.1").measured(Way("fp32"))
 
 
 def test_memory_that_others_hold_is_left_alone(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_tensorrt.Gpu, "free", 100 << 20)
-    with pytest.raises(Absent, match=r"256 MiB of device memory are needed, 100 MiB are free"):
+    with pytest.raises(Unavailable, match=r"256 MiB of device memory are needed, 100 MiB are free"):
         play("8.6.0").measured(Way("fp32"))
 
 
@@ -149,7 +149,7 @@ def test_layers_that_move_data_are_not_counted() -> None:
 
 @cases("text", "", "{}", "[]", '{"Layers": 3}', "nothing")
 def test_an_inspector_that_answers_otherwise_is_refused(text: str) -> None:
-    with pytest.raises(Refused, match="the inspector's answer cannot be read"):
+    with pytest.raises(LibraryError, match="the inspector's answer cannot be read"):
         layers_of(text)
 
 
@@ -177,14 +177,14 @@ def test_a_trial_computes_a_verified_convolution() -> None:
     assert deep_tensorrt.convolution(fake_tensorrt.make("10.0.1")).device == "cuda:0"
     with pytest.raises(ArithmeticError, match=f"of {DRAWN} elements are wrong"):
         deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", wrong="bias"))
-    with pytest.raises(Refused, match="the network could not be built: no implementation of the layer"):
+    with pytest.raises(LibraryError, match="the network could not be built: no implementation of the layer"):
         deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", refuses="build_serialized_network"))
 
 
 @cases("step", deep_tensorrt.matrix_product, deep_tensorrt.convolution)
 @pytest.mark.usefixtures("on_device")
 def test_a_trial_says_what_tensorrt_logged(step: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Refused, match="no builder: CUDA initialization failure with error: 35"):
+    with pytest.raises(LibraryError, match="no builder: CUDA initialization failure with error: 35"):
         step(fake_tensorrt.make("8.6.0", refuses="Builder"))
     assert capfd.readouterr().err == "[TRT] [W] CUDA initialization failure with error: 35\n"
 

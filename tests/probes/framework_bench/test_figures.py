@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from probes.bench import cpu as bench_cpu
-from probes.common.figures import Fields, FigureKey
-from probes.common.tree import Tree
+from probes.common.figures import Fields, FigureKey, compared
 from probes.framework_bench import processor
 from probes.framework_bench.convolution import KINDS, Convolution, ConvolutionShape
 from probes.framework_bench.processor import Blas, blas_of
-from probes.framework_bench.works import Absent, Refused, TransformSize, compared, rate, run_all
+from probes.framework_bench.works import TransformSize, rate
+from probes.measuring.runtime import LibraryError, Unavailable, run_all
 from tests.every import cases
 from tests.probes.trials.test_deep_end_to_end import python_of
 
@@ -40,7 +40,7 @@ class Sent:
 
 def ran(measures: dict[FigureKey, Callable[[], Fields]], only: tuple[str, ...] = ()) -> Sent:
     sent: Any = Sent()
-    run_all(Tree({"root": "/", "bench": {"gpu": "GPU-1", "only": list(only)}}), sent, measures)
+    run_all(sent, measures, "GPU-1", only, inside=True)
     return sent  # type: ignore[no-any-return]
 
 
@@ -57,8 +57,8 @@ def test_each_end_is_a_measurement_of_its_own() -> None:
     sent = ran(
         {
             figure: lambda: {"value": 2.0, "library": None},
-            FigureKey("absent"): raising(Absent("NumPy is not here")),
-            FigureKey("refused"): raising(Refused("no builder", "/lib/libnvinfer.so.8")),
+            FigureKey("absent"): raising(Unavailable("NumPy is not here")),
+            FigureKey("refused"): raising(LibraryError("no builder", "/lib/libnvinfer.so.8")),
             FigureKey("failed"): raising(MemoryError("17 GiB")),
         }
     )
@@ -68,7 +68,7 @@ def test_each_end_is_a_measurement_of_its_own() -> None:
         {**same, "name": "refused", "missing": "no builder", "failed": True, "library": "/lib/libnvinfer.so.8"},
         {**same, "name": "failed", "missing": "MemoryError: 17 GiB", "failed": True},
     ]
-    assert sent.said == ["product fp32 fused", "absent", "refused", "failed"]
+    assert sent.said == ["product fp32 fused 4x4", "absent", "refused", "failed"]
 
 
 def test_only_what_was_asked_for_is_measured() -> None:
@@ -85,18 +85,18 @@ def test_a_rate_is_the_median_of_its_samples() -> None:
 @cases("found", 1.2, 0.8, math.nan, math.inf)
 def test_a_wrong_element_makes_the_result_wrong(found: float) -> None:
     good = [(1.0, 1.0, 1.0), (1.05, 1.0, 1.0)]
-    assert compared(good, 0.1, "so")["verification"]["right"]
-    bad = compared([*good, (found, 1.0, 1.0)], 0.1, "so")["verification"]
+    assert compared(good, 0.1, "so")["right"]
+    bad = compared([*good, (found, 1.0, 1.0)], 0.1, "so")
     assert (bad["right"], bad["checked"], bad["wrong"]) == (False, 3, 1)
 
 
 def test_a_result_of_which_nothing_was_checked_is_not_right() -> None:
-    assert not compared([], 0.1, "so")["verification"]["right"]
+    assert not compared([], 0.1, "so")["right"]
 
 
 def test_an_error_is_measured_by_the_size_of_the_sum() -> None:
-    assert compared([(1000.0, 1001.0, 100.0)], 0.02, "so")["verification"]["right"]
-    assert not compared([(1000.0, 1001.0, 10.0)], 0.02, "so")["verification"]["right"]
+    assert compared([(1000.0, 1001.0, 100.0)], 0.02, "so")["right"]
+    assert not compared([(1000.0, 1001.0, 10.0)], 0.02, "so")["right"]
 
 
 @pytest.mark.parametrize("precision", KINDS)
@@ -190,7 +190,7 @@ def without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_numpy")
 def test_without_numpy_nothing_is_measured_and_why() -> None:
     for measure in bench_cpu.measures().values():
-        with pytest.raises(Absent, match="NumPy is not in this environment"):
+        with pytest.raises(Unavailable, match="NumPy is not in this environment"):
             measure()
 
 
@@ -224,7 +224,7 @@ def test_what_does_not_fit_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_cpu, "free_memory", lambda: 10 << 20)
     monkeypatch.setattr(bench_cpu, "_numpy", lambda: SimpleNamespace(fft=SimpleNamespace()))
     for measure in (bench_cpu._Sparse, lambda: bench_cpu.product("fp32")):
-        with pytest.raises(Absent, match="more than half of what is free"):
+        with pytest.raises(Unavailable, match="more than half of what is free"):
             measure()
 
 

@@ -21,10 +21,10 @@ from probes.bench.onnxruntime import Held
 from probes.common.figures import compared
 from probes.framework_bench import all_reduce, works
 from probes.framework_bench import framework as measuring
-from probes.framework_bench.framework import BenchFramework, FrameworkWork
-from probes.framework_bench.works import Absent, Refused
+from probes.framework_bench.framework import BenchFramework
 from probes.measuring.cudnn import attention as own_attention
 from probes.measuring.cudnn.layers import Layer
+from probes.measuring.runtime import LibraryError, Unavailable
 from probes.trials.onnx_models import node, work_model
 from tests.every import cases
 
@@ -185,15 +185,16 @@ class OnCpu(BenchFramework):
 
 
 def test_a_result_outside_the_gpus_memory_is_no_figure() -> None:
-    work = FrameworkWork(1.0, lambda: None, lambda _: iter(()), 1.0, "")
-    with pytest.raises(Refused, match=r"PyTorch 2\.9\.1 left the result outside the GPU's memory: the CPU computed it"):
-        measuring.measured(OnCpu(), work)
+    with pytest.raises(
+        LibraryError, match=r"PyTorch 2\.9\.1 left the result outside the GPU's memory: the CPU computed it"
+    ):
+        measuring.measured(OnCpu(None), 1.0, lambda: None, lambda _: iter(()), 1.0)
 
 
 def test_memory_is_asked_for_within_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "free_memory", lambda: 1 << 30)
     measuring.needing(1 << 28)
-    with pytest.raises(Absent, match="1536 MiB of device memory are needed, 1024 MiB are free"):
+    with pytest.raises(Unavailable, match="1536 MiB of device memory are needed, 1024 MiB are free"):
         measuring.needing(1 << 30)
 
 
@@ -298,7 +299,7 @@ def test_a_rank_that_dies_is_named_and_the_others_end(
 ) -> None:
     played(monkeypatch, tmp_path, program)
     began = time.monotonic()
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(LibraryError, match=said):
         torch_all_reduce.reduced([0, 1], 8)
     assert time.monotonic() - began < 10
 
@@ -306,11 +307,11 @@ def test_a_rank_that_dies_is_named_and_the_others_end(
 def test_a_rank_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     played(monkeypatch, tmp_path, "time.sleep(60)")
     monkeypatch.setattr(torch_all_reduce, "_LIMIT", 0.5)
-    with pytest.raises(Refused, match="rank 0 did not end within"):
+    with pytest.raises(LibraryError, match="rank 0 did not end within"):
         torch_all_reduce.reduced([0, 1], 8)
 
 
 def test_a_build_without_cuda_is_nobodys_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     played(monkeypatch, tmp_path, """print('{"absent": "PyTorch finds no GPU"}')""")
-    with pytest.raises(Absent, match="PyTorch finds no GPU"):
+    with pytest.raises(Unavailable, match="PyTorch finds no GPU"):
         torch_all_reduce.reduced([0, 1], 8)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from probes.measuring.device import LibraryError, Unavailable
 from probes.measuring.nccl.library import (
     ID_BYTES,
     KINDS,
@@ -25,6 +24,7 @@ from probes.measuring.nccl.library import (
 )
 from probes.measuring.nccl.values import OPERATIONS, operand, tolerance
 from probes.measuring.nccl.worker import prepared
+from probes.measuring.runtime import LibraryError, Unavailable
 from tests.every import cases
 
 
