@@ -11,10 +11,12 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import ParamSpec
 
 from ...common.figures import Fields, compared
 from ..arrays import Array
 
+_P = ParamSpec("_P")
 Shape = tuple[int, int, int, int]
 Triples = Iterator[tuple[float, float, float]]
 Place = tuple[int, int, int, int]
@@ -47,8 +49,18 @@ def size(shape: Shape) -> int:
     return math.prod(shape)
 
 
-def _how(count: int) -> str:
-    return f"{count:,} random elements against FP64 on the CPU"
+def _judged(triples: Triples, tolerance: float) -> Fields:
+    found = list(triples)
+    return compared(found, tolerance, f"{len(found):,} random elements against FP64 on the CPU")
+
+
+def _check(tolerance: float) -> Callable[[Callable[_P, Triples]], Callable[_P, Fields]]:
+    """Make a check of what yields results, exact results, and the sizes that errors are measured by."""
+
+    def decorated(triples: Callable[_P, Triples]) -> Callable[_P, Fields]:
+        return lambda *args, **kwargs: _judged(triples(*args, **kwargs), tolerance)
+
+    return decorated
 
 
 def _drawn(draw: random.Random, shape: Shape, count: int = DRAWN) -> list[Place]:
@@ -78,41 +90,35 @@ def _region(array: Array, shape: Shape, place: Place, rows: range, columns: rang
 # Pooling: maximum of 3 x 3, stride 2, padding 1.
 
 
-def pooling_forward(draw: random.Random, shape: Shape, x: Array, y: Array) -> Fields:
+@_check(0.0)
+def pooling_forward(draw: random.Random, shape: Shape, x: Array, y: Array) -> Triples:
     """Every maximum must be exact."""
     small = (*shape[:2], shape[2] // 2, shape[3] // 2)
-
-    def each() -> Triples:
-        for place in _drawn(draw, small):
-            window = _region(x, shape, place, *_pool_window(place[2], place[3]))
-            yield _one(y, _offset(small, place)), max(window.values()), 1.0
-
-    return compared(each(), 0.0, _how(DRAWN))
+    for place in _drawn(draw, small):
+        window = _region(x, shape, place, *_pool_window(place[2], place[3]))
+        yield _one(y, _offset(small, place)), max(window.values()), 1.0
 
 
 def _pool_window(row: int, column: int) -> tuple[range, range]:
     return range(2 * row - 1, 2 * row + 2), range(2 * column - 1, 2 * column + 2)
 
 
-def pooling_backward(draw: random.Random, shape: Shape, x: Array, dy: Array, dx: Array) -> Fields:
+@_check(4 * _U)
+def pooling_backward(draw: random.Random, shape: Shape, x: Array, dy: Array, dx: Array) -> Triples:
     """An element's gradient is the sum of those of the windows whose maximum it is."""
     small = (*shape[:2], shape[2] // 2, shape[3] // 2)
-
-    def each() -> Triples:
-        for place in _drawn(draw, shape):
-            row, column = place[2], place[3]
-            near = _region(x, shape, place, range(row - 2, row + 3), range(column - 2, column + 3))
-            own, exact = near[row, column], 0.0
-            for above, left in product({row // 2, (row + 1) // 2}, {column // 2, (column + 1) // 2}):
-                if above >= small[2] or left >= small[3]:
-                    continue
-                rows, columns = _pool_window(above, left)
-                window = [near[each] for each in product(rows, columns) if each in near]
-                if own == max(window):
-                    exact += _one(dy, _offset(small, (place[0], place[1], above, left)))
-            yield _one(dx, _offset(shape, place)), exact, 1.0
-
-    return compared(each(), 4 * _U, _how(DRAWN))
+    for place in _drawn(draw, shape):
+        row, column = place[2], place[3]
+        near = _region(x, shape, place, range(row - 2, row + 3), range(column - 2, column + 3))
+        own, exact = near[row, column], 0.0
+        for above, left in product({row // 2, (row + 1) // 2}, {column // 2, (column + 1) // 2}):
+            if above >= small[2] or left >= small[3]:
+                continue
+            rows, columns = _pool_window(above, left)
+            window = [near[each] for each in product(rows, columns) if each in near]
+            if own == max(window):
+                exact += _one(dy, _offset(small, (place[0], place[1], above, left)))
+        yield _one(dx, _offset(shape, place)), exact, 1.0
 
 
 # Softmax over the second dimension of (rows, channels, 1, 1).
@@ -124,30 +130,24 @@ def _softmax(row: list[float]) -> list[float]:
     return [power / total for power in powers]
 
 
-def softmax_forward(draw: random.Random, shape: Shape, x: Array, y: Array) -> Fields:
+@_check(64 * _U)
+def softmax_forward(draw: random.Random, shape: Shape, x: Array, y: Array) -> Triples:
     """Whole rows; an error is relative to the element."""
-
-    def each() -> Triples:
-        for row in draw.sample(range(shape[0]), ROWS_DRAWN):
-            exact = _softmax(x.values(row * shape[1], shape[1]))
-            yield from ((a, b, b) for a, b in zip(y.values(row * shape[1], shape[1]), exact, strict=True))
-
-    return compared(each(), 64 * _U, _how(ROWS_DRAWN * shape[1]))
+    for row in draw.sample(range(shape[0]), ROWS_DRAWN):
+        exact = _softmax(x.values(row * shape[1], shape[1]))
+        yield from ((a, b, b) for a, b in zip(y.values(row * shape[1], shape[1]), exact, strict=True))
 
 
-def softmax_backward(draw: random.Random, shape: Shape, x: Array, dy: Array, dx: Array) -> Fields:
+@_check(64 * _U)
+def softmax_backward(draw: random.Random, shape: Shape, x: Array, dy: Array, dx: Array) -> Triples:
     """Whole rows; an error is relative to the softmax, as the gradients that it multiplies are about one."""
-
-    def each() -> Triples:
-        for row in draw.sample(range(shape[0]), ROWS_DRAWN):
-            powers = _softmax(x.values(row * shape[1], shape[1]))
-            gradients = dy.values(row * shape[1], shape[1])
-            common = math.fsum(a * b for a, b in zip(powers, gradients, strict=True))
-            found = dx.values(row * shape[1], shape[1])
-            for a, power, gradient in zip(found, powers, gradients, strict=True):
-                yield a, power * (gradient - common), power
-
-    return compared(each(), 64 * _U, _how(ROWS_DRAWN * shape[1]))
+    for row in draw.sample(range(shape[0]), ROWS_DRAWN):
+        powers = _softmax(x.values(row * shape[1], shape[1]))
+        gradients = dy.values(row * shape[1], shape[1])
+        common = math.fsum(a * b for a, b in zip(powers, gradients, strict=True))
+        found = dx.values(row * shape[1], shape[1])
+        for a, power, gradient in zip(found, powers, gradients, strict=True):
+            yield a, power * (gradient - common), power
 
 
 # Activations.
@@ -169,18 +169,14 @@ _ACTIVATIONS: dict[str, tuple[Callable[[float], tuple[float, float]], float]] = 
 def activation_forward(draw: random.Random, name: str, x: Array, y: Array) -> Fields:
     function, tolerance = _ACTIVATIONS[name]
     places = [draw.randrange(x.count) for _ in range(DRAWN)]
-    found = ((_one(y, place), function(_one(x, place))[0], 1.0) for place in places)
-    return compared(found, tolerance, _how(DRAWN))
+    return _judged(((_one(y, place), function(_one(x, place))[0], 1.0) for place in places), tolerance)
 
 
 def activation_backward(draw: random.Random, name: str, x: Array, dy: Array, dx: Array) -> Fields:
     function, tolerance = _ACTIVATIONS[name]
-
-    def each() -> Triples:
-        for place in [draw.randrange(x.count) for _ in range(DRAWN)]:
-            yield _one(dx, place), _one(dy, place) * function(_one(x, place))[1], 1.0
-
-    return compared(each(), tolerance, _how(DRAWN))
+    places = [draw.randrange(x.count) for _ in range(DRAWN)]
+    found = ((_one(dx, place), _one(dy, place) * function(_one(x, place))[1], 1.0) for place in places)
+    return _judged(found, tolerance)
 
 
 # Batch normalization: statistics of one channel over all images.
@@ -212,36 +208,30 @@ class BatchNorm:
     bias: Array
     y: Array
 
-    def forward(self, draw: random.Random) -> Fields:
+    @_check(256 * _U)
+    def forward(self, draw: random.Random) -> Triples:
         """Elements of whole channels; cuDNN sums 400,000 numbers in FP32, in parts, which costs some roundings."""
+        for channel in draw.sample(range(self.shape[1]), CHANNELS_DRAWN):
+            mean, inverse = _statistics(_channel(self.x, self.shape, channel), self.epsilon)
+            factor, shift = _one(self.scale, channel), _one(self.bias, channel)
+            for offset in self._offsets(draw, channel):
+                yield _one(self.y, offset), (_one(self.x, offset) - mean) * inverse * factor + shift, 1.0
 
-        def each() -> Triples:
-            for channel in draw.sample(range(self.shape[1]), CHANNELS_DRAWN):
-                mean, inverse = _statistics(_channel(self.x, self.shape, channel), self.epsilon)
-                factor, shift = _one(self.scale, channel), _one(self.bias, channel)
-                for offset in self._offsets(draw, channel):
-                    yield _one(self.y, offset), (_one(self.x, offset) - mean) * inverse * factor + shift, 1.0
-
-        return compared(each(), 256 * _U, _how(DRAWN))
-
-    def backward(self, draw: random.Random, dy: Array, dx: Array, gradients: tuple[Array, Array]) -> Fields:
+    @_check(256 * _U)
+    def backward(self, draw: random.Random, dy: Array, dx: Array, gradients: tuple[Array, Array]) -> Triples:
         """Elements of whole channels, and the gradients of scale and bias, sums of 400,000 numbers."""
-
-        def each() -> Triples:
-            for channel in draw.sample(range(self.shape[1]), CHANNELS_DRAWN):
-                values, given = (_channel(array, self.shape, channel) for array in (self.x, dy))
-                mean, inverse = _statistics(values, self.epsilon)
-                count, total = len(values), math.fsum(given)
-                along = (math.fsum(map(float.__mul__, values, given)) - mean * total) * inverse
-                yield _one(gradients[0], channel), along, math.sqrt(count)
-                yield _one(gradients[1], channel), total, math.sqrt(count)
-                factor = _one(self.scale, channel) * inverse
-                for offset in self._offsets(draw, channel):
-                    normal = (_one(self.x, offset) - mean) * inverse
-                    exact = factor * (_one(dy, offset) - total / count - normal * along / count)
-                    yield _one(dx, offset), exact, 1.0
-
-        return compared(each(), 256 * _U, _how(DRAWN + 2 * CHANNELS_DRAWN))
+        for channel in draw.sample(range(self.shape[1]), CHANNELS_DRAWN):
+            values, given = (_channel(array, self.shape, channel) for array in (self.x, dy))
+            mean, inverse = _statistics(values, self.epsilon)
+            count, total = len(values), math.fsum(given)
+            along = (math.fsum(map(float.__mul__, values, given)) - mean * total) * inverse
+            yield _one(gradients[0], channel), along, math.sqrt(count)
+            yield _one(gradients[1], channel), total, math.sqrt(count)
+            factor = _one(self.scale, channel) * inverse
+            for offset in self._offsets(draw, channel):
+                normal = (_one(self.x, offset) - mean) * inverse
+                exact = factor * (_one(dy, offset) - total / count - normal * along / count)
+                yield _one(dx, offset), exact, 1.0
 
     def _offsets(self, draw: random.Random, channel: int) -> list[int]:
         places = _drawn(draw, self.shape, DRAWN // CHANNELS_DRAWN)
@@ -270,46 +260,37 @@ def _base(window: Window, near: Near, middle: tuple[int, ...]) -> float:
     return window.k + window.alpha / float(window.size ** len(middle)) * squares
 
 
-def normalized_forward(draw: random.Random, shape: Shape, window: Window, x: Array, y: Array) -> Fields:
+@_check(64 * _U)
+def normalized_forward(draw: random.Random, shape: Shape, window: Window, x: Array, y: Array) -> Triples:
     """``y = x * (k + alpha / n * sum x^2) ^ -beta``."""
-
-    def each() -> Triples:
-        for place in _drawn(draw, shape):
-            near, middle = _near(x, shape, place, window, 1), window.middle(place)
-            exact = near[middle] * _base(window, near, middle) ** -window.beta
-            yield _one(y, _offset(shape, place)), exact, 1.0
-
-    return compared(each(), 64 * _U, _how(DRAWN))
+    for place in _drawn(draw, shape):
+        near, middle = _near(x, shape, place, window, 1), window.middle(place)
+        exact = near[middle] * _base(window, near, middle) ** -window.beta
+        yield _one(y, _offset(shape, place)), exact, 1.0
 
 
-def normalized_backward(draw: random.Random, shape: Shape, window: Window, x: Array, dy: Array, dx: Array) -> Fields:
+@_check(64 * _U)
+def normalized_backward(draw: random.Random, shape: Shape, window: Window, x: Array, dy: Array, dx: Array) -> Triples:
     """The derivative of the above."""
-
-    def each() -> Triples:
-        for place in _drawn(draw, shape):
-            near, middle = _near(x, shape, place, window, 2), window.middle(place)
-            gradients = _near(dy, shape, place, window, 1)
-            exact = gradients[middle] * _base(window, near, middle) ** -window.beta
-            share = 2 * window.alpha * window.beta / window.size ** len(middle)
-            for other, gradient in gradients.items():
-                power = _base(window, near, other) ** (-window.beta - 1)
-                exact -= share * near[middle] * gradient * near[other] * power
-            yield _one(dx, _offset(shape, place)), exact, 1.0
-
-    return compared(each(), 64 * _U, _how(DRAWN))
+    for place in _drawn(draw, shape):
+        near, middle = _near(x, shape, place, window, 2), window.middle(place)
+        gradients = _near(dy, shape, place, window, 1)
+        exact = gradients[middle] * _base(window, near, middle) ** -window.beta
+        share = 2 * window.alpha * window.beta / window.size ** len(middle)
+        for other, gradient in gradients.items():
+            power = _base(window, near, other) ** (-window.beta - 1)
+            exact -= share * near[middle] * gradient * near[other] * power
+        yield _one(dx, _offset(shape, place)), exact, 1.0
 
 
 # Copies.
 
 
-def transform(draw: random.Random, shape: Shape, x: Array, y: Array) -> Fields:
+@_check(0.0)
+def transform(draw: random.Random, shape: Shape, x: Array, y: Array) -> Triples:
     """``y`` is ``x`` with the channels last."""
     _, channels, rows, columns = shape
-
-    def each() -> Triples:
-        for place in _drawn(draw, shape):
-            n, c, h, w = place
-            offset = ((n * rows + h) * columns + w) * channels + c
-            yield _one(y, offset), _one(x, _offset(shape, place)), 1.0
-
-    return compared(each(), 0.0, _how(DRAWN))
+    for place in _drawn(draw, shape):
+        n, c, h, w = place
+        offset = ((n * rows + h) * columns + w) * channels + c
+        yield _one(y, offset), _one(x, _offset(shape, place)), 1.0
