@@ -80,7 +80,10 @@ def measured(convolver: Convolver, way: Way) -> Fields:
     with convolver.made(way) as made:
         layers = made.engine.layers()
         samples = convolver.gpu.timed(partial(made.engine.run, convolver.gpu.stream))
-    told = [f"TensorRT {convolver.version}", _fusion(computing(layers), way), f"built in {made.seconds:.1f} s"]
+    names = computing(layers)
+    alone = "convolution, bias and ReLU are one layer" if way.fused else "one layer, with two outputs"
+    fusion = alone if len(names) == 1 else f"{len(names)} layers compute"
+    told = [f"TensorRT {convolver.version}", fusion, f"built in {made.seconds:.1f} s"]
     told += [f"saved in {made.engine.size / 2**20:.1f} MiB, {made.engine.portability()}", tactic(layers)]
     shape = convolver.shape
     return {
@@ -91,12 +94,6 @@ def measured(convolver: Convolver, way: Way) -> Fields:
         "library": _library(),
         "verification": made.verification,
     }
-
-
-def _fusion(names: list[str], way: Way) -> str:
-    if len(names) == 1:
-        return "convolution, bias and ReLU are one layer" if way.fused else "one layer, with two outputs"
-    return f"{len(names)} layers compute"
 
 
 def _library() -> str | None:

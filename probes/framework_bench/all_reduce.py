@@ -29,9 +29,11 @@ def main(store: str, rank: int, ranks: int, ordinal: int, seed: int, size: int) 
     """Join the group, reduce, and tell what was seen."""
     torch = importlib.import_module("torch")
     distributed = importlib.import_module("torch.distributed")
-    reason = _why_not(torch, distributed)
-    if reason:
-        _tell({"absent": reason})
+    if not torch.cuda.is_available():
+        _tell({"absent": "PyTorch finds no GPU"})
+        return
+    if not distributed.is_available() or not distributed.is_nccl_available():
+        _tell({"absent": f"PyTorch {torch.__version__} was built without NCCL"})
         return
     torch.cuda.set_device(ordinal)
     distributed.init_process_group(
@@ -67,14 +69,6 @@ def main(store: str, rank: int, ranks: int, ordinal: int, seed: int, size: int) 
 def _tell(told: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(told) + "\n")
     sys.stdout.flush()
-
-
-def _why_not(torch: Any, distributed: Any) -> str:
-    if not torch.cuda.is_available():
-        return "PyTorch finds no GPU"
-    if not distributed.is_available() or not distributed.is_nccl_available():
-        return f"PyTorch {torch.__version__} was built without NCCL"
-    return ""
 
 
 def _numbers(torch: Any, count: int, seed: int, rank: int) -> Any:

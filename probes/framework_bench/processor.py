@@ -14,6 +14,7 @@ _CPUINFO = "/proc/cpuinfo"
 _MODEL = re.compile(r"^(?:model name|Model|cpu model)\s*:\s*(\S.{0,100})$", re.MULTILINE)
 _LONGEST_INFO = 1 << 16
 _QUOTA = "/sys/fs/cgroup/cpu.max"
+_QUOTAS = re.compile(r"\s*([0-9]{1,11})\s+([0-9]{1,11})\s*$")
 _MEMORY = "/proc/meminfo"
 _AVAILABLE = re.compile(r"^MemAvailable:\s*(\d{1,15}) kB$", re.MULTILINE)
 _LIMIT, _USED = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"
@@ -23,20 +24,13 @@ def processor(cpuinfo: str = _CPUINFO, quota: str = _QUOTA) -> str:
     """``Intel(R) Xeon(R) Platinum 8480C, 16 logical CPUs``: those that this process may run on."""
     count = len(os.sched_getaffinity(0))
     model = _MODEL.search(_text(cpuinfo))
-    limit = _limit(_text(quota))
     words = [model[1].strip()] if model else []
     words.append(f"{count} logical CPU{'s' if count != 1 else ''}")
-    if limit is not None and limit < count:
+    granted = _QUOTAS.match(_text(quota))  # microseconds of a period, where cgroup's cpu.max sets a limit
+    limit = round(int(granted[1]) / int(granted[2]), 2) if granted and int(granted[2]) else count
+    if limit < count:
         words.append(f"limited to the time of {limit:g} by its control group")
     return ", ".join(words)
-
-
-def _limit(quota: str) -> float | None:
-    """CPUs that cgroup's ``cpu.max`` grants (microseconds of a period); None where it sets no limit."""
-    parts = quota.split()
-    if len(parts) != 2 or not all(part.isdecimal() and len(part) < 12 for part in parts) or not int(parts[1]):
-        return None
-    return round(int(parts[0]) / int(parts[1]), 2)
 
 
 def free_memory(memory: str = _MEMORY, limit: str = _LIMIT, used: str = _USED) -> int | None:
@@ -106,7 +100,13 @@ def blas_of(module: Any, files: list[str] | None = None) -> Blas | None:
     Of several, one below the package's folder or beside it (``numpy.libs``) comes first.
     """
     beside = os.path.splitext(os.path.dirname(getattr(module, "__file__", "") or ""))[0]
-    candidates = _by_threadpoolctl() or _by_map(mapped_files() if files is None else files)
+    mapped = mapped_files() if files is None else files
+    candidates = _by_threadpoolctl() or [
+        _asked(kind, path)
+        for kind in _KINDS
+        for path in mapped
+        if os.path.basename(path).startswith(f"lib{kind.file}") and ".so" in path
+    ]
     candidates.sort(key=lambda found: not (beside and found.path.startswith((f"{beside}.libs/", f"{beside}/"))))
     return candidates[0] if candidates else None
 
@@ -117,30 +117,19 @@ def _by_threadpoolctl() -> list[Blas]:
     except Exception:
         return []
     titles = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}
-    return [
-        Blas(_titled(titles.get(pool["internal_api"], pool["internal_api"]), pool.get("version")), *_pool(pool))
-        for pool in pools
-        if pool.get("user_api") == "blas" and isinstance(pool.get("internal_api"), str)
-    ]
-
-
-def _pool(pool: dict[str, Any]) -> Any:
-    threads = pool.get("num_threads")
-    return (threads if isinstance(threads, int) else None), os.path.realpath(str(pool.get("filepath", "")))
+    found = []
+    for pool in pools:
+        name, threads = pool.get("internal_api"), pool.get("num_threads")
+        if pool.get("user_api") == "blas" and isinstance(name, str):
+            path = os.path.realpath(str(pool.get("filepath", "")))
+            title = _titled(titles.get(name, name), pool.get("version"))
+            found.append(Blas(title, threads if isinstance(threads, int) else None, path))
+    return found
 
 
 def _titled(title: str, version: Any) -> str:
     found = _VERSION.search(version) if isinstance(version, str) else None
     return f"{title} {found[0]}" if found else title
-
-
-def _by_map(files: list[str]) -> list[Blas]:
-    return [
-        _asked(kind, path)
-        for kind in _KINDS
-        for path in files
-        if os.path.basename(path).startswith(f"lib{kind.file}") and ".so" in path
-    ]
 
 
 def _asked(kind: _Kind, path: str) -> Blas:

@@ -215,7 +215,8 @@ def attention_triples(
     for _ in range(LINES):
         batch, head, row = (_DRAW.randrange(most) for most in (heads.batch, heads.heads, heads.length))
         line = take(queries, *_line(order, batch, head, row))
-        lists = [_split(take(each, *_line(order, batch, head, slice(None))), heads.depth) for each in (keys, values)]
+        flat = [take(each, *_line(order, batch, head, slice(None))) for each in (keys, values)]
+        lists = [[numbers[at : at + heads.depth] for at in range(0, len(numbers), heads.depth)] for numbers in flat]
         scores = [heads.scale * exact_sum(line, key)[0] for key in lists[0]]
         most = max(scores)
         weights = [math.exp(score - most) for score in scores]
@@ -228,10 +229,6 @@ def attention_triples(
 
 def _line(order: str, batch: int, head: int, row: Any) -> tuple[Any, ...]:
     return (batch, head, row, slice(None)) if order == "BHLD" else (batch, row, head, slice(None))
-
-
-def _split(numbers: list[float], length: int) -> list[list[float]]:
-    return [numbers[start : start + length] for start in range(0, len(numbers), length)]
 
 
 def exact_sum(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:

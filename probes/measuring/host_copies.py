@@ -45,15 +45,12 @@ class HostMemory:
         """The address of the first or second buffer; to page-lock one takes a tenth of a second, so each when asked."""
         if self._pageable:
             return ctypes.addressof(ctypes.c_char.from_buffer(self._pageable[place]))
-        while len(self._taken) <= place:
-            self._taken.append(self._locked())
-        return self._taken[place]
-
-    def _locked(self) -> int:
         try:
-            return self._device.allocate_pinned(SIZE)
+            while len(self._taken) <= place:
+                self._taken.append(self._device.allocate_pinned(SIZE))
         except CudaError as error:
             raise Unavailable(f"{SIZE >> 20} MiB of page-locked host memory cannot be allocated: {error}") from error
+        return self._taken[place]
 
     def close(self) -> None:
         for address in self._taken:
@@ -229,9 +226,9 @@ def places(tree: Tree, own: int | None) -> Places:
     present = sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdecimal())
     # The nodes that the process's cpuset gives it memory of.
     status = tree.read_text("/proc/self/status") or ""
-    told = [line.partition(":")[2].strip() for line in status.splitlines() if line.startswith("Mems_allowed_list:")]
+    allowed = [line.partition(":")[2].strip() for line in status.splitlines() if line.startswith("Mems_allowed_list:")]
     usable = {node for node in present if _cpus(tree, node) & os.sched_getaffinity(0)} & (
-        _listed(told[0]) if told else set(present)
+        _listed(allowed[0]) if allowed else set(present)
     )
     if len(present) < 2:
         return Places(CopyPlace(None), why_not_far="sysfs shows no second NUMA node")
@@ -247,8 +244,11 @@ def places(tree: Tree, own: int | None) -> Places:
     others = usable - {own}
     if not others:
         return Places(near, why_not_far=f"this process may use NUMA node {own} alone")
-    away = _distances(tree, own, present)
-    farthest = max(sorted(others), key=lambda node: away.get(node, 0))
+    # How far each node is, in the firmware's units: 10 is the node itself.
+    words = (tree.read_line(f"{NODES}/node{own}/distance") or "").split()
+    away = [int(word) for word in words if word.isdecimal()]
+    known = dict(zip(present, away, strict=True)) if len(away) == len(present) else {}
+    farthest = max(sorted(others), key=lambda node: known.get(node, 0))
     return Places(near, CopyPlace(farthest, "far"))
 
 
@@ -266,13 +266,6 @@ def on_node(tree: Tree, place: CopyPlace) -> Iterator[None]:
 
 def _cpus(tree: Tree, node: int) -> set[int]:
     return _listed(tree.read_line(f"{NODES}/node{node}/cpulist"))
-
-
-def _distances(tree: Tree, own: int, present: list[int]) -> dict[int, int]:
-    """How far each node is, in the firmware's units: 10 is the node itself."""
-    told = (tree.read_line(f"{NODES}/node{own}/distance") or "").split()
-    numbers = [int(word) for word in told if word.isdecimal()]
-    return dict(zip(present, numbers, strict=True)) if len(numbers) == len(present) else {}
 
 
 def _listed(text: str | None) -> set[int]:

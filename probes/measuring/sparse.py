@@ -174,16 +174,12 @@ def verified(
         runs = [(values.values(start, len(places)), places) for start, places in pattern.row(row) if places]
         longest = max(longest, sum(len(places) for _, places in runs))
         for column in columns:
-            products = [
-                product for factors, places in runs for product in _products(factors, places, dense, width, column)
-            ]
+            products: list[float] = []
+            for factors, places in runs:
+                first, count = places[0], places[-1] - places[0] + 1
+                span = dense.strided(first * width + column, width, count)
+                products += [factor * span[place - first] for factor, place in zip(factors, places, strict=True)]
             (found,) = result.array.values(row * result.row_step + column * result.column_step, 1)
             triples.append((found, sum(products), sum(map(abs, products))))
     tolerance = 4 * result.array.element.epsilon * longest**0.5
     return compared(triples, tolerance, f"{len(triples):,} random elements against FP64 sums on the CPU")
-
-
-def _products(factors: list[float], places: Sequence[int], dense: Array, width: int, column: int) -> list[float]:
-    first = places[0]
-    span = dense.strided(first * width + column, width, places[-1] - first + 1)
-    return [factor * span[place - first] for factor, place in zip(factors, places, strict=True)]

@@ -48,7 +48,12 @@ def files_named(error: BaseException) -> list[dict[str, Any]]:
     # What was raised first, then what was raised because of it.
     chain = [error]
     while len(chain) < _CHAIN:
-        before = chain[-1].__cause__ or _quoted_context(chain[-1])
+        later = chain[-1]
+        before = later.__cause__
+        if before is None and not later.__suppress_context__ and later.__context__ is not None:
+            # What the later error does not quote may have been handled.
+            quoted = text_of(later.__context__)
+            before = later.__context__ if quoted and quoted in text_of(later) else None
         if before is None or before in chain:
             break
         chain.append(before)
@@ -85,13 +90,12 @@ def damaged(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [file for file in files if "owner" in file and file.get("state", "as installed") != "as installed"]
 
 
-def _quoted_context(error: BaseException) -> BaseException | None:
-    """What was raised before, without ``from``, where the later error quotes it; else it may have been handled."""
-    before = None if error.__suppress_context__ else error.__context__
+def text_of(error: BaseException) -> str:
+    """Its text; empty where it has none that can be made."""
     try:
-        return before if before is not None and str(before) and str(before) in str(error) else None
+        return str(error)
     except Exception:
-        return None
+        return ""
 
 
 def _by_attributes(error: BaseException) -> Iterator[_NamedFile]:
@@ -108,10 +112,7 @@ def _by_attributes(error: BaseException) -> Iterator[_NamedFile]:
 
 def _by_text(error: BaseException) -> Iterator[_NamedFile]:
     """The paths and libraries in the message; where a library lacks something of another, that one too."""
-    try:
-        text = str(error)[:4000]
-    except Exception:
-        return
+    text = text_of(error)[:4000]
     if isinstance(error, (ModuleNotFoundError, SyntaxError)):
         return
     loaded = None
@@ -265,7 +266,12 @@ def _read_records() -> Iterator[tuple[str, str, bytes]]:
                     data = file.read(_RECORD_LIMIT)
             except OSError:
                 continue
-            if _by_conda(f"{site}/{name}/INSTALLER"):
+            try:
+                with open(f"{site}/{name}/INSTALLER", "rb") as file:
+                    by_conda = file.read(16).strip() == b"conda"
+            except OSError:
+                by_conda = False
+            if by_conda:
                 data = _LIBRARY_LINE.sub(rb"\1,,", data)
             project, _, version = name[: -len(".dist-info")].partition("-")
             yield site, f"{re.sub(r'[-_.]+', '-', project).lower()}=={version}", data
@@ -273,14 +279,6 @@ def _read_records() -> Iterator[tuple[str, str, bytes]]:
 
 _LIBRARY_LINE = re.compile(rb"(\.so[.\w]{0,80}),[^,\n]*,[0-9]*(?=\r?\n|$)")
 """What a RECORD says of a library: conda writes its own search paths into libraries after they were recorded."""
-
-
-def _by_conda(installer: str) -> bool:
-    try:
-        with open(installer, "rb") as file:
-            return file.read(16).strip() == b"conda"
-    except OSError:
-        return False
 
 
 def _row(data: bytes, name: str, owner: str, site: str) -> _RecordedFile | None:

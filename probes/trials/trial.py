@@ -10,18 +10,13 @@ import sys
 import time
 import traceback
 from contextlib import contextmanager
-from typing import (
-    Any,
-    Callable,
-    Iterator,
-    NamedTuple,
-)
+from typing import Any, Callable, Iterator, NamedTuple
 
 from ..common.harmless import give_up_making_devices
 from ..common.out import Out, clean
 from ..common.tree import Tree
 from .driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
-from .failure import cut_off, damaged, files_named
+from .failure import cut_off, damaged, files_named, text_of
 from .libraries import loaded_libraries
 
 # The one line that says what was raised.
@@ -43,7 +38,7 @@ def error_line(error: BaseException) -> str:
         if error.__cause__ is None:
             break
         error = error.__cause__
-    lines = [line.strip() for line in _text(error).splitlines() if _CONTENT.search(line)]
+    lines = [line.strip() for line in text_of(error).splitlines() if _CONTENT.search(line)]
     quoted = [line for line in lines if _RAISED.match(line)] if any("Traceback (most" in line for line in lines) else []
     if quoted:
         return quoted[-1][:LONGEST]
@@ -60,13 +55,6 @@ def print_traceback(error: BaseException) -> None:
         sys.stderr.flush()
     except Exception:
         pass
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return ""
 
 
 # What an import asks for: which library it is about to load, and which packages it wants.
@@ -209,7 +197,10 @@ class _Attempt:
             self._tell(answers=self._asked(module, self._subject.build))
             self._compute(module)
             self._tell(answers=self._asked(module, self._subject.answers))
-            self._send_available(module)
+            available = self._subject.available
+            answer = None if available is None else _quietly(lambda: available(module))
+            if isinstance(answer, bool):
+                self._send({"gpu_available": answer, "read": {"gpu_available": SOURCE}})
         self._out.progress("reading the memory map")
         self._tell(libraries=loaded_libraries())
 
@@ -223,7 +214,11 @@ class _Attempt:
         except BaseException as error:
             print_traceback(error)
             self._tell(imported=False, error=error_line(error), import_seconds=_since(started))
-            self._tell(**self._place(_file_of(name.partition(".")[0]), None))
+            try:  # the file that the import begins with, where it was found at all
+                spec = importlib.util.find_spec(name.partition(".")[0])
+            except Exception:
+                spec = None
+            self._tell(**self._place(spec.origin if spec and spec.has_location else None, None))
             self._tell(files=self._files(error))
             return None
         # The package that was imported, its version, and whether it is the one that the files let expect.
@@ -310,13 +305,6 @@ class _Attempt:
                 answers[name] = clean(str(answer))[:_LONGEST_ANSWER]
         return answers
 
-    def _send_available(self, module: Any) -> None:
-        if self._subject.available is None:
-            return
-        answer = _quietly(lambda: self._subject.available(module))  # type: ignore[misc]  # not None, as was seen
-        if isinstance(answer, bool):
-            self._send({"gpu_available": answer, "read": {"gpu_available": SOURCE}})
-
     def _tell(self, **trial: Any) -> None:
         kept = {name: clean(value) if isinstance(value, str) else value for name, value in trial.items()}
         told = {name: value for name, value in kept.items() if value not in (None, {}, "", [])}
@@ -328,15 +316,6 @@ class _Attempt:
         listing = {"items": [framework], "complete": False}
         environment = {"key": self._tree.request["environment"], "source": SOURCE, "frameworks": listing}
         self._out.fact({"environments": {"items": [environment], "complete": False}})
-
-
-def _file_of(name: str) -> str | None:
-    """The file that the import of a top-level module begins with, where it was found at all."""
-    try:
-        spec = importlib.util.find_spec(name)
-    except Exception:
-        return None
-    return spec.origin if spec is not None and spec.has_location else None
 
 
 def same_package(file: str, expected: str) -> bool | None:

@@ -40,7 +40,11 @@ class Cudnn(CudaLibrary):
 
     def __init__(self, bench: Bench, path: str = "") -> None:
         super().__init__(bench, "cudnn", "cuDNN", ("cublasLt", "cublas", "nvrtc"), path)
-        self.major = self._found_major()
+        # The major by what it exports, which needs none of its sub-libraries.
+        of_8 = self.offers("cudnnBackendExecute") and self.offers("cudnnCnnInferVersionCheck")
+        self.major = 9 if self.offers("cudnnGraphVersionCheck") else 8 if of_8 else 0
+        if not self.major:
+            raise Unavailable(f"{self.path} is not a cuDNN 8 or 9")
         self._load_parts({} if path else bench.libraries)
         self.function("cudnnGetVersion").restype = c_size_t
         self.function("cudnnGetErrorString").restype = c_char_p
@@ -97,20 +101,15 @@ class Cudnn(CudaLibrary):
         self.ask("cudnnSetStream", handle, c_void_p(stream))
         return handle
 
-    def _found_major(self) -> int:
-        """By what it exports, which needs none of its sub-libraries."""
-        if self.offers("cudnnGraphVersionCheck"):
-            return 9
-        if self.offers("cudnnBackendExecute") and self.offers("cudnnCnnInferVersionCheck"):
-            return 8
-        raise Unavailable(f"{self.path} is not a cuDNN 8 or 9")
-
     def _load_parts(self, found: dict[str, list[str]]) -> None:
         """Load sub-libraries as cuDNN does: the one that the loader finds for the environment (LD_LIBRARY_PATH comes
         before cuDNN's own RUNPATH), else from beside itself, or by name.
         """
         folder = os.path.dirname(os.path.realpath(self.path))
-        beside = _beside(folder, self.major)
+        before, after = "libcudnn_", f".so.{self.major}"
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
+        ours = [name for name in names if name.startswith(before) and name.endswith(after)]
+        beside = [name[len(before) : -len(after)] for name in ours]
         self._whole = any(part in beside for part in _WHOLE[self.major])
         needed = _PARTS[self.major] + (_WHOLE[self.major] if self._whole else ())
         self._elsewhere = [f"libcudnn_{part}.so.{self.major}" for part in needed if part not in beside]
@@ -138,10 +137,3 @@ class Cudnn(CudaLibrary):
 
 class IncompleteError(LibraryError):
     """A sub-library is missing or of another release."""
-
-
-def _beside(folder: str, major: int) -> tuple[str, ...]:
-    """The sub-libraries of a major release in a folder: ``cnn`` for ``libcudnn_cnn.so.9``."""
-    before, after = "libcudnn_", f".so.{major}"
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
-    return tuple(name[len(before) : -len(after)] for name in names if name.startswith(before) and name.endswith(after))

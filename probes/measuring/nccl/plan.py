@@ -54,16 +54,11 @@ def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[NcclJob, ...
         if name in ("all-reduce", "reduce", "reduce-scatter")
         for kind in ("int32", "fp16", "bf16")
     ]
-    return (
-        NcclJob(True, (*apart, *kinds), 20.0, *_in_pairs(names, ranks)),
-        NcclJob(False, tuple(together), 8.0),
-    )
-
-
-def _in_pairs(names: Iterable[str], ranks: int) -> tuple[tuple[tuple[tuple[int, int], ...], ...], tuple[NcclStep, ...]]:
-    """Each pair of more than two GPUs, by the two operations that show a link."""
-    steps = [NcclStep(name, QUICK, samples=3, seconds=0.01) for name in names if name in ("all-reduce", "send-recv")]
-    return (rounds(ranks), tuple(steps)) if ranks > 2 and steps else ((), ())
+    # Each pair of more than two GPUs, by the two operations that show a link.
+    linking = [name for name in names if name in ("all-reduce", "send-recv") and ranks > 2]
+    pair_steps = tuple(NcclStep(name, QUICK, samples=3, seconds=0.01) for name in linking)
+    pairs = rounds(ranks) if linking else ()
+    return NcclJob(True, (*apart, *kinds), 20.0, pairs, pair_steps), NcclJob(False, tuple(together), 8.0)
 
 
 def rounds(ranks: int) -> tuple[tuple[tuple[int, int], ...], ...]:

@@ -101,13 +101,14 @@ class Talk:
 
     def beat(self) -> None:
         """Give signs of life from now on, from a thread."""
-        threading.Thread(target=self._beat, daemon=True).start()
 
-    def _beat(self) -> None:
-        while True:
-            time.sleep(_BEAT)
-            with suppress(OSError):
-                self.say(alive=True)
+        def beat() -> None:
+            while True:
+                time.sleep(_BEAT)
+                with suppress(OSError):
+                    self.say(alive=True)
+
+        threading.Thread(target=beat, daemon=True).start()
 
 
 Work = Callable[[Talk], None]
@@ -249,7 +250,14 @@ def _messages(worker: _Worker, selector: selectors.BaseSelector, on_line: Callab
         return None
     if not data:
         selector.unregister(worker.reading)
-        return None if worker.done else _died(worker)
+        if worker.done:
+            return None
+        _, status = os.waitpid(worker.process, 0)
+        worker.process = 0
+        if os.WIFSIGNALED(status):
+            name = signal_name(os.WTERMSIG(status))
+            return Fault(worker.number, "killed", f"killed by {name}", worker.step, {})
+        return Fault(worker.number, "exited", f"exited with status {os.WEXITSTATUS(status)}", worker.step, {})
     worker.heard = time.monotonic()
     *lines, worker.unread = (worker.unread + data).split(b"\n")
     for text in lines:
@@ -270,15 +278,6 @@ def _messages(worker: _Worker, selector: selectors.BaseSelector, on_line: Callab
         worker.done = True
         return Fault(worker.number, "failed", "it sent a line that is too long", worker.step, {})
     return None
-
-
-def _died(worker: _Worker) -> Fault:
-    _, status = os.waitpid(worker.process, 0)
-    worker.process = 0
-    if os.WIFSIGNALED(status):
-        name = signal_name(os.WTERMSIG(status))
-        return Fault(worker.number, "killed", f"killed by {name}", worker.step, {})
-    return Fault(worker.number, "exited", f"exited with status {os.WEXITSTATUS(status)}", worker.step, {})
 
 
 def signal_name(number: int) -> str:

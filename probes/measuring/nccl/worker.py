@@ -190,8 +190,12 @@ class Worker:
                 made.append(nccl.join(self._order.ranks, identity, rank.number))
         self._talk.say(step="allocating memory")
         wanted = max((step.size for step in self._order.steps), default=0)
-        fits = min(_most_that_fits(bench, wanted) for bench in benches)
-        self._most = -self._talk.agree(-fits)  # the least of all ranks
+        fits = []  # what is wanted, or the greatest power of two of which two fit besides the reserve
+        for bench in benches:
+            bench.device.enter()
+            room = max((bench.device.free_memory() - RESERVE) // 2, 4096)
+            fits.append(wanted if wanted <= room else 1 << (room.bit_length() - 1))
+        self._most = -self._talk.agree(-min(fits))  # the least of all ranks
         places = [_Place(*each, self._most) for each in zip(self._ranks, benches, strict=True)]
         self._talk.say(ready=True, most=self._most)
         members = (Member(place, place.rank.number, each) for place, each in zip(places, made, strict=True))
@@ -428,13 +432,6 @@ def _addresses(operation: Operation, step: NcclStep, member: Member, ranks: int)
 
 NOT_READY = 600
 """``CUDA_ERROR_NOT_READY``."""
-
-
-def _most_that_fits(bench: Bench, wanted: int) -> int:
-    """``wanted`` bytes, or the greatest power of two of which two fit besides ``RESERVE``."""
-    bench.device.enter()
-    room = max((bench.device.free_memory() - RESERVE) // 2, 4096)
-    return wanted if wanted <= room else 1 << (room.bit_length() - 1)
 
 
 def run_worker(order: Order, ranks: tuple[NcclRank, ...], talk: Talk) -> None:
