@@ -11,7 +11,7 @@ from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.cupy import SUBJECT
-from ..framework_bench.framework import BenchFramework, product, training_step, tried_and_measured
+from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS, gradients
 from ..measuring.runtime import Measure
 from ..trials.trial import OnCpuError
@@ -74,7 +74,7 @@ class CuPy(BenchFramework):
 def measures(framework: CuPy) -> dict[FigureKey, Measure]:
     """The measures, by figure."""
     figures: dict[FigureKey, Measure] = {
-        FigureKey(GEMM, precision, variant=EAGER): partial(product, framework, precision, framework.cupy.matmul)
+        FigureKey(GEMM, precision, variant=EAGER): partial(framework.product, precision, framework.cupy.matmul)
         for precision in (_of_floats(), "fp16")
     }
     figures[FigureKey(STEP, _of_floats(), variant=EAGER)] = partial(trained, framework)
@@ -95,4 +95,4 @@ def trained(framework: CuPy) -> Fields:
         pairs = zip(weights, found)
         return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
-    return training_step(framework, importlib.import_module("numpy"), step, cupy.asnumpy)
+    return framework.training_step(importlib.import_module("numpy"), step, cupy.asnumpy)

@@ -11,16 +11,8 @@ from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.jax import SUBJECT
-from ..framework_bench.framework import (
-    BenchFramework,
-    attention,
-    convolution,
-    multiprocessors,
-    product,
-    training_step,
-    tried_and_measured,
-)
-from ..framework_bench.works import STEPS, heads_for, layer_for
+from ..framework_bench.framework import BenchFramework, tried_and_measured
+from ..framework_bench.works import STEPS
 from ..measuring.runtime import Measure, Unavailable
 from ..trials.trial import OnCpuError
 
@@ -106,13 +98,13 @@ def multiplied(framework: Jax, precision: str) -> Fields:
         framework.numpy.matmul,
         precision=jax.lax.Precision.HIGHEST if precision == "fp32" else jax.lax.Precision.DEFAULT,
     )
-    return product(framework, precision, jax.jit(work))
+    return framework.product(precision, jax.jit(work))
 
 
 def convolved(framework: Jax, precision: str, layout: str) -> Fields:
     """A convolution, whose arrays lie in memory as their indices stand."""
     jax = framework.jax
-    layer = layer_for(multiprocessors())
+    layer = framework.layer()
     order = "OIHW" if layout == "NCHW" else "HWIO"
 
     def convolve(given: Any, weights: Any) -> Any:
@@ -120,7 +112,7 @@ def convolved(framework: Jax, precision: str, layout: str) -> Fields:
         numbers = (layout, order, layout)
         return jax.lax.conv_general_dilated(given, weights, (1, 1), pads, dimension_numbers=numbers)
 
-    return convolution(framework, precision, layer, jax.jit(convolve), (layout, order))
+    return framework.convolution(precision, layer, jax.jit(convolve), (layout, order))
 
 
 def attended(framework: Jax, implementation: str) -> Fields:
@@ -129,10 +121,10 @@ def attended(framework: Jax, implementation: str) -> Fields:
     attend = getattr(jax.nn, "dot_product_attention", None)
     if attend is None:
         raise Unavailable(f"{framework.title} has no dot_product_attention")
-    heads = heads_for(multiprocessors())
+    heads = framework.heads()
     work = jax.jit(partial(attend, scale=heads.scale, implementation=implementation))
     try:
-        return attention(framework, "bf16", heads, work)
+        return framework.attention("bf16", heads, work)
     except (RuntimeError, ValueError, NotImplementedError) as error:
         if implementation == "cudnn" and "cudnn" in str(error).lower():
             raise Unavailable(str(error)) from error  # JAX asks for a GPU and a release of cuDNN that have it
@@ -159,4 +151,4 @@ def trained(framework: Jax, *, compiled: bool = True) -> Fields:
         return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
     own = importlib.import_module("numpy")
-    return training_step(framework, own, jax.jit(step) if compiled else step, jax.device_get)
+    return framework.training_step(own, jax.jit(step) if compiled else step, jax.device_get)

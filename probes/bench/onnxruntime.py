@@ -11,15 +11,7 @@ from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.onnxruntime import SUBJECT, session_for
-from ..framework_bench.framework import (
-    BenchFramework,
-    attention,
-    convolution,
-    multiprocessors,
-    product,
-    tried_and_measured,
-)
-from ..framework_bench.works import heads_for, layer_for
+from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..measuring.runtime import Measure
 from ..trials.onnx_models import node, work_model
 
@@ -151,24 +143,24 @@ def multiplied(framework: OnnxRuntime, precision: str) -> Fields:
         found: Held = made[side](left, right)
         return found
 
-    return product(framework, precision, multiply)
+    return framework.product(precision, multiply)
 
 
 def convolved(framework: OnnxRuntime, precision: str) -> Fields:
     """A convolution, which ONNX lays out as NCHW."""
-    layer = layer_for(multiprocessors())
+    layer = framework.layer()
     given = layer.given("NCHW")
     weights = (layer.filters, layer.channels, layer.window, layer.window)
     result = (layer.images, layer.filters, layer.side, layer.side)
     model = work_model(
         precision, [node("Conv", ("A", "B"), "Y", pads=(layer.pad,) * 4)], {"A": given, "B": weights}, result
     )
-    return convolution(framework, precision, layer, framework.work(model, precision, result))
+    return framework.convolution(precision, layer, framework.work(model, precision, result))
 
 
 def attended(framework: OnnxRuntime) -> Fields:
     """Attention by two products and a softmax."""
-    heads = heads_for(multiprocessors())
+    heads = framework.heads()
     shape = heads[:4]
     nodes = [
         node("Transpose", ("B",), "T", perm=(0, 1, 3, 2)),
@@ -178,4 +170,4 @@ def attended(framework: OnnxRuntime) -> Fields:
     ]
     model = work_model("fp16", nodes, dict.fromkeys("ABC", shape), shape)
     work = framework.work(model, "fp16", shape)
-    return attention(framework, "fp16", heads, work, "two products and a softmax", factor=heads.scale)
+    return framework.attention("fp16", heads, work, "two products and a softmax", factor=heads.scale)

@@ -10,16 +10,8 @@ from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.tensorflow import SUBJECT, gpus, pointer
-from ..framework_bench.framework import (
-    BenchFramework,
-    attention,
-    convolution,
-    multiprocessors,
-    product,
-    training_step,
-    tried_and_measured,
-)
-from ..framework_bench.works import STEPS, heads_for, layer_for
+from ..framework_bench.framework import BenchFramework, tried_and_measured
+from ..framework_bench.works import STEPS
 from ..measuring.runtime import Measure
 from ..trials.trial import OnCpuError
 
@@ -114,28 +106,28 @@ def multiplied(framework: TensorFlow, precision: str, variant: str) -> Fields:
     """A product."""
     tensorflow = framework.tensorflow
     work = framework.made(tensorflow.matmul, variant)
-    return _with_tf32(tensorflow, precision, partial(product, framework, precision, work))
+    return _with_tf32(tensorflow, precision, partial(framework.product, precision, work))
 
 
 def convolved(framework: TensorFlow, precision: str, layout: str) -> Fields:
     """A convolution; weights lie as TensorFlow has them, window first."""
     tensorflow = framework.tensorflow
     work = partial(tensorflow.nn.conv2d, strides=1, padding="SAME", data_format=layout)
-    layer = layer_for(multiprocessors())
-    return _with_tf32(tensorflow, precision, partial(convolution, framework, precision, layer, work, (layout, "HWIO")))
+    layer = framework.layer()
+    return _with_tf32(tensorflow, precision, partial(framework.convolution, precision, layer, work, (layout, "HWIO")))
 
 
 def attended(framework: TensorFlow, variant: str) -> Fields:
     """Attention by two products and a softmax: TensorFlow has no operation for it."""
     tensorflow = framework.tensorflow
-    heads = heads_for(multiprocessors())
+    heads = framework.heads()
 
     def attend(queries: Any, keys: Any, values: Any) -> Any:
         scores = tensorflow.matmul(queries, keys, transpose_b=True)
         return tensorflow.matmul(tensorflow.nn.softmax(scores), values)
 
     work = framework.made(attend, variant)
-    return attention(framework, "bf16", heads, work, "two products and a softmax", factor=heads.scale)
+    return framework.attention("bf16", heads, work, "two products and a softmax", factor=heads.scale)
 
 
 def trained(framework: TensorFlow, variant: str) -> Fields:
@@ -156,4 +148,4 @@ def trained(framework: TensorFlow, variant: str) -> Fields:
         return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
     numpy = importlib.import_module("numpy")
-    return training_step(framework, numpy, framework.made(step, variant), lambda tensor: tensor.numpy())
+    return framework.training_step(numpy, framework.made(step, variant), lambda tensor: tensor.numpy())

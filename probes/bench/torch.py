@@ -13,16 +13,8 @@ from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.torch import SUBJECT
-from ..framework_bench.framework import (
-    BenchFramework,
-    attention,
-    convolution,
-    multiprocessors,
-    product,
-    training_step,
-    tried_and_measured,
-)
-from ..framework_bench.works import STEPS, heads_for, layer_for
+from ..framework_bench.framework import BenchFramework, tried_and_measured
+from ..framework_bench.works import STEPS
 from ..measuring.runtime import LibraryError, Measure, Unavailable
 from ..trials.trial import OnCpuError
 
@@ -145,20 +137,19 @@ def multiplied(framework: PyTorch, precision: str, *, compiled: bool = False) ->
     torch = framework.torch
     work = framework.compiled(torch.matmul) if compiled else torch.matmul
     with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
-        return product(framework, precision, work)
+        return framework.product(precision, work)
 
 
 def convolved(framework: PyTorch, precision: str, layout: str, *, searched: bool = False) -> Fields:
     """A convolution; the indices of its tensors are NCHW in either layout."""
     torch = framework.torch
-    layer = layer_for(multiprocessors())
+    layer = framework.layer()
     order = torch.contiguous_format if layout == "NCHW" else torch.channels_last
     before = torch.backends.cudnn.benchmark
     try:
         torch.backends.cudnn.benchmark = searched or before
         with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
-            return convolution(
-                framework,
+            return framework.convolution(
                 precision,
                 layer,
                 lambda given, weights: torch.nn.functional.conv2d(given, weights, padding=layer.pad),
@@ -175,11 +166,11 @@ def attended(framework: PyTorch) -> Fields:
     attend = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
     if attend is None:
         raise Unavailable(f"{framework.title} has no scaled_dot_product_attention")
-    heads = heads_for(multiprocessors())
+    heads = framework.heads()
     # Without the argument scale, which came with 2.1: scaled queries do the same in every release.
     factor = heads.scale * heads.depth**0.5
     with torch.inference_mode():
-        return attention(framework, "bf16", heads, attend, factor=factor)
+        return framework.attention("bf16", heads, attend, factor=factor)
 
 
 def trained(framework: PyTorch, *, compiled: bool = False) -> Fields:
@@ -210,4 +201,4 @@ def trained(framework: PyTorch, *, compiled: bool = False) -> Fields:
         return weights
 
     loss = framework.compiled(loss_of) if compiled else loss_of
-    return training_step(framework, numpy, step, lambda tensor: tensor.detach().cpu().numpy().copy())
+    return framework.training_step(numpy, step, lambda tensor: tensor.detach().cpu().numpy().copy())

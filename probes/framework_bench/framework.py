@@ -28,6 +28,8 @@ from .works import (
     Triple,
     attention_triples,
     convolution_triples,
+    heads_for,
+    layer_for,
     product_triples,
     rate,
     step_triples,
@@ -39,6 +41,12 @@ UNCOUNTED = 2
 """Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
 _RESERVE = 512 << 20
 """Bytes of device memory left to others."""
+
+
+Multiply = Callable[[Any, Any], Any]
+_sides: Dict[str, int] = {}  # noqa: UP006  read by Python 3.8 too
+Step = Callable[[List[Any], Any, Any], List[Any]]
+"""Weights, input and wanted output to the weights after one step; it may change and return those given."""
 
 
 class BenchFramework:
@@ -77,38 +85,170 @@ class BenchFramework:
         """Address of its elements."""
         raise NotImplementedError
 
+    def layer(self) -> LayerShape:
+        """The convolution for the GPU of this process."""
+        return layer_for(RuntimeGpu().multiprocessors())
+
+    def heads(self) -> Heads:
+        """The attention for it."""
+        return heads_for(RuntimeGpu().multiprocessors())
+
     def release(self) -> None:
         """Give memory back that nothing holds."""
 
+    def measured(
+        self,
+        operations: float,
+        run: Callable[[], Any],
+        triples: Callable[[Any], Iterator[Triple]],
+        tolerance: float,
+        *,
+        what: str = "elements",
+        detail: str = "",
+        **facts: Any,
+    ) -> Fields:
+        """Run, prove, time and verify what ``run`` queues; raise LibraryError for a result outside the GPU's memory.
 
-def measured(
-    framework: BenchFramework,
-    operations: float,
-    run: Callable[[], Any],
-    triples: Callable[[Any], Iterator[Triple]],
-    tolerance: float,
-    *,
-    what: str = "elements",
-    detail: str = "",
-    **facts: Any,
-) -> Fields:
-    """Run, prove, time and verify what ``run`` queues; raise LibraryError where its result is not in the GPU's memory.
+        ``triples`` gives, for ``what`` is drawn of a result, the numbers found, the exact ones, and the error's size.
+        """
+        result = run()
+        self.wait(result)
+        if not is_device_memory(self.pointer(result)):
+            raise LibraryError(f"{self.title} left the result outside the GPU's memory: the CPU computed it")
+        seconds, result = timed(run, self.wait)
+        return {
+            **rate(operations, seconds, "FLOP/s"),
+            "method": self.name,
+            "detail": ", ".join(filter(None, (self.title, detail))),
+            **facts,
+            "verification": compared(triples(result), tolerance, f"random {what} against FP64 in Python"),
+        }
 
-    ``triples`` gives, for ``what`` is drawn of a result, the numbers that were found, exact ones, and the size of the
-    error.
-    """
-    result = run()
-    framework.wait(result)
-    if not is_device_memory(framework.pointer(result)):
-        raise LibraryError(f"{framework.title} left the result outside the GPU's memory: the CPU computed it")
-    seconds, result = timed(run, framework.wait)
-    return {
-        **rate(operations, seconds, "FLOP/s"),
-        "method": framework.name,
-        "detail": ", ".join(filter(None, (framework.title, detail))),
-        **facts,
-        "verification": compared(triples(result), tolerance, f"random {what} against FP64 in Python"),
-    }
+    def _side_for(self, precision: str, multiply: Multiply) -> int:
+        """The largest side whose product fits and takes no longer than ``LONGEST_RUN``, judged by the smallest."""
+        if precision not in _sides:
+            least = SIDES[-1]
+            needing(3 * least**2 * SIZE[precision])
+            left, right = (self.random((least, least), precision) for _ in range(2))
+            self.wait(multiply(left, right))
+            one, _ = _sample(lambda: multiply(left, right), self.wait, 2)
+            room = free_memory() - _RESERVE
+            # A result is made for every run, and the next may be made before the last is given back.
+            fits = [side for side in SIDES if 6 * side**2 * SIZE[precision] <= room]
+            _sides[precision] = next((side for side in fits if one * (side / least) ** 3 <= LONGEST_RUN), least)
+        return _sides[precision]
+
+    def product(self, precision: str, multiply: Multiply, detail: str = "") -> Fields:
+        """A square matrix product; ``multiply`` computes it in ``precision``."""
+        side = self._side_for(precision, multiply)
+        needing(6 * side**2 * SIZE[precision])
+        shape = (side, side, side)
+        left, right = (self.random((side, side), precision) for _ in range(2))
+        return self.measured(
+            2.0 * side**3,
+            lambda: multiply(left, right),
+            lambda result: product_triples(self.take, left, right, result, shape),
+            tolerance(precision, side),
+            detail=detail,
+            shape=list(shape),
+        )
+
+    def convolution(
+        self,
+        precision: str,
+        layer: LayerShape,
+        convolve: Multiply,
+        shown: tuple[str, str] = ("NCHW", "OIHW"),
+        operand: Callable[[Any], Any] = lambda array: array,
+        detail: str = "",
+    ) -> Fields:
+        """A convolution of arrays whose indices stand in the order ``shown``, of images and of weights.
+
+        ``operand`` is applied to both before anything is timed: in PyTorch it changes the order in memory alone.
+        """
+        layout, order = shown
+        numbers = layer.images * layer.side**2 * (layer.channels + 3 * layer.filters)
+        needing(2 * numbers * SIZE[precision])
+        window = (layer.window, layer.window)
+        kernel = (
+            (layer.filters, layer.channels, *window) if order == "OIHW" else (*window, layer.channels, layer.filters)
+        )
+        given, weights = (operand(self.random(shape, precision)) for shape in (layer.given(layout), kernel))
+        return self.measured(
+            layer.operations,
+            lambda: convolve(given, weights),
+            lambda result: convolution_triples(self.take, given, weights, result, layer, layout, order),
+            tolerance(precision, layer.channels * layer.window**2),
+            detail=detail,
+        )
+
+    def attention(
+        self,
+        precision: str,
+        heads: Heads,
+        attend: Callable[[Any, Any, Any], Any],
+        detail: str = "",
+        factor: float = 1.0,
+    ) -> Fields:
+        """Scaled dot-product attention, forward.
+
+        The queries are multiplied by ``factor``: by the scale times the root of the depth for an ``attend`` that
+        divides by that root itself.
+        """
+        order = self.attention_order
+        one = heads.batch * heads.heads * heads.length * heads.depth * SIZE[precision]
+        needing(6 * one)
+        b, h, length, d = heads[:4]
+        shape = (b, h, length, d) if order == "BHLD" else (b, length, h, d)
+        tensors = [self.random(shape, precision) for _ in range(3)]
+        tensors[0] = tensors[0] if factor == 1 else self.scaled(tensors[0], factor)
+        own = heads.scale / factor
+        return self.measured(
+            heads.operations,
+            lambda: attend(*tensors),
+            lambda result: attention_triples(self.take, tensors, result, heads._replace(scale=own), order),
+            tolerance(precision, heads.length),
+            what="rows",
+            detail=detail,
+        )
+
+    def training_step(
+        self,
+        numpy: Any,
+        step: Step,
+        to_numpy: Callable[[Any], Any],
+    ) -> Fields:
+        """A training step; its first one is verified, and those that follow are timed."""
+        steps = STEPS
+        needing(64 * steps.width**2 * steps.layers + 32 * steps.batch * steps.width * steps.layers)
+        weights = [self.scaled(self.random((steps.width,) * 2, "fp32"), steps.spread) for _ in range(steps.layers)]
+        given, wanted = (self.random((steps.batch, steps.width), "fp32") for _ in range(2))
+        before = [to_numpy(each) for each in weights]
+        held: list[list[Any]] = [step(weights, given, wanted)]
+        self.wait(held[0][-1])
+        if not is_device_memory(self.pointer(held[0][-1])):
+            raise LibraryError(f"{self.title} left the weights outside the GPU's memory: the CPU trained")
+        after = [to_numpy(each) for each in held[0]]
+        verdict = compared(
+            step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps),
+            STEP_TOLERANCE,
+            "random elements of the first step's gradients against FP64 in NumPy",
+        )
+
+        def run() -> Any:
+            held[0] = step(held[0], given, wanted)
+            return held[0][-1]
+
+        seconds, _ = timed(run, self.wait)
+        told = (
+            f"{steps.layers} layers of {steps.width}, batch {steps.batch}, {1e3 * sorted(seconds)[SAMPLES // 2]:.3g} ms"
+        )
+        return {
+            **rate(steps.operations, seconds, "FLOP/s"),
+            "method": self.name,
+            "detail": f"{self.title}, {told}",
+            "verification": verdict,
+        }
 
 
 def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[float], Any]:
@@ -155,156 +295,11 @@ def free_memory() -> int:
     return RuntimeGpu().free_memory()
 
 
-def multiprocessors() -> int:
-    """Number of multiprocessors of this process's first GPU."""
-    return RuntimeGpu().multiprocessors()
-
-
 def needing(size: int) -> None:
     """Raise Unavailable where ``size`` bytes of device memory are not free."""
     free = free_memory()
     if size + _RESERVE > free:
         raise Unavailable(f"{(size + _RESERVE) >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
-
-
-Multiply = Callable[[Any, Any], Any]
-_sides: Dict[str, int] = {}  # noqa: UP006  read by Python 3.8 too
-
-
-def side_for(framework: BenchFramework, precision: str, multiply: Multiply) -> int:
-    """The largest side whose product fits and takes no longer than ``LONGEST_RUN``, judged by the smallest."""
-    if precision not in _sides:
-        least = SIDES[-1]
-        needing(3 * least**2 * SIZE[precision])
-        left, right = (framework.random((least, least), precision) for _ in range(2))
-        framework.wait(multiply(left, right))
-        one, _ = _sample(lambda: multiply(left, right), framework.wait, 2)
-        room = free_memory() - _RESERVE
-        # A result is made for every run, and the next may be made before the last is given back.
-        fits = [side for side in SIDES if 6 * side**2 * SIZE[precision] <= room]
-        _sides[precision] = next((side for side in fits if one * (side / least) ** 3 <= LONGEST_RUN), least)
-    return _sides[precision]
-
-
-def product(framework: BenchFramework, precision: str, multiply: Multiply, detail: str = "") -> Fields:
-    """A square matrix product; ``multiply`` computes it in ``precision``."""
-    side = side_for(framework, precision, multiply)
-    needing(6 * side**2 * SIZE[precision])
-    shape = (side, side, side)
-    left, right = (framework.random((side, side), precision) for _ in range(2))
-    return measured(
-        framework,
-        2.0 * side**3,
-        lambda: multiply(left, right),
-        lambda result: product_triples(framework.take, left, right, result, shape),
-        tolerance(precision, side),
-        detail=detail,
-        shape=list(shape),
-    )
-
-
-def convolution(
-    framework: BenchFramework,
-    precision: str,
-    layer: LayerShape,
-    convolve: Multiply,
-    shown: tuple[str, str] = ("NCHW", "OIHW"),
-    operand: Callable[[Any], Any] = lambda array: array,
-    detail: str = "",
-) -> Fields:
-    """A convolution of arrays whose indices stand in the order ``shown``, of images and of weights.
-
-    ``operand`` is applied to both before anything is timed: in PyTorch it changes the order in memory alone.
-    """
-    layout, order = shown
-    numbers = layer.images * layer.side**2 * (layer.channels + 3 * layer.filters)
-    needing(2 * numbers * SIZE[precision])
-    window = (layer.window, layer.window)
-    kernel = (layer.filters, layer.channels, *window) if order == "OIHW" else (*window, layer.channels, layer.filters)
-    given, weights = (operand(framework.random(shape, precision)) for shape in (layer.given(layout), kernel))
-    return measured(
-        framework,
-        layer.operations,
-        lambda: convolve(given, weights),
-        lambda result: convolution_triples(framework.take, given, weights, result, layer, layout, order),
-        tolerance(precision, layer.channels * layer.window**2),
-        detail=detail,
-    )
-
-
-def attention(
-    framework: BenchFramework,
-    precision: str,
-    heads: Heads,
-    attend: Callable[[Any, Any, Any], Any],
-    detail: str = "",
-    factor: float = 1.0,
-) -> Fields:
-    """Scaled dot-product attention, forward.
-
-    The queries are multiplied by ``factor``: by the scale times the root of the depth for an ``attend`` that divides
-    by that root itself.
-    """
-    order = framework.attention_order
-    one = heads.batch * heads.heads * heads.length * heads.depth * SIZE[precision]
-    needing(6 * one)
-    b, h, length, d = heads[:4]
-    shape = (b, h, length, d) if order == "BHLD" else (b, length, h, d)
-    tensors = [framework.random(shape, precision) for _ in range(3)]
-    tensors[0] = tensors[0] if factor == 1 else framework.scaled(tensors[0], factor)
-    own = heads.scale / factor
-    return measured(
-        framework,
-        heads.operations,
-        lambda: attend(*tensors),
-        lambda result: attention_triples(framework.take, tensors, result, heads._replace(scale=own), order),
-        tolerance(precision, heads.length),
-        what="rows",
-        detail=detail,
-    )
-
-
-Step = Callable[[List[Any], Any, Any], List[Any]]
-"""Weights, input and wanted output to the weights after one step; it may change and return those given."""
-
-
-def training_step(
-    framework: BenchFramework,
-    numpy: Any,
-    step: Step,
-    to_numpy: Callable[[Any], Any],
-) -> Fields:
-    """A training step; its first one is verified, and those that follow are timed."""
-    steps = STEPS
-    needing(64 * steps.width**2 * steps.layers + 32 * steps.batch * steps.width * steps.layers)
-    weights = [
-        framework.scaled(framework.random((steps.width,) * 2, "fp32"), steps.spread) for _ in range(steps.layers)
-    ]
-    given, wanted = (framework.random((steps.batch, steps.width), "fp32") for _ in range(2))
-    before = [to_numpy(each) for each in weights]
-    held: list[list[Any]] = [step(weights, given, wanted)]
-    framework.wait(held[0][-1])
-    if not is_device_memory(framework.pointer(held[0][-1])):
-        raise LibraryError(f"{framework.title} left the weights outside the GPU's memory: the CPU trained")
-    after = [to_numpy(each) for each in held[0]]
-    verdict = compared(
-        step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps),
-        STEP_TOLERANCE,
-        "random elements of the first step's gradients against FP64 in NumPy",
-    )
-
-    def run() -> Any:
-        held[0] = step(held[0], given, wanted)
-        return held[0][-1]
-
-    seconds, _ = timed(run, framework.wait)
-    told = f"{steps.layers} layers of {steps.width}, batch {steps.batch}, {1e3 * sorted(seconds)[SAMPLES // 2]:.3g} ms"
-    return {
-        **rate(steps.operations, seconds, "FLOP/s"),
-        "method": framework.name,
-        "detail": f"{framework.title}, {told}",
-        "verification": verdict,
-    }
 
 
 def tried_and_measured(

@@ -23,9 +23,8 @@ measuring.is_device_memory, measuring.free_memory = (lambda pointer: bool(pointe
 measuring.SIDES, measuring.SAMPLES, measuring.PAUSE, measuring.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
 measuring.STEPS = works.Steps(width=64, batch=32)
 probe = importlib.import_module("probes.bench.{name}")
-probe.multiprocessors = lambda: 132
-probe.layer_for = lambda _: works.LayerShape(2, 16, 16, 7, 3)
-probe.heads_for = lambda _: works.Heads(1, 2, 32, 16, 0.5)
+measuring.BenchFramework.layer = lambda _: works.LayerShape(2, 16, 16, 7, 3)
+measuring.BenchFramework.heads = lambda _: works.Heads(1, 2, 32, 16, 0.5)
 module = importlib.import_module({name!r})
 {made}
 {fault}

@@ -188,7 +188,7 @@ def test_a_result_outside_the_gpus_memory_is_no_figure() -> None:
     with pytest.raises(
         LibraryError, match=r"PyTorch 2\.9\.1 left the result outside the GPU's memory: the CPU computed it"
     ):
-        measuring.measured(OnCpu(None), 1.0, lambda: None, lambda _: iter(()), 1.0)
+        OnCpu(None).measured(1.0, lambda: None, lambda _: iter(()), 1.0)
 
 
 def test_memory_is_asked_for_within_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
