@@ -145,7 +145,6 @@ class _Sparse:
         self._facts = {"method": "scipy", "detail": f"SciPy {scipy.__version__}, 1 thread; {processor()}"}
 
     def times_vector(self) -> Fields:
-        """The product with a vector."""
         return self._times(self._matrix, 1)
 
     def times_matrix(self) -> Fields:

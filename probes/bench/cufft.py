@@ -129,7 +129,6 @@ class Transform:
         self._library.ask(f"cufftExec{call}", self._plan, c_void_p(source), c_void_p(target), *way)
 
     def close(self) -> None:
-        """Destroy the plan."""
         self._library.function("cufftDestroy")(self._plan)
 
 

@@ -53,7 +53,6 @@ class CuPy(BenchFramework):
             raise OnCpuError("CuPy finds no GPU")
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
-        """Uniform in [-1, 1)."""
         numbers = self._draw.random(tuple(shape), dtype="float32") * 2 - 1
         return numbers.astype({"fp16": "float16"}.get(precision, "float32"))
 

@@ -107,7 +107,6 @@ class Generator:
         self._library.ask(function, self._generator, c_void_p(target.address), c_size_t(target.count), *shape)
 
     def close(self) -> None:
-        """Destroy it."""
         self._library.function("curandDestroyGenerator")(self._generator)
 
 

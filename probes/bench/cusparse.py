@@ -116,7 +116,6 @@ class CuSparse(MathLibrary):
         return self.made("cusparseCreateDnVec", "cusparseDestroyDnVec", *arguments)
 
     def dense(self, rows: int, columns: int, address: int, kind: str) -> Any:
-        """A dense matrix, row by row."""
         arguments = (c_int64(rows), c_int64(columns), c_int64(columns), c_void_p(address), DATA_TYPES[kind], ROW_ORDER)
         return self.made("cusparseCreateDnMat", "cusparseDestroyDnMat", *arguments)
 
@@ -141,7 +140,6 @@ class Multiplication:
         self._arguments = (library.handle, *untransposed, *data, DATA_TYPES[kind], algorithm)
 
     def workspace(self) -> int:
-        """Bytes that it needs."""
         size = c_size_t()
         self._library.ask(f"{self._name}_bufferSize", *self._arguments, byref(size))
         return size.value
@@ -152,7 +150,6 @@ class Multiplication:
             self._library.ask(f"{self._name}_preprocess", *self._arguments, c_void_p(workspace))
 
     def run(self, workspace: int) -> None:
-        """Queue it."""
         self._library.ask(self._name, *self._arguments, c_void_p(workspace))
 
 
@@ -226,7 +223,6 @@ class SparseRunner:
         self._panels = panels(arrays.draw, PER_ROW, 1)
 
     def product(self, call: str, form: str, kind: str, held: ExitStack) -> Task:
-        """One product by the fastest of its algorithms."""
         task = self._task(call, form, kind, held)
         way, pattern = self._fastest(self._ways(task, held)), task.pattern
         words = (way.name, f"{pattern.rows:,} rows", f"{pattern.entries:,} entries")

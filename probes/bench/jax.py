@@ -57,7 +57,6 @@ class Jax(BenchFramework):
             raise OnCpuError(f"JAX computes on the {platform}")
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
-        """Uniform in [-1, 1)."""
         self._key, key = self.jax.random.split(self._key)
         kind = {"fp16": self.numpy.float16, "bf16": self.numpy.bfloat16}.get(precision, self.numpy.float32)
         return self.jax.random.uniform(key, tuple(shape), kind, -1, 1)

@@ -60,7 +60,6 @@ class OnnxRuntime(BenchFramework):
         session_for(module, _products("fp32", 64))
 
     def random(self, shape: Sequence[int], precision: str) -> Held:
-        """Uniform in [-1, 1)."""
         numbers = self._draw.random(tuple(shape), dtype="float32")
         numbers *= 2
         numbers -= 1

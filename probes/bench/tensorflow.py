@@ -53,7 +53,6 @@ class TensorFlow(BenchFramework):
             raise OnCpuError("TensorFlow lists no GPU, and computes on the CPU")
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
-        """Uniform in [-1, 1)."""
         kind = {"fp16": "float16", "bf16": "bfloat16"}.get(precision, "float32")
         return self.tensorflow.cast(self._draw.uniform(tuple(shape), -1, 1), kind)
 

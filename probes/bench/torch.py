@@ -64,7 +64,6 @@ class PyTorch(BenchFramework):
             raise OnCpuError("PyTorch finds no GPU")
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
-        """Uniform in [-1, 1)."""
         kind = self._types.get(precision, self.torch.float32)
         return self.torch.empty(tuple(shape), device=self.device, dtype=kind).uniform_(-1, 1)
 

@@ -38,17 +38,14 @@ class ConvolutionShape(NamedTuple):
 
     @property
     def inputs(self) -> int:
-        """Elements of the input."""
         return self.images * self.channels * self.height * self.width
 
     @property
     def results(self) -> int:
-        """Elements of the result."""
         return self.images * self.filters * self.height * self.width
 
     @property
     def weights(self) -> int:
-        """Elements of the filters."""
         return self.filters * self.channels * SIDE * SIDE
 
     @property
@@ -100,7 +97,6 @@ class Convolution:
         return array.array("f", [number * STEP for number in self._weights])
 
     def half(self, values: list[float]) -> bytes:
-        """FP16."""
         return struct.pack(f"<{len(values)}e", *values)
 
     def given(self, precision: str) -> bytes:

@@ -301,7 +301,6 @@ class Engine:
             self._log.given(connected, f"the tensor {name!r} could not be connected")
 
     def run(self, stream: int) -> None:
-        """Queue one run."""
         self._log.given(self._context.execute_async_v3(stream), "the engine could not be run")
 
 

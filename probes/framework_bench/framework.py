@@ -70,7 +70,6 @@ class BenchFramework:
         raise NotImplementedError
 
     def scaled(self, array: Any, factor: float) -> Any:
-        """The array times a number."""
         return array * factor
 
     def take(self, array: Any, *where: Any) -> list[float]:

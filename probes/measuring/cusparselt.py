@@ -108,13 +108,11 @@ class StructuredProduct:
         return size.value, scratch.value
 
     def compress(self, source: int, target: int, scratch: int) -> None:
-        """Queue the compression of the pruned matrix."""
         places = (c_void_p(source), c_void_p(target), c_void_p(scratch))
         library = self._library
         library.ask("cusparseLtSpMMACompress", library.handle, self._plan, *places, self._stream)
 
     def workspace(self) -> int:
-        """Bytes that the product needs."""
         size = c_size_t()
         self._library.ask("cusparseLtMatmulGetWorkspace", self._library.handle, self._plan, byref(size))
         return size.value
@@ -128,7 +126,6 @@ class StructuredProduct:
         self._multiply("cusparseLtMatmul", addresses, workspace)
 
     def close(self) -> None:
-        """Destroy the plan."""
         self._library.function("cusparseLtMatmulPlanDestroy")(self._plan)
 
     def _multiply(self, function: str, addresses: tuple[int, int, int], workspace: int) -> None:

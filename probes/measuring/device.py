@@ -173,23 +173,19 @@ class Device:
         self.free(address)
 
     def allocate_pinned(self, size: int) -> int:
-        """Page-locked host memory, as an address."""
         pointer = call("cuMemAllocHost", size)
         self._host.append(pointer)
         return int(pointer)
 
     def free_pinned(self, address: int) -> None:
-        """Give back what ``allocate_pinned`` gave."""
         pointer = next(pointer for pointer in self._host if int(pointer) == address)
         self._host.remove(pointer)
         call("cuMemFreeHost", pointer)
 
     def fill(self, address: int, size: int, byte: int) -> None:
-        """Set every byte."""
         call("cuMemsetD8Async", address, byte, size, self.stream)
 
     def read(self, address: int, size: int) -> bytearray:
-        """Copy device memory to the host."""
         data = bytearray(size)
         self.synchronize()
         call("cuMemcpyDtoH", data, address, size)
@@ -208,7 +204,6 @@ class Device:
         return data
 
     def write(self, address: int, data: bytes | bytearray) -> None:
-        """Copy host bytes to device memory."""
         self.synchronize()
         call("cuMemcpyHtoD", address, bytes(data), len(data))
 

@@ -40,7 +40,6 @@ class Nvrtc:
 
     @property
     def version(self) -> str:
-        """``13.0``."""
         major, minor = ctypes.c_int(), ctypes.c_int()
         self._check("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
         return f"{major.value}.{minor.value}"

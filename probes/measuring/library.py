@@ -64,7 +64,6 @@ class CudaLibrary:
         return {"unit": unit, "method": self.family, "detail": detail, "library": self.path}
 
     def offers(self, function: str) -> bool:
-        """Whether it exports a function."""
         return hasattr(self._library, function)
 
     def function(self, name: str) -> Any:
@@ -115,7 +114,6 @@ class MathLibrary(CudaLibrary):
 
     @property
     def version(self) -> str:
-        """``12.0.4``."""
         parts = [c_int() for _ in range(3)]
         for number, part in enumerate(parts):
             self.ask(f"{self.family}GetProperty", number, byref(part))

@@ -102,7 +102,6 @@ class Bench:
     """Whether frameworks are measured too, to be compared with libraries."""
 
     def wants(self, name: str) -> bool:
-        """Whether a measurement was asked for."""
         return not self.only or name in self.only
 
     def rate(

@@ -81,11 +81,9 @@ class RuntimeGpu:
         return int(self._stream.value or 0)
 
     def capability(self) -> tuple[int, int]:
-        """Compute capability."""
         return self._attribute(_CAPABILITY_MAJOR), self._attribute(_CAPABILITY_MINOR)
 
     def multiprocessors(self) -> int:
-        """How many it has."""
         return self._attribute(_MULTIPROCESSORS)
 
     def memory(self, size: int) -> RuntimeMemory:

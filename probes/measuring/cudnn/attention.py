@@ -98,7 +98,6 @@ class _Drawing:
         return Tensor(number or next(self._numbers), "fp32", self.row, self.row_strides, virtual=not number)
 
     def matrix(self, kind: str = "fp32") -> Tensor:
-        """Virtual scores."""
         return Tensor(next(self._numbers), kind, self.scores, packed(self.scores), virtual=True)
 
     def pointwise(self, mode: int, x: Tensor, y: Tensor, b: Tensor | None = None) -> Tensor:
@@ -178,7 +177,6 @@ class Attention:
         self._scale, self._one = ctypes.c_float(self._shape.scale), ctypes.c_float(1.0)
 
     def task(self, name: str, direction: str, held: ExitStack) -> Task:
-        """One direction."""
         shape, (run, arrays) = self._shape, self.ready(held, name, direction)
         poison = poisoning(*(arrays[number] for number in WRITTEN[direction]))
         check = partial(verified, shape, name, direction, arrays)
@@ -202,7 +200,6 @@ class Attention:
         return self._ready(held, name, "backward", arrays), arrays
 
     def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Work:
-        """What runs a direction."""
         graph, plan = self._planned(kind, direction)
         workspace = held.enter_context(self._arrays.empty("int8", scratch(plan.workspace)))
         pointers = {number: array.address for number, array in arrays.items()}

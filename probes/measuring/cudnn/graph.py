@@ -132,7 +132,6 @@ class Graph:
             self._library.function("cudnnBackendDestroyDescriptor")(made)
 
     def made(self, kind: int, values: Values) -> c_void_p:
-        """A finished descriptor."""
         descriptor = self._empty(kind)
         for attribute, value in values.items():
             self._set(descriptor, attribute, value)
@@ -157,7 +156,6 @@ class Graph:
         return self._tensors[tensor.number]
 
     def add(self, kind: int, values: Values) -> None:
-        """Append an operation."""
         self._operations.append(self.made(kind, values))
 
     def proposals(self, *modes: int) -> Iterator[Proposal]:

@@ -181,7 +181,6 @@ class Layers:
         return self._task(work, 3 * x.bytes, (dx,), checks.normalized_backward, IMAGES, DIVISIVE, x, dy, dx)
 
     def transform(self, held: ExitStack) -> Task:
-        """Copy from NCHW to NHWC."""
         source, target = self._tensor(held, IMAGES), self._tensor(held, IMAGES, _NHWC)
         (x,), (y,) = self._random(held, IMAGES), self._empty(held, IMAGES)
         work = self._call("cudnnTransformTensor", self._one, source, at(x), self._zero, target, at(y))
@@ -244,5 +243,4 @@ class Layer(LayerShape):
         return (depth * size, size, columns, 1) if layout == "NCHW" else (depth * size, 1, columns * depth, depth)
 
     def elements(self, tensor: int) -> int:
-        """How many a tensor has."""
         return math.prod(self.dimensions(tensor))

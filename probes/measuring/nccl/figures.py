@@ -37,7 +37,6 @@ class Figures:
         self._version = self._path = ""
 
     def heard(self, _worker: int, line: Line) -> None:
-        """Take in what a worker said."""
         if "version" in line:
             self._version, self._path = line["version"], line["path"]
         result = line.get("result")
@@ -138,7 +137,6 @@ class Figures:
         return list(points.values())
 
     def _figure(self, step: NcclStep, result: Fields, collective: Fields, checks: Fields | None = None) -> Fields:
-        """Bus bandwidth of a step."""
         name = f"nccl-{step.operation}"
         if "seconds" not in result:
             return missing(name, self._ranks[0].uuid, result["missing"], variant=self._variant(), precision=step.kind)

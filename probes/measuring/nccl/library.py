@@ -47,7 +47,6 @@ class Nccl(CudaLibrary):
 
     @property
     def version(self) -> str:
-        """``2.28.9``."""
         return version_text(self.number)
 
     @property

@@ -366,7 +366,6 @@ class Worker:
         ]
 
     def _fill(self, operation: Operation, step: NcclStep, seed: int, team: Team) -> None:
-        """Fresh operands in what each rank sends."""
         count = _count(step, team.ranks)
         many = count // team.ranks if operation.sends == "part" else count
         for member in team.members:
