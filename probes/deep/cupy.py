@@ -7,7 +7,7 @@ from typing import Any
 from ..common.out import Out
 from ..common.tree import Tree
 from ..trials.libraries import decode
-from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
+from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_gpu, whole_numbers
 
 PROBE = {
     "title": "CuPy, imported and run",
@@ -27,9 +27,7 @@ def collect(tree: Tree, out: Out) -> None:
 
 def matrix_product(cupy: Any) -> Where:
     """By cuBLAS."""
-    numpy = module("numpy")
-
-    matrix = (numpy.arange(64 * 64) % 7).astype("float32").reshape(64, 64)
+    matrix = whole_numbers()
     ours = cupy.asarray(matrix)
     result = cupy.matmul(ours, ours)
     equal(cupy.asnumpy(result).ravel().tolist(), (matrix @ matrix).ravel().tolist())

@@ -20,6 +20,7 @@ from ..trials.trial import (
     module,
     on_gpu,
     version_of,
+    whole_numbers,
 )
 
 PROBE = {
@@ -175,17 +176,11 @@ ON_TORCH: dict[str, TrialSubject] = {
 """By the name of the ``Framework`` record."""
 
 
-def _matrix() -> Any:
-    numpy = module("numpy")
-
-    return (numpy.arange(64 * 64) % 7).astype("float32").reshape(64, 64)
-
-
 def _paddle_product(paddle: Any) -> Where:
     if not paddle.device.is_compiled_with_cuda():
         raise OnCpuError("this PaddlePaddle is built without CUDA")
     paddle.set_device("gpu:0")
-    matrix = _matrix()
+    matrix = whole_numbers()
     ours = paddle.to_tensor(matrix)
     result = paddle.matmul(ours, ours)
     equal(result.numpy().ravel().tolist(), (matrix @ matrix).ravel().tolist())
@@ -195,7 +190,7 @@ def _paddle_product(paddle: Any) -> Where:
 
 
 def _mxnet_product(mxnet: Any) -> Where:
-    matrix = _matrix()
+    matrix = whole_numbers()
     ours = mxnet.nd.array(matrix, ctx=mxnet.gpu(0))
     result = mxnet.nd.dot(ours, ours)
     equal(result.asnumpy().ravel().tolist(), (matrix @ matrix).ravel().tolist())
@@ -210,13 +205,12 @@ def _by_its_word(device: str) -> Where:
 
 def _translation_copy(ctranslate2: Any) -> Where:
     """A copy to the GPU and back: what more it computes needs a model."""
-    numpy = module("numpy")
-
     if ctranslate2.get_cuda_device_count() == 0:
         raise OnCpuError("CTranslate2 counts no CUDA device")
     view = ctranslate2.StorageView
     if not hasattr(view, "to_device"):
         raise NotTriedError("what it computes needs a model; it counts a CUDA device")
+    numpy = module("numpy")
     numbers = numpy.arange(64, dtype="float32")
     ours = view.from_array(numbers).to_device(ctranslate2.Device.cuda)
     equal(numpy.array(ours.to_device(ctranslate2.Device.cpu)).tolist(), numbers.tolist())

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..common.out import Out
 from ..common.tree import Tree
-from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
+from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu, whole_numbers
 
 PROBE = {
     "title": "JAX, imported and run",
@@ -40,13 +40,7 @@ def _device(jax: Any) -> Any:
 
 def matrix_product(jax: Any, device: Any = None) -> Where:
     """By cuBLAS on a GPU."""
-    numpy = module("numpy")
-
-    shape = (64, 64)
-    size = 1
-    for length in shape:
-        size *= length
-    matrix = (numpy.arange(size) % 7).astype("float32").reshape(shape)
+    numpy, matrix = module("numpy"), whole_numbers()
     place = _device(jax) if device is None else device
     ours = jax.device_put(matrix, place)
     result = jax.jit(lambda a: a @ a)(ours).block_until_ready()
@@ -63,7 +57,6 @@ def _pointer(array: Any) -> int:
 def convolution(jax: Any, device: Any = None) -> None:
     """By cuDNN on a GPU: a box filter over ones, so that every result is the number of weights."""
     numpy = module("numpy")
-
     place = _device(jax) if device is None else device
     image = jax.device_put(numpy.ones((1, 4, 16, 16), "float32"), place)
     weights = jax.device_put(numpy.ones((8, 4, 3, 3), "float32"), place)
@@ -73,7 +66,6 @@ def convolution(jax: Any, device: Any = None) -> None:
 
 def _jaxlib(_jax: Any) -> Any:
     jaxlib = module("jaxlib")
-
     return getattr(jaxlib, "__version__", None) or jaxlib.version.__version__
 
 

@@ -41,7 +41,6 @@ def kernel_of_numba_cuda(cuda: Any) -> Where:
 def kernel(_cuda: Any) -> Where:
     """Compiled by NVVM and nvJitLink."""
     numpy = module("numpy")
-
     helper = importlib.import_module("..trials.numba_kernel", __package__)
     numbers = numpy.arange(helper.BLOCKS * helper.THREADS, dtype="float32")
     result = helper.doubled(numbers)

@@ -9,7 +9,7 @@ from typing import Any
 from ..common.out import Out
 from ..common.tree import Tree
 from ..trials.onnx_models import convolution_model, product_model
-from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
+from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu, whole_numbers
 
 PROBE = {
     "title": "ONNX Runtime, imported and run",
@@ -69,10 +69,7 @@ def _why_left_out(runtime: Any) -> str:
 
 def matrix_product(runtime: Any) -> Where:
     """By cuBLAS, the result left in the GPU's memory."""
-    numpy = module("numpy")
-
-    session = session_for(runtime, product_model(64))
-    matrix = (numpy.arange(64 * 64) % 7).astype("float32").reshape(64, 64)
+    session, matrix = session_for(runtime, product_model(64)), whole_numbers()
     binding = session.io_binding()
     binding.bind_cpu_input("X", matrix)
     binding.bind_output("Y", "cuda")
@@ -85,7 +82,6 @@ def matrix_product(runtime: Any) -> Where:
 def convolution(runtime: Any) -> None:
     """By cuDNN: a box filter over ones."""
     numpy = module("numpy")
-
     session = session_for(runtime, convolution_model(4, 8, 16, 3))
     (result,) = session.run(None, {"X": numpy.ones((1, 4, 16, 16), "float32")})
     close(result.ravel().tolist(), [36.0] * (8 * 14 * 14), tolerance=0.5)

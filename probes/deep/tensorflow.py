@@ -7,7 +7,7 @@ from typing import Any
 
 from ..common.out import Out
 from ..common.tree import Tree
-from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu
+from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, on_gpu, whole_numbers
 
 PROBE = {
     "title": "TensorFlow, imported and run",
@@ -34,11 +34,9 @@ def gpus(tensorflow: Any) -> list[Any]:
 
 def matrix_product(tensorflow: Any, device: str = "/GPU:0") -> Where:
     """By cuBLAS on a GPU, and one added by a kernel of TensorFlow's own."""
-    numpy = module("numpy")
-
     if "GPU" in device and not gpus(tensorflow):
         raise OnCpuError("TensorFlow lists no GPU, and computes on the CPU")
-    matrix = (numpy.arange(64 * 64) % 7).astype("float32").reshape(64, 64)
+    matrix = whole_numbers()
     with tensorflow.device(device):
         ours = tensorflow.constant(matrix)
         result = tensorflow.matmul(ours, ours) + 1

@@ -10,7 +10,7 @@ from ..common.tree import Tree
 from ..framework_bench.convolution import ConvolutionShape
 from ..framework_bench.engine import Convolver, Log, Way
 from ..measuring.runtime import Unavailable
-from ..trials.driver import RuntimeGpu, RuntimeMemory
+from ..trials.driver import RuntimeGpu
 from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 
 PROBE = {
@@ -49,7 +49,13 @@ def matrix_product(tensorrt: Any) -> Where:
     data, gpu = array.array("f", numbers).tobytes(), RuntimeGpu()
     given, result = gpu.memory(len(data)), gpu.memory(len(data))
     given.write(data)
-    log.given(_executed(context, given, result), "the engine could not be run")
+    if hasattr(context, "set_tensor_address"):
+        context.set_tensor_address("X", given.address)
+        context.set_tensor_address("Y", result.address)
+        executed = context.execute_async_v3(0)
+    else:
+        executed = context.execute_v2([given.address, result.address])
+    log.given(bool(executed), "the engine could not be run")
     rows = [numbers[start : start + _SIZE] for start in range(0, len(numbers), _SIZE)]
     columns = list(zip(*rows))
     found = array.array("f", result.read(0, len(data))).tolist()
@@ -82,14 +88,6 @@ def _built(tensorrt: Any, log: Log) -> Any:
     if hasattr(config, "set_memory_pool_limit"):
         config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, _WORKSPACE)
     return log.given(builder.build_serialized_network(network, config), "the network could not be built")
-
-
-def _executed(context: Any, given: RuntimeMemory, result: RuntimeMemory) -> bool:
-    if hasattr(context, "set_tensor_address"):
-        context.set_tensor_address("X", given.address)
-        context.set_tensor_address("Y", result.address)
-        return bool(context.execute_async_v3(0))
-    return bool(context.execute_v2([given.address, result.address]))
 
 
 SUBJECT = TrialSubject(

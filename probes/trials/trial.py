@@ -168,6 +168,11 @@ def on_gpu(pointer: int, device: str) -> Where:
     return Where(device, IN_DEVICE_MEMORY)
 
 
+def whole_numbers() -> Any:
+    """A square matrix of NumPy's whose products are exact in every precision that a GPU may choose."""
+    return (module("numpy").arange(64 * 64) % 7).astype("float32").reshape(64, 64)
+
+
 def equal(result: Any, expected: Any) -> None:
     """Raise ArithmeticError unless the result is the expected one; both are nested lists of numbers, or numbers."""
     if _flat(result) != _flat(expected):

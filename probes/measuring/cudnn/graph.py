@@ -219,11 +219,10 @@ class Graph:
         elements = (_C_TYPES.get(attribute.type, c_int) * len(values))(*values)
         self._library.ask("cudnnBackendSetAttribute", descriptor, *attribute, c_int64(len(values)), byref(elements))
 
-    def _get(self, descriptor: c_void_p, attribute: Attribute, most: int) -> list[int]:
-        elements = (_C_TYPES.get(attribute.type, c_int) * most)()
-        count = c_int64()
-        asked = c_int64(most)
-        self._library.ask("cudnnBackendGetAttribute", descriptor, *attribute, asked, byref(count), byref(elements))
+    def _get(self, descriptor: c_void_p, attribute: Attribute, most: int, *given: Any) -> list[int]:
+        elements, count = (_C_TYPES.get(attribute.type, c_int) * most)(*given), c_int64()
+        places = c_int64(most), byref(count), byref(elements)
+        self._library.ask("cudnnBackendGetAttribute", descriptor, *attribute, *places)
         return list(elements[: min(most, count.value)])
 
     def _descriptors(
@@ -231,11 +230,7 @@ class Graph:
     ) -> list[c_void_p]:
         """Descriptors that an attribute holds: cuDNN fills such as were made for it."""
         made = [self._empty(kind) for _ in range(most)]
-        elements = (c_void_p * most)(*(each.value for each in made))
-        count = c_int64()
-        asked = c_int64(most)
-        self._library.ask("cudnnBackendGetAttribute", descriptor, *attribute, asked, byref(count), byref(elements))
-        return made[: min(most, count.value)]
+        return made[: len(self._get(descriptor, attribute, most, *(each.value for each in made)))]
 
 
 def packed(dimensions: Sequence[int]) -> tuple[int, ...]:
