@@ -103,17 +103,10 @@ class PeerCopies:
 
     def one_way(self) -> Fields:
         """From the first to the second, queued by the first."""
-        stream = self._first.device.stream
-        sent, received = self._here.sent, self._there.received
-        found = self._first.rate(
-            "peer-to-peer",
-            SIZE,
-            lambda: call("cuMemcpyDtoDAsync", received, sent, SIZE, stream),
-            PLAN,
-            poison=self._then_back(self._there.poison),
-            variant=f"one direction, {self._link}",
-            **self._facts,
-        )
+        copy = ("cuMemcpyDtoDAsync", self._there.received, self._here.sent, SIZE, self._first.device.stream)
+        facts = {**self._facts, "variant": f"one direction, {self._link}"}
+        poison = self._then_back(self._there.poison)
+        found = self._first.rate("peer-to-peer", SIZE, lambda: call(*copy), PLAN, poison=poison, **facts)
         wrong = self._there.wrong(SEED)
         found["verification"] = verification(self._there.words, wrong, "every word, on the receiving GPU")
         self._first.device.enter()
@@ -135,9 +128,9 @@ class PeerCopies:
             here.poison()
             there.poison()
 
-        variant = f"both directions, {self._link}"
+        facts = {**self._facts, "variant": f"both directions, {self._link}"}
         again = self._then_back(poison)
-        found = self._first.rate("peer-to-peer", 2 * SIZE, both, PLAN, poison=again, variant=variant, **self._facts)
+        found = self._first.rate("peer-to-peer", 2 * SIZE, both, PLAN, poison=again, **facts)
         wrong = there.wrong(SEED) + here.wrong(OTHER)
         found["verification"] = verification(here.words + there.words, wrong, "every word, on both GPUs")
         device.enter()
