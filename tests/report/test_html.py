@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from markdown_it import MarkdownIt  # comes with textual
 from markdown_it.token import Token
 
-from envcheck.model.checks import Fix, Report, Source
+from envcheck.model.checks import Check, Figure, Fix, Report, Source, Status
 from envcheck.model.snapshot import Conditions, Measurement, Span, Verification
 from envcheck.report import Options, render
 from envcheck.report.markup.html import link, tag, text
@@ -181,14 +181,16 @@ def measured() -> Report:
         figure("atomics", None, missing="it was <interrupted>"),
         figure("device-memory-write", 4.6e12, verification=Verification(right=False, checked=9, how="every word")),
     )
-    low = check("slow-gpu-memory", "warn", layer="gpu", subject=about(found))
-    low = msgspec.structs.replace(
-        low, subject=msgspec.structs.replace(low.subject, key=f"{found.key}:device-memory-read")
-    )
-    good = msgspec.structs.replace(
-        low, status="pass", subject=msgspec.structs.replace(low.subject, key=f"{found.key}:device-memory-copy")
-    )
-    return report([low, good], machine((found,), torch_build()), primary=low, measurements=figures)
+
+    def judged(status: Status, name: str, share: float) -> Check:
+        one = check("slow-gpu-memory", status, layer="gpu", subject=about(found))
+        held = Figure(name=name, value=1.0, unit="B/s", share=share, expected_low=0.84, expected_high=0.95)
+        subject = msgspec.structs.replace(one.subject, key=f"{found.key}:{name}")
+        return msgspec.structs.replace(one, subject=subject, figure=held)
+
+    low = judged("warn", "device-memory-read", 0.21)
+    others = [judged("pass", "device-memory-copy", 0.9), judged("fail", "device-memory-write", 0.96)]
+    return report([low, *others], machine((found,), torch_build()), primary=low, measurements=figures)
 
 
 @cases("redact", False, True)
@@ -198,9 +200,9 @@ def test_figures_are_bars_judged_by_the_report(redact: bool) -> None:  # noqa: F
     assert written.count('class="bar pass"') == 1
     assert written.count('class="bar warn"') == 1
     assert written.count('class="bar fail"') == 1
-    for told in ("4.30 TB/s", "90% ✓", "LOW", "WRONG RESULT", "9.10 TB/s", "not measured: it was <interrupted>"):
+    for told in ("4.30 TB/s", "90% ✓", "LOW", "WRONG RESULT", "9.10 TB/s", "it was <interrupted>"):
         assert told in parsed.text
-    assert "power limit 700 W, ECC on" in parsed.text
+    assert "limit 700 W, ECC on" in parsed.text
 
 
 def test_without_measurements_there_are_no_bars() -> None:

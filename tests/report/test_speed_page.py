@@ -196,7 +196,7 @@ def test_how_far_gpus_lie_apart_is_on_every_page() -> None:
     assert "thermal throttling by the driver in 80% of the samples" in check.message
     (found,) = [found for found in report.across_gpus if found.name.startswith("gemm-bf16")]
     assert [(gpu.gpu, gpu.straggles) for gpu in found.gpus] == [(0, False), (1, True)]
-    assert "GPU 1 30% SLOWER" in render(report, "html", Options())
+    assert "30%  GPU 1: 576 of 823 TFLOP/s" in render(report, "html", Options())
     assert "30% slower than the other GPU" in render(report, "text", Options(verbose=True))
 
 
