@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, SlowLink, SlowNode
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
-from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, by_reason, row, section
+from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, Row, by_reason, section
 from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
 from envcheck.model.checks import Status, Verdict
 from envcheck.report import Options
@@ -161,31 +161,34 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
         return
     most = len(found.nodes) + len(found.groups) if options.verbose else _ROWS
     gone = by_reason((node.name, node.problem) for node in found.nodes if node.problem)
-    yield from section(pen, "Not measured", [row(pen, "unknown", *text) for text in gone], most, "--json")
-    slow: list[list[Line]] = []
-    for node in found.slow:
-        healthy = f"two healthy nodes reach {quantity(node.expected, 'B/s')}"
-        slow.append(row(pen, node.status, f"{node.node} with {node.beside}: {_figure(node)}; {healthy}", ()))
-    yield from section(pen, "Slow beside a healthy node", slow, most, "--json")
-    links: list[list[Line]] = []
-    for link in found.links:
-        others = f"with {link.beside} each reaches {quantity(link.expected, 'B/s')}"
-        links.append(row(pen, link.status, f"{' with '.join(link.nodes)}: {_figure(link)}; {others}", ()))
-    yield from section(pen, "Slow with each other only", links, most, "--json")
+    yield from section(pen, "Not measured", [Row("unknown", *text) for text in gone], most, "--json")
+    yield from section(pen, "Slow beside a healthy node", [_slow_row(each) for each in found.slow], most, "--json")
+    yield from section(pen, "Slow with each other only", [_link_row(each) for each in found.links], most, "--json")
     text = "slow, although neither a node nor a link of it was found to be"
-    unsettled = [row(pen, "warn", text, names) for names in found.unsettled]
+    unsettled = [Row("warn", text, names) for names in found.unsettled]
     yield from section(pen, "Not settled", unsettled, most, "--json")
-    groups: list[list[Line]] = []
-    for group in found.groups:  # not judged by itself: whether one is slow depends on the groups of its size
-        text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
-        status: Status = "fail" if group.bandwidth is None else "pass"
-        whole = "all: " if group is found.groups[0] else ""
-        sign = "" if group.bandwidth is None else "-"
-        groups.append(row(pen, status, f"{whole}{text}", group.nodes, sign=sign))
-    yield from section(pen, "Measured groups", groups, most, "--json")
+    yield from section(pen, "Measured groups", [_group_row(group, found) for group in found.groups], most, "--json")
+
+
+def _slow_row(each: SlowNode) -> Row:
+    healthy = f"two healthy nodes reach {quantity(each.expected, 'B/s')}"
+    return Row(each.status, f"{each.node} with {each.beside}: {_figure(each)}; {healthy}", ())
+
+
+def _link_row(each: SlowLink) -> Row:
+    others = f"with {each.beside} each reaches {quantity(each.expected, 'B/s')}"
+    return Row(each.status, f"{' with '.join(each.nodes)}: {_figure(each)}; {others}", ())
 
 
 def _figure(each: SlowNode | SlowLink) -> str:
     if each.bandwidth is None:
         return each.problem
     return f"{quantity(each.bandwidth, 'B/s')}, {each.bandwidth / each.expected:.0%}"
+
+
+def _group_row(group: MeasuredGroup, found: FleetBench) -> Row:
+    """A group is not judged by itself: whether it is slow depends on the groups of its size."""
+    failed: Status = "fail" if group.bandwidth is None else "pass"
+    text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
+    whole = "all: " if group is found.groups[0] else ""
+    return Row(failed, f"{whole}{text}", group.nodes, sign="" if group.bandwidth is None else "-")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.fleet.pages.rows import folded
-from envcheck.fleet.pages.text import counts, fact_text, left_out, unanswered, value_text
-from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
+from envcheck.fleet.pages.rows import Row, folded
+from envcheck.fleet.pages.text import Section, counts, left_out, sections
+from envcheck.fleet.record import Fleet, Node, Spread
 from envcheck.model.checks import Status
 from envcheck.report import Options
 from envcheck.report.markup.html import Markup, chip, document, join, tag
@@ -56,38 +56,27 @@ input { font: inherit; padding: 6px 10px; width: 320px; margin-bottom: 10px; bac
 
 def render(fleet: Fleet, _options: Options) -> str:
     """``fleet`` as an HTML document."""
-    content = join(_sections(fleet))
-    return document(f"envcheck fleet: {fleet.head.headline}", content, _OWN_STYLE, _SCRIPT)
-
-
-def _sections(fleet: Fleet) -> list[Markup]:
-    return [
+    content = [
         _hero(fleet),
-        *_section("No report", ("Reason", "Nodes"), [_row(why, _several(names)) for why, names in unanswered(fleet)]),
-        *_section("Findings of the nodes", ("", "Rule", "Problem", "Nodes"), _problems(fleet)),
-        *_section("Different from the majority", ("Fact", "Value", "Most have", "Share", "Where"), _differences(fleet)),
-        *_section("No majority", ("Fact", "Values"), _splits(fleet)),
-        *_section(
-            "Slow compared with the same GPU model",
-            ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median"),
-            [_slow(figure) for figure in sorted(fleet.slow, key=lambda each: each.ratio)],
-        ),
-        *_section("Changed since the earlier report", ("Fact", "Before", "Now", "Where"), _drifts(fleet)),
-        *_section("Slower than before", ("Node", "GPU or link", "Quantity", "Before", "Now"), _slowed(fleet)),
-        *_section(
+        *(part for each in sections(fleet, whole=True) for part in _section(each)),
+        *_part(
             "Distributions",
             ("Model", "Quantity", "Figures", "Lowest", "Median", "Highest", "Slow from", "From lowest to highest"),
             [_spread(spread) for spread in fleet.spreads if spread.count],
         ),
-        *_section("Nodes that agree", ("Group", "GPUs", "Driver", "Kernel", "Differs in", "Nodes"), _groups(fleet)),
         tag(
             "section",
             tag("h2", "Nodes"),
             tag("input", id="find", placeholder="find a node, a verdict or a reason", aria_label="find"),
-            _nodes(fleet),
+            _table(
+                ("Node", "Verdict", "GPUs", "Differences", "Slow", "Group", "What it says"),
+                map(_node, fleet.nodes),
+                "nodes",
+            ),
         ),
         tag("footer", f"{fleet.head.tool.name} {fleet.head.tool.version}, {fleet.head.created}"),
     ]
+    return document(f"envcheck fleet: {fleet.head.headline}", join(content), _OWN_STYLE, _SCRIPT)
 
 
 def _hero(fleet: Fleet) -> Markup:
@@ -102,13 +91,20 @@ def _hero(fleet: Fleet) -> Markup:
     )
 
 
-def _section(title: str, heads: Sequence[str], rows: Sequence[Markup]) -> list[Markup]:
+def _section(found: Section) -> list[Markup]:
+    rows = []
+    for row in found.rows:
+        status = [] if found.heads[0] else [_status(row.status)]
+        rows.append(_row(*status, *row.cells, *([_nodes(row)] if row.nodes else [])))
+    return _part(found.title, found.heads, rows)
+
+
+def _part(title: str, heads: Sequence[str], rows: Sequence[Markup]) -> list[Markup]:
     if not rows:
         return []
-    left = (
-        tag("p", f"{len(rows) - _ROWS:,} more rows are in the JSON lines", class_="meta") if len(rows) > _ROWS else ""
-    )
-    return [tag("section", tag("h2", title), _table(heads, rows[:_ROWS]), left)]
+    left = f"{len(rows) - _ROWS:,} more rows are in the JSON lines" if len(rows) > _ROWS else ""
+    more = [tag("p", left, class_="meta")] if left else []
+    return [tag("section", tag("h2", title), _table(heads, rows[:_ROWS]), *more)]
 
 
 def _table(heads: Sequence[str], rows: Iterable[Markup], name: str = "") -> Markup:
@@ -122,71 +118,6 @@ def _row(*cells: str | Markup | None) -> Markup:
 
 def _status(status: Status) -> Markup:
     return chip(status, _SIGNS[status], WORDS[status])
-
-
-def _problems(fleet: Fleet) -> list[Markup]:
-    return [
-        _row(_status(each.status), tag("code", each.rule), each.title, _several(each.nodes)) for each in fleet.problems
-    ]
-
-
-def _differences(fleet: Fleet) -> list[Markup]:
-    return [
-        _row(
-            fact_text(each),
-            value_text(each.value),
-            value_text(each.common),
-            f"{each.share:,} of {each.known:,}",
-            _where(each.places),
-        )
-        for each in sorted(fleet.differences, key=lambda each: len(each.places))
-    ]
-
-
-def _splits(fleet: Fleet) -> list[Markup]:
-    return [
-        _row(
-            fact_text(each),
-            ", ".join(
-                f"{value_text(value)} ({count:,})" for value, count in zip(each.values, each.counts, strict=False)
-            ),
-        )
-        for each in fleet.splits
-    ]
-
-
-def _slow(each: Slow) -> Markup:
-    unit = each.quantity.unit
-    return _row(
-        _status(each.status),
-        each.node,
-        each.subject,
-        each.serial,
-        f"{each.quantity.title} ({each.quantity.model})",
-        quantity(each.value, unit),
-        quantity(each.median, unit),
-        f"{each.ratio:.0%}",
-    )
-
-
-def _drifts(fleet: Fleet) -> list[Markup]:
-    return [
-        _row(fact_text(each), value_text(each.before), value_text(each.after), _where(each.places))
-        for each in fleet.drifts
-    ]
-
-
-def _slowed(fleet: Fleet) -> list[Markup]:
-    return [
-        _row(
-            each.node,
-            each.subject,
-            each.quantity.title,
-            quantity(each.before, each.quantity.unit),
-            f"{quantity(each.after, each.quantity.unit)} ({each.ratio:.0%})",
-        )
-        for each in fleet.slowed
-    ]
 
 
 def _spread(each: Spread) -> Markup:
@@ -203,18 +134,6 @@ def _spread(each: Spread) -> Markup:
     )
 
 
-def _groups(fleet: Fleet) -> list[Markup]:
-    return [
-        _row(str(each.number), each.gpus, each.driver, each.kernel, ", ".join(each.differs_in), _several(each.nodes))
-        for each in fleet.groups
-    ]
-
-
-def _nodes(fleet: Fleet) -> Markup:
-    heads = ("Node", "Verdict", "GPUs", "Differences", "Slow", "Group", "What it says")
-    return _table(heads, map(_node, fleet.nodes), "nodes")
-
-
 def _node(node: Node) -> Markup:
     return _row(
         node.name,
@@ -227,14 +146,13 @@ def _node(node: Node) -> Markup:
     )
 
 
-def _several(names: Sequence[str]) -> str:
-    runs = folded(names)
+def _nodes(row: Row) -> str:
+    """The nodes of a row, with their parts where they are few."""
+    if any(row.parts) and len(row.nodes) <= _NAMES:
+        pairs = zip(row.nodes, row.parts, strict=True)
+        return ", ".join(" ".join(filter(None, pair)) for pair in pairs)
+    runs = folded(row.nodes)
+    if len(row.nodes) == 1:
+        return row.nodes[0]
     more = f", … ({len(runs) - _NAMES:,} more)" if len(runs) > _NAMES else ""
-    shown = ", ".join(clip(run, _LONGEST_RUN) for run in runs[:_NAMES])
-    return f"{len(set(names)):,}: {shown}{more}" if len(runs) > 1 or len(names) > 1 else names[0]
-
-
-def _where(places: Sequence[Place]) -> Markup | str:
-    if len(places) > _NAMES:
-        return _several([place.node for place in places])
-    return join([", ".join(" ".join(filter(None, (each.node, "+".join(each.subjects)))) for each in places)])
+    return f"{len(set(row.nodes)):,}: {', '.join(clip(run, _LONGEST_RUN) for run in runs[:_NAMES])}{more}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from envcheck.model.checks import Status
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
@@ -17,37 +18,46 @@ MOST_LINES = 3
 VERDICTS: dict[str, str] = {"pass": "PASS", "warn": "WARN", "fail": "FAIL", "unknown": "UNKNOWN"}
 
 
-def section(
-    pen: Pen, title: str, rows: Sequence[Sequence[Line]], most: int, whole: str = "--format jsonl"
-) -> Iterator[Line]:
-    """A title and ``most`` of ``rows``, which are lines each; nothing where there are none."""
+@dataclass(frozen=True)
+class Row:
+    """A sentence about nodes, and the same as cells of a table."""
+
+    status: Status
+    text: str
+    nodes: Sequence[str] = ()
+    parts: Sequence[str] = ()
+    """Of each node, which part of it; empty where it is the whole."""
+    sign: str = ""
+    """Stands in place of the word for the status."""
+    cells: Sequence[str | None] = ()
+    """Without the status and the nodes."""
+
+    def lines(self, pen: Pen) -> list[Line]:
+        """The sentence, and the nodes: with their parts where they are few."""
+        word = StyledSpan(f"  {self.sign or WORDS[self.status]:<5}", "" if self.sign else self.status)
+        lines = pen.hang((word,), self.text, most=MOST_LINES)
+        if self.nodes:
+            runs = folded(self.nodes)
+            if any(self.parts) and len(self.nodes) <= MOST_NAMES:
+                pairs = zip(self.nodes, self.parts, strict=True)
+                runs = [" ".join([*folded([name]), *filter(None, [part])]) for name, part in pairs]
+            shown = ", ".join(runs[:MOST_NAMES]) + (", …" if len(runs) > MOST_NAMES else "")
+            count = f"{len(set(self.nodes)):,} nodes: " if len(set(self.nodes)) > 1 else ""
+            lines += pen.hang("       ", count + shown, "dim", 2)
+        return lines
+
+
+def section(pen: Pen, title: str, rows: Sequence[Row], most: int, whole: str = "--format jsonl") -> Iterator[Line]:
+    """A title and ``most`` of ``rows``; nothing where there are none."""
     if not rows:
         return
     yield ()
     yield (StyledSpan(title, "title"),)
-    for lines in rows[:most]:
-        yield from lines
+    for row in rows[:most]:
+        yield from row.lines(pen)
     if len(rows) > most:
         left = f"… and {len(rows) - most:,} more (-v shows them, {whole} has all)"
         yield (StyledSpan(pen.text(f"  {left}"), "dim"),)
-
-
-def row(
-    pen: Pen, status: Status, text: str, names: Sequence[str], sign: str = "", *, parts: Sequence[str] = ()
-) -> list[Line]:
-    """``text`` after the word for ``status``, or after ``sign``, and the nodes that it is about.
-
-    Where there are few, ``parts`` says of each which part of it.
-    """
-    lines = pen.hang((StyledSpan(f"  {sign or WORDS[status]:<5}", "" if sign else status),), text, most=MOST_LINES)
-    if names:
-        runs = folded(names)
-        if any(parts) and len(names) <= MOST_NAMES:
-            runs = [" ".join([*folded([name]), *filter(None, [part])]) for name, part in zip(names, parts, strict=True)]
-        shown = ", ".join(runs[:MOST_NAMES]) + (", …" if len(runs) > MOST_NAMES else "")
-        count = f"{len(set(names)):,} nodes: " if len(set(names)) > 1 else ""
-        lines += pen.hang("       ", count + shown, "dim", 2)
-    return lines
 
 
 _UNUSUAL = re.compile(r"[\[\],\s\"]")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, by_reason, row, section
+from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, Row, by_reason, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split, counted
 from envcheck.model.checks import Status
 from envcheck.report import Options
@@ -15,6 +16,7 @@ from envcheck.rules.facts.measurements import quantity
 _ROWS = 8
 """Rows of a section; ``verbose`` shows all."""
 _GROUPS = 4
+_AGREE = "Nodes that agree"
 
 
 def render(fleet: Fleet, options: Options) -> str:
@@ -35,17 +37,43 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     if options.quiet:
         return
     most = len(fleet.nodes) + len(fleet.differences) + len(fleet.slow) + 1 if options.verbose else _ROWS
-    yield from section(pen, "No report", [row(pen, "unknown", *reason) for reason in unanswered(fleet)], most)
-    problems = [row(pen, each.status, f"{each.rule}: {each.title}", each.nodes) for each in fleet.problems]
-    yield from section(pen, "Findings of the nodes", problems, most)
-    yield from section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
-    yield from section(pen, "No majority", list(_splits(fleet, pen)), most)
-    yield from section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen, options)), most)
-    since = f"Changed since {head.since}"
-    yield from section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
-    yield from section(pen, "Nodes that agree", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
+    for each in sections(fleet, whole=options.verbose):
+        groups = each.title == _AGREE and not options.verbose
+        yield from section(pen, each.title, each.rows, _GROUPS if groups else most)
     if head.superseded:
         yield from pen.hang("", f"{left_out(head.superseded)}.", "dim", MOST_LINES)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page."""
+
+    title: str
+    heads: Sequence[str]
+    """Above the cells of its rows: that of the status is empty, that of the nodes is last where rows name any."""
+    rows: Sequence[Row]
+
+
+def sections(fleet: Fleet, *, whole: bool) -> Iterator[Section]:
+    """What stands out, then the nodes that agree; ``whole``: all slow figures of a GPU."""
+    reasons = [Row("unknown", why, names, cells=(why,)) for why, names in unanswered(fleet)]
+    yield Section("No report", ("Reason", "Nodes"), reasons)
+    problems = [
+        Row(each.status, f"{each.rule}: {each.title}", each.nodes, cells=(each.rule, each.title))
+        for each in fleet.problems
+    ]
+    yield Section("Findings of the nodes", ("", "Rule", "Problem", "Nodes"), problems)
+    heads: tuple[str, ...] = ("Fact", "Value", "Most have", "Share", "Where")
+    yield Section("Different from the majority", heads, [*_differences(fleet)])
+    yield Section("No majority", ("Fact", "Values"), [*_splits(fleet)])
+    heads = ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median")
+    yield Section("Slow compared with the same GPU model", heads, [*_slow(fleet.slow, whole=whole)])
+    changes = [*_drifts(fleet), *_came_or_went(fleet)]
+    yield Section(f"Changed since {fleet.head.since}", ("Fact", "Before", "Now", "Where"), changes)
+    heads = ("", "Node", "GPU or link", "Quantity", "Before", "Now")
+    yield Section("Slower than before", heads, [*_slowed(fleet)])
+    heads = ("Group", "GPUs", "Driver", "Kernel", "Differs in", "Nodes")
+    yield Section(_AGREE, heads, [*_groups(fleet)])
 
 
 def counts(fleet: Fleet) -> str:
@@ -61,70 +89,75 @@ def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
     return by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
 
 
-def _differences(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
+def _differences(fleet: Fleet) -> Iterator[Row]:
     # Few nodes first: one that departs alone is more likely to be the fault than a part of the fleet.
-    for difference in sorted(fleet.differences, key=lambda each: (len(each.places), each.aspect, each.what)):
-        many = f" ({difference.share:,} of {difference.known:,})"
-        common = value_text(difference.common)
-        text = f"{fact_text(difference)}: {value_text(difference.value)}, not {common}{many}"
-        yield _places(pen, "warn", text, difference.places)
+    for each in sorted(fleet.differences, key=lambda each: (len(each.places), each.aspect, each.what)):
+        fact, value, common = fact_text(each), value_text(each.value), value_text(each.common)
+        share = f"{each.share:,} of {each.known:,}"
+        yield _placed("warn", f"{fact}: {value}, not {common} ({share})", each.places, (fact, value, common, share))
 
 
-def _splits(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
+def _splits(fleet: Fleet) -> Iterator[Row]:
     for split in fleet.splits:
-        pairs = list(zip(split.values, split.counts, strict=False))[:4]
-        values = ", ".join(f"{value_text(value)} ({count:,})" for value, count in pairs)
-        more = f", {len(split.values) - 4:,} others" if len(split.values) > len(pairs) else ""
-        yield row(pen, "note", f"{fact_text(split)}: {values}{more}", ())
+        values = [f"{value_text(value)} ({count:,})" for value, count in zip(split.values, split.counts, strict=False)]
+        more = f", {len(split.values) - 4:,} others" if len(split.values) > len(values[:4]) else ""
+        fact = fact_text(split)
+        yield Row("note", f"{fact}: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values)))
 
 
-def _slow(figures: Sequence[Slow], pen: Pen, options: Options) -> Iterator[list[Line]]:
+def _slow(figures: Sequence[Slow], *, whole: bool) -> Iterator[Row]:
     """The figures, the slowest first; of a GPU only the slowest, unless all are asked for."""
     rest = Counter((each.node, each.subject) for each in figures)
     for figure in sorted(figures, key=lambda each: (each.ratio, each.node)):
-        others = 0 if options.verbose else rest.pop((figure.node, figure.subject), 0) - 1
+        others = 0 if whole else rest.pop((figure.node, figure.subject), 0) - 1
         if others < 0:
             continue
-        unit = figure.quantity.unit
+        title, unit, share = figure.quantity.title, figure.quantity.unit, f"{figure.ratio:.0%}"
+        value, median = quantity(figure.value, unit), quantity(figure.median, unit)
         where = " ".join(filter(None, (figure.node, figure.subject or "processor")))
         serial = f" (serial {figure.serial})" if figure.serial else ""
-        values = f"{quantity(figure.value, unit)}, {figure.ratio:.0%} of the median {quantity(figure.median, unit)}"
         more = f"; {counted(others, 'other figure is slow', 'other figures are slow')}" if others else ""
-        text = f"{where}{serial}: {figure.quantity.title} {values}{more}"
-        yield row(pen, figure.status, text, ())
+        text = f"{where}{serial}: {title} {value}, {share} of the median {median}{more}"
+        model = f"{title} ({figure.quantity.model})"
+        yield Row(figure.status, text, cells=(figure.node, figure.subject, figure.serial, model, value, median, share))
 
 
-def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
-    for drift in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
-        text = f"{fact_text(drift)}: {value_text(drift.before)}, now {value_text(drift.after)}"
-        yield _places(pen, "note", text, drift.places)
+def _drifts(fleet: Fleet) -> Iterator[Row]:
+    for each in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
+        fact, before, after = fact_text(each), value_text(each.before), value_text(each.after)
+        yield _placed("note", f"{fact}: {before}, now {after}", each.places, (fact, before, after))
 
 
-def _slowed(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
-    for figure in sorted(fleet.slowed, key=lambda each: each.ratio):
-        unit = figure.quantity.unit
-        where = " ".join(filter(None, (figure.node, figure.subject)))
-        text = f"{quantity(figure.after, unit)}, was {quantity(figure.before, unit)} ({figure.ratio:.0%})"
-        yield row(pen, "warn", f"{where}: {figure.quantity.title} {text}", ())
-
-
-def _came_or_went(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
+def _came_or_went(fleet: Fleet) -> Iterator[Row]:
     moved = fleet.came_or_went
     if moved and moved.went:
-        yield row(pen, "warn", "without a report now", moved.went)
+        yield Row("warn", "without a report now", moved.went, cells=("report", "present", "absent"))
     if moved and moved.came:
-        yield row(pen, "note", "without an earlier report", moved.came)
+        yield Row("note", "without an earlier report", moved.came, cells=("report", "absent", "present"))
 
 
-def _groups(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
+def _slowed(fleet: Fleet) -> Iterator[Row]:
+    for figure in sorted(fleet.slowed, key=lambda each: each.ratio):
+        title, unit = figure.quantity.title, figure.quantity.unit
+        where = " ".join(filter(None, (figure.node, figure.subject)))
+        before, after = quantity(figure.before, unit), quantity(figure.after, unit)
+        share = f"({figure.ratio:.0%})"
+        text = f"{where}: {title} {after}, was {before} {share}"
+        yield Row("warn", text, cells=(figure.node, figure.subject, title, before, f"{after} {share}"))
+
+
+def _groups(fleet: Fleet) -> Iterator[Row]:
     for group in fleet.groups:
         facts = ", ".join(filter(None, (group.gpus, f"driver {group.driver}" if group.driver else "", group.kernel)))
-        differs = f"; differs in {', '.join(group.differs_in)}" if group.differs_in else ""
-        yield row(pen, "pass", f"{facts}{differs}", group.nodes, sign=f"{group.number}.")
+        differs = ", ".join(group.differs_in)
+        cells = (str(group.number), group.gpus, group.driver, group.kernel, differs)
+        text = f"{facts}; differs in {differs}" if differs else facts
+        yield Row("pass", text, group.nodes, sign=f"{group.number}.", cells=cells)
 
 
-def _places(pen: Pen, status: Status, text: str, places: Sequence[Place]) -> list[Line]:
-    return row(pen, status, text, [each.node for each in places], parts=["+".join(each.subjects) for each in places])
+def _placed(status: Status, text: str, places: Sequence[Place], cells: Sequence[str]) -> Row:
+    parts = ["+".join(each.subjects) for each in places]
+    return Row(status, text, [each.node for each in places], parts, cells=cells)
 
 
 def left_out(count: int) -> str:
