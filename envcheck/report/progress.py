@@ -1,4 +1,4 @@
-"""Progress on stderr: which probes still run.
+"""Progress: which probes still run, and on stderr a line that says so.
 
 On a terminal that is one line, overwritten and at last erased. Elsewhere (a pipe, the log of a CI job) plain lines are
 written seldom, and only for what takes long by nature. A thread writes: the clock goes on while a probe hangs.
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TextIO
 
 from envcheck.model.events import Event, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress, ignore
@@ -36,12 +37,12 @@ def progress(stream: TextIO, *, quiet: bool = False, lines: bool = False) -> Ite
     if quiet or not (drawn or lines):
         yield ignore
         return
-    line = ProgressLine(time.monotonic)
+    shown = ProbeProgress()
     stop = threading.Event()
-    writer = threading.Thread(target=_repaint if drawn else _add_lines, args=(line, stream, stop), daemon=True)
+    writer = threading.Thread(target=_repaint if drawn else _add_lines, args=(shown, stream, stop), daemon=True)
     writer.start()
     try:
-        yield line.on_event
+        yield shown.add
     finally:
         stop.set()
         writer.join()
@@ -49,59 +50,88 @@ def progress(stream: TextIO, *, quiet: bool = False, lines: bool = False) -> Ite
             _write(stream, _ERASE)
 
 
-class ProgressLine:
-    """What is running at the moment, in one line."""
+@dataclass(frozen=True)
+class Running:
+    """A probe that still runs."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    name: str
+    """Of the framework that it tries, else its own."""
+    gpu: str | None
+    """UUID, where it runs for one GPU."""
+    text: str
+    seconds: float
+
+
+class ProbeProgress:
+    """Counts probes. One thread adds events, another reads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._started = clock()
         self._lock = threading.Lock()
-        self._running: dict[tuple[str, str | None, str | None], str] = {}
-        self._planned = 0
-        self._ended = 0
+        self._running: dict[tuple[str, str | None, str | None], tuple[float, str]] = {}
+        """Since when each runs, and its last words."""
+        self._planned = self._ended = 0
 
-    def on_event(self, event: Event) -> None:
-        """Take note of ``event``."""
+    def add(self, event: Event) -> None:
+        """Count an event."""
         with self._lock:
             if isinstance(event, ProbesPlanned):
                 self._planned += len(event.probes)
             elif isinstance(event, ProbeStarted):
-                self._running[event.name, event.framework, event.gpu] = ""
+                self._running[event.name, event.framework, event.gpu] = self._clock(), ""
             elif isinstance(event, Progress):
-                self._running[event.name, event.framework, event.gpu] = event.text
+                key = event.name, event.framework, event.gpu
+                since, _ = self._running.get(key, (self._clock(), ""))
+                self._running[key] = since, event.text
             elif isinstance(event, ProbeFinished):
-                started = self._running.pop((event.run.name, event.run.framework, event.run.gpu), None)
-                self._ended += started is not None
+                run = event.run
+                self._ended += self._running.pop((run.name, run.framework, run.gpu), None) is not None
 
-    def text(self, columns: int) -> str:
-        """The line as it is now, within ``columns``: ``3 of 8 probes  1.2 s  nvml (GPU 2 of 8), cuda``."""
-        counted, running = self.state()
-        elapsed = self._clock() - self._started
-        return clip(inert(clean(f"{counted}  {elapsed:.1f} s  {running}".rstrip())), columns)
+    @property
+    def running(self) -> list[Running]:
+        """The probes that still run, the longest first."""
+        with self._lock:
+            now = self._clock()
+            return [
+                Running(framework or name, gpu, text, now - since)
+                for (name, framework, gpu), (since, text) in self._running.items()
+            ]
 
     def state(self) -> tuple[str, str]:
         """How many probes have ended, and what runs: ``3 of 8 probes``, ``bench.gemm (gemm bf16) x8``."""
-        with self._lock:
-            running = Counter(f"{name} ({text})" if text else name for (name, *_), text in self._running.items())
-            counted = f"{self._ended} of {self._planned} probes" if self._planned else "starting"
+        counted = f"{self._ended} of {self._planned} probes" if self._planned else "starting"
+        running = Counter(f"{probe.name} ({probe.text})" if probe.text else probe.name for probe in self.running)
         return counted, ", ".join(f"{what} x{count}" if count > 1 else what for what, count in running.items())
 
+    def counted(self) -> str:
+        """``3 of 8 probes  1.2 s``."""
+        return f"{self.state()[0]}  {self._clock() - self._started:.1f} s"
 
-def _repaint(line: ProgressLine, stream: TextIO, stop: threading.Event) -> None:
+    def summary(self) -> str:
+        """``3 of 8 probes  1.2 s  nvml (GPU 2 of 8), cuda``."""
+        return f"{self.counted()}  {self.state()[1]}".rstrip()
+
+    def line(self, columns: int) -> str:
+        """The summary as a terminal may show it, within ``columns``."""
+        return clip(inert(clean(self.summary())), columns)
+
+
+def _repaint(shown: ProbeProgress, stream: TextIO, stop: threading.Event) -> None:
     while not stop.wait(_SECONDS_BETWEEN):
         columns = shutil.get_terminal_size().columns
         # One column stays free: a full line makes some terminals wrap, and the wrapped part would not be erased.
-        _write(stream, _ERASE + line.text(max(columns - 1, 1)))
+        _write(stream, _ERASE + shown.line(max(columns - 1, 1)))
 
 
-def _add_lines(line: ProgressLine, stream: TextIO, stop: threading.Event) -> None:
+def _add_lines(shown: ProbeProgress, stream: TextIO, stop: threading.Event) -> None:
     told, silent = ("", ""), 0.0
     while not stop.wait(_SECONDS_BETWEEN_LINES):
         silent += _SECONDS_BETWEEN_LINES
-        now = line.state()
+        now = shown.state()
         if now != told or silent >= _SECONDS_OF_SILENCE:
             told, silent = now, 0.0
-            _write(stream, f"{line.text(_COLUMNS_OF_LINES)}\n")
+            _write(stream, f"{shown.line(_COLUMNS_OF_LINES)}\n")
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -20,7 +20,7 @@ from envcheck.model.checks import Report
 from envcheck.model.events import ProbesPlanned, ProbeStarted, Progress
 from envcheck.redact.walk import Rewriting, rewritten
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.progress import ProgressLine
+from envcheck.report.progress import ProbeProgress
 from envcheck.text.clean import clean, clean_block, one_line, shell_line
 from envcheck.text.inert import Syntax, inert
 from envcheck.text.wrap import clip, fill, fill_items, width
@@ -259,11 +259,11 @@ def test_no_verb(text: str, word: str, tmp_path: Path, capfd: pytest.CaptureFixt
 
 @given(_hostile)
 def test_no_progress(text: str) -> None:
-    line = ProgressLine(lambda: 0.0)
-    line.on_event(ProbesPlanned((("nvml", "NVML"),)))
-    line.on_event(ProbeStarted(text, text))
-    line.on_event(Progress(text, text))
-    assert commands(line.text(200)) == []
+    line = ProbeProgress(lambda: 0.0)
+    line.add(ProbesPlanned((("nvml", "NVML"),)))
+    line.add(ProbeStarted(text, text))
+    line.add(Progress(text, text))
+    assert commands(line.line(200)) == []
 
 
 def test_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

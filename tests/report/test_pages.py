@@ -14,7 +14,7 @@ from envcheck.model.checks import Scope
 from envcheck.model.events import Judged, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
 from envcheck.model.snapshot import ProbeRun, Snapshot
 from envcheck.report.answers.rule import rule_list, rule_markdown, rule_page
-from envcheck.report.progress import ProgressLine, progress
+from envcheck.report.progress import ProbeProgress, progress
 from envcheck.rules.api import Facts, Outcome, Rule, rule
 from tests.every import cases
 from tests.report.examples import healthy
@@ -97,24 +97,24 @@ def finished(name: str) -> ProbeFinished:
 
 def test_the_progress_line_tells_what_runs() -> None:
     clock = Clock()
-    line = ProgressLine(clock)
-    assert line.text(80) == "starting  0.0 s"
-    line.on_event(ProbesPlanned((("nvml", "NVML"), ("cuda", "CUDA"), ("kernel", "Kernel"))))
-    line.on_event(ProbeStarted("nvml", "NVML"))
-    line.on_event(ProbeStarted("cuda", "CUDA"))
-    line.on_event(Progress("nvml", "GPU 2 of 8"))
+    line = ProbeProgress(clock)
+    assert line.line(80) == "starting  0.0 s"
+    line.add(ProbesPlanned((("nvml", "NVML"), ("cuda", "CUDA"), ("kernel", "Kernel"))))
+    line.add(ProbeStarted("nvml", "NVML"))
+    line.add(ProbeStarted("cuda", "CUDA"))
+    line.add(Progress("nvml", "GPU 2 of 8"))
     clock.now += 1.25
-    assert line.text(80) == "0 of 3 probes  1.2 s  nvml (GPU 2 of 8), cuda"
-    line.on_event(finished("nvml"))
-    line.on_event(Judged(healthy()))
-    assert line.text(80) == "1 of 3 probes  1.2 s  cuda"
-    assert line.text(10) == "1 of 3 pr…"
+    assert line.line(80) == "0 of 3 probes  1.2 s  nvml (GPU 2 of 8), cuda"
+    line.add(finished("nvml"))
+    line.add(Judged(healthy()))
+    assert line.line(80) == "1 of 3 probes  1.2 s  cuda"
+    assert line.line(10) == "1 of 3 pr…"
 
 
 def test_the_progress_line_is_safe() -> None:
-    line = ProgressLine(Clock())
-    line.on_event(Progress("nvml", "\x1b[2J\nboo"))
-    assert line.text(80) == "starting  0.0 s  nvml (\\x1b[2J\\nboo)"
+    line = ProbeProgress(Clock())
+    line.add(Progress("nvml", "\x1b[2J\nboo"))
+    assert line.line(80) == "starting  0.0 s  nvml (\\x1b[2J\\nboo)"
 
 
 class Terminal(io.StringIO):
@@ -139,10 +139,10 @@ def test_progress_is_drawn_and_erased_on_a_terminal(monkeypatch: pytest.MonkeyPa
 
 
 def test_gpus_that_are_at_the_same_step_are_counted() -> None:
-    line = ProgressLine(Clock())
+    line = ProbeProgress(Clock())
     for number in range(8):
-        line.on_event(Progress("bench.gemm", "gemm bf16" if number else "gemm fp8", gpu=f"GPU-{number}"))
-    assert line.text(80) == "starting  0.0 s  bench.gemm (gemm fp8), bench.gemm (gemm bf16) x7"
+        line.add(Progress("bench.gemm", "gemm bf16" if number else "gemm fp8", gpu=f"GPU-{number}"))
+    assert line.line(80) == "starting  0.0 s  bench.gemm (gemm fp8), bench.gemm (gemm bf16) x7"
 
 
 def plain(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, seconds: float, silence: float = 99.0) -> str:

@@ -16,9 +16,10 @@ from envcheck.errors import UsageError
 from envcheck.model.events import OnEvent, ProbeFinished
 from envcheck.model.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.pipeline.request import Request
+from envcheck.report.progress import ProbeProgress
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker.examination import examine
-from envcheck.tui.worker.sessions import Session, SessionProgress, kept_facts
+from envcheck.tui.worker.sessions import Session, kept_facts
 from tests.tui.showing import LARGE, SHOWN, Replay, recorded, settled, show, until, words
 
 H200 = recorded("h200")
@@ -209,7 +210,7 @@ def test_figures_of_an_earlier_session_are_kept_and_their_rows_too() -> None:
 
 def test_work_counts_what_ended_and_what_runs() -> None:
     now = [0.0]
-    progress = SessionProgress(clock=lambda: now[0])
+    progress = ProbeProgress(clock=lambda: now[0])
     machine = Replay(H200, hold=True)
     assert progress.summary() == "starting  0.0 s"
     now[0] = 1.26

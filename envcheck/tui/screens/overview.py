@@ -17,12 +17,12 @@ from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.text.wrap import clip
 from envcheck.tui.widgets.base import FindingList, StatusText
 from envcheck.tui.widgets.paint import Paint
-from envcheck.tui.worker.sessions import SessionProgress
 
 if TYPE_CHECKING:
     from envcheck.model.checks import Check, Report
     from envcheck.report import Options
     from envcheck.report.page.findings import Finding
+    from envcheck.report.progress import ProbeProgress
 
 WIDE, BESIDE = 150, 110
 """Least columns to show the stack beside the verdict, and the details beside the findings."""
@@ -87,7 +87,7 @@ class OverviewTab(Vertical):
             return self._findings[place]
         return self._findings[0] if self._findings else None
 
-    def show_progress(self, activity: str, progress: SessionProgress, paint: Paint) -> None:
+    def show_progress(self, activity: str, progress: ProbeProgress, paint: Paint) -> None:
         """Show what runs, where there is no verdict yet."""
         self._set_frames()
         pen = self._pen(self._columns("verdict"))

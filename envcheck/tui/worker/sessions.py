@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
+from envcheck.report.progress import ProbeProgress
+
 if TYPE_CHECKING:
     from envcheck.model.checks import Report
-    from envcheck.model.events import Event
     from envcheck.model.snapshot import ProbeRun, Snapshot
     from envcheck.pipeline.request import Request
     from envcheck.tui.worker.process import Gather, Message, Send, ShouldStop
@@ -58,67 +57,6 @@ def probe_alone(request: Request, probe: str) -> Request:
     return replace(request, probes=(probe,), deep=kind == "deep", verify=kind == "verify", bench=bench)
 
 
-@dataclass(frozen=True)
-class Running:
-    """A probe that still runs."""
-
-    name: str
-    gpu: str | None
-    """UUID, where it runs for one GPU."""
-    text: str
-    seconds: float
-
-
-@dataclass
-class SessionProgress:
-    """Counts probes. The session's thread adds events, the screen's thread reads."""
-
-    clock: Callable[[], float] = time.monotonic
-    planned: int = 0
-    ended: int = 0
-    _running: dict[RunKey, tuple[float, str]] = field(default_factory=dict)  # since when, and its last words
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self.started = self.clock()
-
-    def add(self, event: Event) -> None:
-        """Count an event."""
-        from envcheck.model.events import ProbeFinished, ProbesPlanned, ProbeStarted, Progress
-
-        with self._lock:
-            if isinstance(event, ProbesPlanned):
-                self.planned += len(event.probes)
-            elif isinstance(event, ProbeStarted):
-                self._running[event.name, event.framework, event.gpu] = self.clock(), ""
-            elif isinstance(event, Progress):
-                key = event.name, event.framework, event.gpu
-                since, _ = self._running.get(key, (self.clock(), ""))
-                self._running[key] = since, event.text
-            elif isinstance(event, ProbeFinished):
-                self.ended += self._running.pop(run_key(event.run), None) is not None
-
-    @property
-    def running(self) -> list[Running]:
-        """The probes that still run, the longest first."""
-        with self._lock:
-            now = self.clock()
-            return [
-                Running(framework or name, gpu, text, now - since)
-                for (name, framework, gpu), (since, text) in self._running.items()
-            ]
-
-    def counted(self) -> str:
-        """``3 of 9 probes  1.2 s``."""
-        count = f"{self.ended} of {self.planned} probes" if self.planned else "starting"
-        return f"{count}  {self.clock() - self.started:.1f} s"
-
-    def summary(self) -> str:
-        """``3 of 9 probes  1.2 s  nvml, cuda (GPU 2 of 8)``."""
-        named = [f"{probe.name} ({probe.text})" if probe.text else probe.name for probe in self.running]
-        return f"{self.counted()}  {', '.join(named)}".rstrip()
-
-
 def examine_in_worker(
     request: Request, kept: ProbeFacts, send: Send, should_stop: ShouldStop, gather: Gather | None = None
 ) -> None:
@@ -160,7 +98,7 @@ class Session:
         kinds ``keep`` (None: of all) are not gathered again.
         """
         self.activity = activity
-        self.progress = SessionProgress()
+        self.progress = ProbeProgress()
         self.facts: dict[RunKey, Snapshot] = {}
         self.report: Report | None = None
         self.problem = ""
