@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Callable, Iterable
 
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.checks import Source
 from envcheck.report.markup.markdown import code
 from envcheck.rules.api import EVERYTHING, Per, Rule
 from envcheck.rules.catalog import all_rules
@@ -36,34 +35,37 @@ _SCOPES = {
 
 def rule_page(rule: Rule) -> str:
     """The page of ``rule`` as a terminal shows it: indented below each heading what stands there."""
-    title, sections = _page(rule, str)
-    sections["Sources"] = "\n".join(_source_lines(source) for source in rule.sources)
-    parts = [f"{heading}\n{textwrap.indent(body, _MARGIN)}" for heading, body in sections.items()]
+    title, *parts = (
+        f"{heading}\n{textwrap.indent(body, _MARGIN)}" if heading else body
+        for heading, body in rule_sections(rule).items()
+    )
     return "\n\n".join([title, *parts]) + "\n"
 
 
-def _source_lines(source: Source) -> str:
-    one = f"{source.title}: {source.address}"
-    return one if len(_MARGIN + one) <= _WIDEST else f"{source.title}:\n  {source.address}"
+def rule_sections(rule: Rule) -> dict[str, str]:
+    """The text below each heading, for a terminal; before the first, whose heading is empty, title and facts."""
+    lines = []
+    for source in rule.sources:
+        one = f"{source.title}: {source.address}"
+        lines.append(one if len(_MARGIN + one) <= _WIDEST else f"{source.title}:\n  {source.address}")
+    return {**_sections(rule, str), "Sources": "\n".join(lines)}
 
 
 def rule_markdown(rule: Rule, named: Callable[[str], str] = code) -> str:
     """The page of ``rule`` in Markdown; ``named`` writes the name of another rule."""
-    title, sections = _page(rule, named)
-    parts = [f"## {heading}\n\n{body}" for heading, body in sections.items()]
-    return "\n\n".join([f"# `{rule.name}`", title, *parts]) + "\n"
+    parts = [f"## {heading}\n\n{body}" if heading else body for heading, body in _sections(rule, named).items()]
+    return "\n\n".join([f"# `{rule.name}`", *parts]) + "\n"
 
 
-def _page(rule: Rule, named: Callable[[str], str]) -> tuple[str, dict[str, str]]:
-    """What is above the first heading, and the text below each. What rules and rows tell is added to the page."""
+def _sections(rule: Rule, named: Callable[[str], str]) -> dict[str, str]:
+    """What the author wrote, and what rules and rows tell."""
     page = page_of(rule.name)
     title, sections = title_and_sections(page)
     sources = sections.pop("Sources", "")
     sections.pop(RELATED, None)
     made = {"Error lines": _error_lines(rule), RELATED: _related(rule, named_on(page), named), "Sources": sources}
-    asked = _ASKED[rule.per]
-    facts = f"Layer: {rule.layer}. Scope: {rule.scope}.{asked} Since envcheck {rule.since}.0."
-    return f"{title}\n\n{facts}", {**sections, **{heading: body for heading, body in made.items() if body}}
+    facts = f"Layer: {rule.layer}. Scope: {rule.scope}.{_ASKED[rule.per]} Since envcheck {rule.since}.0."
+    return {"": f"{title}\n\n{facts}", **sections, **{heading: body for heading, body in made.items() if body}}
 
 
 def _error_lines(rule: Rule) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from envcheck.report import Options
     from envcheck.report.page.findings import Finding
     from envcheck.report.progress import ProbeProgress
+    from envcheck.tui.screens.pages import RulePage
 
 WIDE, BESIDE = 150, 110
 """Least columns to show the stack beside the verdict, and the details beside the findings."""
@@ -59,7 +60,7 @@ class OverviewTab(Vertical):
         self._detail: object = None  # what the details were laid out from
         self._verdict_rows, self._stack_rows = 1, 0
         self.report: Report | None = None
-        self._rule_pages: Mapping[str, str] = {}
+        self._rule_pages: Mapping[str, RulePage] = {}
         # The cursor stays on the finding that the user moved it to, else it is on the most urgent one.
         self._moved, self._own_row = False, 0
 
@@ -209,14 +210,14 @@ class OverviewTab(Vertical):
             self._moved, self._own_row = bool(again), next(iter(again), 0)
             listing.highlighted = self._own_row
 
-    def set_rule_pages(self, pages: Mapping[str, str], paint: Paint) -> None:
+    def set_rule_pages(self, pages: Mapping[str, RulePage], paint: Paint) -> None:
         """Take the documentation of the rules, by name, into the details."""
         self._rule_pages = pages
         self.show_detail(paint)
 
-    def documentation(self, finding: Finding) -> str:
+    def documentation(self, finding: Finding) -> RulePage:
         """The documentation of a finding's rule; empty until it is loaded."""
-        return self._rule_pages.get(finding.rule, "")
+        return self._rule_pages.get(finding.rule, {})
 
     def show_detail(self, paint: Paint) -> None:
         """Show the finding under the cursor, where there is room for it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from envcheck.model.checks import STATUSES, Check, Report, Status
 from envcheck.report.page.findings import Finding, Outline, folded
@@ -11,9 +12,11 @@ from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan, screen_rows
 from envcheck.report.page.tail import untested
 
+RulePage: TypeAlias = Mapping[str, str]
+"""The text below each heading of a rule's page; empty until it is loaded."""
 _COUNTED = {"?": "open"}
-_EXAMPLE = 8
-"""Columns by which the page of a rule indents an example."""
+_MARGIN = 4
+"""Columns before the text below a heading of a rule's page."""
 _MOST_SHOWN = 200
 """Lines about a finding that are shown beside the list."""
 _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}
@@ -63,7 +66,7 @@ def title_of(finding: Finding) -> str:
     return f"not judged: {title}" if finding.status == "unknown" else title
 
 
-def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
+def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: RulePage) -> list[Line]:
     """A finding, its subjects with the same text only once, and the documentation of its rule."""
     from envcheck.report.page.verbose import check_lines
 
@@ -71,7 +74,7 @@ def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: str
     return [*lines, *_rule_lines(finding.rule, documentation, pen)]
 
 
-def first_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
+def first_lines(finding: Finding, report: Report, pen: Pen, documentation: RulePage) -> list[Line]:
     """The same for its first subject alone, cut to a few screens: it is laid out at every move of the cursor."""
     from envcheck.report.page.verbose import check_lines
 
@@ -81,38 +84,18 @@ def first_lines(finding: Finding, report: Report, pen: Pen, documentation: str) 
     return [*lines, *more, (), *_rule_lines(finding.rule, documentation, pen)]
 
 
-def _rule_lines(name: str, documentation: str, pen: Pen) -> list[Line]:
-    if not documentation:
+def _rule_lines(name: str, page: RulePage, pen: Pen) -> list[Line]:
+    """The page of a rule; its paragraphs are filled again, lines of examples and lists and sources stay as they are."""
+    if not page:
         return []
     lines: list[Line] = [(StyledSpan(f"envcheck rule {pen.text(name)}", "title"),)]
-    for margin, paragraph in _paragraphs(documentation):
-        if not margin and len(lines) > 1 and not paragraph.endswith("."):
-            lines.append((StyledSpan(pen.text(paragraph), "title"),))
-        else:
-            columns = pen.width - len(margin)
-            lines += [(StyledSpan(f"{margin}{line}", "dim"),) for line in pen.fill(paragraph, columns)] or [()]
+    for heading, body in page.items():
+        lines += [(), (StyledSpan(pen.text(heading), "title"),)] if heading else []
+        for number, block in enumerate(body.split("\n\n")):
+            lines += [()] if number else []
+            stays = heading == "Sources" or block.startswith((" ", "- "))
+            for text in block.splitlines() if stays else [" ".join(block.split())]:
+                indent = " " * (len(text) - len(text.lstrip()) + (_MARGIN if heading else 0))
+                columns = pen.width - len(indent)
+                lines += [(StyledSpan(f"{indent}{line}", "dim"),) for line in pen.fill(text, columns)]
     return lines
-
-
-def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Indentation and text of each paragraph. A change of indentation ends one, and so does a URL. Lines of an example
-    stay as they are.
-    """
-    margin, joined = "", ""
-    for line in text.splitlines():
-        words = line.strip()
-        indented = line[: len(line) - len(line.lstrip())]
-        if len(indented) >= _EXAMPLE:
-            if joined:
-                yield margin, joined
-            yield indented, words
-            joined = ""
-            continue
-        if joined and (indented != margin or not words or joined.rpartition(" ")[2].startswith("https://")):
-            yield margin, joined
-            joined = ""
-        margin, joined = indented, f"{joined} {words}".strip()
-        if not words:
-            yield "", ""
-    if joined:
-        yield margin, joined

@@ -18,7 +18,7 @@ from envcheck.redact import redact
 from envcheck.report import Options, render
 from envcheck.report.answers.diff import render_diff
 from envcheck.report.answers.matrix import answer_lines
-from envcheck.report.answers.rule import rule_page
+from envcheck.report.answers.rule import rule_sections
 from envcheck.report.page.pen import Line, Pen
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
@@ -90,9 +90,9 @@ def grid(package: str, overlays: Sequence[str]) -> grids.Grid | None:
 row = grids.row
 
 
-def rule_pages(names: Sequence[str]) -> Mapping[str, str]:
-    """The pages of these rules, by name."""
-    return {rule.name: rule_page(rule) for rule in all_rules() if rule.name in names}
+def rule_pages(names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """The text below each heading of the pages of these rules, by name."""
+    return {rule.name: rule_sections(rule) for rule in all_rules() if rule.name in names}
 
 
 def compared(name: str, report: bytes, options: Options) -> str:
