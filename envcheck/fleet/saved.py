@@ -11,7 +11,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.fleet.record import FLEET_SCHEMA_VERSION, Fleet, Head, Record
-from envcheck.report.saved.descriptions import described
+from envcheck.report.saved.schema import described
 from envcheck.text.clean import clean
 from envcheck.text.encode import encode
 from envcheck.text.wrap import clip

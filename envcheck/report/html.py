@@ -14,12 +14,11 @@ from envcheck.report import Format, Options
 from envcheck.report.markup.figures import figures
 from envcheck.report.markup.html import Markup, chip, document, join, link, tag, text
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
-from envcheck.report.page.head import evidence_text
+from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.plain import distributions, made_at, made_by, versions
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
-from envcheck.report.page.tail import count_text, untested
 from envcheck.report.page.targets import finding_rows, stated
 from envcheck.rules.facts.ignored import ignored
 from envcheck.text.clean import shell_line

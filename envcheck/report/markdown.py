@@ -13,13 +13,12 @@ from envcheck.report import Format, Options
 from envcheck.report.markup.html import is_page
 from envcheck.report.markup.markdown import block, code, fence, link, prose
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
-from envcheck.report.page.head import evidence_text
+from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.pen import WORDS
 from envcheck.report.page.plain import distributions, made_by, versions
 from envcheck.report.page.stack import stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
-from envcheck.report.page.tail import count_text, untested
 from envcheck.rules.facts.ignored import ignored
 
 FORMAT = Format(

@@ -8,10 +8,9 @@ from envcheck.model.checks import Figure, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.figures import APART, CEILING, FASTER, NOT_JUDGED, FigurePart, FigureRow, figure_parts
 from envcheck.report.page.findings import Outline
-from envcheck.report.page.head import head_lines, other_lines
+from envcheck.report.page.frame import count_text, head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan, columns
-from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.measurements import coverage, not_run, numbers
 
 FORMAT = Format(

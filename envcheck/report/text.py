@@ -8,12 +8,11 @@ from __future__ import annotations
 from envcheck.model.checks import Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
-from envcheck.report.page.head import head_lines, other_lines
+from envcheck.report.page.frame import head_lines, other_lines, tail_lines
 from envcheck.report.page.layout import LINES, ROOMS
 from envcheck.report.page.pen import Line, Pen, screen_rows
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import judged_environment
-from envcheck.report.page.tail import tail_lines
 
 FORMAT = Format(shows="a page for people: the cause, the fix, the stack", suffix="txt", syntax="text")
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from envcheck.fleet.record import Fleet
     from envcheck.model.checks import Report
     from envcheck.pipeline.request import Request
-    from envcheck.tui.widgets.telemetry import Telemetry
+    from envcheck.tui.screens.speed import Telemetry
 
 _TICK = 0.1
 _REDRAW, _REDRAW_BEHIND = 2, 10
@@ -49,7 +49,6 @@ _KEYS_FIRST, _REDRAW_AT_LATEST = 0.15, 5
 """Seconds without updates after a key, so that its answer is drawn first, and ticks until one comes anyway."""
 _WARM_UP = (
     "tui.screens.speed",
-    "tui.widgets.telemetry",
     "report.speed",
     "tui.screens.whatif",
     "tui.screens.facts",

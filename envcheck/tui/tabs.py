@@ -20,9 +20,8 @@ from envcheck.tui.worker.client import Client
 if TYPE_CHECKING:
     from envcheck.model.checks import Report
     from envcheck.tui.screens.facts import FactsTab
-    from envcheck.tui.screens.speed import Speed
+    from envcheck.tui.screens.speed import Speed, Telemetry
     from envcheck.tui.screens.whatif import WhatIf
-    from envcheck.tui.widgets.telemetry import Telemetry
 
 
 TABS = ("overview", "performance", "matrix", "facts")
@@ -139,8 +138,7 @@ class Tabs(TabbedContent):
     async def _build(self, tab: str) -> None:
         pane, paint = self.query_one(f"#{tab}", LazyPane), self._paint()
         if tab == "performance":
-            from envcheck.tui.screens.speed import Speed
-            from envcheck.tui.widgets.telemetry import Telemetry
+            from envcheck.tui.screens.speed import Speed, Telemetry
 
             speed = Speed((self._telemetry or Telemetry)(), paint)
             await pane.mount(speed)

@@ -221,7 +221,7 @@ class WindowedApp(App["Report"]):
         self.open_saved("compare with an earlier report", compare)
 
     def action_export(self) -> None:
-        from envcheck.tui.export import choices, export
+        from envcheck.tui.widgets.choices import choices, export
 
         report, formats = self.report, choices()
         if report is None:

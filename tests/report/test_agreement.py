@@ -21,10 +21,9 @@ from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import Options, render
 from envcheck.report.page.findings import Outline
-from envcheck.report.page.gpu_groups import group_text, groups
 from envcheck.report.page.pen import WORDS, Pen
 from envcheck.report.page.stack import StackRow, stack_rows
-from envcheck.report.page.subject import severity, worst
+from envcheck.report.page.subject import group_text, groups, severity, worst
 from envcheck.tui.widgets.stack import stack_lines
 from tests.rules.engine.test_finding_sources import every_machine
 from tests.thorough import examples, sample

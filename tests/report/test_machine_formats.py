@@ -25,7 +25,7 @@ from envcheck.report.page.layout import in_order
 from envcheck.report.saved.read import MOST_BYTES, read_report
 from envcheck.report.saved.schema import SCHEMAS, published, schema
 from envcheck.text.output import parse_targets
-from envcheck.tui.export import choices
+from envcheck.tui.widgets.choices import choices
 from tests.every import cases
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report
 

@@ -18,8 +18,8 @@ from textual.pilot import Pilot
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Memory
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.export import without_fonts
 from envcheck.tui.screens.whatif import BuildTable
+from envcheck.tui.widgets.choices import without_fonts
 from tests.rules.machines import GIB, driver, geforce, kernel, machine
 from tests.tui import test_snapshots
 from tests.tui.showing import at_rest, judged, recorded, show, until, words

@@ -14,7 +14,7 @@ from textual.widgets import DataTable, Input, Tree
 from envcheck.text.clean import shell_line
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.whatif import BuildTable
-from envcheck.tui.worker import grid, questions
+from envcheck.tui.worker import questions
 from tests.every import cases
 from tests.report import examples
 from tests.rules.machines import but, h200, machine
@@ -269,9 +269,9 @@ def test_a_field_that_was_asked_for_right_after_its_place_keeps_the_keys() -> No
 
 
 def test_the_grid_says_in_words_what_fits() -> None:
-    found = grid.grid("torch")
+    found = questions.grid("torch")
     assert found is not None
-    judged = [grid.row(line, ["gpu==H100", "driver==535.104.05"]) for line in found.stated]
+    judged = [questions.row(line, ["gpu==H100", "driver==535.104.05"]) for line in found.stated]
     assert {"fits", "no"} <= {cell for cells in judged for cell in cells}
     assert all(
         bool(cell) == bool(text)
@@ -281,7 +281,7 @@ def test_the_grid_says_in_words_what_fits() -> None:
 
 
 def test_the_grid_holds_the_release_that_is_asked_about_and_those_beside_it() -> None:
-    newest, found = grid.grid("torch"), grid.grid("torch==2.4.0+cu121")
+    newest, found = questions.grid("torch"), questions.grid("torch==2.4.0+cu121")
     assert newest is not None
     assert found is not None
     assert "2.4.0" not in newest.rows
@@ -299,12 +299,12 @@ def test_a_driver_of_which_only_its_cuda_is_known_goes_by_its_branch() -> None:
 
 
 def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> None:
-    assert "tensorflow" in grid.names()
-    found = grid.grid("tensorflow")
+    assert "tensorflow" in questions.names()
+    found = questions.grid("tensorflow")
     assert found is not None
     fixed = ["gpu==H100", "driver==580.65.06"]
-    assert any("fits" in grid.row(line, fixed) for line in found.stated)
-    assert grid.grid("no-such-thing") is None
+    assert any("fits" in questions.row(line, fixed) for line in found.stated)
+    assert questions.grid("no-such-thing") is None
 
 
 def test_a_value_stands_with_its_source() -> None:

@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList
 from envcheck.report import render
 from envcheck.report.saved.read import read_report
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.export import choices
+from envcheck.tui.widgets.choices import choices
 from envcheck.tui.windows import ChooseWindow, TextWindow
 from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
 

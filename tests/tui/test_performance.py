@@ -23,7 +23,7 @@ from envcheck.report.page.pen import Pen
 from envcheck.report.speed import FigureTable
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.fleet import FleetPage, read_fleet
-from envcheck.tui.widgets.telemetry import Telemetry, spark
+from envcheck.tui.screens.speed import Telemetry, spark
 from tests.every import cases
 from tests.fleet.made import healthy
 from tests.fleet.test_fleet import fleet_of, write

@@ -19,7 +19,6 @@ import pytest
 from envcheck.cli.main import main
 from envcheck.report import render
 from envcheck.tui.serve import server as served
-from envcheck.tui.serve import session
 from envcheck.tui.serve.server import MOST_SESSIONS, Served
 from tests.every import cases
 from tests.installed import INSTALLED
@@ -283,7 +282,7 @@ def test_a_session_hears_and_answers_and_ends_with_its_socket() -> None:
 
 
 def test_an_application_that_does_not_leave_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_SECONDS_TO_LEAVE", 0.2)
+    monkeypatch.setattr(served, "_SECONDS_TO_LEAVE", 0.2)
 
     async def visit(client: aiohttp.ClientSession, address: str) -> None:
         async with client.ws_connect(f"{address}/ws") as socket:

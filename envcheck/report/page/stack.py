@@ -19,11 +19,12 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.report.page.findings import dead_probe_for, probe_end
-from envcheck.report.page.gpu_groups import group_text, groups
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import (
     framework_title,
+    group_text,
+    groups,
     judged_environment,
     listed,
     minor_version,

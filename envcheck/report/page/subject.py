@@ -1,11 +1,16 @@
-"""What a check is about, in words (``GPU 0-3``, ``torch 2.5.1+cpu in ~/p/.venv``); the worst of several statuses."""
+"""What a check is about, in words (``GPU 0-3``, ``torch 2.5.1+cpu in ~/p/.venv``); the worst of several statuses; and
+the GPUs of a machine, those of one model in one state together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from envcheck.model.checks import Check, Location, Report, Status
 from envcheck.model.snapshot import Environment, Framework, Gpu, frameworks_in
+from envcheck.model.versions import ComputeCapability
 from envcheck.text.wrap import ranges
 
 _MOST_NAMED = 4
@@ -115,3 +120,108 @@ def severity(status: Status) -> int:
 def worse(first: Status, second: Status) -> Status:
     """The worse of two."""
     return min(first, second, key=severity)
+
+
+_GIB = 1 << 30
+_BUSY = 0.01
+"""Share of time from which a GPU counts as in use."""
+
+
+class EqualGpus(msgspec.Struct, frozen=True):
+    """GPUs of one model in one state."""
+
+    gpus: tuple[Gpu, ...]
+    checks: tuple[Check, ...]
+    """The checks about any of them."""
+    status: Status
+    troubles: tuple[str, ...]
+    """Names of the rules that found something."""
+    open_questions: int
+    """Number of rules that could not be judged."""
+
+
+def groups(report: Report, machine: Sequence[Check]) -> list[EqualGpus]:
+    """The GPUs by model and state, the worst first; ``machine`` are the checks that concern all of them."""
+    about = _checks_by_gpu(report)
+    common = worst(machine)
+    found: dict[tuple[str, str | None, Status, tuple[str, ...], int], list[tuple[Gpu, list[Check]]]] = {}
+    for gpu in report.gpus:
+        own = [*{check.id: check for identity in gpu.identities() for check in about.get(identity, ())}.values()]
+        status = worse(worst(own), common)
+        concerning = (*machine, *own)
+        troubles, unknown = _rules(concerning, ("fail", "warn")), _rules(concerning, ("unknown",))
+        key = (gpu_name(gpu), gpu.compute_capability, status, troubles, len(unknown))
+        found.setdefault(key, []).append((gpu, own))
+    return sorted(
+        (
+            EqualGpus(tuple(gpu for gpu, _ in members), tuple(check for _, own in members for check in own), *key[2:])
+            for key, members in found.items()
+        ),
+        key=lambda group: (severity(group.status), -len(group.gpus)),
+    )
+
+
+def _checks_by_gpu(report: Report) -> dict[str, list[Check]]:
+    about: dict[str, list[Check]] = {}
+    for check in report.checks:
+        if check.subject.kind == "gpu":
+            subject = check.subject
+            for identity in dict.fromkeys((subject.key, subject.uuid, subject.pci_bus_id)):  # a figure has its own key
+                about.setdefault(identity or "", []).append(check)
+    return about
+
+
+def _rules(checks: Iterable[Check], statuses: tuple[Status, ...]) -> tuple[str, ...]:
+    """Names of the rules that came to one of ``statuses``."""
+    return tuple(dict.fromkeys(check.rule for check in checks if check.status in statuses and not check.ignored))
+
+
+def group_text(group: EqualGpus, report: Report) -> str:
+    """One group in words."""
+    first = group.gpus[0]
+    capability = ComputeCapability.parse(first.compute_capability)
+    sizes = {gpu.memory.total if gpu.memory else None for gpu in group.gpus}
+    size = sizes.pop() if len(sizes) == 1 else None
+    memory = "" if size is None or "GB" in gpu_name(first) else f"{size / _GIB:.0f} GiB"
+    traits = ", ".join(filter(None, (capability.sm if capability else first.compute_capability, memory)))
+    name = gpu_name(first) + (f" ({traits})" if traits and traits != gpu_name(first) else "")
+    enabled = [gpu.mig for gpu in group.gpus if gpu.mig and gpu.mig.enabled]
+    instances = [mig.instances for mig in enabled if mig.instances is not None]
+    mig = f"MIG with {sum(map(len, instances))} instances" if instances else "MIG" if enabled else ""
+    parts = [_count(group, report) + name, mig, _use(group), listed(group.troubles, 3)]
+    if group.open_questions:
+        parts.append(f"{group.open_questions} check{'s' if group.open_questions > 1 else ''} not judged")
+    elif not group.troubles:
+        # Only where the state of each GPU was read, and not just what it is, and a check about it passed.
+        judged = {check.subject.key for check in group.checks if check.status in ("pass", "note")}
+        healthy = all(
+            judged & set(gpu.identities())
+            and any((gpu.ecc, gpu.row_remap, gpu.recovery_action, gpu.temperature, gpu.throttle))
+            for gpu in group.gpus
+        )
+        parts.append("no errors" if healthy else "")
+    return ", ".join(filter(None, parts))
+
+
+def _count(group: EqualGpus, report: Report) -> str:
+    """``2 of 8 x ``; how many are visible is said only where CUDA was asked and hides some."""
+    total = len(group.gpus)
+    driver = report.snapshot.driver if report.snapshot else None
+    asked = driver is not None and driver.cuda_devices is not None
+    visible = sum(gpu.cuda_ordinal is not None for gpu in group.gpus) if asked else total
+    if visible < total:
+        return f"{visible} of {total} x "
+    return f"{total} x " if total > 1 else ""
+
+
+def _use(group: EqualGpus) -> str:
+    """``idle`` or how many are in use; nothing while any of them is not known to be idle."""
+    states: list[bool | None] = []
+    for gpu in group.gpus:
+        computes = any(process.kind == "compute" for process in gpu.processes or ())
+        idle = None if gpu.utilisation is None else gpu.utilisation >= _BUSY
+        states.append(True if computes else idle)
+    busy = states.count(True)
+    if busy:
+        return "in use" if busy == len(states) else f"{busy} in use"
+    return "" if None in states else "idle"

@@ -8,12 +8,11 @@ from envcheck.model.checks import STATUSES, Check, Report, ways
 from envcheck.model.names import fact_name
 from envcheck.model.snapshot import ProbeRun
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
-from envcheck.report.page.head import evidence_text, verdict_lines
+from envcheck.report.page.frame import evidence_text, tail_lines, verdict_lines
 from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import subject_line
-from envcheck.report.page.tail import tail_lines
 
 _BLANK: Line = (StyledSpan(""),)
 _PRESSING = ("fail", "warn", "unknown")

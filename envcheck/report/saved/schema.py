@@ -1,16 +1,23 @@
-"""JSON Schemas of what envcheck prints, made from the types themselves."""
+"""JSON Schemas of what envcheck prints, made from the types themselves, with what each field means: the docstrings
+below the fields of the structs, which Python does not keep at run time.
+"""
 
 from __future__ import annotations
 
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from envcheck.compat.question import Answer
 from envcheck.diff import Diff
 from envcheck.errors import UsageError
 from envcheck.model.checks import SCHEMA_VERSION, Report
-from envcheck.report.saved.descriptions import described
 
 SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Answer, "diff": Diff}
 """The outputs that have a schema."""
@@ -26,3 +33,76 @@ def schema(name: str) -> dict[str, Any]:
 def published(name: str) -> str:
     """The name of the copy of a schema below ``docs/schema``."""
     return f"{name}-{SCHEMA_VERSION}.json"
+
+
+def described(root: Any, name: str, version: str, title: str = "") -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the output ``name``, which is a ``root``: a struct, or a union of some."""
+    schema = msgspec.json.schema(root)
+    for kind in _structs(inspect.type_info(root), set()):
+        properties = schema["$defs"].get(_named(kind), {}).get("properties", {})
+        for field in kind.fields:
+            text = _description(kind.cls, field.name)
+            if text and field.encode_name in properties:
+                properties[field.encode_name] = {"description": text, **properties[field.encode_name]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:envcheck:schema:{name}:{version}",
+        "title": f"envcheck {name} {version}{title}",
+        **schema,
+    }
+
+
+def _structs(kind: inspect.Type, seen: set[str]) -> Iterator[inspect.StructType]:
+    """Every struct that a value of ``kind`` may hold, once."""
+    for part in getattr(kind, "types", ()):
+        yield from _structs(part, seen)
+    for name in ("item_type", "value_type"):
+        if isinstance(part := getattr(kind, name, None), inspect.Type):
+            yield from _structs(part, seen)
+    if isinstance(kind, inspect.StructType) and _named(kind) not in seen:
+        seen.add(_named(kind))
+        yield kind
+        for field in kind.fields:
+            yield from _structs(field.type, seen)
+
+
+def _named(kind: inspect.StructType) -> str:
+    """The name of a struct among msgspec's definitions: ``Gpu``, ``Listing_Gpu_``."""
+    arguments: tuple[Any, ...] = getattr(kind.cls, "__args__", ())
+    name: str = _class(kind.cls).__name__
+    return f"{name}_{'_'.join(each.__name__ for each in arguments)}_" if arguments else name
+
+
+def _class(cls: Any) -> Any:
+    return getattr(cls, "__origin__", cls)
+
+
+def _description(cls: Any, field: str) -> str:
+    """The docstring of ``field`` where it is declared."""
+    for base in _class(cls).__mro__:
+        if base.__module__.startswith("envcheck.") and (
+            text := _docstrings(base.__module__).get((base.__name__, field))
+        ):
+            return text
+    return ""
+
+
+@cache
+def _docstrings(module: str) -> dict[tuple[str, str], str]:
+    """The docstring of each field by class and name."""
+    file = sys.modules[module].__file__
+    tree = ast.parse(Path(file).read_text(encoding="utf-8") if file else "")
+    found = {}
+    for declared in ast.walk(tree):
+        if not isinstance(declared, ast.ClassDef):
+            continue
+        for field, after in zip(declared.body, declared.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(after, ast.Expr)
+                and isinstance(after.value, ast.Constant)
+            ):
+                text = " ".join(str(after.value.value).split()).replace("``", "`")
+                found[declared.name, field.target.id] = text
+    return found

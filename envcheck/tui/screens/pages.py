@@ -7,10 +7,9 @@ from typing import TypeAlias
 
 from envcheck.model.checks import STATUSES, Check, Report, Status
 from envcheck.report.page.findings import Finding, Outline, folded
-from envcheck.report.page.head import head_lines
+from envcheck.report.page.frame import head_lines, untested
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan, screen_rows
-from envcheck.report.page.tail import untested
 
 RulePage: TypeAlias = Mapping[str, str]
 """The text below each heading of a rule's page; empty until it is loaded."""

@@ -24,7 +24,7 @@ from envcheck.tui.worker.client import Client
 if TYPE_CHECKING:
     from envcheck.model.checks import Report
     from envcheck.report.page.pen import Style
-    from envcheck.tui.worker.grid import Cell, Grid
+    from envcheck.tui.worker.questions import Cell, Grid
 
 
 _CELLS: dict[str, tuple[str, Style]] = {"fits": ("✓ fits", "pass"), "no": ("✗ no", "fail"), "?": ("? open", "unknown")}
@@ -63,9 +63,8 @@ class BuildTable(DataTable[Text]):
         The cursor goes to ``package``, unless the user has moved it.
         """
         try:
-            grid: Grid | None = await self._client.ask("grid", package, overlays)
-            if grid is None:
-                return
+            found = await self._client.ask("grid", package, overlays)
+            grid: Grid = found or await self._client.ask("grid", "torch", overlays)
             first = await self._client.ask("row", grid.stated[0], fixed, overlays)  # the old rows stay until then
             self.grid, self._judged = grid, []
             self._set_columns(grid)

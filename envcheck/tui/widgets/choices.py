@@ -1,9 +1,12 @@
-"""What windows offer: the fix command, GPUs, environments, saved reports."""
+"""What windows offer: the fix command, GPUs, environments, saved reports, files to write into the working folder."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -11,12 +14,18 @@ from envcheck.errors import UsageError
 from envcheck.model.checks import STATUSES, Check, Report, ways
 from envcheck.model.snapshot import Gpu, frameworks_in
 from envcheck.redact import mask_secrets
+from envcheck.report import FORMATS
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import framework_title, gpu_name, listed, worst
 from envcheck.report.page.verbose import check_lines
 from envcheck.report.saved.read import read_report
 from envcheck.text.clean import shell_line
+from envcheck.text.output import write_whole
 from envcheck.tui.widgets.paint import Paint
+
+if TYPE_CHECKING:
+    from envcheck.model.checks import Report
+    from envcheck.tui.worker.client import Client
 
 _MOST_INPUT = 64 << 20
 _GIB = 1 << 30
@@ -91,3 +100,46 @@ def read_saved(name: str) -> Report:
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
     return mask_secrets(read_report(data))
+
+
+_OWN = {
+    "private": ("json", "the whole report as JSON, with the names of the machine and its users"),
+    "svg": ("svg", "a picture of this screen"),
+    "baseline": ("baseline.json", "the measured figures, to compare with later (envcheck bench --baseline)"),
+}
+"""Suffix and description of the formats that only the application offers; ``private`` and ``baseline`` show names."""
+
+
+def choices() -> dict[str, str]:
+    """Name and description of each format."""
+    own = {name: shows for name, (_, shows) in _OWN.items()}
+    return {**{name: form.shows for name, form in FORMATS.items()}, **own}
+
+
+async def export(
+    report: Report, form: str, client: Client, home: str, picture: Callable[[Report], Awaitable[str]]
+) -> Path:
+    """Write a file and return its path; raise EnvcheckError. ``picture`` draws the screen for a redacted report."""
+    suffix = _OWN[form][0] if form in _OWN else FORMATS[form].suffix
+    path = Path.cwd() / f"envcheck-{time.strftime('%Y%m%d-%H%M%S')}.{suffix}"
+    homes = [home] if home else []
+    if form == "baseline":
+        from envcheck.report.saved.baseline import save
+
+        save(report, str(path))
+    elif form == "svg":
+        import msgspec
+
+        from envcheck.model.checks import Report
+
+        redacted = msgspec.json.decode(await client.ask("redacted", report, homes), type=Report)
+        write_whole(path, without_fonts(await picture(redacted)), "markup")
+    else:
+        syntax = FORMATS["json" if form == "private" else form].syntax
+        write_whole(path, await client.ask("rendered", report, form, homes), syntax)
+    return path
+
+
+def without_fonts(picture: str) -> str:
+    """An SVG picture that downloads no font: the viewer's own fixed-width font serves."""
+    return re.sub(r"@font-face\s*\{[^}]*\}", "", picture)

@@ -1,12 +1,19 @@
-"""What the worker process of ``Client`` answers: pure functions, called by name. Reports are passed as JSON."""
+"""What the worker process of ``Client`` answers: pure functions, called by name. Reports are passed as JSON.
+
+Most code is about the grid of the matrix screen: releases of a framework by CUDA builds, and which fit a machine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
 from envcheck.compat.answer import ask
+from envcheck.compat.choose import evaluate
 from envcheck.diff import diff
 from envcheck.errors import EnvcheckError
 from envcheck.knowledge.load import load_matrix
@@ -23,8 +30,10 @@ from envcheck.report.page.pen import Line, Pen
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.tui.widgets.choices import read_saved
-from envcheck.tui.worker import grid as grids
 from envcheck.tui.worker.process import WorkerLink
+
+if TYPE_CHECKING:
+    from envcheck.knowledge.tables import ReleaseRow, TorchRow
 
 
 def serve(link: WorkerLink) -> None:
@@ -48,7 +57,7 @@ def suggested(overlays: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Suggestions for each field of the matrix screen."""
     known = load_matrix(tuple(overlays))
     builds = [f"torch=={row.version}" for row in known.torch[::-1]]
-    return {"gpu": [row.name for row in known.gpus], "package": [*builds, *grids.names(overlays)]}
+    return {"gpu": [row.name for row in known.gpus], "package": [*builds, *names(overlays)]}
 
 
 def machine_fields(report: bytes) -> Mapping[str, str]:
@@ -82,14 +91,6 @@ def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> li
     return answer_lines(ask(load_matrix(tuple(overlays)), components), Pen(options), overlays)
 
 
-def grid(package: str, overlays: Sequence[str]) -> grids.Grid | None:
-    """The grid of ``package``, or of PyTorch where it has none."""
-    return grids.grid(package, overlays) or grids.grid("torch", overlays)
-
-
-row = grids.row
-
-
 def rule_pages(names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
     """The text below each heading of the pages of these rules, by name."""
     return {rule.name: rule_sections(rule) for rule in all_rules() if rule.name in names}
@@ -112,3 +113,105 @@ def rendered(report: bytes, form: str, homes: Sequence[str]) -> str:
 def redacted(report: bytes, homes: Sequence[str]) -> bytes:
     """A redacted report, as JSON."""
     return msgspec.json.encode(redact(msgspec.json.decode(report, type=Report), homes))
+
+
+_NEWEST = 16
+_AROUND = 2
+"""Releases in the grid: the newest, and the neighbours of the requested one on both sides."""
+
+_Row = TypeVar("_Row")
+Cell = Literal["fits", "no", "?", ""]
+_CELLS: dict[str, Cell] = {"compatible": "fits", "incompatible": "no"}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid that is not judged yet; ``stated[row][column]`` is the build of a cell, as a component."""
+
+    name: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    stated: tuple[tuple[str, ...], ...]
+
+
+def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
+    """The grid of ``package`` (``torch``, ``torch==2.4.0+cu121``); None where the matrix has no release of it."""
+    found = load_matrix(tuple(overlays))
+    name, _, build = package.partition("==")
+    name, version = name.strip().lower(), build.partition("+")[0].strip()
+    if name == "torch":
+        return _torch(_shown(found.torch[::-1], [row.version for row in found.torch[::-1]], version))
+    rows = [row for row in found.releases if row.name == name and _single(row)]
+    return _releases(name, rows, version) if rows else None
+
+
+def _shown(newest_first: Sequence[_Row], versions: Sequence[str], version: str) -> list[_Row]:
+    """The rows of the grid; ``versions`` are those of ``newest_first``."""
+    wanted = versions.index(version) if version in versions else 0
+    return [row for place, row in enumerate(newest_first) if place < _NEWEST or abs(place - wanted) <= _AROUND]
+
+
+def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str] = ()) -> tuple[Cell, ...]:
+    """Whether each build of a row fits the ``fixed`` components; empty where there is no build."""
+    cells: list[Cell] = []
+    for build in stated:
+        cell: Cell = ""
+        with suppress(EnvcheckError):
+            if build:
+                cell = "?"  # what cannot be read cannot be judged
+                components = tuple(one for text in (*fixed, build) for one in parse_components(text))
+                cell = _CELLS.get(evaluate(load_matrix(tuple(overlays)), components).verdict, "?")
+        cells.append(cell)
+    return tuple(cells)
+
+
+def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
+    """The packages that have a grid."""
+    found = load_matrix(tuple(overlays))
+    return "torch", *sorted({found_row.name for found_row in found.releases if _single(found_row)})
+
+
+def _torch(rows: Sequence[TorchRow]) -> Grid:
+    tags = sorted({_tag(build.cuda) for row in rows for build in row.builds if build.cuda}, key=_by_number)
+    built = {
+        (row.version, _tag(build.cuda))
+        for row in rows
+        for build in row.builds
+        if build.cuda and build.os == "linux" and build.machine == "x86_64"
+    }
+    releases = tuple(row.version for row in rows)
+    stated = tuple(
+        tuple(f"torch=={release}+{tag}" if (release, tag) in built else "" for tag in tags) for release in releases
+    )
+    return Grid("torch", releases, tuple(tags), stated)
+
+
+def _releases(name: str, rows: Sequence[ReleaseRow], version: str) -> Grid:
+    """The grid of another package than PyTorch."""
+    every = sorted({_single(row) for row in rows}, key=_by_number)
+    versions = _shown(every, every, version)
+    rows = [row for row in rows if _single(row) in versions]
+    tags = sorted({row.build or _tag(row.cuda or "") for row in rows}, key=_by_number)
+    stated = []
+    for one in versions:
+        built = {row.build or _tag(row.cuda or ""): row.build for row in rows if _single(row) == one}
+        stated.append(
+            tuple(f"{name}=={one}{f'+{built[tag]}' if built[tag] else ''}" if tag in built else "" for tag in tags)
+        )
+    return Grid(name, tuple(versions), tuple(tags), tuple(stated))
+
+
+def _single(row: ReleaseRow) -> str:
+    """The release of a row about one release or one series (``==2.16.*``); else empty."""
+    versions = row.versions.removeprefix("==").removesuffix(".*")
+    return versions if row.versions.startswith("==") and not set(versions) & set("<>=,|*! ") else ""
+
+
+def _tag(cuda: str) -> str:
+    return f"cu{cuda.replace('.', '')}" if cuda else "any"
+
+
+def _by_number(text: str) -> list[int]:
+    """Newest first."""
+    numbers = "".join(character if character.isdecimal() else " " for character in text)
+    return [-int(number[:18]) for number in numbers.split()] or [1]
