@@ -1,11 +1,12 @@
 """A fleet as one HTML document: what stands out, distributions, and a table of all nodes that can be sorted.
 
-``tag`` escapes foreign text. The page loads nothing; of scripts, only the one below may run.
+``tag`` escapes foreign text. The page loads nothing; of scripts, only ``sort.js`` may run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from envcheck.fleet.pages.rows import Row, folded
 from envcheck.fleet.pages.text import Section, counts, left_out, sections
@@ -17,41 +18,13 @@ from envcheck.report.page.pen import WORDS
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip
 
+_FOLDER = Path(__file__).parent
 _ROWS = 500
 """Rows of a section; the table of nodes has all."""
 _NAMES = 40
 _LONGEST_RUN = 400
 """Characters of a run of names; the table of nodes has each."""
 _SIGNS: dict[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "unknown": "?", "note": "i", "skipped": "-"}
-_SCRIPT = """
-for (const head of document.querySelectorAll("th[data-column]")) head.addEventListener("click", () => {
-  const table = head.closest("table"), body = table.tBodies[0], column = Number(head.dataset.column);
-  const down = head.getAttribute("aria-sort") === "ascending";
-  for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
-  head.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const order = new Intl.Collator("en", {numeric: true}).compare;
-  const key = (row) => row.cells[column].textContent.replace(/(\\d),(?=\\d{3})/g, "$1");
-  const rows = [...body.rows].sort((a, b) => order(key(a), key(b)));
-  body.append(...(down ? rows.reverse() : rows));
-});
-document.getElementById("find").addEventListener("input", (event) => {
-  const words = event.target.value.toLowerCase();
-  for (const row of document.querySelector("#nodes").tBodies[0].rows)
-    row.hidden = !row.textContent.toLowerCase().includes(words);
-});
-"""
-_OWN_STYLE = """
-main { max-width: 1240px; }
-table { width: 100%; border-collapse: collapse; font-size: 13.5px; }
-th { text-align: left; cursor: pointer; position: sticky; top: 0; background: var(--card); padding: 4px 8px; }
-td { padding: 3px 8px; border-top: 1px solid var(--line); vertical-align: top; }
-th, td { overflow-wrap: break-word; } td:last-child { overflow-wrap: anywhere; min-width: 180px; }
-th[aria-sort=ascending]::after { content: " ▲"; } th[aria-sort=descending]::after { content: " ▼"; }
-.bars { display: flex; align-items: flex-end; gap: 1px; height: 34px; min-width: 180px; }
-.bars i { flex: 1; background: var(--note); min-height: 0; }
-input { font: inherit; padding: 6px 10px; width: 320px; margin-bottom: 10px; background: var(--well);
-  color: var(--ink); border: 1px solid var(--line); border-radius: 8px; }
-"""
 
 
 def render(fleet: Fleet, _options: Options) -> str:
@@ -76,7 +49,8 @@ def render(fleet: Fleet, _options: Options) -> str:
         ),
         tag("footer", f"{fleet.head.tool.name} {fleet.head.tool.version}, {fleet.head.created}"),
     ]
-    return document(f"envcheck fleet: {fleet.head.headline}", join(content), _OWN_STYLE, _SCRIPT)
+    style, script = (f"\n{(_FOLDER / name).read_text(encoding='utf-8')}" for name in ("style.css", "sort.js"))
+    return document(f"envcheck fleet: {fleet.head.headline}", join(content), style, script)
 
 
 def _hero(fleet: Fleet) -> Markup:
