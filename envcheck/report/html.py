@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.model.checks import STATUSES, Check, Fix, Report, Status
+from envcheck.model.checks import STATUSES, Check, Fix, Report, Status, ways_in_order
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
@@ -15,7 +15,7 @@ from envcheck.report.markup.figures import figures
 from envcheck.report.markup.html import Markup, chip, document, join, link, tag, text
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
-from envcheck.report.page.layout import ACTIONS, WHO, in_order, steps
+from envcheck.report.page.layout import ACTIONS, WHO, steps
 from envcheck.report.page.plain import distributions, made_at, made_by, versions
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
@@ -101,7 +101,7 @@ def status_chip(status: Status) -> Markup:
 def _verdict(outline: Outline) -> Markup:
     """The verdict, and what to do."""
     report = outline.report
-    finding = outline.findings[0] if outline.findings and report.verdict in ("fail", "warn") else None
+    finding = outline.cause
     word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, SIGNS[report.verdict][1])
     about = ", ".join(filter(None, (report.host, made_at(report), count_text(report), ignored(report.checks))))
     parts = [
@@ -137,10 +137,8 @@ def _floors(report: Report) -> list[Markup]:
 
 def _findings(outline: Outline) -> list[Markup]:
     """All but the one in the verdict."""
-    first = 1 if outline.report.verdict in ("fail", "warn") else 0
-    told = [*outline.findings[first:], *outline.unknowns, *outline.notes]
     cards = []
-    for finding in told[:_ROWS]:
+    for finding in outline.others[:_ROWS]:
         rule = tag("span", finding.rule, class_="rule")
         head = tag("header", status_chip(finding.status), tag("h3", finding.title), rule)
         inside = [head, _body(finding, outline), *_consequences(outline, finding)]
@@ -158,7 +156,7 @@ def _body(finding: Finding, outline: Outline) -> Markup:
     about = subject_line(finding.checks, outline.report)
     fixes: list[Markup] = []
     for each in {each.fixes: each for each in finding.checks}.values():
-        ordered = in_order(each)
+        ordered = ways_in_order(each.fixes)
         if not ordered and each.action in ACTIONS:
             fixes.append(tag("p", ACTIONS[each.action].capitalize()))
         fixes += [part for way in ordered for step, fix in steps(way) for part in _fix(fix, step)]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.model.checks import STATUSES, Report, Status
+from envcheck.model.checks import STATUSES, Report, Status, ways_in_order
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.html import is_page
 from envcheck.report.markup.markdown import block, code, fence, link, prose
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
-from envcheck.report.page.layout import ACTIONS, WHO, in_order, steps
+from envcheck.report.page.layout import ACTIONS, WHO, steps
 from envcheck.report.page.pen import WORDS
 from envcheck.report.page.plain import distributions, made_by, versions
 from envcheck.report.page.stack import stack_rows
@@ -68,8 +68,7 @@ def render(report: Report, options: Options) -> str:
 
 def _verdict(outline: Outline) -> str:
     report = outline.report
-    finding = outline.findings[0] if outline.findings else None
-    told = finding.title if finding and report.verdict in ("fail", "warn") else report.headline
+    told = outline.cause.title if outline.cause else report.headline
     aside = ignored(report.checks)
     title = f"{told} ({aside})" if aside and aside not in told else told
     word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, WORDS[report.verdict])
@@ -105,9 +104,9 @@ def _targets(report: Report) -> list[str]:
 
 def _cause(outline: Outline) -> list[str]:
     """The first finding: what was seen, why it matters, how to fix it, where that is documented."""
-    if not outline.findings or outline.report.verdict not in ("fail", "warn"):
+    finding = outline.cause
+    if finding is None:
         return []
-    finding = outline.findings[0]
     check = finding.lead
     lines = [f"Cause: {code(check.rule)}", ""]
     about = subject_line(finding.checks, outline.report)
@@ -115,7 +114,7 @@ def _cause(outline: Outline) -> list[str]:
     lines += [f"- seen: {code(evidence_text(found))}" for found in check.evidence[:_EVIDENCE]]
     lines += [f"- why: {prose(check.message)}"] if check.message.strip(" .") not in ("", check.title) else []
     parts = ["\n".join(lines)]
-    ordered = in_order(check)
+    ordered = ways_in_order(check.fixes)
     if not ordered and check.action in ACTIONS:
         parts.append(f"**Fix:** {ACTIONS[check.action]}")
     for way in ordered[:_FIXES]:
@@ -135,8 +134,7 @@ def _item(finding: Finding) -> str:
 
 def _findings(outline: Outline) -> list[str]:
     """What else was found, could not be judged, or is worth saying."""
-    first = 1 if outline.report.verdict in ("fail", "warn") else 0
-    told = [*outline.findings[first:], *outline.unknowns, *outline.notes]
+    told = outline.others
     lines = [_item(finding) for finding in told[:_FINDINGS]]
     lines += [f"- {len(told) - _FINDINGS} more"] if len(told) > _FINDINGS else []
     dead = dead_probes(outline.report)

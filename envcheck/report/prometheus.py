@@ -91,12 +91,12 @@ def _figures(report: Report) -> list[str]:
 
 def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:
     """A gauge with its series; nothing where it has none. A series that stands twice would void the whole file."""
-    series = {f"envcheck_{name}{_labels(labels)}": value for labels, value in samples}
+    series = {}
+    for labels, value in samples:
+        shown = {
+            label: clean(text[:_LABEL]).replace("\\", "\\\\").replace('"', '\\"') for label, text in labels.items()
+        }
+        pairs = ",".join(f'{label}="{text}"' for label, text in shown.items() if labels[label])
+        series[f"envcheck_{name}" + (f"{{{pairs}}}" if pairs else "")] = value
     head = f"# HELP envcheck_{name} {text}\n# TYPE envcheck_{name} gauge\n"
     return head + "".join(f"{each} {value!r}\n" for each, value in series.items()) if series else ""
-
-
-def _labels(labels: Labels) -> str:
-    shown = {name: clean(value[:_LABEL]).replace("\\", "\\\\").replace('"', '\\"') for name, value in labels.items()}
-    pairs = ",".join(f'{name}="{value}"' for name, value in shown.items() if labels[name])
-    return f"{{{pairs}}}" if pairs else ""

@@ -47,7 +47,7 @@ def render(report: Report, options: Options) -> str:
 def names_environment(outline: Outline) -> bool:
     """Whether the head already says which environment was judged, and why."""
     environment = judged_environment(outline.report)
-    if environment is None or environment.problem or outline.report.verdict not in ("fail", "warn"):
+    if environment is None or environment.problem or outline.cause is None:
         return False
-    lead = outline.findings[0].lead if outline.findings else None
-    return lead is not None and environment.key in (lead.subject.environment, lead.subject.key)
+    subject = outline.cause.lead.subject
+    return environment.key in (subject.environment, subject.key)

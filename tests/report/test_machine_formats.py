@@ -17,11 +17,10 @@ import envcheck.report
 from envcheck.cli.parser import parse
 from envcheck.errors import UsageError
 from envcheck.knowledge.relations.fit import Fit
-from envcheck.model.checks import SCHEMA_VERSION, Check, Fix, Report, Summary
+from envcheck.model.checks import SCHEMA_VERSION, Check, Fix, Report, Summary, ways_in_order
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.page.layout import in_order
 from envcheck.report.saved.read import MOST_BYTES, read_report
 from envcheck.report.saved.schema import SCHEMAS, published, schema
 from envcheck.text.output import parse_targets
@@ -148,7 +147,7 @@ def test_the_fix_at_the_top_is_the_first_that_the_page_shows(name: str) -> None:
     assert snapshot
     found = judge(snapshot, Request(variables={}))
     cause = found.check(found.primary_check)
-    assert found.fix == (in_order(cause)[0] if cause and cause.fixes else ())
+    assert found.fix == (ways_in_order(cause.fixes)[0] if cause and cause.fixes else ())
     assert bool(found.fix) == (name != "healthy")
 
 

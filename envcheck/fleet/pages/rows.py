@@ -77,8 +77,11 @@ def folded(names: Iterable[str]) -> list[str]:
             families.setdefault((found[1], found[3], padded), []).append(int(found[2]))
         else:
             plain.append(name)
-    numbered = [_family(head, tail, padded, sorted(numbers)) for (head, tail, padded), numbers in families.items()]
-    return sorted([*plain, *numbered])
+    for (head, tail, padded), numbers in families.items():
+        runs = consecutive(sorted(numbers))
+        parts = [f"{run[0]:0{padded}d}" + (f"-{run[-1]:0{padded}d}" if len(run) > 1 else "") for run in runs]
+        plain.append(f"{head}{parts[0]}{tail}" if len(numbers) == 1 else f"{head}[{','.join(parts)}]{tail}")
+    return sorted(plain)
 
 
 def by_reason(problems: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
@@ -88,25 +91,13 @@ def by_reason(problems: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]
     """
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for node, reason in problems:
-        found[_nameless(node, reason)].append((node, reason))
+        host, shared = node.rpartition("@")[2], reason
+        for name in (host, host.partition(".")[0]):
+            if name and name in shared:
+                shared = re.sub(rf"(?<![A-Za-z0-9_.]){re.escape(name)}(?![A-Za-z0-9_-])", "<node>", shared)
+        found[shared].append((node, reason))
     reasons = [
         (shared if len({reason for _, reason in each}) > 1 else each[0][1], [node for node, _ in each])
         for shared, each in found.items()
     ]
     return sorted(reasons, key=lambda item: (-len(item[1]), item[0]))
-
-
-def _nameless(node: str, reason: str) -> str:
-    host = node.rpartition("@")[2]
-    for name in (host, host.partition(".")[0]):
-        if name and name in reason:
-            reason = re.sub(rf"(?<![A-Za-z0-9_.]){re.escape(name)}(?![A-Za-z0-9_-])", "<node>", reason)
-    return reason
-
-
-def _family(head: str, tail: str, padded: int, numbers: list[int]) -> str:
-    if len(numbers) == 1:
-        return f"{head}{numbers[0]:0{padded}d}{tail}"
-    runs = consecutive(numbers)
-    parts = [f"{run[0]:0{padded}d}" + (f"-{run[-1]:0{padded}d}" if len(run) > 1 else "") for run in runs]
-    return f"{head}[{','.join(parts)}]{tail}"

@@ -83,6 +83,16 @@ class Outline:
         )
         return folded(roots)
 
+    @property
+    def cause(self) -> Finding | None:
+        """The finding that the verdict is about."""
+        return self.findings[0] if self.findings and self.report.verdict in ("fail", "warn") else None
+
+    @property
+    def others(self) -> tuple[Finding, ...]:
+        """The other findings, what could not be judged, and the notes."""
+        return (*self.findings[self.cause is not None :], *self.unknowns, *self.notes)
+
     @cached_property
     def notes(self) -> tuple[Finding, ...]:
         """What is true and worth saying."""

@@ -23,44 +23,27 @@ from envcheck.text.clean import clean
 from envcheck.text.wrap import width
 
 
-def verdict_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
-    """The verdict by its cause, in a title."""
-    if outline.report.verdict in ("fail", "warn"):
-        return [*_verdict_title(outline, pen, room), *_aside(outline.report, pen)]
-    return head_lines(outline, pen, room)
-
-
-def head_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
-    """The verdict and what it rests on."""
-    report = outline.report
+def head_lines(outline: Outline, pen: Pen, room: Room, *, details: bool = True) -> list[Line]:
+    """The verdict by its cause, and with ``details`` what was seen and how to fix it."""
+    report, finding = outline.report, outline.cause
+    aside = labelled("aside", ignored(report.checks), pen, 1)
     if report.verdict == "pass":
         tested = has_trial(report) or only_measured(report.checks) or not frameworks_in(judged_environment(report))
         headline = report.headline + ("" if tested else " (static checks only)")
         set_aside = ignored(report.checks)  # the headline ends with it: it must not be cut
         return title_lines("PASS", "pass", headline, "", pen, room.title + bool(set_aside))
-    aside = _aside(report, pen)
     if report.verdict == "unknown":
         return [*_unknown(outline, pen, room), *aside]
-    return [*_verdict_title(outline, pen, room), *(_finding(outline, pen, room) if outline.findings else []), *aside]
-
-
-def _aside(report: Report, pen: Pen) -> list[Line]:
-    return labelled("aside", ignored(report.checks), pen, 1)
-
-
-def _verdict_title(outline: Outline, pen: Pen, room: Room) -> list[Line]:
-    if not outline.findings:
-        verdict = outline.report.verdict
-        return title_lines(WORDS[verdict], verdict, outline.report.headline, "", pen, room.title)
-    finding = outline.findings[0]
+    if finding is None:
+        return [*title_lines(WORDS[report.verdict], report.verdict, report.headline, "", pen, room.title), *aside]
     title = finding.title if len(finding.checks) > 1 else finding.lead.title
-    return title_lines(WORDS[finding.status], finding.status, title, finding.rule, pen, room.title)
+    lines = title_lines(WORDS[finding.status], finding.status, title, finding.rule, pen, room.title)
+    return [*lines, *(_details(finding, outline, pen, room) if details else []), *aside]
 
 
 def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     """The findings after the first, what could not be judged, and the notes, in at most ``room.others`` lines."""
-    first = 1 if outline.report.verdict in ("fail", "warn") else 0
-    told = [_short(finding, pen, room) for finding in outline.findings[first:]]
+    told = [_short(finding, pen, room) for finding in outline.findings[outline.cause is not None :]]
     if outline.report.verdict != "unknown" and outline.unknowns:
         rules = listed(list(dict.fromkeys(finding.rule for finding in outline.unknowns)))
         missing = outline.unknowns[0].lead.missing
@@ -94,8 +77,7 @@ def is_live_report(report: Report) -> bool:
     return not report.assumed and any(run.fills and run.status != "skipped" for run in report.probes)
 
 
-def _finding(outline: Outline, pen: Pen, room: Room) -> list[Line]:
-    finding = outline.findings[0]
+def _details(finding: Finding, outline: Outline, pen: Pen, room: Room) -> list[Line]:
     check = finding.lead
     adds = check.message.strip(" .").lower() not in ("", check.title.strip(" .").lower())
     others = [other for other in finding.checks[1:] if other.fixes != check.fixes]

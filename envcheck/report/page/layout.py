@@ -139,7 +139,7 @@ ACTIONS = {
 
 def fix_lines(check: Check, pen: Pen, room: Room) -> list[Line]:
     """The ways to fix ``check``, what the user can do first, each with all its steps; its action where it has none."""
-    ordered = in_order(check)
+    ordered = ways_in_order(check.fixes)
     if not ordered:
         action = ACTIONS.get(check.action)
         return labelled("fix", action, pen, 1) if action else []
@@ -154,11 +154,6 @@ def fix_lines(check: Check, pen: Pen, room: Room) -> list[Line]:
     left_out = len(ordered[room.fixes :])
     more = f"+{left_out} more {'fix' if left_out == 1 else 'fixes'} (-v)"
     return [*lines, *(labelled("", more, pen, 1) if left_out else [])]
-
-
-def in_order(check: Check) -> list[tuple[Fix, ...]]:
-    """The ways to fix it, what the user can do alone before what needs others."""
-    return ways_in_order(check.fixes)
 
 
 def steps(way: tuple[Fix, ...]) -> list[tuple[str, Fix]]:

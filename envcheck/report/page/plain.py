@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 
 from envcheck.model.checks import Check, Report, ways
 from envcheck.model.names import fact_name
@@ -63,9 +62,19 @@ def versions(report: Report) -> list[tuple[str, str]]:
     release = (driver.release if driver else None) or (module.version if module else None) or ""
     flavour = f"{module.flavour} module" if module and module.flavour else ""
     cuda = f"CUDA {driver.cuda}" if driver and driver.cuda else ""
-    found = [
-        *_system(snapshot),
-        *_gpus(report),
+    found: list[tuple[str, str]] = []
+    if platform := snapshot.platform:
+        system = platform.distribution_title or platform.distribution or platform.os or ""
+        inside = [platform.container, platform.virtualization, "wsl" if platform.wsl else None]
+        found = [
+            ("System", ", ".join(filter(None, (system, platform.machine, platform.libc)))),
+            ("Kernel", platform.kernel_release or ""),
+            ("Inside", ", ".join(name for name in inside if name and name != "none")),
+        ]
+    for gpu in report.gpus:
+        traits = (gpu_name(gpu), gpu.compute_capability, f"VBIOS {gpu.vbios}" if gpu.vbios else "", gpu.pci_bus_id)
+        found.append((f"GPU {'' if gpu.index is None else gpu.index}".strip(), ", ".join(filter(None, traits))))
+    found += [
         ("Driver", ", ".join(filter(None, (release, flavour, cuda))) if release else ""),
         *(
             ("Toolkit", f"{toolkit.version or 'unknown version'} in {toolkit.path}")
@@ -97,20 +106,3 @@ def made_by(report: Report) -> str:
 def made_at(report: Report) -> str:
     """``2026-11-20 17:03:29 UTC``."""
     return report.created.replace("T", " ")[:19] + " UTC"
-
-
-def _system(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    platform = snapshot.platform
-    if platform is None:
-        return
-    system = platform.distribution_title or platform.distribution or platform.os or ""
-    yield "System", ", ".join(filter(None, (system, platform.machine, platform.libc)))
-    yield "Kernel", platform.kernel_release or ""
-    inside = [platform.container, platform.virtualization, "wsl" if platform.wsl else None]
-    yield "Inside", ", ".join(name for name in inside if name and name != "none")
-
-
-def _gpus(report: Report) -> Iterator[tuple[str, str]]:
-    for gpu in report.gpus:
-        traits = (gpu_name(gpu), gpu.compute_capability, f"VBIOS {gpu.vbios}" if gpu.vbios else "", gpu.pci_bus_id)
-        yield f"GPU {gpu.index if gpu.index is not None else ''}".strip(), ", ".join(filter(None, traits))

@@ -8,7 +8,7 @@ from envcheck.model.checks import STATUSES, Check, Report, ways
 from envcheck.model.names import fact_name
 from envcheck.model.snapshot import ProbeRun
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
-from envcheck.report.page.frame import evidence_text, tail_lines, verdict_lines
+from envcheck.report.page.frame import evidence_text, head_lines, tail_lines
 from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.stack import stack_lines
@@ -37,7 +37,7 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
         *(f"overlay of the matrix: {overlay}" for overlay in report.overlays),
     ]
     return [
-        *verdict_lines(outline, pen, EVERYTHING),
+        *head_lines(outline, pen, EVERYTHING, details=False),
         *stack_lines(report, pen, EVERYTHING),
         *_section("Checks", _checks(report, pen)),
         *_section("Measurements", [_indented(text, pen) for text in measured]),

@@ -155,7 +155,8 @@ def without_unknown_words(content: Any, kind: Any) -> Any:
 
 def _read(value: Any, kind: inspect.Type) -> Any:
     if isinstance(kind, inspect.UnionType):
-        fitting = [each for each in kind.types if _may_hold(each, value)]
+        containers = {inspect.StructType: dict, inspect.DictType: dict, inspect.VarTupleType: list}
+        fitting = [each for each in kind.types if isinstance(value, containers.get(type(each), ()))]
         return _read(value, fitting[0]) if len(fitting) == 1 else value
     if isinstance(kind, inspect.StructType) and isinstance(value, dict):
         return _struct(value, kind)
@@ -193,11 +194,6 @@ def _struct(value: dict[str, Any], kind: inspect.StructType) -> dict[str, Any]:
         elif field.required:
             read[key] = NOT_KNOWN[kind.cls.__name__, field.name]
     return read
-
-
-def _may_hold(kind: inspect.Type, value: Any) -> bool:
-    containers = {inspect.StructType: dict, inspect.DictType: dict, inspect.VarTupleType: list}
-    return isinstance(value, containers.get(type(kind), ()))
 
 
 def read_newer(content: bytes, kind: type[T]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from envcheck.model.checks import STATUSES, Check, Layer, Report, Status
@@ -107,7 +107,13 @@ def _versions(report: Report) -> list[str]:
 def _note(label: str, report: Report) -> str:
     """``read from nvml, cuda; 11 checks: 1 failed, 10 ok``."""
     sections, layers = _ABOUT.get(label, ((), ()))
-    read = listed(list(dict.fromkeys(_sources(report, sections))), 4)
+    sources: dict[str, None] = {}  # their kinds: ``nvml``, ``file``
+    for section in sections:
+        record: Any = getattr(report.snapshot, section, None)
+        for found in getattr(record, "items", (record,)):
+            named = (getattr(found, "source", None), *(getattr(found, "read", None) or {}).values())
+            sources.update(dict.fromkeys(source.partition(" ")[0] for source in named if source))
+    read = listed(list(sources), 4)
     statuses = [check.status for check in _in(report, layers) if check.status != "skipped"]
     words = {"fail": "failed", "warn": "warned", "unknown": "open", "note": "noted", "pass": "ok"}
     counts = ", ".join(f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses)
@@ -118,13 +124,3 @@ def _note(label: str, report: Report) -> str:
 def _in(report: Report, layers: Iterable[Layer]) -> list[Check]:
     wanted = frozenset(layers)
     return [check for check in report.checks if check.layer in wanted]
-
-
-def _sources(report: Report, sections: Sequence[str]) -> Iterator[str]:
-    """The kinds of sources of parts of the Snapshot: ``nvml``, ``file``."""
-    for section in sections:
-        record: Any = getattr(report.snapshot, section, None)
-        for found in getattr(record, "items", (record,)):
-            for source in (getattr(found, "source", None), *(getattr(found, "read", None) or {}).values()):
-                if source:
-                    yield source.partition(" ")[0]

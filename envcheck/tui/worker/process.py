@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeAlias, cast, get_args
 
 import msgspec
@@ -186,15 +185,10 @@ class WorkerProcess:
 
 def main(incoming: int, outgoing: int) -> None:
     """The program of a worker process: serve as the application's first message says."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C, which ends the probes first
     for descriptor in (incoming, outgoing):
         os.set_inheritable(descriptor, False)
     link = WorkerLink(incoming, outgoing)
     with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):  # the application is gone or has hung up
         module, arguments = link.receive()
         importlib.import_module(module).serve(link, *arguments)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """End as by Ctrl-C, which ends the probes first."""
-    raise KeyboardInterrupt
