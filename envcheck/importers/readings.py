@@ -36,12 +36,18 @@ from envcheck.model.snapshot import (
     Platform,
     Snapshot,
     Toolkit,
+    Variables,
 )
 
 _LONGEST, _MOST_ITEMS = 2_000, 40
 _GROUP = re.compile(r"\{([a-z]\w*)")
 _NAMED_GROUP = re.compile(r"\(\?P<\w+>")
-_RECORDS: dict[str, type[Platform | Driver | Kernel]] = {"platform": Platform, "driver": Driver, "kernel": Kernel}
+_RECORDS: dict[str, type[Platform | Driver | Kernel | Variables]] = {
+    "platform": Platform,
+    "driver": Driver,
+    "kernel": Kernel,
+    "variables": Variables,
+}
 _LIBRARIES: dict[str, Callable[[str], Library]] = {
     "cuda": stated_cuda,
     "cudnn": stated_cudnn,

@@ -15,7 +15,7 @@ from itertools import pairwise, takewhile
 from envcheck.importers.importer import Rank, each_line, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.languages import whole_words_for
-from envcheck.importers.readings import question
+from envcheck.importers.readings import facts_in, question
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Driver, Framework, Snapshot
@@ -45,12 +45,6 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _SPOKEN = {"pytorch": "torch", "tf": "tensorflow", "keras": "tensorflow"}
-_COUNTED = re.compile(
-    r"\W{0,6}Num GPUs(?: Available)? ?[:=]\s{0,4}(?P<count>[0-9]{1,4})(?![0-9]|\.[0-9])", re.IGNORECASE
-)
-"""What TensorFlow's own example prints."""
-_DETECTED = re.compile(r"\bTorch detected GPU: ?(?!None|0\b)\w")
-"""What web interfaces for image models print when they start (kohya_ss, SD.Next)."""
 _FRAMEWORK = r"(?:py)?torch|tensorflow|tf|keras|jax"
 _CANNOT = (
     r"(?:(?:do(?:es)?|did|can|could|will|wo|would|is)(?: ?n[o']t|not)|cannot|never|fail(?:s|ed) to|"
@@ -95,7 +89,10 @@ def _said() -> re.Pattern[str]:
     )
 
 
-@importer("CUDA's availability", Rank.PROSE)
+_NAME = "CUDA's availability"
+
+
+@importer(_NAME, Rank.PROSE)
 def read_answers(paste: Paste) -> Snapshot:
     devices = {found["kind"] for line in paste.statements if (found := _OF_TENSORFLOW.search(line[:_LONGEST_LINE]))}
     listed = [_finds("tensorflow", found="GPU" in devices)] if devices else []
@@ -115,10 +112,8 @@ def _broken(paste: Paste) -> Iterator[str]:
 
 def _read_line(line: str) -> Snapshot | None:
     text = line[:_LONGEST_LINE]
-    if counted := _COUNTED.search(text) if "Num GPUs" in text else None:
-        return _finds("tensorflow", found=counted["count"] != "0")
-    if _DETECTED.search(text):
-        return _finds("torch", found=True)
+    if printed := next(facts_in(_NAME, text), None):
+        return printed
     if (sentence := _TOLD.search(text)) and not _HEDGED.search(text[: sentence.end()].rpartition(". ")[2]):
         name = next(found for found in sentence.groups() if found).lower()
         return _finds(_SPOKEN.get(name, name), found=False)

@@ -13,6 +13,7 @@ import msgspec
 
 from envcheck.importers.importer import Rank, environment, importer, stated_cuda, stated_cudnn, with_environment
 from envcheck.importers.paste import SOURCE, Paste
+from envcheck.importers.readings import facts_in
 from envcheck.knowledge.images import Image, image_of, is_framework
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import canonical
@@ -36,9 +37,6 @@ _LINE = re.compile(
     r"PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|TRITON|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
     r"(?: ?= ?|: |[\"']: ?)(\"[^\"]*\"|'[^']*'|\S*?)[\"']?,?$"
 )
-_IN_CODE = re.compile(
-    r"os\.environ\[[\"'](CUDA_VISIBLE_DEVICES)[\"']\] ?(?:=|:) ?[\"']?([0-9,-]{0,60})[\"']?(?:\s|$|;)"
-)
 _SET_IN_CODE = re.compile(
     r"(?:.{0,60}[\s`])?os\.environ\[[\"']((?:CUDA|NCCL|CUDNN|CUBLAS|TORCH|PYTORCH|TF|XLA|JAX|VLLM)_[A-Z0-9_]{1,60})[\"']\]"
     r" ?= ?[\"']([\w:.,-]{0,60})[\"']"
@@ -52,31 +50,11 @@ _PATH = re.compile(
     r"[`'\"]?(/[\w./:+-]{2,400})"
 )
 """The loader's path as a shell prints it below the question, or as a sentence states it."""
-_OF_COMMAND = re.compile(
-    r"(?:^|[$#>] ?|`)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60})"
-    r"|(?:cuda|gpu):?[0-9]|all|\$[0-9]|\[[0-9,]{1,20}\])[\"']? (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
-)
-_IN_SCRIPT = re.compile(
-    r"(?:.{0,80}(?:\bline [0-9]{1,5}|\.(?:sh|bash|slurm|sbatch|bat|cmd|py|ipynb|ya?ml|env))[\"'`)]{0,2}[:,] ?"
-    r"|env: |[%!]env |\+ ?)"
-    r"(?:export |set )?(CUDA_VISIBLE_DEVICES) ?= ?[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.;, ]|$)"
-)
-"""A line of a script behind its place, as a notebook answers it, or as a shell prints it before it runs it."""
-_SAID = re.compile(
-    r"\b(?:uses|used|sets?|with|has) `?(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.,; ]|$)"
-)
-"""A sentence that tells the variable of a script."""
 _IS_SET = re.compile(
     r"\b((?:PYTORCH|CUDA|TORCH|TF|XLA|JAX|NCCL|VLLM)_[A-Z0-9_]{1,60})=([\w:.,-]{1,60}?)[`'\"]{0,2} "
     r"(?:is|was|has been|had been) (?:\w+ )?set\b"
 )
 """A sentence that says that a variable is set, and to what."""
-_HIDES = re.compile(
-    r"(?<!un)(?<![\w$])(CUDA_VISIBLE_DEVICES)[`\"']{0,2} ?(?:=|:|is|was|equals|(?:(?:is|was) )?set to)"
-    r"(?: ?[`\"']?(-1|NoDevFiles|void)(?=[`\"';,.)]{0,3}(?:\s|$))"
-    r"| ?(?:\"\"|''|(?:an )?empty(?: string)?\b)(?=[\s;,.)`]|$))"
-)
-"""A sentence that says that it hides every GPU."""
 _ON_PURPOSE = re.compile(
     r"(?:^|[$#>`] ?)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}CUDA_VISIBLE_DEVICES=(?:\"\"|''|-1)? "
     r"(?:[A-Z_]{2,40}=\S{1,80} ){0,6}[\w~./]"
@@ -84,10 +62,6 @@ _ON_PURPOSE = re.compile(
 """A command that hides every GPU from itself."""
 _FINDS = re.compile(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
 """What programs say that find GPUs."""
-_UNDECIDED = re.compile(
-    r"\b(?:if|when|unless|not|never|try|before|without|could|would|should|isn't)\b|\?", re.IGNORECASE
-)
-_OF_MIG = re.compile(r"(?<![\w$])(CUDA_VISIBLE_DEVICES)=[\"']?((?:MIG-[\w/-]{1,80},?){1,8})")
 _LIST = re.compile(r"(?:.{0,40}\W)?(CUDA_VISIBLE_DEVICES): \[([0-9, ]{0,60})\]\s*$")
 """What Lightning logs: the variable as a list of Python."""
 _DEVICES = re.compile(r"-?[0-9][0-9,]{0,60}")
@@ -136,25 +110,16 @@ def _setting(line: str) -> re.Match[str] | None:
 
 
 def _of_commands(paste: Paste) -> dict[str, str]:
-    """The variable before commands, as in ``$ CUDA_VISIBLE_DEVICES=1 python train.py``."""
+    """The variable that selects GPUs where all of a text agrees: before commands, in code, in sentences."""
+    lines = [place for place, line in enumerate(paste.lines) if "CUDA_VISIBLE_DEVICES" in line]
     found = {
-        match[2]
-        for line in paste.statements
-        if "CUDA_VISIBLE_DEVICES=" in line and (match := _OF_COMMAND.search(line[:_LONGEST_LINE]))
+        facts.variables.values["CUDA_VISIBLE_DEVICES"]
+        for place in lines
+        for facts in facts_in("environment variables", paste.lines[place][:_LONGEST_LINE])
+        if facts.variables
     }
-    for place, line in enumerate(paste.lines):
-        if "CUDA_VISIBLE_DEVICES" not in line:
-            continue
-        text = line[:_LONGEST_LINE]
-        assigned = _IN_CODE.search(text) or _OF_MIG.search(text) or _IN_SCRIPT.match(text) or _SAID.search(text)
-        if assigned:
-            found.add(assigned[2] or "")
-        elif hides := _HIDES.search(text):
-            if not _UNDECIDED.search(text[: hides.end() + 1]):
-                found.add(hides[2] or "")
-        elif _ON_PURPOSE.search(text):
-            found.add("")
-        elif _PRINTED.search(line.strip()) and place + 1 < len(paste.lines):
+    for place in lines:
+        if _PRINTED.search(paste.lines[place].strip()) and place + 1 < len(paste.lines):
             found.update(answer[0] for answer in [_DEVICES.fullmatch(paste.lines[place + 1].strip())] if answer)
     return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}
 

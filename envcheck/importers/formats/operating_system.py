@@ -94,40 +94,6 @@ _PERSONAL = re.compile(
     re.IGNORECASE,
 )
 _WSL = re.compile(r"\bWSL ?2?\b")
-_WORKS_IN_WSL = re.compile(
-    r"\b(?:I|we|I'm|am|running|run|trying|tried|using|set(?:ting)? up|install(?:ed|ing)?)\b[^.;,?]{0,60}"
-    r"\b(?:in|inside|from|on|under|within|with|via|through) (?:my |the )?WSL ?2?\b",
-    re.IGNORECASE,
-)
-_NOT_HERE = re.compile(
-    r"\b(?:not|n't|without|instead|native(?:ly)?|works?|worked|but|should|could|would|if)\b|n't\b|\?"
-)
-_WINDOWS = re.compile(
-    r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\"
-    r"|[A-Za-z]:\\[^<>|\"?*\n]{0,200}\.py:[0-9]{1,6}: \w+:|.{0,200}\bWindowsPath\('",
-    re.IGNORECASE,
-)
-"""A prompt of Windows' shells, a line of a traceback or a warning from there, or a path as Python writes it."""
-_WINDOWS = re.compile(
-    r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?"
-    r"(?:Microsoft )?(?:Windows ?(?:7|8|8\.1|1[01]|Server)|Win ?(?:7|8|1[01]))\b"
-    r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
-    r"|(?:tensorflow|tf|keras|pytorch|torch|jax|python|(?:pip|conda) install)\b"
-    r".{0,40} (?:on (?:native )?Windows(?: (?:7|8|1[01]))?\b|\(Windows(?: (?:7|8|1[01]))?\))",
-    re.IGNORECASE,
-)
-_DONE_ON_WINDOWS = re.compile(
-    r"\b(?:install(?:s|ed|ing)?|runn?(?:s|ing)?|us(?:e|es|ing)|torch|tensorflow|python|uv|pip|conda)\b"
-    r"(?:[^.;?]|\.(?=[0-9])){0,60} on (?:native )?Windows(?: (?:7|8|1[01]))?\b"
-    r"(?![^.;]{0,60}\b(?:but|works?|worked|fine|Linux|WSL|docker)\b)",
-    re.IGNORECASE,
-)
-"""A sentence of what somebody does on Windows; one that compares systems says nothing of this one."""
-_IN_A_LIST = re.compile(
-    r"(?:^|[0-9] )Windows 1[01] (?:[A-Za-z]{2,12} )?[A-Z]{2,3}X? ?[0-9]|[0-9] on Windows 1[01]\b", re.IGNORECASE
-)
-"""A list of versions without signs between them: "torch 2.1 Windows 10 RTX 3060"."""
-_ELSEWHERE = re.compile(r"\b(?:works?|worked|fine|supports?|supported|not|only|Linux|WSL|docker|if|when)\b|n't\b|\?")
 
 
 @cache
@@ -160,31 +126,14 @@ def system_in(line: str) -> Snapshot | None:
 
 def _platform(text: str) -> Snapshot | None:
     """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
-    if prompt := next(facts_in(_PROSE, text), None):
-        return prompt
     found = _os().match(text)
     platform = from_title(found[1]) if found and _names_system(found[1]) else None
-    if platform is None and _is_on_windows(text):
-        platform = Platform(source=SOURCE, os="windows")
+    platform = platform or next((facts.platform for facts in facts_in(_PROSE, text)), None)
     if platform is None and (own := _PERSONAL.search(text)):
         platform = from_title(own[1])
-    if platform is None and "WSL" in text and _WORKS_IN_WSL.search(text) and not _NOT_HERE.search(text):
-        return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
-    if platform is None:
-        return None
-    if _WSL.search(text):
+    if platform is not None and platform.wsl is None and _WSL.search(text):
         platform = Platform(source=SOURCE, os="linux", wsl=True)
-    return Snapshot(platform=platform)
-
-
-def _is_on_windows(text: str) -> bool:
-    """Whether a line names Windows at its begin or in a list, or says what is done there."""
-    if "win" not in text.lower():
-        return False
-    if _WINDOWS.match(text) or (len(text) <= _LONGEST_LIST and _IN_A_LIST.search(text)):
-        return True
-    done = _DONE_ON_WINDOWS.search(text) if "indows" in text else None
-    return done is not None and _ELSEWHERE.search(text[: done.end()]) is None
+    return Snapshot(platform=platform) if platform else None
 
 
 def _names_system(text: str) -> bool:

@@ -7,7 +7,7 @@ renamed, the uncorrectable SRAM errors split in two, and the reset status gave w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -190,6 +190,7 @@ _RECORDS: dict[str, type[Record]] = {
     "memory": Memory,
     "bar1": Memory,
     "ecc": Ecc,
+    "mig": Mig,
     "row_remap": RowRemap,
     "clocks": Clocks,
     "power": Power,
@@ -215,6 +216,19 @@ def _gpu(element: Element) -> Gpu:
             found["recovery_action"] = "gpu_reset" if reset else "drain_and_reset" if drain else "none"
     if found["pci_bus_id"] is None:
         found["pci_bus_id"] = bus_id(element.attributes.get("id", ""))
+    return msgspec.structs.replace(
+        made(found),
+        mig=_mig(fields),
+        throttle=_throttle(fields),
+        fabric=_fabric(fields),
+        processes=_processes(fields),
+        errors=tuple(fields.errors.values()),
+        not_supported=fields.not_supported(),
+    )
+
+
+def made(found: Mapping[str, Any]) -> Gpu:
+    """The GPU with these fields, of which ``power.draw`` is one of a record; None: it has no value."""
     values: dict[str, dict[str, Any]] = {}
     for field, value in found.items():
         record, _, name = field.rpartition(".")
@@ -222,15 +236,7 @@ def _gpu(element: Element) -> Gpu:
             values.setdefault(record, {})[name] = value
     facts: dict[str, Any] = values.pop("", {})
     facts |= {name: _RECORDS[name](source=SOURCE, **of_record) for name, of_record in values.items()}
-    gpu = Gpu(
-        source=SOURCE,
-        **facts,
-        mig=_mig(fields),
-        throttle=_throttle(fields),
-        fabric=_fabric(fields),
-        processes=_processes(fields),
-    )
-    return msgspec.structs.replace(gpu, errors=tuple(fields.errors.values()), not_supported=fields.not_supported())
+    return Gpu(source=SOURCE, **facts)
 
 
 def _ecc_counts(fields: Fields) -> dict[str, int | None]:

@@ -8,26 +8,23 @@ command line above. Units stand in the head or behind the values. How GPUs are l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, flag, label, quantity, whole
-from envcheck.importers.formats.nvidia_smi.gpu import REASONS
+from envcheck.importers.formats.nvidia_smi.gpu import REASONS, made
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.model.snapshot import (
     Driver,
     Gpu,
     Listing,
-    Memory,
     Mig,
     MigInstance,
     NvLink,
-    Pcie,
-    Power,
     Snapshot,
-    Temperature,
     Throttle,
 )
 
@@ -211,37 +208,36 @@ def _is_value(field: str, value: str) -> bool:
     )
 
 
+_READ: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "pci.bus_id": ("pci_bus_id", bus_id),
+    "gpu_bus_id": ("pci_bus_id", bus_id),
+    "uuid": ("uuid", lambda text: text if re.fullmatch(r"GPU-[0-9a-fA-F-]{8,40}", text) else None),
+    "name": ("name", str),
+    "gpu_name": ("name", str),
+    "compute_cap": ("compute_capability", lambda text: text if re.fullmatch(r"[0-9]{1,2}\.[0-9]", text) else None),
+    "persistence_mode": ("persistence_mode", flag),
+    "mig.mode.current": ("mig.enabled", {"Enabled": True, "Disabled": False}.get),
+    "memory.total": ("memory.total", lambda text: whole(_with_unit(text, "MiB"))),
+    "memory.used": ("memory.used", lambda text: whole(_with_unit(text, "MiB"))),
+    "power.draw": ("power.draw", lambda text: quantity(_with_unit(text, "W"))),
+    "power.limit": ("power.limit", lambda text: quantity(_with_unit(text, "W"))),
+    "temperature.gpu": ("temperature.gpu", lambda text: quantity(text) if text.isdecimal() else None),
+    "pcie.link.width.current": ("pcie.width", whole),
+    "pcie.link.width.max": ("pcie.width_max", whole),
+}
+"""The field of a Gpu for each of the query, and what reads its text."""
+_READ["gpu_uuid"] = _READ["uuid"]
+
+
 def _gpu(row: dict[str, str], index: int) -> Gpu:
-    place = row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
-    uuid = row.get("uuid") or row.get("gpu_uuid") or ""
-    capability = row.get("compute_cap", "")
-    mig, temperature = row.get("mig.mode.current"), row.get("temperature.gpu", "")
-    total, used = (whole(_with_unit(row.get(field, ""), "MiB")) for field in ("memory.total", "memory.used"))
-    draw, limit = (quantity(_with_unit(row.get(field, ""), "W")) for field in ("power.draw", "power.limit"))
-    width, most = (whole(row.get(field, "")) for field in ("pcie.link.width.current", "pcie.link.width.max"))
+    found = {_READ[field][0]: _READ[field][1](text) for field, text in row.items() if field in _READ}
     reasons = {
-        REASONS.get(found["name"]): flag(value) for field, value in row.items() if (found := _REASON.match(field))
+        REASONS.get(known["name"]): flag(value) for field, value in row.items() if (known := _REASON.match(field))
     }
     active = tuple(name for name, is_active in reasons.items() if name and is_active)
     looked = any(is_active is not None for name, is_active in reasons.items() if name)
-    return Gpu(
-        source=SOURCE,
-        label=label(index),
-        index=index,
-        pci_bus_id=bus_id(place),
-        uuid=uuid if re.fullmatch(r"GPU-[0-9a-fA-F-]{8,40}", uuid) else None,
-        name=row.get("name") or row.get("gpu_name"),
-        compute_capability=capability if re.fullmatch(r"[0-9]{1,2}\.[0-9]", capability) else None,
-        persistence_mode=flag(row["persistence_mode"]) if "persistence_mode" in row else None,
-        mig=Mig(source=SOURCE, enabled=mig == "Enabled") if mig in ("Enabled", "Disabled") else None,
-        memory=Memory(source=SOURCE, total=total, used=used) if total is not None or used is not None else None,
-        power=Power(source=SOURCE, draw=draw, limit=limit) if draw is not None or limit is not None else None,
-        throttle=Throttle(source=SOURCE, reasons=active) if looked else None,
-        temperature=Temperature(source=SOURCE, gpu=float(temperature))
-        if re.fullmatch(r"[0-9]{1,3}", temperature)
-        else None,
-        pcie=Pcie(source=SOURCE, width=width, width_max=most) if width is not None or most is not None else None,
-    )
+    throttle = Throttle(source=SOURCE, reasons=active) if looked else None
+    return msgspec.structs.replace(made(found), label=label(index), index=index, throttle=throttle)
 
 
 def _with_unit(value: str, unit: str) -> str:
