@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -72,7 +73,13 @@ def read_lines(importer: str, paste: Paste) -> Snapshot:
     """What the lines of a text tell by the rows of this format."""
     text = paste.lowered
     rows = [row for row in rows_of(importer) if any(map(text.__contains__, row.has)) and row.beside in text]
-    return joined(facts for line in paste.statements for facts in _told(rows, line)) if rows else Snapshot()
+    below = [row for row in rows if row.above]
+    pairs = pairwise(paste.lines) if below else ()
+    facts = chain(
+        (found for line in paste.statements for found in _told(rows, line)) if rows else (),
+        (found for above, line in pairs for found in _told(below, line, above)),
+    )
+    return joined(facts)
 
 
 def facts_in(importer: str, line: str) -> Iterator[Snapshot]:
@@ -80,14 +87,19 @@ def facts_in(importer: str, line: str) -> Iterator[Snapshot]:
     return _told(rows_of(importer), line)
 
 
-def _told(rows: Sequence[ReadingRow], line: str) -> Iterator[Snapshot]:
+def _told(rows: Sequence[ReadingRow], line: str, above: str | None = None) -> Iterator[Snapshot]:
     text = line.strip()[:_LONGEST]
     lowered = text.lower()
     for row in rows:
-        if any(map(lowered.__contains__, row.has)) and not (row.unless and compiled(row.unless).search(text)):
-            found = next(filter(None, (compiled(pattern).search(text) for pattern in row.patterns)), None)
-            if found:
-                yield filled(row, found.groupdict())
+        if bool(row.above) is (above is None) or not any(map(lowered.__contains__, row.has)):
+            continue
+        if (row.unless and compiled(row.unless).search(text)) or (
+            above is not None and not compiled(row.above).search(above.strip()[:_LONGEST])
+        ):
+            continue
+        found = next(filter(None, (compiled(pattern).search(text) for pattern in row.patterns)), None)
+        if found:
+            yield filled(row, found.groupdict())
 
 
 class Question(NamedTuple):
@@ -135,7 +147,7 @@ def filled(row: ReadingRow, groups: Mapping[str, str | None]) -> Snapshot:
     if "module" in facts:
         fields["kernel"] = Kernel(source=SOURCE, nvidia=_record(KernelModule, facts["module"]))
     if gpu := facts.get("gpu"):
-        label = f"{NAMED}{gpu.get('name') or gpu['compute_capability']}"
+        label = f"{NAMED}{gpu.get('name') or gpu.get('compute_capability')}"
         fields["gpus"] = Listing(items=(_record(Gpu, {"label": label, **gpu}),))
     if toolkit := facts.get("toolkit"):
         fields["toolkits"] = Listing(items=(_record(Toolkit, {"path": "unknown folder", **toolkit}),))

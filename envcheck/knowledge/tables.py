@@ -940,7 +940,9 @@ class ReadingRow(Row, frozen=True, kw_only=True):
     unless: str = ""
     """Regular expression of lines that tell it of something else: a wish, a requirement."""
     beside: str = ""
-    """What else the text has."""
+    """What else the text has, in lower case."""
+    above: str = ""
+    """Regular expression of the line above."""
     asked: str = ""
     """Regular expression for the question in Python to which the patterns are answers."""
     fills: dict[str, Any]

@@ -26,7 +26,7 @@ EXAMPLES: dict[str, list[str]] = {
 def matched(row: ReadingRow, pattern: str, example: str) -> re.Match[str] | None:
     """Where the pattern reads the first line of an example, or the answer to the question in it."""
     line, _, below = example.partition("\n")
-    line = line.strip()
+    line = (below if row.above else line).strip()
     if row.asked:
         question, _, answer = line.partition(": ") if not below else (line.removeprefix(">>> "), "", below)
         return re.fullmatch(pattern, answer) if re.fullmatch(row.asked, question) else None
@@ -45,7 +45,8 @@ def test_a_row_reads_its_examples(row: ReadingRow) -> None:
     assert set(re.findall(r"\{([a-z]\w*)", str(row.fills))) <= set(found), "no example fills this"
     for example in examples if row.fills else ():
         assert row.importer in [run.name for run in read_text(example).runs]
-        assert all(facts != Snapshot() for facts in facts_in(row.importer, example.partition("\n")[0]))
+        assert Snapshot() not in facts_in(row.importer, example.partition("\n")[0])
+        assert not row.above or re.search(row.above, example.partition("\n")[0].strip())
 
 
 @every(lambda: load_matrix().readings)

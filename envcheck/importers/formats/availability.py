@@ -1,5 +1,5 @@
-"""Whether a framework finds a GPU: as sentences, comments and labels of programs say it, by ONNX Runtime's execution
-providers, and in ``ollama ps``.
+"""Whether a framework finds a GPU: as sentences, comments and labels of programs say it, and by ONNX Runtime's
+execution providers.
 
 ``torch.cuda.is_available()`` with its answer in the same line, in any words; what a line of code tests, and what
 somebody expects or asks, is no answer.
@@ -205,19 +205,3 @@ def _with_questions(
 def _onnxruntime(**facts: object) -> Snapshot:
     framework = Framework(source=SOURCE, name="onnxruntime", **facts)  # type: ignore[arg-type]
     return with_environment(environment(frameworks=(framework,)))
-
-
-_HEAD = re.compile(r"NAME\s+ID\s+SIZE\s+PROCESSOR\b")
-_ROW = re.compile(
-    r"\S{1,100}\s+[0-9a-f]{8,16}\s+[0-9.]{1,8} [KMGT]B\s+(?P<share>[0-9%/]{2,9}) (?P<where>CPU/GPU|GPU|CPU)\b"
-)
-
-
-@importer("ollama ps", Rank.OUTPUT)
-def read_ollama(paste: Paste) -> Snapshot:
-    """``ollama ps``: whether the loaded models run on the GPU."""
-    for head, below in pairwise(paste.lines):
-        row = _ROW.match(below.strip()) if _HEAD.match(head.strip()) else None
-        if row:  # the first model tells
-            return _finds("ollama", found="GPU" in row["where"])
-    return Snapshot()

@@ -1,6 +1,4 @@
-"""GPUs and what is around them: ``lspci``, MIG mode in fragments, GPUs of other makers, Jetsons, the Fabric Manager,
-and copies between GPUs.
-"""
+"""GPUs and what is around them: ``lspci``, GPUs of other makers, the Fabric Manager, and copies between GPUs."""
 
 from __future__ import annotations
 
@@ -8,13 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 
-from envcheck.importers.assemble import IN_MIG_MODE
 from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.importers.readings import read_lines
-from envcheck.model.merge import merge
-from envcheck.model.snapshot import Fabric, Gpu, Kernel, Listing, Mig, Platform, Snapshot, Told
+from envcheck.model.snapshot import Fabric, Gpu, Kernel, Listing, Snapshot, Told
 
 _DEVICE = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.{3,200})$", re.IGNORECASE)
 _PCI_GPU = re.compile(
@@ -73,36 +68,6 @@ def _pci_gpu(place: str, rest: str, driver: str | None) -> Gpu:
         pci_device_id=ids[1].lower() if ids else None,
         kernel_driver=driver,
     )
-
-
-_ON = re.compile(
-    r"\bmig(?: m\.| mode|\.mode\.current)?(?: ?[:=|] ?| (?:is|was|has been) )?(?:now |still |currently |set to )?"
-    r"(?:enabled|on)\b(?! (?:the|a|an|this|my|our|all|both|each|every|some|[a-z]{0,3}[0-9])\b)"
-    r"|\benabled mig\b|\bmig-enabled\b",
-    re.IGNORECASE,
-)
-_UNDECIDED = re.compile(
-    r"\b(?:if|whether|when|unless|without|not|never|no|disabl\w+|should|could|would|can|tried)\b|n't\b|\?",
-    re.IGNORECASE,
-)
-_HEADING = re.compile(r"\s{0,40}MIG Mode\s{0,40}:?\s{0,40}$", re.IGNORECASE)
-_CURRENT = re.compile(r"\s{0,40}Current\s{0,60}: Enabled\b", re.IGNORECASE)
-_LONGEST_MIG_LINE = 400
-
-
-@importer("MIG mode", Rank.PROSE)
-def read_mig_mode(paste: Paste) -> Snapshot:
-    """MIG mode in fragments: ``MIG M. Enabled``, "MIG mode is on", and in nvidia-smi's list ``Current : Enabled`` below
-    it.
-    """
-    lines = [line[:_LONGEST_MIG_LINE] for line in paste.statements if "MIG" in line or "mig" in line]
-    if not (
-        any(_ON.search(line) and not _UNDECIDED.search(line) for line in lines)
-        or any(_HEADING.match(line) and _CURRENT.match(below) for line, below in pairwise(paste.lines))
-    ):
-        return Snapshot()
-    gpu = Gpu(source=SOURCE, label=IN_MIG_MODE, mig=Mig(source=SOURCE, enabled=True))
-    return Snapshot(gpus=Listing(items=(gpu,)))
 
 
 _OTHER_GPU = re.compile(
@@ -183,23 +148,6 @@ def _mac(paste: Paste) -> str | None:
         if found and not _MAC_ASIDE.search(line[: found.start()]):
             return f"a Mac ({found[0].strip()})"
     return None
-
-
-_JETPACK = re.compile(r"Package: nvidia-jetpack\nVersion: ([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)")
-"""What ``apt show nvidia-jetpack`` begins with."""
-_LONGEST_JETSON_LINE = 300
-
-
-@importer("Jetson", Rank.MESSAGE)
-def read_jetson(paste: Paste) -> Snapshot:
-    """Facts about a Jetson: its L4T and JetPack releases, and the release that a container image was built for."""
-    packages = [
-        Snapshot(platform=Platform(source=SOURCE, tegra=True, jetpack=package[1]))
-        for first, second in pairwise(paste.lines)
-        if "nvidia-jetpack" in first
-        and (package := _JETPACK.match(f"{first.strip()}\n{second.strip()}"[:_LONGEST_JETSON_LINE]))
-    ]
-    return merge((read_lines("Jetson", paste), *packages))
 
 
 _UNIT = re.compile(r"nvidia-fabricmanager(?:\.service)?\b", re.IGNORECASE)
