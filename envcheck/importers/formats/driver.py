@@ -11,30 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 
-from envcheck.importers.importer import Rank, each_line, importer
+from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import read_lines
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Snapshot
 from envcheck.model.versions import Flavour
 
-_NOUVEAU = re.compile(
-    r"\bdriver(?: in use)?: nouveau\b|\bconfiguration:.{0,80}\bdriver=nouveau\b"
-    r"|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
-    r"(?:loaded|in use|active|running|being used|used)\b(?! (?:by default|to|as a fallback))"
-    r"|\b(?:is|are|still) (?:using|running|on|bound to|driven by) (?:the )?nouveau\b",
-    re.IGNORECASE,
-)
-"""A sentence that says which driver holds the GPU."""
-_UNDECIDED = re.compile(
-    r"\b(?:if|whether|when|unless|before|not|never|no|without|ensure|sure|check|verify|was|neither|nor|longer)\b|n't\b|\?",
-    re.IGNORECASE,
-)
 _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
@@ -52,10 +39,6 @@ _ADDED = re.compile(
     r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added\b"
 )
 """Known to DKMS, and built for no kernel."""
-_ASKED = re.compile(
-    r"(?P<loaded>/sys/module/nvidia/version\b)|\bmodinfo\b.{0,40}\bnvidia\b|filename:.{1,200}/nvidia\.ko"
-)
-_ANSWER = re.compile(r"(?:version:\s{1,20})?([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
 _MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
 _FOLDER = re.compile(
     r"(?:^|\bls (?:-\S{1,6} ){0,3}[\"']?)/(?:usr/)?lib/modules/"
@@ -73,14 +56,7 @@ _LONGEST_LINE = 500
 
 @importer("kernel modules", Rank.OUTPUT)
 def read_modules(paste: Paste) -> Snapshot:
-    found = merge((read_lines("kernel modules", paste), each_line(paste, _nouveau)))
-    # What ``cat /sys/module/nvidia/version`` or ``modinfo nvidia`` printed.
-    for line, below in pairwise(paste.lines):
-        asked, answer = _ASKED.search(line[:_LONGEST_LINE]), _ANSWER.match(below.strip())
-        if asked and answer:
-            module = KernelModule(source=SOURCE, loaded=True if asked["loaded"] else None, version=answer[1])
-            found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
-            break
+    found = read_lines("kernel modules", paste)
     if shown := _listed(paste):
         found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=shown))))
     running = found.platform.kernel_release if found.platform else None
@@ -143,17 +119,6 @@ def _of_folders(paste: Paste) -> Iterator[str]:
             kernel = None
         elif kernel and _NAMED_FILE.search(text):
             yield kernel
-
-
-def _nouveau(line: str) -> Snapshot | None:
-    """What a sentence says of nouveau."""
-    text = line.strip()[:_LONGEST_LINE]
-    if "ouveau" in text and (found := _NOUVEAU.search(text)):
-        begins = max(text.rfind(mark, 0, found.start()) for mark in (". ", "; ", ", "))
-        ends = min((at for mark in (".", ";", ",") if (at := text.find(mark, found.end())) >= 0), default=len(text))
-        if not _UNDECIDED.search(text[begins + 1 : ends + 1]):  # the part of the sentence in which it stands
-            return Snapshot(kernel=Kernel(source=SOURCE, nouveau_loaded=True))
-    return None
 
 
 _PACKAGE = re.compile(
