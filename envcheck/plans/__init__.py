@@ -1,9 +1,8 @@
 """Read plans: files that say what would be installed. Each format is one file in ``readers/``, found by listing.
 
-A format has a ``NAME`` and two functions:
+A format has a ``NAME``, which is a file's own unless it has ``FILES`` too, a pattern of names, and a function:
 
     NAME = "uv.lock"
-    def recognise(name: str) -> bool: ...               # by the file's own name
     def read(sheet: Sheet) -> list[Planned]: ...        # raises UsageError for what cannot be read
 
 Plans are untrusted: sizes are bounded, nothing is run or fetched, and no content of a file appears in an error message.
@@ -14,8 +13,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from envcheck.errors import UsageError
@@ -26,27 +25,25 @@ from envcheck.plans.requirement import open_part
 from envcheck.plans.settle import as_environment, narrowed, settled
 from envcheck.plans.sheet import Reader, Sheet, UnreadError
 
-__all__ = ["PlanFormat", "formats", "read_plans"]
+__all__ = ["format_of", "read_plans"]
 
 _MOST_FILES = 32
 
 
-@dataclass(frozen=True)
-class PlanFormat:
-    """A reader of one kind of file."""
-
-    name: str
-    reader: Reader
-
-
 @cache
-def formats() -> tuple[PlanFormat, ...]:
-    """All formats; the one that takes any text file comes last."""
+def _formats() -> tuple[tuple[re.Pattern[str], Reader], ...]:
+    """All formats with the names of their files; the one that takes any text file comes last."""
     modules = [
         importlib.import_module(f"{readers.__name__}.{each.name}") for each in pkgutil.iter_modules(readers.__path__)
     ]
-    found = [PlanFormat(module.NAME, module) for module in modules]
-    return tuple(sorted(found, key=lambda each: (each.name == "requirements", each.name)))
+    modules.sort(key=lambda module: (module.NAME == "requirements", module.NAME))
+    return tuple((getattr(module, "FILES", None) or re.compile(re.escape(module.NAME)), module) for module in modules)
+
+
+def format_of(path: str) -> Reader | None:
+    """What reads a file of this name."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    return next((reader for files, reader in _formats() if files.fullmatch(name)), None)
 
 
 def read_plans(paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str]) -> Environment:
@@ -60,20 +57,15 @@ def read_plans(paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str])
     found: list[Planned] = []
     for path in paths:
         sheet = Sheet.open(path, matrix, markers, paths)
+        reader = format_of(sheet.file)
+        if reader is None:
+            raise UsageError(
+                f"--plan {sheet.file}: a plan is a requirements file (*.txt, *.in), pyproject.toml, pylock.toml, "
+                f"uv.lock, poetry.lock, Pipfile.lock, environment.yml or a Dockerfile"
+            )
         try:
-            items = _reader(sheet.file).read(sheet)
+            items = reader.read(sheet)
         except UnreadError as error:
             items = [open_part(sheet, None, error)]
         found += settled(items, sheet.constraints)
     return as_environment(narrowed(settled(found, ()), matrix, markers), paths, matrix)
-
-
-def _reader(path: str) -> Reader:
-    name = path.replace("\\", "/").rpartition("/")[2]
-    for each in formats():
-        if each.reader.recognise(name):
-            return each.reader
-    raise UsageError(
-        f"--plan {path}: a plan is a requirements file (*.txt, *.in), pyproject.toml, pylock.toml, uv.lock, "
-        f"poetry.lock, Pipfile.lock, environment.yml or a Dockerfile"
-    )

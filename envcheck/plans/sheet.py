@@ -46,8 +46,7 @@ class UnreadError(UsageError):
 class Reader(Protocol):
     """A module that reads one format."""
 
-    def recognise(self, name: str) -> bool:
-        """Whether a file of this name is of the format."""
+    NAME: str
 
     def read(self, sheet: Sheet) -> list[Planned]:
         """What the file would install; raise UnreadError where a part that may install anything is not understood."""

@@ -91,13 +91,13 @@ def test_one_rule_alone_is_never_green_by_what_it_could_not_judge(tmp_path: Path
 def test_a_plan_that_takes_longer_to_read_leaves_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reader = plans._reader
+    reader = plans.format_of
 
     def endless(path: str) -> None:
         while reader(path):
             pass
 
-    monkeypatch.setattr(plans, "_reader", endless)
+    monkeypatch.setattr(plans, "format_of", endless)
     (tmp_path / "requirements.txt").write_text("torch==2.5.1\n")
     asked = ["check", "--plan", str(tmp_path / "requirements.txt"), "--assume", "gpu==H100,driver==550.54.14"]
     assert main([*asked, "--timeout", "0.2"]) == 3

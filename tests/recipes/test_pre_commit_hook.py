@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from envcheck.plans import formats
+from envcheck.plans import format_of
 from tests.every import cases
 from tests.installed import INSTALLED
 from tests.recipes.running import ROOT
@@ -87,7 +87,7 @@ def test_values_of_options_are_not_taken_for_files(repository: Path) -> None:
      "environment.yml", "a/environment.yaml")  # fmt: skip
 def test_plans_are_selected_and_can_be_read(name: str) -> None:
     assert re.search(HOOK["files"], name)
-    assert any(form.reader.recognise(name.rpartition("/")[2]) for form in formats())
+    assert format_of(name)
 
 
 @cases("name", "README.txt", "xuv.lock", "package.json", "requirements.txt.bak", "pyproject.toml")

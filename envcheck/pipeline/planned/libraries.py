@@ -39,7 +39,7 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
     planned = environment.planned or ()
     files = {environment.key, *(each.file for each in planned)}
     if (
-        not any(dockerfile.recognise(PurePath(file).name) for file in files)
+        not any(dockerfile.FILES.fullmatch(PurePath(file).name) for file in files)
         or item.build != ""
         or item.image is not None
     ):

@@ -34,7 +34,7 @@ NAME = "Dockerfile"
 MUSL = "musl"
 """What an image holds whose C library is not glibc."""
 
-_FILE = re.compile(
+FILES = re.compile(
     r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}\.(?:Dockerfile|Containerfile)", re.IGNORECASE
 )
 _FROM = re.compile(r"(?:--platform=\S{1,80}\s+)?(?P<image>\S{1,300})(?:\s+AS\s+(?P<name>[\w.-]{1,80}))?", re.IGNORECASE)
@@ -54,10 +54,6 @@ _PACKAGES = re.compile(
 
 _LEAST_PATHS = 2
 """Paths of a COPY: where from, and where to."""
-
-
-def recognise(name: str) -> bool:
-    return _FILE.fullmatch(name) is not None
 
 
 class _Run(NamedTuple):

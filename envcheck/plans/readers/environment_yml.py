@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 NAME = "environment.yml"
+FILES = re.compile(r".*\.ya?ml", re.IGNORECASE | re.DOTALL)
 
 _NAME = r"(?!.*\.(?:conda|tar\.bz2|txt)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}"
 _SPEC = re.compile(rf"(?:(?P<channel>[A-Za-z0-9._/-]{{1,80}})::)?(?P<name>{_NAME})(?P<rest>.{{0,300}})")
@@ -39,10 +40,6 @@ _LONGEST = 512 << 10
 _ALTERNATIVES = "conda's alternatives cannot be written as one list of bounds"
 _EXACT_NUMBERS = 3
 """``=2.0.1`` accepts 2.0.1 and what is numbered below it, which is one release."""
-
-
-def recognise(name: str) -> bool:
-    return name.lower().endswith((".yml", ".yaml"))
 
 
 def read(sheet: Sheet) -> list[Planned]:

@@ -24,10 +24,6 @@ _KEY = re.compile(r'\s{0,40}"(?P<name>[^"\\]{1,200})"\s{0,40}:\s{0,40}\{')
 _FROM_ELSEWHERE = ("git", "hg", "svn", "bzr", "path")
 
 
-def recognise(name: str) -> bool:
-    return name == NAME
-
-
 def read(sheet: Sheet) -> list[Planned]:
     try:
         document = json.loads(sheet.text)

@@ -21,10 +21,6 @@ from envcheck.plans.sheet import Sheet, entries, table_of, tables_of, text_of, t
 NAME = "poetry.lock"
 
 
-def recognise(name: str) -> bool:
-    return name == "poetry.lock"
-
-
 def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     packages = entries(sheet, document, "package")

@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 
 NAME = "pylock.toml"
 
-_FILE = re.compile(r"pylock(?:\.[^.]+)?\.toml")
+FILES = re.compile(r"pylock(?:\.[^.]+)?\.toml")
 _OF_A_LOCK = {"extras", "dependency_groups"}
 """Marker variables that say what of the lock file is installed; without options nothing of either is."""
-
-
-def recognise(name: str) -> bool:
-    return _FILE.fullmatch(name) is not None
 
 
 def read(sheet: Sheet) -> list[Planned]:

@@ -39,10 +39,6 @@ _FIELDS = {
 """All fields of ``[project]``."""
 
 
-def recognise(name: str) -> bool:
-    return name == "pyproject.toml"
-
-
 def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     project, tools = table_of(document, "project"), table_of(document, "tool")

@@ -20,6 +20,7 @@ from envcheck.plans.requirement import LONGEST, PackageIndexes, entry, of_wheel,
 from envcheck.plans.sheet import Sheet, UnreadError
 
 NAME = "requirements"
+FILES = re.compile(r".*\.(?:txt|in|pip)", re.IGNORECASE)
 
 Find = Callable[[str], "str | None"]
 """From a path in a command to that of a file, seen from the file that has the command."""
@@ -110,10 +111,6 @@ _OF_COMMANDS = {
     "--python-version": "",
 }
 """Further options of ``pip install`` and ``uv pip install`` that take a value."""
-
-
-def recognise(name: str) -> bool:
-    return name.lower().endswith((".txt", ".in", ".pip"))
 
 
 def read(sheet: Sheet) -> list[Planned]:

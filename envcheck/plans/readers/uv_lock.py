@@ -29,10 +29,6 @@ _PARTS = {"optional-dependencies": "extra", "dev-dependencies": "group"}
 _Entry = tuple[dict[str, Any], int | None]
 
 
-def recognise(name: str) -> bool:
-    return name == "uv.lock"
-
-
 def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     packages = entries(sheet, document, "package")
