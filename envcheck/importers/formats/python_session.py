@@ -1,4 +1,5 @@
-"""What Python answers when a framework is asked: prompts (``>>>``, ``In [1]:``), ``python -c``, and labelled answers.
+"""What Python answers when a framework is asked: prompts (``>>>``, ``In [1]:``), ``python -c``, and labelled answers;
+and what PyTorch warns of unasked.
 
 Each question that is known has a pattern for its answer, so that several in one ``print`` are told apart.
 """
@@ -17,7 +18,8 @@ from packaging.utils import canonicalize_name
 from envcheck.importers.assemble import OF_MODULE
 from envcheck.importers.importer import Rank, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.importers.readings import Question, facts_in, question
+from envcheck.importers.readings import Question, facts_in, question, read_lines
+from envcheck.model.merge import merge
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in
 
 _ADJOINED = re.compile(
@@ -220,3 +222,18 @@ def _of_module(module: str, version: str) -> Snapshot:
     name = canonicalize_name(_SHORT.get(module, module))
     package = Distribution(source=SOURCE, name=name, version=version, read=OF_MODULE)
     return with_environment(environment(distributions=(package,)))
+
+
+_BUILT_FOR_CODE = re.compile(r"- ([0-9]{1,2})\.([0-9]) which supports hardware CC\b")
+"""A line of the list in which PyTorch 2.10 and newer tell the code of the build."""
+_OF_TORCH, _MOST_CODE = "PyTorch's messages", 40
+
+
+@importer(_OF_TORCH, Rank.MESSAGE)
+def read_torch_messages(paste: Paste) -> Snapshot:
+    """What PyTorch warns of: rows know its lines, but of a list of its code each line has one."""
+    found = read_lines(_OF_TORCH, paste)
+    listed = (_BUILT_FOR_CODE.search(line) for line in paste.statements if "supports hardware CC" in line)
+    code = tuple(f"sm_{match[1]}{match[2]}" for match in listed if match)[:_MOST_CODE]
+    torch = Framework(source=SOURCE, name="torch", gpu_code=code)
+    return merge((found, with_environment(environment(frameworks=(torch,))))) if code else found
