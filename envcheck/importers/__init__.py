@@ -1,4 +1,6 @@
-"""Read pasted text into a partial Snapshot, by the importers in the modules of ``formats/`` and ``prose/``.
+"""Read pasted text into a partial Snapshot: by the importers in the modules of ``formats/`` and ``prose/``, or rows.
+
+What a single line tells is a row of ``matrix/readings.toml``, in a format of its own or in one that is also code.
 
     @importer("torch collect_env", Rank.OUTPUT, recognise=_is_report)
     def read(paste: Paste) -> Snapshot: ...        # what the text says; raises UnreadablePiece where it breaks off

@@ -1,19 +1,12 @@
-"""The operating system: its names as tools print and people write them, prompts of Windows and of containers, the build
-of Windows, the C library and ``/dev/shm``.
-
-In prose a line counts only if it begins with the system, a label for it, or a prompt.
-"""
+"""The operating system as tools print it, and the size of ``/dev/shm``."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Literal
 
 from envcheck.importers.importer import Rank, line_importer
 from envcheck.importers.paste import SOURCE
-from envcheck.importers.prose.languages import words_for
-from envcheck.importers.readings import facts_in
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Platform, Snapshot
 
@@ -82,70 +75,11 @@ def from_python_platform(text: str) -> Platform | None:
     )
 
 
-_BULLET = " \t-*•#>`|"
-_LONGEST_LINE, _LONGEST_LIST = 300, 160
-
-_PERSONAL = re.compile(
-    r"\b(?:(?:my|the|our) (?:system|OS|operating system|PC|machine|laptop|computer) (?:is|runs|has) |"
-    r"(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
-    r"(?:(?:running|run|using|use|working|work)(?: on| under)?|on) )(?:an? )?"
-    r"(Windows (?:10|11)|Ubuntu [0-9]{2}\.[0-9]{2}|Debian [0-9]{1,2}|Fedora [0-9]{2})\b"
-    r"(?!.{0,80}\b(?:docker|container|VM|virtual|host)\b)",
-    re.IGNORECASE,
-)
-_WSL = re.compile(r"\bWSL ?2?\b")
-
-
-@cache
-def _os() -> re.Pattern[str]:
-    labels = r"(?:OS(?: name)?|operating system|edition|platform|system)(?: ?[:=]\s{0,30}|\t| {8,40})"
-    others = rf"(?:(?:{words_for('own')})的?\s?)?(?:{words_for('system')})\s?"
-    others += r"(?:[:=]\s{0,30}|ist |est |es |é |[是为為は은는]\s?)?"
-    return re.compile(rf"(?:{labels}|{others})?([A-Za-z].{{2,100}})", re.IGNORECASE)
-
-
-_PROSE = "system in prose"
-
-
-@line_importer(_PROSE, Rank.PROSE)
-def system_in(line: str) -> Snapshot | None:
-    """The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and the prompts of
-    Windows and of Docker's containers.
-    """
-    text = line[:_LONGEST_LINE].strip(_BULLET)
-    if not text:
-        return None
-    # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
-    parts = (
-        [part.strip(_BULLET) for part in re.split(r"[,;|\uff0c\uff1b。]| / ", text)]
-        if len(text) <= _LONGEST_LIST
-        else []
-    )
-    return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
-
-
-def _platform(text: str) -> Snapshot | None:
-    """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
-    found = _os().match(text)
-    platform = from_title(found[1]) if found and _names_system(found[1]) else None
-    platform = platform or next((facts.platform for facts in facts_in(_PROSE, text)), None)
-    if platform is None and (own := _PERSONAL.search(text)):
-        platform = from_title(own[1])
-    if platform is not None and platform.wsl is None and _WSL.search(text):
-        platform = Platform(source=SOURCE, os="linux", wsl=True)
-    return Snapshot(platform=platform) if platform else None
-
-
-def _names_system(text: str) -> bool:
-    """Whether the text is a name with at most a version, not a sentence."""
-    name = r"(?:[A-Z][\w!./-]*|(?:linux|ubuntu|windows|win|centos|debian|fedora)[0-9.]*)"
-    return bool(re.match(rf"{name}(?: [A-Z0-9(][\w.()-]*){{0,6}}(?:[,;\uff0c\uff1b]|\s*$)", text))
-
-
 _DF = re.compile(r"(?:shm|tmpfs|none)\s{1,40}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,80}?\s/dev/shm$", re.IGNORECASE)
 _DEEPSPEED = re.compile(r"shared memory \(/dev/shm\) size \.{2,} ([0-9.]{1,8}) ([KMGT])i?B", re.IGNORECASE)
 _FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 """Without a letter, df counts blocks of 1 KiB."""
+_LONGEST_LINE = 300
 
 
 @line_importer("shared memory", Rank.OUTPUT)

@@ -1,5 +1,5 @@
 """What Python answers when a framework is asked: prompts (``>>>``, ``In [1]:``), ``python -c``, and labelled answers;
-and what PyTorch warns of unasked.
+the lists of ONNX Runtime's execution providers; and what PyTorch warns of unasked.
 
 Each question that is known has a pattern for its answer, so that several in one ``print`` are told apart.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import dropwhile
+from itertools import dropwhile, takewhile
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from envcheck.importers.assemble import OF_MODULE
 from envcheck.importers.importer import Rank, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import Question, facts_in, question, read_lines
+from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in
 
@@ -222,6 +223,78 @@ def _of_module(module: str, version: str) -> Snapshot:
     name = canonicalize_name(_SHORT.get(module, module))
     package = Distribution(source=SOURCE, name=name, version=version, read=OF_MODULE)
     return with_environment(environment(distributions=(package,)))
+
+
+_PROVIDERS = re.compile(
+    r"^(?P<before>.{0,80}?)(?P<list>\[(?:['\"][A-Za-z]{2,30}ExecutionProvider['\"],? ?){1,12}\])",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The list as a program prints it, with or without a label."""
+_ASKED_OF = re.compile(r"\bget_available_providers\b|\.(?P<session>get_providers)\b")
+"""What is asked for a list of providers: the build, or a session, which lists those that it could start."""
+_OF_SESSION = re.compile(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b", re.IGNORECASE)
+"""What labels a list of a session's."""
+_CPU_PROVIDER_CHOSEN = re.compile(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]")
+_CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
+"""What stands before a list of the providers that somebody chose."""
+_DEVICE = re.compile(
+    r"\b(?:onnxruntime|ort|rt)\.get_device\(\)(?:\W|\breturns?\b|\bis\b|\bprints?\b){0,12}(?P<device>CPU|GPU)\b"
+)
+"""What a build computes on, by its own answer: ``CPU`` is that of a build without providers for GPUs."""
+_FOR_CPU = {"CPU", "Azure"}
+_NAME_OF_PROVIDER = re.compile(r"(\w{2,30})ExecutionProvider")
+_MOST_LINES = 200
+
+
+@importer("execution providers", Rank.OUTPUT)
+def read_providers(paste: Paste) -> Snapshot:
+    """ONNX Runtime's execution providers: those of a build, and those that a session could start."""
+    facts = list(_lists(paste))
+    for place, line in enumerate(paste.lines):
+        if ".get_device()" in line and (found := _DEVICE.search("\n".join(paste.lines[place : place + 2]))):
+            facts.append(_onnxruntime(cpu_only=True if found["device"] == "CPU" else None))
+    return joined(facts)
+
+
+def _lists(paste: Paste) -> Iterator[Snapshot]:
+    lines = [line for line in paste.lines if "_providers" in line or "ExecutionProvider" in line]
+    text = "\n".join(line.strip(" \t`") for line in lines[:_MOST_LINES])
+    asked = list(_ASKED_OF.finditer(text))
+    on_purpose, tried = (
+        _CPU_PROVIDER_CHOSEN.search(text) is not None,
+        matches_fragment("cuda-provider-not-created", text),
+    )
+    for listed, of_session in _with_questions(asked, list(_PROVIDERS.finditer(text))):
+        if _CHOSEN.search(listed["before"]):
+            continue
+        on_cpu = _FOR_CPU.issuperset(_NAME_OF_PROVIDER.findall(listed["list"]))
+        if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
+            of_build = question("onnxruntime.get_available_providers()")
+            yield from filter(None, [of_build.meaning(listed["list"]) if of_build else None])
+        elif on_cpu and not on_purpose:
+            yield _onnxruntime(gpu_available=False)
+
+
+def _with_questions(
+    asked: Sequence[re.Match[str]], lists: Sequence[re.Match[str]]
+) -> Iterator[tuple[re.Match[str], bool]]:
+    """Each list, and whether a session was asked for it: the last questions above a run of lists belong to it, in their
+    order, since a script prints all answers below its code.
+    """
+    default = bool(asked) and all(found["session"] for found in asked)
+    events = sorted([*asked, *lists], key=lambda found: found.end())
+    while events:
+        questions = [bool(found["session"]) for found in takewhile(lambda found: found.re is _ASKED_OF, events)]
+        answers = list(takewhile(lambda found: found.re is _PROVIDERS, events[len(questions) :]))
+        first = (questions or [default])[0]
+        kinds = [first] * (len(answers) - len(questions)) + questions[max(0, len(questions) - len(answers)) :]
+        yield from zip(answers, kinds, strict=False)
+        events = events[len(questions) + len(answers) :]
+
+
+def _onnxruntime(**facts: object) -> Snapshot:
+    framework = Framework(source=SOURCE, name="onnxruntime", **facts)  # type: ignore[arg-type]
+    return with_environment(environment(frameworks=(framework,)))
 
 
 _BUILT_FOR_CODE = re.compile(r"- ([0-9]{1,2})\.([0-9]) which supports hardware CC\b")
