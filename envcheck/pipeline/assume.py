@@ -10,7 +10,7 @@ Assuming a distribution replaces it in the judged environment and leaves the res
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -32,7 +32,6 @@ from envcheck.model.snapshot import (
     Planned,
     Platform,
     Snapshot,
-    Variables,
     items_in,
 )
 from envcheck.model.versions import DriverRelease, Flavour
@@ -69,20 +68,21 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
 
     ``of_software`` are the names of the variables that say nothing about the machine.
     """
-    stated = {component.name: _value(component) for component in components}
-    snapshot = observed
-    if assumes_machine(components):
-        # Whoever runs the image or job decides about container engines and shared memory.
-        elsewhere = {"container_host": None, "shared_memory": None, "shared_memory_free": None}
-        snapshot = msgspec.structs.replace(
-            snapshot,
-            kernel=_kernel(stated),
-            driver=_driver(stated, observed.driver),
-            gpus=_gpus(stated),
-            fabric=None,
-            variables=_kept(observed.variables, of_software),
-            platform=msgspec.structs.replace(observed.platform, **elsewhere) if observed.platform else None,
-        )
+    stated: dict[str, str] = {}
+    for component in components:
+        if component.exact is None:
+            raise UsageError(f"--assume {component}: give an exact version, {component.name}==VERSION")
+        if component.name in _NOT_ASSUMABLE:
+            raise UsageError(
+                f"--assume {component}: assume gpu, gpus, driver, kernel-module, os, machine, python or a distribution "
+                f"by its PyPI name (torch==2.5.1+cu124)"
+            )
+        if component.name == "driver" and DriverRelease.parse(component.exact) is None:
+            raise UsageError(f"--assume {component}: write a driver release, as in driver==550.54.14")
+        if component.name not in _MACHINE | _PLATFORM and parse_version(component.exact) is None:
+            raise UsageError(f"--assume {component}: {component.exact!r} is not a version")
+        stated[component.name] = component.exact
+    snapshot = _elsewhere(observed, stated, of_software) if assumes_machine(components) else observed
     if _PLATFORM & stated.keys():
         snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
@@ -102,47 +102,37 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
     return msgspec.structs.replace(snapshot, environments=Listing(items=items, complete=listing.complete))
 
 
-def _kept(variables: Variables | None, of_software: Collection[str]) -> Variables | None:
-    if variables is None:
-        return None
-    values = {name: value for name, value in variables.values.items() if name in of_software or name in _OF_THE_JOB}
-    shown = "\n".join(values.values())
-    paths = tuple(each for each in variables.paths or () if each.path in shown)
-    return msgspec.structs.replace(variables, values=values, complete=False, paths=paths)
-
-
-def _value(component: Component) -> str:
-    value = component.exact
-    if value is None:
-        raise UsageError(f"--assume {component}: give an exact version, {component.name}==VERSION")
-    if component.name in _NOT_ASSUMABLE:
-        raise UsageError(
-            f"--assume {component}: assume gpu, gpus, driver, kernel-module, os, machine, python or a distribution "
-            f"by its PyPI name (torch==2.5.1+cu124)"
-        )
-    if component.name == "driver" and DriverRelease.parse(value) is None:
-        raise UsageError(f"--assume {component}: write a driver release, as in driver==550.54.14")
-    if component.name not in _MACHINE | _PLATFORM and parse_version(value) is None:
-        raise UsageError(f"--assume {component}: {value!r} is not a version")
-    return value
-
-
-def _kernel(stated: dict[str, str]) -> Kernel | None:
+def _elsewhere(observed: Snapshot, stated: Mapping[str, str], of_software: Collection[str]) -> Snapshot:
+    """The facts with another machine in place of this one."""
     flavour = stated.get("kernel-module")
-    if flavour is None:
-        return None
-    if flavour not in get_args(Flavour):
+    if flavour is not None and flavour not in get_args(Flavour):
         raise UsageError(f"--assume kernel-module=={flavour}: write open or proprietary")
     module = KernelModule(source=SOURCE, loaded=True, flavour="open" if flavour == "open" else "proprietary")
-    return Kernel(source=SOURCE, nvidia=module)
+    variables, platform = observed.variables, observed.platform
+    if variables is not None:
+        names = {*of_software, *_OF_THE_JOB}
+        kept = {name: value for name, value in variables.values.items() if name in names}
+        shown = "\n".join(kept.values())
+        paths = tuple(each for each in variables.paths or () if each.path in shown)
+        variables = msgspec.structs.replace(variables, values=kept, complete=False, paths=paths)
+    if platform is not None:  # whoever runs the image or job decides about container engines and shared memory
+        platform = msgspec.structs.replace(platform, container_host=None, shared_memory=None, shared_memory_free=None)
+    return msgspec.structs.replace(
+        observed,
+        kernel=Kernel(source=SOURCE, nvidia=module) if flavour else None,
+        driver=_driver(stated.get("driver"), observed.driver),
+        gpus=_gpus(stated),
+        fabric=None,
+        variables=variables,
+        platform=platform,
+    )
 
 
-def _driver(stated: dict[str, str], observed: Driver | None) -> Driver | None:
+def _driver(release: str | None, observed: Driver | None) -> Driver | None:
     """The stated driver, and of the files here those that no driver has and that a variable leads to on any machine."""
-    release, listing = stated.get("driver"), observed.libraries if observed else None
     kept = tuple(
         library
-        for library in items_in(listing)
+        for library in items_in(observed.libraries if observed else None)
         if library.found_by in _OF_THE_JOB and (library.refused or library.kind == "stub")
     )
     if not release and not kept:
@@ -151,7 +141,7 @@ def _driver(stated: dict[str, str], observed: Driver | None) -> Driver | None:
     return Driver(source=SOURCE, installed=True if release else None, release=release, libraries=libraries)
 
 
-def _gpus(stated: dict[str, str]) -> Listing[Gpu] | None:
+def _gpus(stated: Mapping[str, str]) -> Listing[Gpu] | None:
     name = stated.get("gpu")
     if name is None and "gpus" not in stated:
         return None
@@ -235,25 +225,31 @@ def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ..
     if answer.verdict == "incompatible":
         return ()
     known = answer.verdict == "compatible"
-    status: Status = "pass" if known else "unknown"
     reasons = [reason for reason in answer.reasons if reason.verdict == answer.verdict]
-    key = ", ".join(map(str, asked))
-    evidence = [Evidence(what=part.name, value=part.exact or "", source=ASSUMED) for part in asked]
-    return (
-        Check(
-            id=f"{ASSUMPTION}@{key}",
-            rule=ASSUMPTION,
-            scope="node",
-            layer="driver",
-            subject=Subject(key=key),
-            status=status,
-            title="The assumed driver supports the assumed GPU"
-            if known
-            else "Whether the assumed driver supports the assumed GPU is not known",
-            message="; ".join(reason.message for reason in reasons),
-            evidence=(*evidence, Evidence(what="matrix", value=answer.verdict, source="matrix")),
-            sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources)),
-        ),
+    title = "The assumed driver supports the assumed GPU"
+    check = _assumption(
+        ", ".join(map(str, asked)),
+        "pass" if known else "unknown",
+        title if known else "Whether the assumed driver supports the assumed GPU is not known",
+        "; ".join(reason.message for reason in reasons),
+        *(Evidence(what=part.name, value=part.exact or "", source=ASSUMED) for part in asked),
+        Evidence(what="matrix", value=answer.verdict, source="matrix"),
+    )
+    sources = dict.fromkeys(source for reason in reasons for source in reason.sources)
+    return (msgspec.structs.replace(check, sources=tuple(sources)),)
+
+
+def _assumption(key: str, status: Status, title: str, message: str, *evidence: Evidence) -> Check:
+    return Check(
+        id=f"{ASSUMPTION}@{key}",
+        rule=ASSUMPTION,
+        scope="node",
+        layer="driver",
+        subject=Subject(key=key),
+        status=status,
+        title=title,
+        message=message,
+        evidence=evidence,
     )
 
 
@@ -266,14 +262,10 @@ def _unknown_gpu(matrix: Matrix, stated: Component) -> Check | None:
     if gpu is not None and gpu.capability in matrix.capability_rows:
         return None
     near = did_you_mean(name, {row.name.lower(): row for row in matrix.gpus})
-    return Check(
-        id=f"{ASSUMPTION}@{stated}",
-        rule=ASSUMPTION,
-        scope="node",
-        layer="driver",  # as where the driver is stated too
-        subject=Subject(key=str(stated)),
-        status="unknown",
-        title=f"The assumed GPU {name} is not known{near}",
-        message=f"{stated}: this GPU is not in the matrix; write its marketing name or sm_NN",
-        evidence=(Evidence(what="gpu", value=name, source=ASSUMED),),
+    return _assumption(
+        str(stated),
+        "unknown",
+        f"The assumed GPU {name} is not known{near}",
+        f"{stated}: this GPU is not in the matrix; write its marketing name or sm_NN",
+        Evidence(what="gpu", value=name, source=ASSUMED),
     )

@@ -58,7 +58,8 @@ def _check(component: Component, facts: Facts) -> Check:
         and any(map(names_capability, component.bounds))
     ):
         found, missing = None, "gpus.compute_capability"
-    shown = tuple(map(_as_size, found)) if found and component.name == "gpu-memory" else found
+    sizes = found if component.name == "gpu-memory" else None
+    shown = tuple(f"{int(count) / 2**30:.1f} GiB" for count in sizes) if sizes else found
     if found is None:
         status: Status = "unknown"
     else:
@@ -121,21 +122,15 @@ def _holds(bound: Bound, value: str, facts: Facts) -> bool:
         return capability_holds(bound, _capability(value, facts))
     found, wanted = parse_version(value), parse_version(bound.value)
     if found is None or wanted is None:
-        models = bound.value.split(_MODELS)
-        return any(_same_gpu(model.strip(), value, facts) for model in models) is (bound.operator == "==")
+        actual, here = facts.matrix.find_gpu(value), False
+        for name in map(str.strip, bound.value.split(_MODELS)):
+            model = facts.matrix.find_gpu(name)
+            here |= bool(model and actual and model.name == actual.name) or same_words(name, value)
+        return here is (bound.operator == "==")
     return version_holds(bound.operator, found, wanted)
-
-
-def _as_size(count: str) -> str:
-    return f"{int(count) / 2**30:.1f} GiB"
 
 
 def _capability(name: str, facts: Facts) -> str | None:
     """The compute capability of the GPU of this name, which may be its capability where it has no name."""
     gpu: Gpu | None = next((gpu for gpu in facts.usable_gpus if name in (gpu.name, gpu.compute_capability)), None)
     return gpu.compute_capability if gpu else None
-
-
-def _same_gpu(wanted: str, name: str, facts: Facts) -> bool:
-    model, actual = facts.matrix.find_gpu(wanted), facts.matrix.find_gpu(name)
-    return bool(model and actual and model.name == actual.name) or same_words(wanted, name)

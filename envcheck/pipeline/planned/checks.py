@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from envcheck.compat.answer import ask
 from envcheck.compat.question import Answer
 from envcheck.errors import UsageError
@@ -13,6 +11,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned
+from envcheck.sources import Source
 
 
 def asked(
@@ -36,16 +35,14 @@ def answered(item: Planned, environment: Environment, answer: Answer | None, of:
     status = statuses.get(answer.verdict, "unknown")
     titles = {"pass": f"{label} fits", "fail": f"{label} does not fit{of}"}
     reasons = [reason for reason in answer.reasons if reason.verdict == answer.verdict]
-    check = check_of(
+    return check_of(
         item,
         environment,
         status,
         titles.get(status, f"Whether {label} fits is not known"),
         "; ".join(dict.fromkeys(reason.message for reason in reasons)),
         fixes=tuple(Fix(text=f"Use {text}.") for text in answer.suggestions[:3]) if status == "fail" else (),
-    )
-    return msgspec.structs.replace(
-        check, sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources))
+        sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources)),
     )
 
 
@@ -72,7 +69,14 @@ def label_of(item: Planned) -> str:
 
 
 def check_of(
-    item: Planned, environment: Environment, status: Status, title: str, message: str, *, fixes: tuple[Fix, ...] = ()
+    item: Planned,
+    environment: Environment,
+    status: Status,
+    title: str,
+    message: str,
+    *,
+    fixes: tuple[Fix, ...] = (),
+    sources: tuple[Source, ...] = (),
 ) -> Check:
     """A check on one entry of the plan, at its line."""
     name = item.name or f"{item.source} {item.asked}"
@@ -88,4 +92,5 @@ def check_of(
         evidence=(Evidence(what="planned", value=item.asked, source=item.source),),
         location=Location(file=item.file, line=item.line),
         fixes=fixes,
+        sources=sources,
     )

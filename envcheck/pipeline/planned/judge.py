@@ -66,16 +66,13 @@ class _Judge:
         rules_judge = any(
             item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.planned
         )
-        if not rules_judge and not any(map(self._is_of_a_package, checks)):
+        about = {check.subject.key for check in checks}
+        of_packages = [item for item in self.planned if item.image is None or self._important(item)]
+        if not rules_judge and not any(f"{self.environment.key}:{item.name}" in about for item in of_packages):
             checks += self._of_extras()
         if not checks and not rules_judge:
             checks.append(_nothing(self.environment))
         return tuple(checks)
-
-    def _is_of_a_package(self, check: Check) -> bool:
-        """Whether it is about more than what a base image has of CUDA."""
-        items = (item for item in self.planned if check.subject.key == f"{self.environment.key}:{item.name}")
-        return any(item.image is None or self._important(item) for item in items)
 
     def _of_extras(self) -> Iterator[Check]:
         """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""
@@ -168,7 +165,10 @@ class _Judge:
         if found.status == "pass" and (unbuilt := uncompiled(item, self.environment, self.matrix)):
             yield unbuilt
             return
-        if found.status == "fail" and self._is_for_the_cpu(item) and self._has_torch_for_cuda():
+        torch = next((each for each in frameworks_in(self.environment) if each.name == "torch"), None)
+        may_use_cuda = torch is None or not (torch.cpu_only or torch.hip)  # an open release may
+        planned = any(_is_torch(each, self.matrix) and each.build != "cpu" for each in self.planned)
+        if found.status == "fail" and planned and may_use_cuda and self._is_for_the_cpu(item):
             found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
         if found.status != "unknown" or important or not self._is_required(item):
             yield found
@@ -204,12 +204,6 @@ class _Judge:
         needed = [row for row in extras_of(self.matrix, item.name, str(item.version)) if row.needed]
         by_extras = brought(needed, str(item.version), item.extras)
         return bool(needed) and not by_extras and not self._comes_otherwise(needed)
-
-    def _has_torch_for_cuda(self) -> bool:
-        """Whether PyTorch is planned, and not known to be a build without CUDA; an open release counts."""
-        found = next((each for each in frameworks_in(self.environment) if each.name == "torch"), None)
-        planned = any(_is_torch(item, self.matrix) and item.build != "cpu" for item in self.planned)
-        return planned and (found is None or not (found.cpu_only or found.hip))
 
     def _of_torch(self, item: Planned) -> Iterator[Check]:
         """What the rules leave out of PyTorch: releases within bounds, builds that are not known, and PTX alone."""
@@ -367,15 +361,15 @@ class _Judge:
         told = "; what else the plan installs may bring it" if unseen else ""
         if any(map(_brings_libraries, rows)):
             unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
-        check = check_of(
+        return check_of(
             item,
             self.environment,
             "unknown" if unseen else "fail",
             f"{label_of(item)} is asked for without GPU support",
             f"Without an extra such as {fits} it computes on the CPU{told}.",
             fixes=(Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}."),),
+            sources=self.matrix.cite(*rows),
         )
-        return msgspec.structs.replace(check, sources=self.matrix.cite(*rows))
 
     def _of_image(self, item: Planned) -> Iterator[Check]:
         """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks, then its parts."""

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Literal
 
-import msgspec
-
 from envcheck.compat.requirements import brought, extras_of
 from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
@@ -75,8 +73,7 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
         extra = next((row.extras[0] for row in extras_of(matrix, item.name, own) if component in row.brings), "")
         fixes = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
         fixes = (*fixes, Fix(text=f"Start from an image with that {title}, or install its packages."))
-        check = check_of(item, environment, status, heading, reason, fixes=fixes)
-        return msgspec.structs.replace(check, sources=matrix.cite(row))
+        return check_of(item, environment, status, heading, reason, fixes=fixes, sources=matrix.cite(row))
     return None
 
 
@@ -137,8 +134,8 @@ def uncompiled(item: Planned, environment: Environment, matrix: Matrix) -> Check
         return None
     why = f"PyPI has its source alone, which is compiled against PyTorch with nvcc; {told}."
     title = f"Whether {label_of(item)} can be built is not known"
-    check = check_of(item, environment, "unknown", title, f"{label_of(item)}: {why}", fixes=(Fix(text=fix),))
-    return msgspec.structs.replace(check, sources=matrix.cite(*rows))
+    message, sources = f"{label_of(item)}: {why}", matrix.cite(*rows)
+    return check_of(item, environment, "unknown", title, message, fixes=(Fix(text=fix),), sources=sources)
 
 
 def _rows(item: Planned, matrix: Matrix) -> tuple[WheelRow, ReleaseRow] | None:
@@ -187,12 +184,12 @@ def _without_glibc(item: Planned, part: Planned, environment: Environment, matri
     ]
     if not rows or any(row.archive or "any" in row.pythons for row in rows):
         return None
-    check = check_of(
+    return check_of(
         item,
         environment,
         "fail",
         f"{label_of(item)} does not fit {part.image}",
         f"the wheels of {label_of(item)} for Linux need glibc, and the C library of {part.image} is musl",
         fixes=(Fix(text="Start from an image of Debian or Ubuntu, as the tags without alpine are."),),
+        sources=matrix.cite(*rows),
     )
-    return msgspec.structs.replace(check, sources=matrix.cite(*rows))
