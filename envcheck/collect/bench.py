@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, NoReturn
 
 import msgspec
@@ -18,6 +18,7 @@ from envcheck.collect.plan import BenchRequest, Chosen, choose, request_of, seen
 from envcheck.collect.request import own_path
 from envcheck.collect.runner import About, Ended, Loop, ProbeGroup, Verdict, not_run
 from envcheck.collect.starting import ISOLATED, Launch, bootstrap, own_variables
+from envcheck.collect.trials import run_inside, temporary_folder
 from envcheck.model.events import OnEvent, ProbesPlanned
 from envcheck.model.snapshot import Snapshot
 
@@ -59,12 +60,8 @@ def run_bench(
     on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
     with ExitStack() as stack:
         variables = {**os.environ, **CHILD_VARIABLES}
-        try:  # children that are killed remove no temporary files; without a folder of ours they use the usual one
-            from envcheck.collect.trials import temporary_folder  # noqa: PLC0415  few measure, and checks start faster
-
+        with suppress(OSError):  # children that are killed remove nothing; without a folder they use the usual one
             variables["TMPDIR"] = str(stack.enter_context(temporary_folder()))
-        except OSError:
-            pass
         stack.callback(loop.abort)  # before the folder is removed
         together: list[ProbeGroup] = []
         for gpu in chosen.gpus if on_chip else ():
@@ -83,8 +80,6 @@ def run_bench(
             else:  # nothing of the environment is started for the main figures
                 loop.finished(not_run(spec, Verdict("absent", f"measured with --{spec.asked or 'full'}")))
     if inside:
-        from envcheck.collect.trials import run_inside  # noqa: PLC0415  as above
-
         run_inside(inside, chosen, loop, request=request, gathered=gathered, on_event=on_event)
 
 
