@@ -65,18 +65,13 @@ def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:
     Raises EnvcheckError, naming the file, for a header that is missing or malformed.
     """
     place = folder or bundle.folder("probes")
-    found = [read_spec(file) for file in _modules(place)]
-    for kind in KIND_FOLDERS:
-        found += (read_spec(file, within=kind) for file in _modules(place / kind))
+    found = []
+    for within in ("", *KIND_FOLDERS):
+        with suppress(FileNotFoundError):
+            names = os.listdir(place / within)  # noqa: PTH208  most are not wanted, and a Path for each takes its time
+            wanted = (place / within / name for name in names if name.endswith(".py") and name[0] != "_")
+            found += [read_spec(file, within) for file in wanted]
     return tuple(sorted(found, key=lambda spec: spec.name))
-
-
-def _modules(folder: Path) -> list[Path]:
-    try:
-        names = os.listdir(folder)  # noqa: PTH208  most of them are not wanted, and a Path for each takes its time
-    except FileNotFoundError:
-        return []
-    return [folder / name for name in names if name.endswith(".py") and name[0] != "_"]
 
 
 def read_spec(file: Path, within: str = "") -> ProbeSpec:

@@ -35,7 +35,17 @@ def decide(
 ) -> tuple[Check, ...]:
     """``found`` as the policy sees it, and the policy's own checks; ``put`` are the names of the rules that ran."""
     today = policy.today or dt.datetime.now(dt.timezone.utc).date()
-    judged = [_ignored(_with_severity(check, policy), policy.ignore, today) for check in found]
+    judged = []
+    for check_of_rule in found:
+        check = check_of_rule
+        wanted = "fail" if check.rule in policy.forbid else policy.severity.get(check.rule)
+        if wanted is not None and check.status in _FOUND and check.status != wanted:
+            check = msgspec.structs.replace(check, status=wanted, judged=check.judged or check.status)
+        held = (each for each in policy.ignore if _is_about(each, check) and _days_past(each, today) <= GRACE_DAYS)
+        if ignoring := next(held, None):
+            reason = Ignored(reason=ignoring.reason, until=ignoring.until.isoformat())
+            check = msgspec.structs.replace(check, ignored=reason)
+        judged.append(check)
     own = [
         *(_forbidden(name, judged, put) for name in policy.forbid),
         *(_expiry(each, judged, today) for each in policy.ignore),
@@ -49,26 +59,12 @@ def decide(
     )
 
 
-def _with_severity(check: Check, policy: Policy) -> Check:
-    wanted = "fail" if check.rule in policy.forbid else policy.severity.get(check.rule)
-    if wanted is None or check.status not in _FOUND or check.status == wanted:
-        return check
-    return msgspec.structs.replace(check, status=wanted, judged=check.judged or check.status)
-
-
-def _ignored(check: Check, ignored: Sequence[Ignoring], today: dt.date) -> Check:
-    held = next(
-        (each for each in ignored if each.problem in (check.rule, check.id) and _days_past(each, today) <= GRACE_DAYS),
-        None,
-    )
-    if held is None or not _may_be_ignored(check):
-        return check
-    return msgspec.structs.replace(check, ignored=Ignored(reason=held.reason, until=held.until.isoformat()))
-
-
-def _may_be_ignored(check: Check) -> bool:
-    """Whether it is a finding, or what a plan leaves open: a private image stays open in every run."""
-    return check.status in _FOUND or (check.rule == PLAN and check.status == "unknown")
+def _is_about(each: Ignoring, check: Check) -> bool:
+    """Whether the check is a finding to set aside, or what a plan leaves open: a private image stays open in every
+    run.
+    """
+    may_be = check.status in _FOUND or (check.rule == PLAN and check.status == "unknown")
+    return may_be and each.problem in (check.rule, check.id)
 
 
 def _days_past(each: Ignoring, today: dt.date) -> int:
@@ -125,7 +121,7 @@ def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Chec
 
 
 def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
-    about = [check for check in judged if each.problem in (check.rule, check.id) and _may_be_ignored(check)]
+    about = [check for check in judged if _is_about(each, check)]
     matched = f"{len(about)} finding{'' if len(about) == 1 else 's'}"
     past = _days_past(each, today)
     reason = f"Reason given: {each.reason}"

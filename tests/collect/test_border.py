@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from envcheck.collect import child
 from envcheck.collect.catalog import ProbeSpec, all_probes
-from envcheck.collect.child import Lines
 from envcheck.collect.protocol import decode, decode_fact
 from envcheck.collect.runner import WrongMessageError
 from envcheck.errors import EnvcheckError
@@ -162,7 +161,7 @@ def test_deep_nesting_is_refused() -> None:
 @given(st.lists(st.integers(min_value=1, max_value=50)), st.lists(st.integers(min_value=0, max_value=40), min_size=1))
 def test_lines_are_the_same_however_they_are_cut(cuts: list[int], lengths: list[int]) -> None:
     stream = b"".join(bytes([97 + index % 26]) * length + b"\n" for index, length in enumerate(lengths))
-    lines, found, rest = Lines(), [], stream
+    lines, found, rest = child.Lines(), [], stream
     for cut in cuts:
         found += lines.feed(rest[:cut])
         rest = rest[cut:]
@@ -173,7 +172,7 @@ def test_lines_are_the_same_however_they_are_cut(cuts: list[int], lengths: list[
 
 def test_line_that_is_too_long_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "LINE_LIMIT", 10)
-    lines = Lines()
+    lines = child.Lines()
     assert lines.feed(b"0123456789\n0123456789") == [b"0123456789"]
     assert lines.feed(b"x" * 1000) == []
     assert lines._rest == b""

@@ -32,8 +32,7 @@ def script() -> str:
 def packed() -> dict[str, str]:
     """The files that it unpacks, by path."""
     parts = ast.literal_eval(script().partition("PARTS = ")[2].partition("\n)\n")[0] + ")")
-    files: dict[str, str] = json.loads(zlib.decompress(base64.b64decode(parts)))["files"]
-    return files
+    return dict(json.loads(zlib.decompress(base64.b64decode(parts)))["files"])
 
 
 def collect(
@@ -115,16 +114,13 @@ def test_it_brings_no_probes_that_measure_or_try() -> None:
 
 
 def test_it_is_a_program_of_the_standard_library_alone() -> None:
-    tree = ast.parse(script(), feature_version=(3, 6))
-    imported = {
-        alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
-    } | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert imported - {"envcheck.collect"} <= sys.stdlib_module_names - {"__future__"}, "3.6 has no annotations there"
-    for text in (text for name, text in packed().items() if name.startswith("envcheck/")):
-        lines = ast.parse(text, feature_version=(3, 8)).body
-        modules = {line.module or "" for line in lines if isinstance(line, ast.ImportFrom)}
-        modules |= {alias.name for line in lines if isinstance(line, ast.Import) for alias in line.names}
-        assert {each.partition(".")[0] for each in modules} <= sys.stdlib_module_names | {"envcheck"}
+    runner = "\n".join(text for name, text in packed().items() if name.startswith("envcheck/"))
+    known = sys.stdlib_module_names | {"envcheck"}
+    for text, version, there in ((script(), (3, 6), known - {"__future__"}), (runner, (3, 8), known)):
+        lines = [*ast.walk(ast.parse(text, feature_version=version))]
+        imported = {alias.name for line in lines if isinstance(line, ast.Import) for alias in line.names}
+        imported |= {line.module or "" for line in lines if isinstance(line, ast.ImportFrom)}
+        assert {name.partition(".")[0] for name in imported} <= there, "Python 3.6 has no annotations in __future__"
 
 
 def other_python(version: str) -> str:

@@ -11,7 +11,6 @@ import pytest
 
 from envcheck.collect import trials
 from envcheck.collect.plan import Choice, choose_gpu
-from envcheck.collect.trials import child_variables
 from envcheck.model import events
 from envcheck.model.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Platform, Process, Snapshot, Trial
 from tests.collect.trying import DEEP, ENVIRONMENT, H200, LOOK, SENT, Machine, environment
@@ -295,9 +294,9 @@ def test_a_gpu_that_cuda_does_not_show_is_tried_as_the_user_would() -> None:
 
 def test_relative_search_paths_keep_their_meaning(tmp_path: Any) -> None:
     given = {"PYTHONPATH": "src:/abs:", "LD_LIBRARY_PATH": "$ORIGIN/lib:lib", "PATH": "bin", "LD_PRELOAD": ""}
-    found = child_variables(given, "/home/ada", str(tmp_path))
+    found = trials.child_variables(given, "/home/ada", str(tmp_path))
     assert found["PYTHONPATH"] == "/home/ada/src:/abs:/home/ada"
     assert (found["LD_LIBRARY_PATH"], found["PATH"]) == ("$ORIGIN/lib:/home/ada/lib", "bin")
     assert "CUDA_VISIBLE_DEVICES" not in found
-    assert child_variables({"PYTHONPATH": ""}, "/", str(tmp_path), "GPU-1")["CUDA_VISIBLE_DEVICES"] == "GPU-1"
-    assert child_variables({"PYTHONPATH": ""}, "/", str(tmp_path))["PYTHONPATH"] == ""
+    assert trials.child_variables({"PYTHONPATH": ""}, "/", str(tmp_path), "GPU-1")["CUDA_VISIBLE_DEVICES"] == "GPU-1"
+    assert trials.child_variables({"PYTHONPATH": ""}, "/", str(tmp_path))["PYTHONPATH"] == ""

@@ -17,7 +17,6 @@ from envcheck.cli import main
 from envcheck.collect import gather as gathering
 from envcheck.collect import starting
 from envcheck.collect.catalog import all_probes
-from envcheck.collect.gather import gather
 from envcheck.collect.starting import EARLY_PROBE, ISOLATED, Launch, Started, start
 from tests.every import cases
 
@@ -49,7 +48,7 @@ def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], Non
     tell(REQUEST)
     (waiting,) = starting._waiting
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
-    parts = gather(specs, REQUEST, scopes=("node", "container", "env"))
+    parts = gathering.gather(specs, REQUEST, scopes=("node", "container", "env"))
     assert not starting._waiting
     assert waiting.started.process.returncode == 0
     environments = parts[0].environments
@@ -85,16 +84,15 @@ def test_an_order_longer_than_a_pipe_arrives() -> None:
     starting.start_early()
     starting.send_early(request)
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
-    parts = gather(specs, request, scopes=("node", "container", "env"))
+    parts = gathering.gather(specs, request, scopes=("node", "container", "env"))
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
 
 
 def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     taken: list[Started | None] = []
-    take = starting.take_early
 
     def noted(*order: Any) -> Started | None:
-        taken.append(take(*order))
+        taken.append(starting.take_early(*order))
         return taken[-1]
 
     monkeypatch.setattr(gathering, "take_early", noted)

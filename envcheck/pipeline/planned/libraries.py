@@ -127,7 +127,11 @@ def uncompiled(item: Planned, environment: Environment, matrix: Matrix) -> Check
         for each in environment.planned or ()
     ):
         told, fix = "no command before this one is known to install PyTorch", first
-    elif images and not any(_holds_nvcc(name, matrix) for name in images):
+    elif images and not any(
+        known.row.nvcc and re.fullmatch(known.row.nvcc, name.rpartition(":")[2])
+        for name in images
+        if (known := image_of(matrix, name)) is not None and known.row is not None
+    ):
         told = "nothing that was read brings nvcc into the image"
         fix = "Start from an image with the CUDA toolkit (nvcc), or install a compiled wheel."
     else:
@@ -151,12 +155,6 @@ def _rows(item: Planned, matrix: Matrix) -> tuple[WheelRow, ReleaseRow] | None:
         wheels = [row for row in wheels if parse_specifier(row.versions).cover(version) == "all"]
     releases = [row for row in matrix.rows_of(name) if {"nvcc", "torch"} <= row.needs.keys()]
     return (wheels[-1], releases[-1]) if wheels and releases else None
-
-
-def _holds_nvcc(name: str, matrix: Matrix) -> bool:
-    image = image_of(matrix, name)
-    row = image.row if image else None
-    return row is not None and bool(row.nvcc) and re.fullmatch(row.nvcc, name.rpartition(":")[2]) is not None
 
 
 def beside_system(item: Planned, environment: Environment, matrix: Matrix) -> Check | None:

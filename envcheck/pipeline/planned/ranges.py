@@ -82,7 +82,9 @@ def held_back(
     known = [each for each in _admitted(item, matrix) if _accepts(item, each, pinned, matrix, markers)]
     where = [part for part in machine if part.name in ("os", "machine")]
     for other, its in pinned.items():
-        if not known or not _relate(item.name, other, matrix):
+        mine, its_name = canonical(item.name), canonical(other)
+        related = mine != its_name and (its_name in _named_by(mine, matrix) or mine in _named_by(its_name, matrix))
+        if not known or not related:
             continue
         beside = [Component(other, (Bound("==", its),)), *where]
 
@@ -156,13 +158,8 @@ def _clashes(item: Planned, pinned: Mapping[str, str], matrix: Matrix) -> bool:
     return False
 
 
-def _relate(one: str, other: str, matrix: Matrix) -> bool:
-    """Whether rows of one of two packages name the other."""
-    name, its = canonical(one), canonical(other)
-    return name != its and (its in _named_by(name, matrix) or name in _named_by(its, matrix))
-
-
 def _named_by(name: str, matrix: Matrix) -> set[str]:
+    """The packages that rows of ``name`` name."""
     needs = [row.needs for row in matrix.rows_of(name)]
     needs += [row.needs for row in matrix.requirements_by_name.get(name, ())]
     return {canonical(key) for each in needs for key in each}
