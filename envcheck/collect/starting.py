@@ -2,7 +2,8 @@
 before anything else.
 
 The child that reads environments takes longest of all, and a check waits for it. It starts before this process has
-imported the rest of envcheck, and gets its order as soon as the options are parsed.
+imported the rest of envcheck, and gets its order as soon as the options are parsed. What that saves is measured in
+docs/decisions/044-one-runner.md.
 
 Standard library only and Python 3.8 or newer: the collector brings this file along.
 """

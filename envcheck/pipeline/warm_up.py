@@ -1,7 +1,6 @@
 """Warm-up: work that will be needed later, done in a thread while this process waits for its children.
 
-It saves 9 to 11 % of the wall time of a check that reads an environment with frameworks, and 2 to 8 % where there is
-none (two cores, no GPU, 40 runs in turns with and without, 2026-11-23).
+What it saves is measured in docs/decisions/044-one-runner.md.
 """
 
 from __future__ import annotations
