@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from ctypes import byref, c_int, c_int64, c_size_t, c_void_p, create_string_buffer
 from dataclasses import dataclass
 from functools import cache, partial
@@ -117,73 +117,6 @@ class Factorization:
         self._library.ask(self._name, *self._before, *buffers, c_void_p(status))
 
 
-class Solver:
-    """Factorizations in place of ``side`` x ``side`` matrices that lie column by column, and what follows from them."""
-
-    def __init__(self, library: CuSolver, kind: str, side: int) -> None:
-        self._library, self._kind, self._side = library, kind, side
-        self._type, self._n = DATA_TYPES[kind], c_int64(side)
-
-    def _matrix(self, address: int) -> tuple[Any, ...]:
-        return self._type, c_void_p(address), self._n
-
-    def lu(self, matrix: int, pivots: int) -> Factorization:
-        """L and U by partial pivoting."""
-        arguments = (self._n, self._n, *self._matrix(matrix))
-        return Factorization(self._library, "getrf", arguments, self._kind, (c_void_p(pivots),))
-
-    def solve_lu(self, matrix: int, pivots: int, right: int, status: int) -> None:
-        """Queue the solution for one right-hand side, in place."""
-        one = (self._n, c_int64(1))
-        places = (*self._matrix(matrix), c_void_p(pivots), *self._matrix(right), c_void_p(status))
-        self._library.ask("cusolverDnXgetrs", self._library.handle, self._library.parameters, 0, *one, *places)
-
-    def cholesky(self, matrix: int) -> Factorization:
-        """L of a symmetric matrix, of which the lower triangle is read."""
-        return Factorization(self._library, "potrf", (LOWER, self._n, *self._matrix(matrix)), self._kind)
-
-    def solve_cholesky(self, matrix: int, right: int, status: int) -> None:
-        """Queue the solution for one right-hand side, in place."""
-        before = (self._library.handle, self._library.parameters, LOWER, self._n, c_int64(1))
-        self._library.ask("cusolverDnXpotrs", *before, *self._matrix(matrix), *self._matrix(right), c_void_p(status))
-
-    def qr(self, matrix: int, scales: int) -> Factorization:
-        """R, and Q as reflections with ``scales``."""
-        arguments = (self._n, self._n, *self._matrix(matrix), self._type, c_void_p(scales))
-        return Factorization(self._library, "geqrf", arguments, self._kind)
-
-    @contextmanager
-    def unfolded(self, arrays: Arrays, matrix: int, scales: int, status: int) -> Iterator[None]:
-        """Write Q as a matrix over its reflections."""
-        name, size = f"cusolverDn{_LETTERS[self._kind]}orgqr", c_int()
-        sides = (self._side, self._side, self._side)
-        places = (c_void_p(matrix), self._side, c_void_p(scales))
-        handle = self._library.handle
-        self._library.ask(f"{name}_bufferSize", handle, *sides, *places, byref(size))
-        with arrays.workspace(size.value * (8 if self._kind == "fp64" else 4)) as workspace:
-            self._library.ask(name, handle, *sides, *places, c_void_p(workspace), size, c_void_p(status))
-            yield
-
-    @contextmanager
-    def svd(self, arrays: Arrays, matrix: int, values: int, left: int, right: int) -> Iterator[Callable[[int], None]]:
-        """Singular values and vectors, as columns, by Jacobi's method: what it yields queues it and takes a status.
-
-        The matrix is overwritten.
-        """
-        name, size, parameters = f"cusolverDn{_LETTERS[self._kind]}gesvdj", c_int(), c_void_p()
-        library, side = self._library, self._side
-        places = (c_void_p(matrix), side, c_void_p(values), c_void_p(left), side, c_void_p(right), side)
-        arguments = (library.handle, _VECTORS, 0, side, side, *places)
-        library.ask("cusolverDnCreateGesvdjInfo", byref(parameters))
-        try:
-            library.ask(f"{name}_bufferSize", *arguments, byref(size), parameters)
-            with arrays.workspace(size.value * (8 if self._kind == "fp64" else 4)) as workspace:
-                last = (c_void_p(workspace), size)
-                yield lambda status: library.ask(name, *arguments, *last, c_void_p(status), parameters)
-        finally:
-            library.function("cusolverDnDestroyGesvdjInfo")(parameters)
-
-
 def factored(arrays: Arrays, library: Callable[[], CuSolver], name: str, kind: str, held: ExitStack) -> Task:
     """A factorization of a random matrix, as large as wanted or as memory holds six of, which is copied before."""
     bench, cusolver = arrays.bench, library()
@@ -215,7 +148,7 @@ Factoring = tuple[Work, tuple[Array, ...], Callable[[], Fields]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A matrix, memory for it and its factors, and the status of what is done with them."""
+    """A matrix, memory for it and its factors, and the status of what is done with them; matrices lie by columns."""
 
     arrays: Arrays
     library: CuSolver
@@ -225,34 +158,34 @@ class Problem:
     work: Array
     status: Array
 
-    @property
-    def solver(self) -> Solver:
-        return Solver(self.library, self.kind, self.side)
-
     def lu(self, held: ExitStack) -> Factoring:
-        """Verified by the solution for a random right-hand side."""
+        """By partial pivoting; verified by the solution for a random right-hand side."""
         pivots, side = held.enter_context(self.arrays.empty("int32", 2 * self.side)), self.side
 
         def check() -> Fields:
             rows = {row: self.matrix.strided(row, side, side) for row in self._drawn()}
-            return self._solved(partial(self.solver.solve_lu, self.work.address, pivots.address), rows)
+            return self._solved(rows, "getrs", 0, c_void_p(pivots.address))
 
-        return self._factoring(self.solver.lu(self.work.address, pivots.address), held), (pivots,), check
+        arguments = (c_int64(side), c_int64(side), *self._place(self.work))
+        return self._factoring(held, "getrf", arguments, c_void_p(pivots.address)), (pivots,), check
 
     def cholesky(self, held: ExitStack) -> Factoring:
-        """Of a symmetric matrix that its diagonal makes positive definite; verified as LU is."""
+        """Of a symmetric matrix, whose lower triangle is read and whose diagonal makes it positive definite.
+
+        It is verified as LU is.
+        """
         matrix, element, side = self.matrix, self.matrix.element, self.side
         diagonals = encoded([diagonal(side)] * side, element.code)
         self.arrays.bench.device.write_strided(matrix.address, diagonals, element.size, (side + 1) * element.size)
 
         def check() -> Fields:
-            rows = {row: symmetric_row(matrix, side, row) for row in self._drawn()}
-            return self._solved(partial(self.solver.solve_cholesky, self.work.address), rows)
+            return self._solved({row: symmetric_row(matrix, side, row) for row in self._drawn()}, "potrs", LOWER)
 
-        return self._factoring(self.solver.cholesky(self.work.address), held), (), check
+        arguments = (LOWER, c_int64(side), *self._place(self.work))
+        return self._factoring(held, "potrf", arguments), (), check
 
     def qr(self, held: ExitStack) -> Factoring:
-        """Verified by drawn elements of Q R, and drawn columns of Q, which are orthonormal."""
+        """R, and Q as reflections; verified by drawn elements of Q R, and drawn columns of Q, which are orthonormal."""
         scales, side, work = held.enter_context(self.arrays.empty(self.kind, self.side)), self.side, self.work
 
         def check() -> Fields:
@@ -261,20 +194,34 @@ class Problem:
                 column: [*work.values(column * side, column + 1), *[0.0] * (side - column - 1)] for column in columns
             }
             self.status.poison()
-            with self.solver.unfolded(self.arrays, work.address, scales.address, self.status.address):
+            # Write Q as a matrix over its reflections.
+            name, size = f"cusolverDn{_LETTERS[self.kind]}orgqr", c_int()
+            arguments = (self.library.handle, side, side, side, c_void_p(work.address), side, c_void_p(scales.address))
+            self.library.ask(f"{name}_bufferSize", *arguments, byref(size))
+            with self.arrays.workspace(size.value * work.element.size) as workspace:
+                self.library.ask(name, *arguments, c_void_p(workspace), size, c_void_p(self.status.address))
                 self.require_sound("orgqr")
             return factors_checked(self.matrix, work, upper, side, self.arrays.draw)
 
-        return self._factoring(self.solver.qr(work.address, scales.address), held), (scales,), check
+        arguments = (c_int64(side), c_int64(side), *self._place(work), DATA_TYPES[self.kind], c_void_p(scales.address))
+        return self._factoring(held, "geqrf", arguments), (scales,), check
 
     def svd(self, held: ExitStack) -> Factoring:
-        """Singular values and vectors by Jacobi's method, which PyTorch takes too."""
-        sizes = (self.side**2, self.side**2, self.side)
-        left, right, values = (held.enter_context(self.arrays.empty(self.kind, size)) for size in sizes)
-        places = (self.work.address, values.address, left.address, right.address)
-        factorize = held.enter_context(self.solver.svd(self.arrays, *places))
-        check = partial(singular_checked, self.matrix, values, left, right, self.side, self.arrays.draw)
-        return partial(factorize, self.status.address), (values, left, right), check
+        """Singular values and vectors, as columns, by Jacobi's method, which PyTorch takes too."""
+        side, library, size, parameters = self.side, self.library, c_int(), c_void_p()
+        left, right, values = (
+            held.enter_context(self.arrays.empty(self.kind, count)) for count in (side * side, side * side, side)
+        )
+        work, sizes, u, v = (c_void_p(array.address) for array in (self.work, values, left, right))
+        arguments = (library.handle, _VECTORS, 0, side, side, work, side, sizes, u, side, v, side)
+        name = f"cusolverDn{_LETTERS[self.kind]}gesvdj"
+        library.ask("cusolverDnCreateGesvdjInfo", byref(parameters))
+        held.callback(library.function("cusolverDnDestroyGesvdjInfo"), parameters)
+        library.ask(f"{name}_bufferSize", *arguments, byref(size), parameters)
+        workspace = held.enter_context(self.arrays.workspace(size.value * self.work.element.size))
+        last = (c_void_p(workspace), size, c_void_p(self.status.address), parameters)
+        check = partial(singular_checked, self.matrix, values, left, right, side, self.arrays.draw)
+        return partial(library.ask, name, *arguments, *last), (values, left, right), check
 
     def require_sound(self, what: str) -> None:
         """Raise LibraryError unless the status says that all is well."""
@@ -282,18 +229,25 @@ class Problem:
         if word != 0:
             raise LibraryError(f"{what}: info {int(word)}", self.library.path)
 
+    def _place(self, array: Array) -> tuple[Any, ...]:
+        return DATA_TYPES[self.kind], c_void_p(array.address), c_int64(self.side)
+
     def _drawn(self) -> list[int]:
         return self.arrays.draw.sample(range(self.side), min(DRAWN, self.side))
 
-    def _factoring(self, factorization: Factorization, held: ExitStack) -> Work:
+    def _factoring(self, held: ExitStack, name: str, arguments: tuple[Any, ...], *outputs: Any) -> Work:
+        factorization = Factorization(self.library, name, arguments, self.kind, outputs)
         workspace = held.enter_context(self.arrays.workspace(factorization.workspace))
         return partial(factorization.run, workspace, self.status.address)
 
-    def _solved(self, solve: Callable[[int, int], None], rows: dict[int, list[float]]) -> Fields:
+    def _solved(self, rows: dict[int, list[float]], name: str, way: int, *pivots: Any) -> Fields:
+        """The residuals of the solution for one right-hand side, which ``name`` finds in place."""
+        library, status = self.library, self.status
         with self.arrays.random(self.kind, self.side) as vector:
             right = vector.values()
-            self.status.poison()
-            solve(vector.address, self.status.address)
+            status.poison()
+            before = (library.handle, library.parameters, way, c_int64(self.side), c_int64(1), *self._place(self.work))
+            library.ask(f"cusolverDnX{name}", *before, *pivots, *self._place(vector), c_void_p(status.address))
             self.require_sound("solution")
             return residuals_checked(rows, vector.values(), right, vector.element.epsilon)
 
