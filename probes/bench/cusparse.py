@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_double, c_float, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -85,51 +85,20 @@ class CuSparse(MathLibrary):
         self.ask("cusparseSetStream", self.handle, c_void_p(int(bench.device.stream)))
 
     @contextmanager
-    def made(self, create: str, destroy: str, *arguments: object) -> Iterator[c_void_p]:
-        """A descriptor for as long as the block lasts."""
+    def described(self, what: str, *arguments: object) -> Iterator[c_void_p]:
+        """A descriptor of a matrix (``Csr``, ``Coo``, ``Bsr``) or of what is dense, for as long as the block lasts."""
         descriptor = c_void_p()
-        self.ask(create, byref(descriptor), *arguments)
+        self.ask(f"cusparseCreate{what}", byref(descriptor), *arguments)
         try:
             yield descriptor
         finally:
-            self.function(destroy)(descriptor)
-
-    def csr(self, shape: tuple[int, int, int], addresses: tuple[int, int, int], kind: str) -> Any:
-        """A matrix of rows, columns, entries; the addresses are those of offsets, columns and values."""
-        sizes, places = map(c_int64, shape), map(c_void_p, addresses)
-        types = (INDEX_32, INDEX_32, 0, DATA_TYPES[kind])
-        return self.made("cusparseCreateCsr", "cusparseDestroySpMat", *sizes, *places, *types)
-
-    def coo(self, shape: tuple[int, int, int], addresses: tuple[int, int, int], kind: str) -> Any:
-        """The same; the addresses are those of rows, columns and values."""
-        sizes, places = map(c_int64, shape), map(c_void_p, addresses)
-        return self.made("cusparseCreateCoo", "cusparseDestroySpMat", *sizes, *places, INDEX_32, 0, DATA_TYPES[kind])
-
-    def bsr(self, shape: tuple[int, int, int], side: int, addresses: tuple[int, int, int], kind: str) -> Any:
-        """A matrix of rows of blocks, columns of blocks, blocks, each block row by row."""
-        sizes, places = map(c_int64, (*shape, side, side)), map(c_void_p, addresses)
-        types = (INDEX_32, INDEX_32, 0, DATA_TYPES[kind], ROW_ORDER)
-        return self.made("cusparseCreateBsr", "cusparseDestroySpMat", *sizes, *places, *types)
-
-    def vector(self, count: int, address: int, kind: str) -> Any:
-        arguments = (c_int64(count), c_void_p(address), DATA_TYPES[kind])
-        return self.made("cusparseCreateDnVec", "cusparseDestroyDnVec", *arguments)
-
-    def dense(self, rows: int, columns: int, address: int, kind: str) -> Any:
-        arguments = (c_int64(rows), c_int64(columns), c_int64(columns), c_void_p(address), DATA_TYPES[kind], ROW_ORDER)
-        return self.made("cusparseCreateDnMat", "cusparseDestroyDnMat", *arguments)
-
-    def expand_rows(self, offsets: int, entries: int, rows: int, target: int) -> None:
-        """Queue the writing of each entry's row index (COO) from the offsets of the rows (CSR)."""
-        self.ask("cusparseXcsr2coo", self.handle, c_void_p(offsets), entries, rows, c_void_p(target), 0)
+            self.function(f"cusparseDestroy{what if what.startswith('Dn') else 'SpMat'}")(descriptor)
 
 
 class Multiplication:
     """``result = matrix . dense`` with one algorithm of ``cusparseSpMV`` or ``cusparseSpMM``."""
 
-    def __init__(
-        self, library: CuSparse, name: str, operands: tuple[c_void_p, c_void_p, c_void_p], kind: str, algorithm: int
-    ) -> None:
+    def __init__(self, library: CuSparse, name: str, operands: Sequence[c_void_p], kind: str, algorithm: int) -> None:
         """``name`` is ``SpMV`` or ``SpMM``; the operands are the descriptors of matrix, dense and result."""
         self._library, self._name = library, f"cusparse{name}"
         one, zero = _SCALARS[kind](1), _SCALARS[kind](0)
@@ -164,7 +133,7 @@ class BlockProducts:
 
     def run(self, task: SparseTask, pattern: Blocks) -> None:
         """Queue ``result = A . dense``, which lies column by column where it is a matrix; ``dense`` lies row by row."""
-        rows, columns, count = pattern.block_rows, pattern.width, len(pattern.indices)
+        rows, columns, count = pattern.shape
         offsets, indices, values = map(c_void_p, task.addresses)
         matrix = (byref(self._one), self._description, values, offsets, indices, pattern.side)
         handle, zero = self._library.handle, byref(self._zero)
@@ -258,7 +227,10 @@ class SparseRunner:
         if form == "CSR":
             return offsets, columns
         rows = held.enter_context(self._arrays.empty("int32", pattern.entries))
-        self._library.expand_rows(offsets.address, pattern.entries, pattern.rows, rows.address)
+        # Write each entry's row index (COO) from the offsets of the rows (CSR).
+        sizes = (pattern.entries, pattern.rows)
+        places = c_void_p(offsets.address), c_void_p(rows.address)
+        self._library.ask("cusparseXcsr2coo", self._library.handle, places[0], *sizes, places[1], 0)
         return rows, columns
 
     def _written(self, pieces: Iterable[bytes], count: int, held: ExitStack) -> Array:
@@ -293,22 +265,27 @@ class SparseRunner:
 
     def _generic(self, task: SparseTask, name: str, algorithm: int, held: ExitStack) -> SparseWay:
         """One algorithm of the generic API; it has run once."""
-        library, pattern = self._library, task.pattern
-        if isinstance(pattern, Blocks):
-            shape = (pattern.block_rows, pattern.width, len(pattern.indices))
-            matrix = held.enter_context(library.bsr(shape, pattern.side, task.addresses, task.kind))
-        else:
-            shape = (pattern.rows, pattern.columns, pattern.entries)
-            make = library.csr if task.form == "CSR" else library.coo
-            matrix = held.enter_context(make(shape, task.addresses, task.kind))
-        sides = ((pattern.columns, task.dense), (pattern.rows, task.result))
-        if task.width == 1:
-            dense, result = (held.enter_context(library.vector(n, array.address, task.kind)) for n, array in sides)
-        else:
-            dense, result = (
-                held.enter_context(library.dense(n, task.width, array.address, task.kind)) for n, array in sides
-            )
-        product = Multiplication(library, task.call, (matrix, dense, result), task.kind, algorithm)
+        library, pattern, kind = self._library, task.pattern, DATA_TYPES[task.kind]
+        in_blocks = isinstance(pattern, Blocks)
+        sizes = (*pattern.shape, BLOCK, BLOCK) if in_blocks else pattern.shape
+        types = (
+            *([INDEX_32] if task.form == "COO" else [INDEX_32, INDEX_32]),
+            0,
+            kind,
+            *([ROW_ORDER] if in_blocks else []),
+        )
+        places = map(c_void_p, task.addresses)
+        make = library.described(task.form.capitalize(), *map(c_int64, sizes), *places, *types)
+        operands = [held.enter_context(make)]
+        for count, array in ((pattern.columns, task.dense), (pattern.rows, task.result)):
+            given = (c_void_p(array.address), kind)
+            if task.width == 1:
+                make = library.described("DnVec", c_int64(count), *given)
+            else:
+                columns = c_int64(task.width)
+                make = library.described("DnMat", c_int64(count), columns, columns, *given, ROW_ORDER)
+            operands.append(held.enter_context(make))
+        product = Multiplication(library, task.call, operands, task.kind, algorithm)
         workspace = held.enter_context(self._arrays.workspace(product.workspace()))
         product.prepare(workspace)
         way = SparseWay(name, partial(product.run, workspace), SparseResult(task.result, task.width, 1))

@@ -50,6 +50,11 @@ class Panels:
     """Panels."""
 
     @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, columns, entries."""
+        return self.rows, self.columns, self.entries
+
+    @property
     def rows(self) -> int:
         return SIDE * self.count
 
@@ -88,6 +93,11 @@ class Blocks:
     """Columns of blocks."""
     width: int
     """Columns of blocks that the matrix has."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows of blocks, columns of blocks, blocks."""
+        return self.block_rows, self.width, len(self.indices)
 
     @property
     def block_rows(self) -> int:
