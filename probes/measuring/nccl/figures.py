@@ -68,35 +68,27 @@ class Figures:
     def _of_pairs(self, connected: Fields) -> list[Fields]:
         """Bus bandwidth of two GPUs at a time."""
         found = []
-        for pairs in self._job.rounds:
-            for first, second in pairs:
-                shares = sum(any(rank.number in (first, second) for rank in share) for share in self._shares)
-                for number, step in enumerate(self._job.pair_steps):
-                    result = _merged(self._heard_of_pairs.get((first, second, number), []), shares)
-                    found.append(self._of_pair(step, result, self._ranks[first], self._ranks[second], connected))
+        for pair in (each for pairs in self._job.rounds for each in pairs):
+            shares = sum(any(rank.number in pair for rank in share) for share in self._shares)
+            gpus = [self._ranks[rank].uuid for rank in pair]
+            own = {**connected, "ranks": 2, "processes": 2, "gpus": gpus}
+            for number, step in enumerate(self._job.pair_steps):
+                result = _merged(self._heard_of_pairs.get((*pair, number), []), shares)
+                found.append(self._bandwidth(step, result, gpus, "pair", own, peer=gpus[1]))
         return found
-
-    def _of_pair(self, step: NcclStep, result: Fields, first: NcclRank, second: NcclRank, connected: Fields) -> Fields:
-        name, facts = f"nccl-{step.operation}", {"peer": second.uuid, "variant": "pair", "precision": step.kind}
-        if "seconds" not in result:
-            return missing(name, first.uuid, result["missing"], **facts)
-        samples = [step.size / seconds * OPERATIONS[step.operation].bus_share(2) for seconds in result["seconds"]]
-        pair = {**connected, "ranks": 2, "processes": 2, "gpus": [first.uuid, second.uuid]}
-        made = self._record(step, samples, "B/s", "pair", _verified(step, result, 2), result, pair)
-        return {**made, **facts, "gpu": first.uuid}
 
     def _of_operation(
         self, name: str, steps: dict[int, Fields], connected: Fields, chosen: dict[tuple[str, int], tuple[str, str]]
     ) -> list[Fields]:
         """Bandwidth at the largest size with those of the others, latency at the smallest, and other types."""
         sweep: list[tuple[NcclStep, Fields]] = []
-        found = []
+        found, gpus = [], [rank.uuid for rank in self._ranks]
         for number, result in steps.items():
             step = self._job.steps[number]
             if step.operation != name:
                 continue
             if step.kind != "fp32":
-                found.append(self._figure(step, result, connected))
+                found.append(self._bandwidth(step, result, gpus, self._variant(), connected))
             else:
                 sweep.append((step, result))
         outside = [(step, result) for step, result in sweep if not step.in_place and "seconds" in result]
@@ -115,7 +107,8 @@ class Figures:
             worst=max(each["worst"] for each in done),
             tolerance=tolerance("fp32", len(self._ranks)),
         )
-        made = [self._figure(largest, result, {**connected, **words, "points": points}, checks)]
+        described = {**connected, **words, "points": points}
+        made = [self._bandwidth(largest, result, gpus, self._variant(), described, checks)]
         smallest, result = outside[0]
         if smallest.size <= max(SMALLEST, 4 * len(self._ranks)):
             variant = self._words(binary(smallest.size))
@@ -136,14 +129,25 @@ class Figures:
                 point |= {"seconds": seconds, "bandwidth": rate}
         return list(points.values())
 
-    def _figure(self, step: NcclStep, result: Fields, collective: Fields, checks: Fields | None = None) -> Fields:
-        name = f"nccl-{step.operation}"
+    def _bandwidth(
+        self,
+        step: NcclStep,
+        result: Fields,
+        gpus: Sequence[str],
+        variant: str,
+        collective: Fields,
+        checks: Fields | None = None,
+        **facts: str,
+    ) -> Fields:
+        """Bus bandwidth of a step on some GPUs."""
         if "seconds" not in result:
-            return missing(name, self._ranks[0].uuid, result["missing"], variant=self._variant(), precision=step.kind)
-        share = OPERATIONS[step.operation].bus_share(len(self._ranks))
+            why = result["missing"]
+            return missing(f"nccl-{step.operation}", gpus[0], why, variant=variant, precision=step.kind, **facts)
+        share = OPERATIONS[step.operation].bus_share(len(gpus))
         samples = [step.size / seconds * share for seconds in result["seconds"]]
-        checks = checks or _verified(step, result, len(self._ranks))
-        return self._record(step, samples, "B/s", self._variant(), checks, result, collective)
+        allowed, worst = tolerance(step.kind, len(gpus)), result["worst"]
+        checks = checks or verification(result["checked"], result["wrong"], _HOW, worst=worst, tolerance=allowed)
+        return {**self._record(step, samples, "B/s", variant, checks, result, collective), "gpu": gpus[0], **facts}
 
     def _record(
         self,
@@ -210,11 +214,6 @@ def _merged(parts: Sequence[Fields], processes: int) -> Fields:
         "worst": max(part["worst"] for part in parts),
         "conditions": next((part["conditions"] for part in parts if part.get("conditions")), None),
     }
-
-
-def _verified(step: NcclStep, result: Fields, ranks: int) -> Fields:
-    allowed = tolerance(step.kind, ranks)
-    return verification(result["checked"], result["wrong"], _HOW, worst=result["worst"], tolerance=allowed)
 
 
 _CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
