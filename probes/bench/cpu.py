@@ -70,8 +70,8 @@ def measures() -> dict[FigureKey, Measure]:
     """The measures, by figure."""
     sparse = lru_cache(maxsize=None)(_Sparse)
     figures: dict[FigureKey, Measure] = {FigureKey("cpu-gemm", kind): partial(product, kind) for kind in KINDS}
-    figures[FigureKey("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times_vector()
-    figures[FigureKey("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times_matrix()
+    figures[FigureKey("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times(1)
+    figures[FigureKey("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times(WIDTH)
     for name, kind in (("1D, batched", "fp32"), ("1D, batched", "fp64"), ("2D", "fp32")):
         figures[FigureKey("cpu-fft", kind, variant=f"{name}, C2C")] = partial(transform, name, kind)
     return figures
@@ -144,16 +144,10 @@ class _Sparse:
         self._matrix = sparse.csr_matrix(triple, shape=(PANEL * PANELS, PANEL * PANELS), copy=False)
         self._facts = {"method": "scipy", "detail": f"SciPy {scipy.__version__}, 1 thread; {processor()}"}
 
-    def times_vector(self) -> Fields:
-        return self._times(self._matrix, 1)
-
-    def times_matrix(self) -> Fields:
-        """The product of the first panels with a matrix, row after row."""
-        rows = PANEL * WIDE_PANELS
-        return self._times(self._matrix[:rows, :rows], WIDTH)
-
-    def _times(self, matrix: Any, width: int) -> Fields:
-        count = matrix.shape[0]
+    def times(self, width: int) -> Fields:
+        """The product with a vector, or of the first panels with a matrix, row after row."""
+        count = PANEL * (PANELS if width == 1 else WIDE_PANELS)
+        matrix = self._matrix if width == 1 else self._matrix[:count, :count]
         dense = _random("fp32", count, width)
         given = dense[:, 0] if width == 1 else dense
         result, seconds = _kept(lambda: matrix @ given)

@@ -93,18 +93,10 @@ class Log:
             return self.given(None, otherwise)
 
 
-class EnginePlan(NamedTuple):
-    """A serialized engine."""
+def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace: int) -> tuple[bytes, float]:
+    """A serialized engine with at most ``workspace`` bytes of scratch memory, and the seconds that building it took.
 
-    data: bytes
-    seconds: float
-    """That building took."""
-
-
-def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace: int) -> EnginePlan:
-    """Build an engine with at most ``workspace`` bytes of scratch memory; raise LibraryError where TensorRT does not.
-
-    Raises Unavailable where this release offers nothing of the kind.
+    Raises LibraryError where TensorRT does not build it, and Unavailable where this release offers nothing of the kind.
     """
     if not hasattr(tensorrt.IExecutionContext, "execute_async_v3"):
         raise Unavailable(f"TensorRT {tensorrt.__version__} is too old for this: execute_async_v3 came with 8.5")
@@ -123,7 +115,7 @@ def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace
         _plain(tensorrt, network, convolution, way, held)
     began = time.monotonic()
     plan = log.given(builder.build_serialized_network(network, config), "the network could not be built")
-    return EnginePlan(bytes(plan), time.monotonic() - began)
+    return bytes(plan), time.monotonic() - began
 
 
 def _weakly_typed(tensorrt: Any) -> bool:
@@ -266,10 +258,10 @@ def _dims(convolution: Convolution) -> tuple[int, ...]:
 class Engine:
     """An engine that was loaded, saved to a file, and loaded again from that."""
 
-    def __init__(self, tensorrt: Any, log: Log, plan: EnginePlan) -> None:
+    def __init__(self, tensorrt: Any, log: Log, plan: bytes) -> None:
         self._log = log
         runtime = log.made(tensorrt.Runtime, "no runtime")
-        first = log.given(runtime.deserialize_cuda_engine(plan.data), "no engine from the serialized network")
+        first = log.given(runtime.deserialize_cuda_engine(plan), "no engine from the serialized network")
         with tempfile.TemporaryFile() as file:
             file.write(bytes(log.given(first.serialize(), "the engine could not be serialized")))
             file.seek(0)
@@ -358,14 +350,16 @@ class Convolver:
         free, needed = self.gpu.free_memory(), sum(sizes.values()) + _RESERVE
         if needed > free:
             raise Unavailable(f"{needed >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
-        plan = build(self._tensorrt, self._log, self._convolution, way, min(_WORKSPACE, (free - needed) // 2 + 1))
+        plan, seconds = build(
+            self._tensorrt, self._log, self._convolution, way, min(_WORKSPACE, (free - needed) // 2 + 1)
+        )
         engine = Engine(self._tensorrt, self._log, plan)
         memory: dict[str, RuntimeMemory] = {}
         try:
             for name, count in sizes.items():
                 memory[name] = self.gpu.memory(count)
             engine.connect(memory)
-            yield Made(engine, plan.seconds, memory[RESULT], self._verified(way, engine, memory))
+            yield Made(engine, seconds, memory[RESULT], self._verified(way, engine, memory))
         finally:
             for each in memory.values():
                 each.free()

@@ -194,13 +194,10 @@ class Device:
     def read_strided(self, address: int, size: int, stride: int, count: int) -> bytearray:
         """``count`` pieces of ``size`` bytes, each ``stride`` bytes behind the last."""
         data = bytearray(size * count)
-        kinds = driver().CUmemorytype
-        copy = driver().CUDA_MEMCPY2D()
+        kinds, copy = driver().CUmemorytype, driver().CUDA_MEMCPY2D()
         copy.srcMemoryType, copy.srcDevice, copy.srcPitch = kinds.CU_MEMORYTYPE_DEVICE, address, stride
         copy.dstMemoryType, copy.dstHost, copy.dstPitch = kinds.CU_MEMORYTYPE_HOST, host_address(data), size
-        copy.WidthInBytes, copy.Height = size, count
-        self.synchronize()
-        call("cuMemcpy2DUnaligned", copy)
+        self._copy_rows(copy, size, count)
         return data
 
     def write(self, address: int, data: bytes | bytearray) -> None:
@@ -209,11 +206,13 @@ class Device:
 
     def write_strided(self, address: int, data: bytes, size: int, stride: int) -> None:
         """Copy pieces of ``size`` bytes to places that are each ``stride`` bytes behind the last."""
-        kinds, held = driver().CUmemorytype, bytearray(data)
-        copy = driver().CUDA_MEMCPY2D()
+        kinds, held, copy = driver().CUmemorytype, bytearray(data), driver().CUDA_MEMCPY2D()
         copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host_address(held), size
         copy.dstMemoryType, copy.dstDevice, copy.dstPitch = kinds.CU_MEMORYTYPE_DEVICE, address, stride
-        copy.WidthInBytes, copy.Height = size, len(data) // size
+        self._copy_rows(copy, size, len(data) // size)
+
+    def _copy_rows(self, copy: Any, size: int, count: int) -> None:
+        copy.WidthInBytes, copy.Height = size, count
         self.synchronize()
         call("cuMemcpy2DUnaligned", copy)
 

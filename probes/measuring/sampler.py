@@ -37,8 +37,11 @@ class Sampler:
     def __init__(self, uuid: str, before: Fields) -> None:
         """``before``: what was read of the GPU before envcheck put anything on it, as fields of ``Conditions``."""
         self._nvml = _started()
-        self._handle = _handle(self._nvml, uuid)
         self._before = before
+        try:
+            self._handle = None if self._nvml is None else self._nvml.nvmlDeviceGetHandleByUUID(uuid.encode())
+        except Exception:
+            self._handle = None
 
     @contextmanager
     def watch(self) -> Iterator[Fields]:
@@ -131,13 +134,6 @@ def _started() -> ModuleType | None:
     except Exception:
         return None
     return pynvml
-
-
-def _handle(nvml: ModuleType | None, uuid: str) -> Any:
-    try:
-        return None if nvml is None else nvml.nvmlDeviceGetHandleByUUID(uuid.encode())
-    except Exception:
-        return None
 
 
 def _scaled(value: Any, factor: float) -> float | None:

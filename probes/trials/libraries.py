@@ -24,12 +24,23 @@ Ask = Callable[[Any], Any]
 
 def version_of_loaded(path: str, family: str) -> str | None:
     """What the library answers that this process has loaded from ``path``; None when it cannot be asked."""
-    return _asked(path, family, getattr(os, "RTLD_NOLOAD", 0) | os.RTLD_LAZY)
+    try:
+        return version_of_file(path, family, getattr(os, "RTLD_NOLOAD", 0) | os.RTLD_LAZY)
+    except OSError:
+        return None
 
 
-def version_of_file(path: str, family: str) -> str | None:
+def version_of_file(path: str, family: str, mode: int = os.RTLD_LAZY) -> str | None:
     """What the library at ``path`` answers once it is loaded; raise OSError when it cannot be loaded."""
-    return _asked(path, family, os.RTLD_LAZY, strict=True)
+    ask = _ASKS.get(family)
+    if ask is None:
+        return None
+    library = ctypes.CDLL(path, mode=mode)
+    try:
+        answer: str | None = ask(library)
+    except (AttributeError, ValueError, ctypes.ArgumentError):
+        return None
+    return answer
 
 
 def can_be_asked(family: str) -> bool:
@@ -46,23 +57,6 @@ def decode(number: int, since_ten_thousands: int) -> str | None:
         return None
     unit = 10000 if number >= since_ten_thousands * 10000 else 1000
     return f"{number // unit}.{number % unit // 100}.{number % 100}"
-
-
-def _asked(path: str, family: str, mode: int, *, strict: bool = False) -> str | None:
-    ask = _ASKS.get(family)
-    if ask is None:
-        return None
-    try:
-        library = ctypes.CDLL(path, mode=mode)
-    except OSError:
-        if strict:
-            raise
-        return None
-    try:
-        answer: str | None = ask(library)
-    except (AttributeError, ValueError, ctypes.ArgumentError):
-        return None
-    return answer
 
 
 def _property(name: str) -> Ask:

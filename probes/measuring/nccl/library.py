@@ -132,14 +132,9 @@ def log_variables(environment: Mapping[str, str], folder: str, *, choices: bool)
         "NCCL_DEBUG_SUBSYS": CHOICES if choices else SUBSYSTEMS,
         "NCCL_DEBUG_FILE": os.path.join(folder, "nccl.%p.log"),
     }
-    if environment.get("NCCL_DEBUG"):
-        wanted.pop("NCCL_DEBUG")
-        wanted.pop("NCCL_DEBUG_SUBSYS")
-    if environment.get("NCCL_DEBUG_SUBSYS"):
-        wanted.pop("NCCL_DEBUG_SUBSYS", None)
-    if environment.get("NCCL_DEBUG_FILE"):
-        wanted.pop("NCCL_DEBUG_FILE")
-    return wanted
+    own = {name for name in wanted if environment.get(name)}
+    own |= {"NCCL_DEBUG_SUBSYS"} if "NCCL_DEBUG" in own else set()
+    return {name: value for name, value in wanted.items() if name not in own}
 
 
 def read_logs(folder: str) -> list[str]:
