@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from functools import partial
 from typing import Any, List, Sequence
@@ -13,7 +12,7 @@ from ..common.tree import Tree
 from ..deep.cupy import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS, gradients
-from ..measuring.runtime import Measure
+from ..measuring.runtime import Measures
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -35,7 +34,7 @@ EAGER = "eager"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try CuPy as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, CuPy, measures)
+    tried_and_measured(tree, out, SUBJECT, CuPy)
 
 
 class CuPy(BenchFramework):
@@ -69,29 +68,26 @@ class CuPy(BenchFramework):
     def release(self) -> None:
         self.cupy.get_default_memory_pool().free_all_blocks()
 
+    def measures(self) -> Measures:
+        figures: Measures = {
+            FigureKey(GEMM, precision, variant=EAGER): partial(self.product, precision, self.cupy.matmul)
+            for precision in (_of_floats(), "fp16")
+        }
+        figures[FigureKey(STEP, _of_floats(), variant=EAGER)] = self.trained
+        return figures
 
-def measures(framework: CuPy) -> dict[FigureKey, Measure]:
-    """The measures, by figure."""
-    figures: dict[FigureKey, Measure] = {
-        FigureKey(GEMM, precision, variant=EAGER): partial(framework.product, precision, framework.cupy.matmul)
-        for precision in (_of_floats(), "fp16")
-    }
-    figures[FigureKey(STEP, _of_floats(), variant=EAGER)] = partial(trained, framework)
-    return figures
+    def trained(self) -> Fields:
+        """A training step in the precision that CuPy multiplies FP32 in."""
+        cupy = self.cupy
+
+        def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  read by Python 3.8 too
+            found = gradients(cupy, weights, given, wanted)
+            pairs = zip(weights, found)
+            return [weight - STEPS.rate * gradient for weight, gradient in pairs]
+
+        return self.training_step(step, cupy.asnumpy)
 
 
 def _of_floats() -> str:
     """What CuPy multiplies FP32 in: CUPY_TF32 decides, and nothing else can."""
     return "tf32" if os.environ.get("CUPY_TF32", "0") not in ("", "0") else "fp32"
-
-
-def trained(framework: CuPy) -> Fields:
-    """A training step in the precision that CuPy multiplies FP32 in."""
-    cupy = framework.cupy
-
-    def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  read by Python 3.8 too
-        found = gradients(cupy, weights, given, wanted)
-        pairs = zip(weights, found)
-        return [weight - STEPS.rate * gradient for weight, gradient in pairs]
-
-    return framework.training_step(importlib.import_module("numpy"), step, cupy.asnumpy)

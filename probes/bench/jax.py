@@ -13,7 +13,7 @@ from ..common.tree import Tree
 from ..deep.jax import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
-from ..measuring.runtime import Measure, Unavailable
+from ..measuring.runtime import Measures, Unavailable
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -36,7 +36,7 @@ FUSED = "jit with cuDNN"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try JAX as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, Jax, measures)
+    tried_and_measured(tree, out, SUBJECT, Jax)
 
 
 class Jax(BenchFramework):
@@ -73,81 +73,74 @@ class Jax(BenchFramework):
             return int(array.unsafe_buffer_pointer())
         return int(array.device_buffer.unsafe_buffer_pointer())
 
+    def measures(self) -> Measures:
+        figures: Measures = {}
+        for precision in ("fp32", "tf32", "bf16"):
+            figures[FigureKey(GEMM, precision, variant=JIT)] = partial(self.multiplied, precision)
+        for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
+            figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {JIT}")
+            figures[figure] = partial(self.convolved, precision, layout)
+        figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {JIT}")] = partial(self.attended, "xla")
+        figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {FUSED}")] = partial(self.attended, "cudnn")
+        figures[FigureKey(STEP, "bf16", variant=JIT)] = self.trained
+        figures[FigureKey(STEP, "bf16", variant=EAGER)] = partial(self.trained, compiled=False)
+        return figures
 
-def measures(framework: Jax) -> dict[FigureKey, Measure]:
-    """The measures, by figure."""
-    figures: dict[FigureKey, Measure] = {}
-    for precision in ("fp32", "tf32", "bf16"):
-        figures[FigureKey(GEMM, precision, variant=JIT)] = partial(multiplied, framework, precision)
-    for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
-        figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {JIT}")
-        figures[figure] = partial(convolved, framework, precision, layout)
-    figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {JIT}")] = partial(attended, framework, "xla")
-    figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {FUSED}")] = partial(attended, framework, "cudnn")
-    figures[FigureKey(STEP, "bf16", variant=JIT)] = partial(trained, framework)
-    figures[FigureKey(STEP, "bf16", variant=EAGER)] = partial(trained, framework, compiled=False)
-    return figures
+    def multiplied(self, precision: str) -> Fields:
+        """A product; outside of jit, JAX compiles ``matmul`` in the same way."""
+        jax = self.jax
+        # FP32 in whole, or as tensor cores take it; the others have one way only.
+        work = partial(
+            self.numpy.matmul,
+            precision=jax.lax.Precision.HIGHEST if precision == "fp32" else jax.lax.Precision.DEFAULT,
+        )
+        return self.product(precision, jax.jit(work))
 
+    def convolved(self, precision: str, layout: str) -> Fields:
+        """A convolution, whose arrays lie in memory as their indices stand."""
+        jax = self.jax
+        layer = self.layer()
+        order = "OIHW" if layout == "NCHW" else "HWIO"
 
-def multiplied(framework: Jax, precision: str) -> Fields:
-    """A product; outside of jit, JAX compiles ``matmul`` in the same way."""
-    jax = framework.jax
-    # FP32 in whole, or as tensor cores take it; the others have one way only.
-    work = partial(
-        framework.numpy.matmul,
-        precision=jax.lax.Precision.HIGHEST if precision == "fp32" else jax.lax.Precision.DEFAULT,
-    )
-    return framework.product(precision, jax.jit(work))
+        def convolve(given: Any, weights: Any) -> Any:
+            pads = [(layer.pad, layer.pad)] * 2
+            numbers = (layout, order, layout)
+            return jax.lax.conv_general_dilated(given, weights, (1, 1), pads, dimension_numbers=numbers)
 
+        return self.convolution(precision, layer, jax.jit(convolve), (layout, order))
 
-def convolved(framework: Jax, precision: str, layout: str) -> Fields:
-    """A convolution, whose arrays lie in memory as their indices stand."""
-    jax = framework.jax
-    layer = framework.layer()
-    order = "OIHW" if layout == "NCHW" else "HWIO"
+    def attended(self, implementation: str) -> Fields:
+        """Scaled dot-product attention, by XLA's own operations or by cuDNN."""
+        jax = self.jax
+        attend = getattr(jax.nn, "dot_product_attention", None)
+        if attend is None:
+            raise Unavailable(f"{self.title} has no dot_product_attention")
+        heads = self.heads()
+        work = jax.jit(partial(attend, scale=heads.scale, implementation=implementation))
+        try:
+            return self.attention("bf16", heads, work)
+        except (RuntimeError, ValueError, NotImplementedError) as error:
+            if implementation == "cudnn" and "cudnn" in str(error).lower():
+                raise Unavailable(str(error)) from error  # JAX asks for a GPU and a release of cuDNN that have it
+            raise
 
-    def convolve(given: Any, weights: Any) -> Any:
-        pads = [(layer.pad, layer.pad)] * 2
-        numbers = (layout, order, layout)
-        return jax.lax.conv_general_dilated(given, weights, (1, 1), pads, dimension_numbers=numbers)
+    def trained(self, *, compiled: bool = True) -> Fields:
+        """A training step with products in BF16."""
+        jax, numpy = self.jax, self.numpy
 
-    return framework.convolution(precision, layer, jax.jit(convolve), (layout, order))
+        def loss(weights: List[Any], given: Any, wanted: Any) -> Any:  # noqa: UP006  read by Python 3.8 too
+            flow = given.astype(numpy.bfloat16)
+            for place, weight in enumerate(weights):
+                flow = flow @ weight.astype(numpy.bfloat16)
+                if place < len(weights) - 1:
+                    flow = jax.nn.silu(flow)
+            return 0.5 * numpy.square(flow.astype(numpy.float32) - wanted).sum() / given.shape[0]
 
+        gradients: Callable[..., Any] = jax.grad(loss)
 
-def attended(framework: Jax, implementation: str) -> Fields:
-    """Scaled dot-product attention, by XLA's own operations or by cuDNN."""
-    jax = framework.jax
-    attend = getattr(jax.nn, "dot_product_attention", None)
-    if attend is None:
-        raise Unavailable(f"{framework.title} has no dot_product_attention")
-    heads = framework.heads()
-    work = jax.jit(partial(attend, scale=heads.scale, implementation=implementation))
-    try:
-        return framework.attention("bf16", heads, work)
-    except (RuntimeError, ValueError, NotImplementedError) as error:
-        if implementation == "cudnn" and "cudnn" in str(error).lower():
-            raise Unavailable(str(error)) from error  # JAX asks for a GPU and a release of cuDNN that have it
-        raise
+        def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
+            found = gradients(weights, given, wanted)
+            pairs = zip(weights, found)
+            return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
-
-def trained(framework: Jax, *, compiled: bool = True) -> Fields:
-    """A training step with products in BF16."""
-    jax, numpy = framework.jax, framework.numpy
-
-    def loss(weights: List[Any], given: Any, wanted: Any) -> Any:  # noqa: UP006  read by Python 3.8 too
-        flow = given.astype(numpy.bfloat16)
-        for place, weight in enumerate(weights):
-            flow = flow @ weight.astype(numpy.bfloat16)
-            if place < len(weights) - 1:
-                flow = jax.nn.silu(flow)
-        return 0.5 * numpy.square(flow.astype(numpy.float32) - wanted).sum() / given.shape[0]
-
-    gradients: Callable[..., Any] = jax.grad(loss)
-
-    def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
-        found = gradients(weights, given, wanted)
-        pairs = zip(weights, found)
-        return [weight - STEPS.rate * gradient for weight, gradient in pairs]
-
-    own = importlib.import_module("numpy")
-    return framework.training_step(own, jax.jit(step) if compiled else step, jax.device_get)
+        return self.training_step(jax.jit(step) if compiled else step, jax.device_get)

@@ -12,7 +12,7 @@ from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.onnxruntime import SUBJECT, session_for
 from ..framework_bench.framework import BenchFramework, tried_and_measured
-from ..measuring.runtime import Measure
+from ..measuring.runtime import Measures
 from ..trials.onnx_models import node, work_model
 
 PROBE = {
@@ -34,7 +34,7 @@ SESSION = "session"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try ONNX Runtime as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, OnnxRuntime, measures)
+    tried_and_measured(tree, out, SUBJECT, OnnxRuntime)
 
 
 class Held(NamedTuple):
@@ -112,61 +112,56 @@ class OnnxRuntime(BenchFramework):
     def _held(self, numbers: Any) -> Held:
         return Held(self.runtime.OrtValue.ortvalue_from_numpy(numbers, "cuda", 0), numbers)
 
+    def measures(self) -> Measures:
+        figures: Measures = {}
+        for precision in ("fp32", "tf32", "fp16"):
+            figures[FigureKey(GEMM, precision, variant=SESSION)] = partial(self.multiplied, precision)
+        for precision in ("tf32", "fp16"):
+            figure = FigureKey(CONVOLUTION, precision, variant=f"forward, NCHW, {SESSION}")
+            figures[figure] = partial(self.convolved, precision)
+        figures[FigureKey(ATTENTION, "fp16", variant=f"forward, {SESSION}")] = self.attended
+        return figures
 
-def measures(framework: OnnxRuntime) -> dict[FigureKey, Measure]:
-    """The measures, by figure."""
-    figures: dict[FigureKey, Measure] = {}
-    for precision in ("fp32", "tf32", "fp16"):
-        figures[FigureKey(GEMM, precision, variant=SESSION)] = partial(multiplied, framework, precision)
-    for precision in ("tf32", "fp16"):
-        figure = FigureKey(CONVOLUTION, precision, variant=f"forward, NCHW, {SESSION}")
-        figures[figure] = partial(convolved, framework, precision)
-    figures[FigureKey(ATTENTION, "fp16", variant=f"forward, {SESSION}")] = partial(attended, framework)
-    return figures
+    def multiplied(self, precision: str) -> Fields:
+        """A product, of whatever side the GPU is fast enough for."""
+        made: dict[int, Any] = {}
+
+        def multiply(left: Held, right: Held) -> Held:
+            side = left.value.shape()[0]
+            if side not in made:
+                made.clear()
+                made[side] = self.work(_products(precision, side), precision, (side, side))
+            found: Held = made[side](left, right)
+            return found
+
+        return self.product(precision, multiply)
+
+    def convolved(self, precision: str) -> Fields:
+        """A convolution, which ONNX lays out as NCHW."""
+        layer = self.layer()
+        given = layer.given("NCHW")
+        weights = (layer.filters, layer.channels, layer.window, layer.window)
+        result = (layer.images, layer.filters, layer.side, layer.side)
+        model = work_model(
+            precision, [node("Conv", ("A", "B"), "Y", pads=(layer.pad,) * 4)], {"A": given, "B": weights}, result
+        )
+        return self.convolution(precision, layer, self.work(model, precision, result))
+
+    def attended(self) -> Fields:
+        """Attention by two products and a softmax."""
+        heads = self.heads()
+        shape = heads[:4]
+        nodes = [
+            node("Transpose", ("B",), "T", perm=(0, 1, 3, 2)),
+            node("MatMul", ("A", "T"), "S"),
+            node("Softmax", ("S",), "P", axis=3),
+            node("MatMul", ("P", "C"), "Y"),
+        ]
+        model = work_model("fp16", nodes, dict.fromkeys("ABC", shape), shape)
+        work = self.work(model, "fp16", shape)
+        return self.attention("fp16", heads, work, "two products and a softmax", factor=heads.scale)
 
 
 def _products(precision: str, side: int) -> bytes:
     shape = (side, side)
     return work_model(precision, [node("MatMul", ("A", "B"), "Y")], {"A": shape, "B": shape}, shape)
-
-
-def multiplied(framework: OnnxRuntime, precision: str) -> Fields:
-    """A product, of whatever side the GPU is fast enough for."""
-    made: dict[int, Any] = {}
-
-    def multiply(left: Held, right: Held) -> Held:
-        side = left.value.shape()[0]
-        if side not in made:
-            made.clear()
-            made[side] = framework.work(_products(precision, side), precision, (side, side))
-        found: Held = made[side](left, right)
-        return found
-
-    return framework.product(precision, multiply)
-
-
-def convolved(framework: OnnxRuntime, precision: str) -> Fields:
-    """A convolution, which ONNX lays out as NCHW."""
-    layer = framework.layer()
-    given = layer.given("NCHW")
-    weights = (layer.filters, layer.channels, layer.window, layer.window)
-    result = (layer.images, layer.filters, layer.side, layer.side)
-    model = work_model(
-        precision, [node("Conv", ("A", "B"), "Y", pads=(layer.pad,) * 4)], {"A": given, "B": weights}, result
-    )
-    return framework.convolution(precision, layer, framework.work(model, precision, result))
-
-
-def attended(framework: OnnxRuntime) -> Fields:
-    """Attention by two products and a softmax."""
-    heads = framework.heads()
-    shape = heads[:4]
-    nodes = [
-        node("Transpose", ("B",), "T", perm=(0, 1, 3, 2)),
-        node("MatMul", ("A", "T"), "S"),
-        node("Softmax", ("S",), "P", axis=3),
-        node("MatMul", ("P", "C"), "Y"),
-    ]
-    model = work_model("fp16", nodes, dict.fromkeys("ABC", shape), shape)
-    work = framework.work(model, "fp16", shape)
-    return framework.attention("fp16", heads, work, "two products and a softmax", factor=heads.scale)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import partial
 from typing import Any, Callable, List, Sequence
 
@@ -12,7 +11,7 @@ from ..common.tree import Tree
 from ..deep.tensorflow import SUBJECT, gpus, pointer
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
-from ..measuring.runtime import Measure
+from ..measuring.runtime import Measures
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -35,7 +34,7 @@ EAGER, FUNCTION, XLA = "eager", "tf.function", "tf.function with XLA"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try TensorFlow as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, TensorFlow, measures)
+    tried_and_measured(tree, out, SUBJECT, TensorFlow)
 
 
 class TensorFlow(BenchFramework):
@@ -73,21 +72,62 @@ class TensorFlow(BenchFramework):
         made: Callable[..., Any] = self.tensorflow.function(function, jit_compile=variant == XLA)
         return made
 
+    def measures(self) -> Measures:
+        figures: Measures = {}
+        for precision in ("fp32", "tf32", "fp16", "bf16"):
+            figures[FigureKey(GEMM, precision, variant=EAGER)] = partial(self.multiplied, precision, EAGER)
+        figures[FigureKey(GEMM, "bf16", variant=XLA)] = partial(self.multiplied, "bf16", XLA)
+        for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
+            figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
+            figures[figure] = partial(self.convolved, precision, layout)
+        for variant in (EAGER, XLA):
+            figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {variant}")] = partial(self.attended, variant)
+        for variant in (EAGER, FUNCTION, XLA):
+            figures[FigureKey(STEP, "bf16", variant=variant)] = partial(self.trained, variant)
+        return figures
 
-def measures(framework: TensorFlow) -> dict[FigureKey, Measure]:
-    """The measures, by figure."""
-    figures: dict[FigureKey, Measure] = {}
-    for precision in ("fp32", "tf32", "fp16", "bf16"):
-        figures[FigureKey(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision, EAGER)
-    figures[FigureKey(GEMM, "bf16", variant=XLA)] = partial(multiplied, framework, "bf16", XLA)
-    for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
-        figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
-        figures[figure] = partial(convolved, framework, precision, layout)
-    for variant in (EAGER, XLA):
-        figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {variant}")] = partial(attended, framework, variant)
-    for variant in (EAGER, FUNCTION, XLA):
-        figures[FigureKey(STEP, "bf16", variant=variant)] = partial(trained, framework, variant)
-    return figures
+    def multiplied(self, precision: str, variant: str) -> Fields:
+        tensorflow = self.tensorflow
+        work = self.made(tensorflow.matmul, variant)
+        return _with_tf32(tensorflow, precision, partial(self.product, precision, work))
+
+    def convolved(self, precision: str, layout: str) -> Fields:
+        """A convolution; weights lie as TensorFlow has them, window first."""
+        tensorflow = self.tensorflow
+        work = partial(tensorflow.nn.conv2d, strides=1, padding="SAME", data_format=layout)
+        layer = self.layer()
+        return _with_tf32(tensorflow, precision, partial(self.convolution, precision, layer, work, (layout, "HWIO")))
+
+    def attended(self, variant: str) -> Fields:
+        """Attention by two products and a softmax: TensorFlow has no operation for it."""
+        tensorflow = self.tensorflow
+        heads = self.heads()
+
+        def attend(queries: Any, keys: Any, values: Any) -> Any:
+            scores = tensorflow.matmul(queries, keys, transpose_b=True)
+            return tensorflow.matmul(tensorflow.nn.softmax(scores), values)
+
+        work = self.made(attend, variant)
+        return self.attention("bf16", heads, work, "two products and a softmax", factor=heads.scale)
+
+    def trained(self, variant: str) -> Fields:
+        """A training step with products in BF16."""
+        tensorflow = self.tensorflow
+
+        def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  read by Python 3.8 too
+            with tensorflow.GradientTape() as tape:
+                tape.watch(weights)
+                flow = tensorflow.cast(given, "bfloat16")
+                for place, weight in enumerate(weights):
+                    flow = tensorflow.matmul(flow, tensorflow.cast(weight, "bfloat16"))
+                    if place < len(weights) - 1:
+                        flow = tensorflow.nn.silu(flow)
+                error = tensorflow.cast(flow, "float32") - wanted
+                loss = 0.5 * tensorflow.reduce_sum(tensorflow.square(error)) / given.shape[0]
+            pairs = zip(weights, tape.gradient(loss, weights))
+            return [weight - STEPS.rate * gradient for weight, gradient in pairs]
+
+        return self.training_step(self.made(step, variant), lambda tensor: tensor.numpy())
 
 
 def _with_tf32(tensorflow: Any, precision: str, measure: Callable[[], Fields]) -> Fields:
@@ -99,52 +139,3 @@ def _with_tf32(tensorflow: Any, precision: str, measure: Callable[[], Fields]) -
         return measure()
     finally:
         switch.enable_tensor_float_32_execution(before)
-
-
-def multiplied(framework: TensorFlow, precision: str, variant: str) -> Fields:
-    """A product."""
-    tensorflow = framework.tensorflow
-    work = framework.made(tensorflow.matmul, variant)
-    return _with_tf32(tensorflow, precision, partial(framework.product, precision, work))
-
-
-def convolved(framework: TensorFlow, precision: str, layout: str) -> Fields:
-    """A convolution; weights lie as TensorFlow has them, window first."""
-    tensorflow = framework.tensorflow
-    work = partial(tensorflow.nn.conv2d, strides=1, padding="SAME", data_format=layout)
-    layer = framework.layer()
-    return _with_tf32(tensorflow, precision, partial(framework.convolution, precision, layer, work, (layout, "HWIO")))
-
-
-def attended(framework: TensorFlow, variant: str) -> Fields:
-    """Attention by two products and a softmax: TensorFlow has no operation for it."""
-    tensorflow = framework.tensorflow
-    heads = framework.heads()
-
-    def attend(queries: Any, keys: Any, values: Any) -> Any:
-        scores = tensorflow.matmul(queries, keys, transpose_b=True)
-        return tensorflow.matmul(tensorflow.nn.softmax(scores), values)
-
-    work = framework.made(attend, variant)
-    return framework.attention("bf16", heads, work, "two products and a softmax", factor=heads.scale)
-
-
-def trained(framework: TensorFlow, variant: str) -> Fields:
-    """A training step with products in BF16."""
-    tensorflow = framework.tensorflow
-
-    def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  read by Python 3.8 too
-        with tensorflow.GradientTape() as tape:
-            tape.watch(weights)
-            flow = tensorflow.cast(given, "bfloat16")
-            for place, weight in enumerate(weights):
-                flow = tensorflow.matmul(flow, tensorflow.cast(weight, "bfloat16"))
-                if place < len(weights) - 1:
-                    flow = tensorflow.nn.silu(flow)
-            error = tensorflow.cast(flow, "float32") - wanted
-            loss = 0.5 * tensorflow.reduce_sum(tensorflow.square(error)) / given.shape[0]
-        pairs = zip(weights, tape.gradient(loss, weights))
-        return [weight - STEPS.rate * gradient for weight, gradient in pairs]
-
-    numpy = importlib.import_module("numpy")
-    return framework.training_step(numpy, framework.made(step, variant), lambda tensor: tensor.numpy())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import warnings
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from ..common.tree import Tree
 from ..deep.torch import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
-from ..measuring.runtime import LibraryError, Measure, Unavailable
+from ..measuring.runtime import LibraryError, Measures, Unavailable
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -39,7 +38,7 @@ SEARCHED = "eager with cudnn.benchmark"
 def collect(tree: Tree, out: Out) -> None:
     """Try PyTorch as a deep check does, and measure it."""
     try:
-        tried_and_measured(tree, out, SUBJECT, PyTorch, measures)
+        tried_and_measured(tree, out, SUBJECT, PyTorch)
     finally:
         # End the processes that torch.compile has started to compile in.
         module = sys.modules.get("torch._inductor.async_compile")
@@ -96,23 +95,85 @@ class PyTorch(BenchFramework):
         made = self.torch.compile(function, dynamic=False)
         return run
 
+    def measures(self) -> Measures:
+        figures: Measures = {}
+        for precision in ("fp32", "tf32", "fp16", "bf16"):
+            figures[FigureKey(GEMM, precision, variant=EAGER)] = partial(self.multiplied, precision)
+        for layout in ("NCHW", "NHWC"):
+            for precision in ("tf32", "bf16"):
+                figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
+                figures[figure] = partial(self.convolved, precision, layout)
+        figure = FigureKey(CONVOLUTION, "bf16", variant=f"forward, NHWC, {SEARCHED}")
+        figures[figure] = partial(self.convolved, "bf16", "NHWC", searched=True)
+        figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {EAGER}")] = self.attended
+        figures[FigureKey(STEP, "bf16", variant=EAGER)] = self.trained
+        figures[FigureKey(GEMM, "bf16", variant=COMPILED)] = partial(self.multiplied, "bf16", compiled=True)
+        figures[FigureKey(STEP, "bf16", variant=COMPILED)] = partial(self.trained, compiled=True)
+        return figures
 
-def measures(framework: PyTorch) -> dict[FigureKey, Measure]:
-    """The measures, by figure."""
-    figures: dict[FigureKey, Measure] = {}
-    for precision in ("fp32", "tf32", "fp16", "bf16"):
-        figures[FigureKey(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision)
-    for layout in ("NCHW", "NHWC"):
-        for precision in ("tf32", "bf16"):
-            figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
-            figures[figure] = partial(convolved, framework, precision, layout)
-    figure = FigureKey(CONVOLUTION, "bf16", variant=f"forward, NHWC, {SEARCHED}")
-    figures[figure] = partial(convolved, framework, "bf16", "NHWC", searched=True)
-    figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {EAGER}")] = partial(attended, framework)
-    figures[FigureKey(STEP, "bf16", variant=EAGER)] = partial(trained, framework)
-    figures[FigureKey(GEMM, "bf16", variant=COMPILED)] = partial(multiplied, framework, "bf16", compiled=True)
-    figures[FigureKey(STEP, "bf16", variant=COMPILED)] = partial(trained, framework, compiled=True)
-    return figures
+    def multiplied(self, precision: str, *, compiled: bool = False) -> Fields:
+        """A product; FP32 and TF32 by their switch, whatever this environment has it at."""
+        torch = self.torch
+        work = self.compiled(torch.matmul) if compiled else torch.matmul
+        with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
+            return self.product(precision, work)
+
+    def convolved(self, precision: str, layout: str, *, searched: bool = False) -> Fields:
+        """A convolution; the indices of its tensors are NCHW in either layout."""
+        torch = self.torch
+        layer = self.layer()
+        order = torch.contiguous_format if layout == "NCHW" else torch.channels_last
+        before = torch.backends.cudnn.benchmark
+        try:
+            torch.backends.cudnn.benchmark = searched or before
+            with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
+                return self.convolution(
+                    precision,
+                    layer,
+                    lambda given, weights: torch.nn.functional.conv2d(given, weights, padding=layer.pad),
+                    operand=lambda array: array.to(memory_format=order),
+                    detail=f"cuDNN {torch.backends.cudnn.version()}",
+                )
+        finally:
+            torch.backends.cudnn.benchmark = before
+
+    def attended(self) -> Fields:
+        """Scaled dot-product attention, by the kernel that PyTorch chooses."""
+        torch = self.torch
+        attend = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
+        if attend is None:
+            raise Unavailable(f"{self.title} has no scaled_dot_product_attention")
+        heads = self.heads()
+        # Without the argument scale, which came with 2.1: scaled queries do the same in every release.
+        factor = heads.scale * heads.depth**0.5
+        with torch.inference_mode():
+            return self.attention("bf16", heads, attend, factor=factor)
+
+    def trained(self, *, compiled: bool = False) -> Fields:
+        """A training step under automatic mixed precision."""
+        torch = self.torch
+
+        def loss_of(weights: List[Any], given: Any, wanted: Any) -> Any:  # noqa: UP006  read by Python 3.8 too
+            flow = given
+            with torch.autocast(self.device, dtype=torch.bfloat16):
+                for place, weight in enumerate(weights):
+                    flow = flow @ weight
+                    if place < len(weights) - 1:
+                        flow = torch.nn.functional.silu(flow)
+            return 0.5 * (flow.float() - wanted).square().sum() / given.shape[0]
+
+        optimizers: List[Any] = []  # noqa: UP006  as above
+
+        def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
+            if not optimizers:
+                optimizers.append(torch.optim.SGD([weight.requires_grad_() for weight in weights], lr=STEPS.rate))
+            loss(weights, given, wanted).backward()
+            optimizers[0].step()
+            optimizers[0].zero_grad(set_to_none=True)
+            return weights
+
+        loss = self.compiled(loss_of) if compiled else loss_of
+        return self.training_step(step, lambda tensor: tensor.detach().cpu().numpy().copy())
 
 
 @contextmanager
@@ -129,75 +190,3 @@ def tf32(torch: Any, *, on: bool) -> Iterator[None]:
         finally:
             for place, was in zip(places, before):
                 place.allow_tf32 = was
-
-
-def multiplied(framework: PyTorch, precision: str, *, compiled: bool = False) -> Fields:
-    """A product; FP32 and TF32 by their switch, whatever this environment has it at."""
-    torch = framework.torch
-    work = framework.compiled(torch.matmul) if compiled else torch.matmul
-    with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
-        return framework.product(precision, work)
-
-
-def convolved(framework: PyTorch, precision: str, layout: str, *, searched: bool = False) -> Fields:
-    """A convolution; the indices of its tensors are NCHW in either layout."""
-    torch = framework.torch
-    layer = framework.layer()
-    order = torch.contiguous_format if layout == "NCHW" else torch.channels_last
-    before = torch.backends.cudnn.benchmark
-    try:
-        torch.backends.cudnn.benchmark = searched or before
-        with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
-            return framework.convolution(
-                precision,
-                layer,
-                lambda given, weights: torch.nn.functional.conv2d(given, weights, padding=layer.pad),
-                operand=lambda array: array.to(memory_format=order),
-                detail=f"cuDNN {torch.backends.cudnn.version()}",
-            )
-    finally:
-        torch.backends.cudnn.benchmark = before
-
-
-def attended(framework: PyTorch) -> Fields:
-    """Scaled dot-product attention, by the kernel that PyTorch chooses."""
-    torch = framework.torch
-    attend = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
-    if attend is None:
-        raise Unavailable(f"{framework.title} has no scaled_dot_product_attention")
-    heads = framework.heads()
-    # Without the argument scale, which came with 2.1: scaled queries do the same in every release.
-    factor = heads.scale * heads.depth**0.5
-    with torch.inference_mode():
-        return framework.attention("bf16", heads, attend, factor=factor)
-
-
-def trained(framework: PyTorch, *, compiled: bool = False) -> Fields:
-    """A training step under automatic mixed precision."""
-    torch = framework.torch
-    try:
-        numpy = importlib.import_module("numpy")
-    except ImportError as error:
-        raise Unavailable("NumPy, which the step is verified with, is not in this environment") from error
-
-    def loss_of(weights: List[Any], given: Any, wanted: Any) -> Any:  # noqa: UP006  read by Python 3.8 too
-        flow = given
-        with torch.autocast(framework.device, dtype=torch.bfloat16):
-            for place, weight in enumerate(weights):
-                flow = flow @ weight
-                if place < len(weights) - 1:
-                    flow = torch.nn.functional.silu(flow)
-        return 0.5 * (flow.float() - wanted).square().sum() / given.shape[0]
-
-    optimizers: List[Any] = []  # noqa: UP006  as above
-
-    def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
-        if not optimizers:
-            optimizers.append(torch.optim.SGD([weight.requires_grad_() for weight in weights], lr=STEPS.rate))
-        loss(weights, given, wanted).backward()
-        optimizers[0].step()
-        optimizers[0].zero_grad(set_to_none=True)
-        return weights
-
-    loss = framework.compiled(loss_of) if compiled else loss_of
-    return framework.training_step(numpy, step, lambda tensor: tensor.detach().cpu().numpy().copy())

@@ -7,10 +7,10 @@ import importlib
 import time
 from typing import Any, Callable, Dict, Iterator, List, Sequence
 
-from ..common.figures import Fields, FigureKey, compared
+from ..common.figures import Fields, compared
 from ..common.out import Out
 from ..common.tree import Tree
-from ..measuring.runtime import LibraryError, Measure, Unavailable, run_all
+from ..measuring.runtime import LibraryError, Measures, Unavailable, run_all
 from ..trials.driver import RuntimeGpu, is_device_memory
 from ..trials.trial import OnCpuError, TrialSubject, attempt
 from .works import (
@@ -64,6 +64,10 @@ class BenchFramework:
     @staticmethod
     def require_gpu(module: Any) -> None:
         """Raise OnCpuError where the module would compute on the CPU."""
+
+    def measures(self) -> Measures:
+        """By figure."""
+        raise NotImplementedError
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
         """Uniform in [-1, 1), in the GPU's memory."""
@@ -211,13 +215,12 @@ class BenchFramework:
             detail=detail,
         )
 
-    def training_step(
-        self,
-        numpy: Any,
-        step: Step,
-        to_numpy: Callable[[Any], Any],
-    ) -> Fields:
+    def training_step(self, step: Step, to_numpy: Callable[[Any], Any]) -> Fields:
         """A training step; its first one is verified, and those that follow are timed."""
+        try:
+            numpy = importlib.import_module("numpy")
+        except ImportError as error:
+            raise Unavailable("NumPy, which the step is verified with, is not in this environment") from error
         steps = STEPS
         needing(64 * steps.width**2 * steps.layers + 32 * steps.batch * steps.width * steps.layers)
         weights = [self.scaled(self.random((steps.width,) * 2, "fp32"), steps.spread) for _ in range(steps.layers)]
@@ -306,7 +309,6 @@ def tried_and_measured(
     out: Out,
     subject: TrialSubject,
     framework: type[BenchFramework],
-    measures: Callable[[Any], dict[FigureKey, Measure]],
 ) -> None:
     """Try a framework as a deep check does, and make the measurements that its module allows."""
     attempt(tree, out, subject)
@@ -321,4 +323,4 @@ def tried_and_measured(
         return
     made = framework(module)
     asked = tree.request["bench"]
-    run_all(out, measures(made), asked.get("gpu"), asked.get("only") or (), made.release, inside=True)
+    run_all(out, made.measures(), asked.get("gpu"), asked.get("only") or (), made.release, inside=True)

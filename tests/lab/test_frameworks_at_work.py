@@ -29,7 +29,7 @@ module = importlib.import_module({name!r})
 {made}
 {fault}
 found = {{}}
-for figure, measure in probe.measures(framework).items():
+for figure, measure in framework.measures().items():
     try:
         made = measure()
         assert made["value"] > 0 and made["method"] == {name!r} and len(made["samples"]) == 2, made
