@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from operator import mul
-from typing import Any
 
 from ...common.figures import Fields, compared
 from ...framework_bench.works import Heads, heads_for
@@ -103,23 +102,18 @@ class _Drawing:
     def pointwise(self, mode: int, x: Tensor, y: Tensor, b: Tensor | None = None) -> Tensor:
         """``y = x mode b``."""
         how = self.graph.made(api.POINTWISE_KIND, {api.POINTWISE_MODE: mode, api.POINTWISE_TYPE: TYPES["fp32"]})
-        values: dict[api.Attribute, Any] = {api.POINTWISE: how, api.POINTWISE_X: self.graph.tensor(x)}
-        if b is not None:
-            values[api.POINTWISE_B] = self.graph.tensor(b)
-        self.graph.add(api.POINTWISE_OPERATION, {**values, api.POINTWISE_Y: self.graph.tensor(y)})
+        given = {api.POINTWISE_X: x} if b is None else {api.POINTWISE_X: x, api.POINTWISE_B: b}
+        self._add(api.POINTWISE_OPERATION, {**given, api.POINTWISE_Y: y}, {api.POINTWISE: how})
         return y
 
     def reduced(self, operator: int, x: Tensor, y: Tensor) -> Tensor:
         how = self.graph.made(api.REDUCTION_KIND, {api.REDUCTION_OPERATOR: operator, api.REDUCTION_TYPE: TYPES["fp32"]})
-        tensors = {api.REDUCTION_X: self.graph.tensor(x), api.REDUCTION_Y: self.graph.tensor(y)}
-        self.graph.add(api.REDUCTION_OPERATION, {**tensors, api.REDUCTION: how})
+        self._add(api.REDUCTION_OPERATION, {api.REDUCTION_X: x, api.REDUCTION_Y: y}, {api.REDUCTION: how})
         return y
 
     def product(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         how = self.graph.made(api.MATMUL_KIND, {api.MATMUL_TYPE: TYPES["fp32"]})
-        tensors = {api.MATMUL_A: a, api.MATMUL_B: b, api.MATMUL_C: c}
-        values = {attribute: self.graph.tensor(tensor) for attribute, tensor in tensors.items()}
-        self.graph.add(api.MATMUL_OPERATION, {**values, api.MATMUL: how})
+        self._add(api.MATMUL_OPERATION, {api.MATMUL_A: a, api.MATMUL_B: b, api.MATMUL_C: c}, {api.MATMUL: how})
         return c
 
     def turned(self, x: Tensor) -> Tensor:
@@ -129,10 +123,13 @@ class _Drawing:
         return self.reshaped(x, y)
 
     def reshaped(self, x: Tensor, y: Tensor) -> Tensor:
-        self.graph.add(
-            api.RESHAPE_OPERATION, {api.RESHAPE_X: self.graph.tensor(x), api.RESHAPE_Y: self.graph.tensor(y)}
-        )
+        self._add(api.RESHAPE_OPERATION, {api.RESHAPE_X: x, api.RESHAPE_Y: y}, {})
         return y
+
+    def _add(
+        self, kind: int, tensors: Mapping[api.Attribute, Tensor], how: Mapping[api.Attribute, ctypes.c_void_p]
+    ) -> None:
+        self.graph.add(kind, {**{place: self.graph.tensor(each) for place, each in tensors.items()}, **how})
 
     def forward(self) -> None:
         scores = self.product(self.given(Q), self.given(K, transposed=True), self.matrix())
@@ -280,23 +277,12 @@ def _dot(a: list[float], b: list[float]) -> float:
     return total
 
 
-def _weighted(factors: list[float], matrix: Matrix) -> tuple[list[float], list[float]]:
-    """The sum of rows, each times its factor, and the roots of the sums of squares: what an error is measured by."""
-    columns = list(zip(*matrix.values(), strict=True))
-    sums = [sum(map(mul, factors, column)) for column in columns]
-    squares = [factor * factor for factor in factors]
-    sizes = [math.sqrt(sum(map(mul, squares, (value * value for value in column)))) for column in columns]
-    return sums, sizes
-
-
 def _forward(shape: Shape, tensors: dict[int, Matrix], stats: list[float], chosen: list[int]) -> Triples:
     for row in chosen:
         scores = [shape.scale * _dot(tensors[Q][row], key) for key in tensors[K].values()]
         total = math.log(math.fsum(map(math.exp, scores)))
         yield stats[row], total, abs(total)
-        sums, sizes = _weighted([math.exp(score - total) for score in scores], tensors[V])
-        for found, exact, size in zip(tensors[O][row], sums, sizes, strict=True):
-            yield found, exact, size + abs(exact)
+        yield from _compared(tensors[O][row], [math.exp(score - total) for score in scores], tensors[V])
 
 
 def _backward(
@@ -317,6 +303,9 @@ def _backward(
 
 
 def _compared(found: list[float], factors: list[float], matrix: Matrix) -> Triples:
-    sums, sizes = _weighted(factors, matrix)
-    for value, exact, size in zip(found, sums, sizes, strict=True):
+    """The sum of rows, each times its factor; an error is measured by it and by the root of the sum of its squares."""
+    squares = [factor * factor for factor in factors]
+    for value, column in zip(found, zip(*matrix.values(), strict=True), strict=True):
+        exact: float = sum(map(mul, factors, column))
+        size = math.sqrt(sum(map(mul, squares, (each * each for each in column))))
         yield value, exact, size + abs(exact)
