@@ -8,7 +8,6 @@ import statistics
 import subprocess
 import sys
 import time
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, List
 
@@ -48,22 +47,20 @@ def collect(tree: Tree, out: Out) -> None:
         out.absent("one GPU is measured: there is nothing to reduce with")
         return
     ordinals = [int(gpu["ordinal"]) for gpu in gpus]
-    once = lru_cache(maxsize=None)(lambda: _outcome(ordinals))
+    outcomes: List[Any] = []  # noqa: UP006  read by Python 3.8 too
 
     def told() -> Fields:
-        outcome = once()
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        """What one run told, or why there is nothing."""
+        if not outcomes:
+            try:
+                outcomes.append(reduced(ordinals, SIZE))
+            except (Unavailable, LibraryError) as reason:
+                outcomes.append(reason)
+        if isinstance(outcomes[0], Exception):
+            raise outcomes[0]
+        return dict(outcomes[0])
 
     run_all(out, measures(told, len(gpus)), gpus[0]["uuid"], asked.get("only") or (), inside=True)
-
-
-def _outcome(ordinals: list[int]) -> Fields | Exception:
-    try:
-        return reduced(ordinals, SIZE)
-    except (Unavailable, LibraryError) as reason:
-        return reason
 
 
 def measures(told: Any, count: int) -> dict[FigureKey, Measure]:

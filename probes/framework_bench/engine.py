@@ -180,7 +180,7 @@ def _plain(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held
     shape, kind = convolution.shape, getattr(tensorrt.DataType, _TYPES[way.precision])
     weak = _weakly_typed(tensorrt)
     half = way.precision == "fp16" and not weak
-    given = network.add_input(GIVEN, tensorrt.float32 if weak else kind, _dims(convolution))
+    given = network.add_input(GIVEN, tensorrt.float32 if weak else kind, tuple(convolution.shape[:4]))
     given.dtype = kind
     weights, bias = convolution.weights(), convolution.bias
     if half:
@@ -208,7 +208,7 @@ def _plain(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held
 def _quantized(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held: _Weights) -> None:
     """A strongly typed network in INT8: what is stored is INT8, and layers say where that is a number again."""
     shape, whole, real = convolution.shape, tensorrt.DataType.INT8, tensorrt.DataType.FLOAT
-    given = network.add_input(GIVEN, whole, _dims(convolution))
+    given = network.add_input(GIVEN, whole, tuple(convolution.shape[:4]))
 
     def constant(dims: tuple[int, ...], values: list[float]) -> Any:
         return network.add_constant(dims, held.of("FLOAT", array.array("f", values).tobytes())).get_output(0)
@@ -249,10 +249,6 @@ def _mark(tensorrt: Any, network: Any, tensor: Any, way: Way, kind: Any) -> None
 
 def _format(tensorrt: Any, way: Way) -> int:
     return 1 << int(getattr(tensorrt.TensorFormat, _FORMATS[KINDS[way.precision].block]))
-
-
-def _dims(convolution: Convolution) -> tuple[int, ...]:
-    return tuple(convolution.shape[:4])
 
 
 class Engine:

@@ -156,26 +156,21 @@ def _planes(array: Array, layer: Layer, tensor: int, layout: str, channels: list
             for channel in channels
         }
     else:
-        whole = array.device.read(array.address, array.bytes)
-        data = {channel: _picked(whole, element.size, channel, depth) for channel in channels}
+        whole, size = array.device.read(array.address, array.bytes), element.size
+        data = {channel: bytearray(len(whole) // depth) for channel in channels}
+        for channel, picked in data.items():
+            for byte in range(size):
+                picked[byte::size] = whole[channel * size + byte :: depth * size]
     return {channel: list(decoded(each, element.code)) for channel, each in data.items()}
-
-
-def _picked(data: bytearray, size: int, start: int, stride: int) -> bytearray:
-    """Every ``stride``-th element of ``size`` bytes, from ``start`` on."""
-    found = bytearray(len(data) // stride)
-    for byte in range(size):
-        found[byte::size] = data[start * size + byte :: stride * size]
-    return found
 
 
 _FLOAT, _DESCRIPTOR = 4, 15
 KINDS = {
     "forward": (api.FORWARD_KIND, range(700, 706), Y),
-    "backward data": (api.BACKWARD_DATA_KIND, (706, 707, 708, 709, 710, 711), X),
-    "backward filter": (api.BACKWARD_FILTER_KIND, (712, 713, 714, 715, 716, 717), W),
+    "backward data": (api.BACKWARD_DATA_KIND, range(706, 712), X),
+    "backward filter": (api.BACKWARD_FILTER_KIND, range(712, 718), W),
 }
-"""Operations: descriptor, numbers of the attributes, and which tensor is written."""
+"""Operations: descriptor, numbers of the attributes (factors, description, tensors), and which tensor is written."""
 _CROSS_CORRELATION = 1
 TRIED = 10
 """Proposals that are timed: as many as PyTorch's ``benchmark_limit``."""
@@ -207,19 +202,9 @@ def operation(graph: Graph, layer: Layer, direction: str, layout: str, precision
         number: graph.tensor(Tensor(number, precision.kind, layer.dimensions(number), layer.strides(number, layout)))
         for number in (X, W, Y)
     }
-    alpha, beta, convolution, first, second, third = numbers
-    graph.add(
-        kind,
-        {
-            Attribute(alpha, _FLOAT): 1.0,
-            Attribute(beta, _FLOAT): 0.0,
-            Attribute(convolution, _DESCRIPTOR): described,
-            **{
-                Attribute(number, _DESCRIPTOR): tensors[tensor]
-                for number, tensor in zip((first, second, third), (W, X, Y), strict=True)
-            },
-        },
-    )
+    types = (_FLOAT, _FLOAT, _DESCRIPTOR, _DESCRIPTOR, _DESCRIPTOR, _DESCRIPTOR)
+    values = (1.0, 0.0, described, tensors[W], tensors[X], tensors[Y])
+    graph.add(kind, dict(zip(map(Attribute, numbers, types), values, strict=True)))
 
 
 @dataclass(frozen=True)
