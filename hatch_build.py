@@ -126,12 +126,12 @@ def prepared_code(scratch: Path) -> Prepared:
 
 def compiled(compilers: list[Any], variant: Any, kind: str, number: int) -> bytes:
     """Code by the first compiler that can make it; LookupError with the reasons where none can."""
-    from probes.measuring.device import Unavailable  # noqa: PLC0415 - not installed yet
     from probes.measuring.kernels import (  # noqa: PLC0415
         FOLDER,
         STANDARD,
         CompileError,
     )
+    from probes.measuring.runtime import Unavailable  # noqa: PLC0415 - not installed yet
 
     source = Path(FOLDER, f"{variant.name}.cu").read_text(encoding="utf-8")
     architecture = {"cubin": "sm_{}", "ptx": "compute_{}"}[kind].format(number)
@@ -165,8 +165,8 @@ def nvrtc_libraries() -> tuple[list[Any], list[str]]:
 
     The oldest comes first: its code runs on older drivers.
     """
-    from probes.measuring.device import Unavailable  # noqa: PLC0415 - not installed yet
     from probes.measuring.kernels import Nvrtc  # noqa: PLC0415
+    from probes.measuring.runtime import Unavailable  # noqa: PLC0415 - not installed yet
 
     files = {file for entry in sys.path for file in Path(entry or ".").glob("nvidia/*/lib/libnvrtc.so.*")}
     found, reasons = [], []
