@@ -35,15 +35,14 @@ PROBE = {
 FORWARD, INVERSE = -1, 1
 
 TYPES = {
-    ("C2C", "fp32"): 0x29,
-    ("R2C", "fp32"): 0x2A,
-    ("C2R", "fp32"): 0x2C,
-    ("C2C", "fp64"): 0x69,
-    ("R2C", "fp64"): 0x6A,
-    ("C2R", "fp64"): 0x6C,
+    ("C2C", "fp32"): (0x29, "C2C"),
+    ("R2C", "fp32"): (0x2A, "R2C"),
+    ("C2R", "fp32"): (0x2C, "C2R"),
+    ("C2C", "fp64"): (0x69, "Z2Z"),
+    ("R2C", "fp64"): (0x6A, "D2Z"),
+    ("C2R", "fp64"): (0x6C, "Z2D"),
 }
-"""Members of ``cufftType``; in double precision they are called Z2Z, D2Z and Z2D."""
-_CALLS = {0x29: "C2C", 0x2A: "R2C", 0x2C: "C2R", 0x69: "Z2Z", 0x6A: "D2Z", 0x6C: "Z2D"}
+"""Members of ``cufftType``, and how calls name them."""
 _STATUSES = {
     1: "INVALID_PLAN",
     2: "ALLOC_FAILED",
@@ -108,13 +107,13 @@ class Transform:
 
     def __init__(self, library: CuFft, lengths: tuple[int, ...], batch: int, form: str, kind: str) -> None:
         """``form`` is ``C2C``, ``R2C`` or ``C2R``; raise LibraryError where the library refuses."""
-        self._library, self._type = library, TYPES[form, kind]
+        self._library, (number, self._call) = library, TYPES[form, kind]
         self._plan, size = c_int(), c_size_t()
         library.ask("cufftCreate", byref(self._plan))
         library.ask("cufftSetAutoAllocation", self._plan, 0)
         sizes = (c_longlong * len(lengths))(*lengths)
         packed = (None, c_longlong(1), c_longlong(0))
-        shape = (len(lengths), sizes, *packed, *packed, self._type, c_longlong(batch))
+        shape = (len(lengths), sizes, *packed, *packed, number, c_longlong(batch))
         library.ask("cufftMakePlanMany64", self._plan, *shape, byref(size))
         self.workspace = size.value
 
@@ -124,9 +123,8 @@ class Transform:
 
     def run(self, source: int, target: int, direction: int = FORWARD) -> None:
         """Queue it; only complex to complex has a direction of its own."""
-        call = _CALLS[self._type]
-        way = (direction,) if call in ("C2C", "Z2Z") else ()
-        self._library.ask(f"cufftExec{call}", self._plan, c_void_p(source), c_void_p(target), *way)
+        way = (direction,) if self._call in ("C2C", "Z2Z") else ()
+        self._library.ask(f"cufftExec{self._call}", self._plan, c_void_p(source), c_void_p(target), *way)
 
     def close(self) -> None:
         self._library.function("cufftDestroy")(self._plan)

@@ -12,11 +12,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from ctypes import byref, c_double, c_float, c_size_t, c_ulonglong, c_void_p
+from ctypes import byref, c_float, c_size_t, c_ulonglong, c_void_p
 from functools import cache, partial
 from itertools import product
 from operator import mul
-from typing import Any
 
 from ..common.figures import Fields, FigureKey, verification
 from ..common.out import Out
@@ -99,12 +98,10 @@ class Generator:
         library.ask("curandSetPseudoRandomGeneratorSeed", self._generator, c_ulonglong(seed))
 
     def fill(self, target: Array, law: str) -> None:
-        """Queue the filling of an array: ``uniform`` in (0, 1], or standard ``normal``."""
-        double = target.kind == "fp64"
-        number: Any = c_double if double else c_float
-        function = f"curandGenerate{law.capitalize()}{'Double' if double else ''}"
-        shape = (number(0.0), number(1.0)) if law == "normal" else ()
-        self._library.ask(function, self._generator, c_void_p(target.address), c_size_t(target.count), *shape)
+        """Queue the filling of an FP32 array: ``uniform`` in (0, 1], or standard ``normal``."""
+        shape = (c_float(0.0), c_float(1.0)) if law == "normal" else ()
+        given = (c_void_p(target.address), c_size_t(target.count), *shape)
+        self._library.ask(f"curandGenerate{law.capitalize()}", self._generator, *given)
 
     def close(self) -> None:
         self._library.function("curandDestroyGenerator")(self._generator)
