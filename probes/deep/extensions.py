@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import math
 from typing import Any
 
 from ..common.out import Out
@@ -69,17 +69,10 @@ _ONLY_IMPORTED = "only its import is tested"
 _VERSION: dict[str, Ask] = {"version": version_of}
 
 
-def _torch() -> Any:
-    return importlib.import_module("torch")
-
-
 def _halves(*shape: int) -> Any:
     """Numbers between -1 and 1, in half precision, the same on every run."""
-    torch = _torch()
-    count = 1
-    for length in shape:
-        count *= length
-    return (((torch.arange(count, device="cuda") * 37) % 101).float() / 50 - 1).half().reshape(*shape)
+    torch = module("torch")
+    return (((torch.arange(math.prod(shape), device="cuda") * 37) % 101).float() / 50 - 1).half().reshape(*shape)
 
 
 def _here(tensor: Any) -> Where:
@@ -91,7 +84,7 @@ def _listed(tensor: Any) -> Any:
 
 
 def _suppression(torchvision: Any) -> Where:
-    torch = _torch()
+    torch = module("torch")
     boxes = torch.tensor([[0.0, 0, 10, 10], [1, 1, 11, 11], [20, 20, 30, 30]], device="cuda")
     kept = torchvision.ops.nms(boxes, torch.tensor([0.9, 0.8, 0.7], device="cuda"), 0.5)
     equal(kept.cpu().tolist(), [0, 2])
@@ -99,7 +92,7 @@ def _suppression(torchvision: Any) -> Where:
 
 
 def _spectrogram(torchaudio: Any) -> Where:
-    torch = _torch()
+    torch = module("torch")
     wave = torch.zeros(256, device="cuda")
     wave[0] = 1
     transform = torchaudio.transforms.Spectrogram(n_fft=64, center=False).cuda()
@@ -126,7 +119,7 @@ def _flash_attention(flash_attn: Any) -> Where:
 
 def _efficient_attention(_xformers: Any) -> Where:
     query = _halves(1, 32, 2, 64)
-    result = importlib.import_module("xformers.ops").memory_efficient_attention(query, query, query)
+    result = module("xformers.ops").memory_efficient_attention(query, query, query)
     close(_listed(result), _attention(query.transpose(1, 2)), _TOLERANCE)
     return _here(result)
 
@@ -139,7 +132,7 @@ def _quantisation(bitsandbytes: Any) -> Where:
 
 
 def _linear(pytorch: Any) -> Where:
-    torch = _torch()
+    torch = module("torch")
     layer = pytorch.Linear(32, 32, bias=False, params_dtype=torch.float32)
     numbers = _halves(32, 32).float()
     result = layer(numbers)
@@ -148,7 +141,7 @@ def _linear(pytorch: Any) -> Where:
 
 
 def _gated(_operations: Any) -> Where:
-    torch = _torch()
+    torch = module("torch")
     operations = getattr(torch.ops, "_C")  # noqa: B009  the name under which vLLM registers them
     if not hasattr(operations, "silu_and_mul"):
         raise NotTriedError("this release has no operation silu_and_mul")
