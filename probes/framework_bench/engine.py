@@ -158,21 +158,17 @@ class _Weights:
         try:
             weights = self._tensorrt.Weights(getattr(self._tensorrt.DataType, kind), ctypes.addressof(buffer), count)
         except TypeError:
-            weights = self._of_numpy(kind, data)
+            try:
+                np = importlib.import_module("numpy")
+            except ImportError as error:
+                title = f"TensorRT {self._tensorrt.__version__}"
+                text = f"{title} takes weights from NumPy only, which cannot be imported: {error}"
+                raise Unavailable(text) from error
+            numbers = np.frombuffer(bytearray(data), {"FLOAT": np.float32, "HALF": np.float16}[kind])
+            self._held.append(numbers)
+            weights = self._tensorrt.Weights(numbers)
         self._held.append(weights)
         return weights
-
-    def _of_numpy(self, kind: str, data: bytes) -> Any:
-        try:
-            np = importlib.import_module("numpy")
-        except ImportError as error:
-            version = self._tensorrt.__version__
-            raise Unavailable(
-                f"TensorRT {version} takes weights from NumPy only, which cannot be imported: {error}"
-            ) from error
-        numbers = np.frombuffer(bytearray(data), {"FLOAT": np.float32, "HALF": np.float16}[kind])
-        self._held.append(numbers)
-        return self._tensorrt.Weights(numbers)
 
 
 def _plain(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held: _Weights) -> None:

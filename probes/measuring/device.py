@@ -118,21 +118,17 @@ class Device:
         """Make its context the current one of this thread."""
         call("cuCtxSetCurrent", self.context)
 
-    def attribute(self, number: int) -> int:
-        """A member of ``CUdevice_attribute``."""
-        return attribute(self.handle, number)
-
     @property
     def capability(self) -> tuple[int, int]:
         return capability(self.handle)
 
     @property
     def sms(self) -> int:
-        return self.attribute(SM_COUNT)
+        return attribute(self.handle, SM_COUNT)
 
     @property
     def l2_bytes(self) -> int:
-        return self.attribute(L2_BYTES)
+        return attribute(self.handle, L2_BYTES)
 
     def free_memory(self) -> int:
         """Bytes that can still be allocated, about."""
