@@ -44,9 +44,10 @@ _INSTALLERS: dict[Family, tuple[str, ...]] = {
 }
 
 
-def installer(facts: Facts) -> tuple[str, ...] | None:
-    """The distribution's command for installing packages; None where it is unknown."""
-    return _INSTALLERS.get(family(facts))
+def install_command(facts: Facts, *packages: str) -> tuple[str, ...]:
+    """The distribution's command that installs packages; empty where it is unknown."""
+    manager = _INSTALLERS.get(family(facts))
+    return ("sudo", *manager, *packages) if manager else ()
 
 
 def install_driver(facts: Facts) -> tuple[Fix, ...]:
@@ -91,7 +92,7 @@ def _driver(facts: Facts, task: str, *, new: bool) -> tuple[Fix, ...]:
         return (Fix(text=task, command=("sudo", "ubuntu-drivers", "install"), who="root", risk=risk),)
     if family(facts) == "debian" and new:
         text = f"{task} (from the non-free component)"
-        return (Fix(text=text, command=("sudo", "apt-get", "install", "nvidia-driver"), who="root", risk=risk),)
+        return (Fix(text=text, command=install_command(facts, "nvidia-driver"), who="root", risk=risk),)
     return (Fix(text=f"{task}, as NVIDIA describes for this distribution: {DRIVER_PAGE}", who="root", risk=risk),)
 
 
@@ -176,7 +177,7 @@ def build_module(facts: Facts) -> tuple[Fix, ...]:
     """Build the kernel module for the running kernel."""
     release = facts.platform.kernel_release
     if family(facts) in ("ubuntu", "debian") and release and _RELEASE.fullmatch(release):
-        headers = ("sudo", "apt-get", "install", f"linux-headers-{release}")
+        headers = install_command(facts, f"linux-headers-{release}")
         return (
             Fix(text="Install the headers of the running kernel", command=headers, who="root"),
             Fix(text="Build the module for it", command=("sudo", "dkms", "autoinstall"), who="root"),

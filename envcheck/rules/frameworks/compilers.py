@@ -15,7 +15,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, pa
 from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name, only_compiles_for_torch
 from envcheck.rules.facts.machine import gpu_title, gpus_with_capability
 from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.rules.fixes.driver import installer
+from envcheck.rules.fixes.driver import family, install_command
 from envcheck.rules.fixes.frameworks import install_fitting_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
@@ -33,8 +33,6 @@ _HOSTS = {
     "CC": "compiler by the name in CC",
     "Python.h": "Python.h of its Python",
 }
-_HEADERS = {"dnf": "python3-devel", "zypper": "python3-devel"}
-"""The package of Python's headers, by the program that installs packages; elsewhere ``python3-dev``."""
 
 
 def _is_triton(subject: FrameworkSubject) -> bool:
@@ -144,10 +142,9 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     """A note beside PyTorch, which works without compiling; a warning beside vLLM, which does not."""
     framework = subject.framework
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
-    install = installer(facts)
-    headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"
+    headers = "python3-devel" if family(facts) in ("fedora", "suse") else "python3-dev"
     packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS and name != "CC"]
-    command = ("sudo", *install, *packages) if install else ()
+    command = install_command(facts, *packages)
     unset = without_variable("CC", (), facts) if "CC" in lacking else ()
     brings = (Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(

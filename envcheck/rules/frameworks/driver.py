@@ -8,6 +8,7 @@ from envcheck.knowledge.relations.driver import branch_for_cuda, driver_runs_cud
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.model.checks import Evidence, Fix, Missing, Status
+from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, DriverRelease
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
@@ -100,11 +101,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         library = library_on_disk(facts.snapshot)
         what, source = (f"driver library {library.path}", library.source) if library else ("driver", "file")
         shown = Evidence(what=what, value=release_text(facts) or "", source=source)
-    evidence = (
-        evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
-        shown,
-        *((evidence_of("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
-    )
+    evidence = _cuda_of_both(framework, facts, shown)
     title = f"Driver {number} runs CUDA {cuda} of {full_name(framework)}"
     if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
         proof = evidence_of(f"{framework.name} can use the GPU", framework, "gpu_available")
@@ -126,21 +123,16 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, facts: Facts) -> Outcome | None:
     """The finding that the driver is older than the compiler of a framework, and refuses what that made."""
-    framework, driver = subject.framework, facts.driver
+    framework = subject.framework
     compiler = max(cuda, CudaVersion.parse(framework.compiles_with.get("nvrtc")) or cuda)
     lines = lines_with("compiled-code-refused", facts.snapshot.observed_errors)
     if not lines or not compiles_its_code(framework, facts.matrix) or supports_natively(facts, compiler) is not False:
         return None
-    supported = supported_cuda(facts)
     return Outcome(
         status="fail",
         title=f"The driver does not load what {full_name(framework)} compiles",
-        message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {supported}.",
-        evidence=(
-            *(line_evidence(error) for error in lines[:1]),
-            evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
-            *((evidence_of("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
-        ),
+        message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {supported_cuda(facts)}.",
+        evidence=(line_evidence(lines[0]), *_cuda_of_both(framework, facts)),
         decided_by="framework-ran",
         fixes=_fixes(facts),
     )
@@ -160,10 +152,7 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, facts:
         if driver.installed is False:
             return Outcome(status="skipped", title=title, message="no NVIDIA driver was found here", missing=missing)
         return unanswered("driver.release", title, facts.snapshot)
-    evidence = (
-        evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
-        evidence_of("CUDA that the driver supports", driver, "cuda"),
-    )
+    evidence = _cuda_of_both(framework, facts)
     if runs_builds_for(facts, cuda):
         works = passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
         return _cannot_load_what_it_compiles(subject, cuda, facts) or works
@@ -174,6 +163,12 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, facts:
     fixes = (*install_other_release(facts, framework), *update_driver(facts, wanted))
     title, (worst, more) = f"The driver is too old for {full_name(framework)}", _weight(subject, facts)
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
+
+
+def _cuda_of_both(framework: Framework, facts: Facts, *between: Evidence) -> tuple[Evidence, ...]:
+    """The CUDA of a framework, and the newest that the driver is known to support."""
+    of_driver = (evidence_of("CUDA that the driver supports", facts.driver, "cuda"),) if facts.driver.cuda else ()
+    return (evidence_of(f"CUDA of {framework.name}", framework, "cuda"), *between, *of_driver)
 
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:

@@ -19,7 +19,7 @@ from envcheck.rules.facts.machine import (
     uses_linux_driver,
 )
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.fixes.driver import family, installer
+from envcheck.rules.fixes.driver import family, install_command
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, refusals, tells_of
 from envcheck.rules.variables.visible_devices import setting_evidence
 
@@ -141,13 +141,12 @@ _SPECIFY = Fix(
 
 
 def _install_and_connect(facts: Facts) -> tuple[Fix, ...]:
-    host, manager = facts.platform.container_host, installer(facts)
+    host = facts.platform.container_host
     if host and host.toolkit:
         return _connect(host)
     # The packages are in NVIDIA's repository; the page explains how to add it.
     text = f"Install the NVIDIA Container Toolkit on the host, from NVIDIA's repository: {_INSTALL_PAGE}"
-    command = ("sudo", *manager, "nvidia-container-toolkit") if manager else ()
-    install = Fix(text=text, command=command, who="root")
+    install = Fix(text=text, command=install_command(facts, "nvidia-container-toolkit"), who="root")
     if host is None and any(_CDI.search(error.text) for error in facts.snapshot.observed_errors):
         return (_SPECIFY, install)
     return (install, *_connect(host or ContainerHost()))

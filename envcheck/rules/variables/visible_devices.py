@@ -184,8 +184,12 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             evidence=(setting_evidence(VISIBLE, value),),
             confidence="medium",
         )
-    reading, driver = read_visible(value, gpus or None), facts.driver
-    failed = failed_start(facts)
+    return _judge_list(value, gpus, facts)
+
+
+def _judge_list(value: str, gpus: tuple[Gpu, ...], facts: Facts) -> Outcome | None:
+    """Compare a list with the GPUs that are there, and with what CUDA answers to it."""
+    reading, driver, failed = read_visible(value, gpus or None), facts.driver, failed_start(facts)
     problem = reading.problem
     if failed is None and problem is not None and (driver.cuda_devices or 0) > reading.visible:
         problem = None  # CUDA accepts it
