@@ -158,8 +158,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The layer that it is about, if not the rule's."""
 
 
-def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") -> Outcome:
-    return Outcome(status="pass", title=title, evidence=evidence, decided_by=decided_by)
+def passed(
+    title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred", figure: Figure | None = None
+) -> Outcome:
+    return Outcome(status="pass", title=title, evidence=evidence, decided_by=decided_by, figure=figure)
 
 
 def evidence_of(what: str, record: Record, field: str) -> Evidence:

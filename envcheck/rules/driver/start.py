@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ApiResult, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, passed, rule
@@ -49,35 +47,42 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if failed is not None:
         return _start_failed(failed, facts)
     # The GPUs that the kernel module holds, but that no library lists.
-    dead = [
+    dead = tuple(
         gpu
         for gpu in (facts.own_gpus if nvml_answers(facts) else ())
         if lacks_handle(gpu)
         or (gpu.kernel_driver == "nvidia" and not is_listed(gpu, facts) and not _may_be_withheld(gpu, facts))
-    ]
+    )
+    gpus = dead or _not_in_cuda(facts)
+    if not gpus:
+        supported = f", supports up to CUDA {driver.cuda}" if driver.cuda else ""
+        title = f"{driver.release or 'Driver'}{supported}; cuInit ok"
+        return passed(title, *map(call_evidence, answers(facts)), decided_by="driver-answered")
+    names = ", ".join(map(gpu_title, gpus))
+    several = names if len(gpus) == 1 else f"{len(gpus)} GPUs"
     if dead:
-        names = ", ".join(map(gpu_title, dead))
-        errors = tuple(call_evidence(error) for gpu in dead for error in gpu.errors)
-        bound = (Evidence(what=gpu_title(gpu), value="bound to nvidia, not listed", source="sysfs") for gpu in dead)
-        return _some_failed(
-            dead,
-            f"The driver did not initialize {names if len(dead) == 1 else f'{len(dead)} GPUs'}",
-            f"The kernel module holds {names}, but the driver does not list it. Other GPUs are not affected.",
-            errors or tuple(bound),
-            facts,
-        )
-    if unlisted := _not_in_cuda(facts):
-        names = ", ".join(map(gpu_title, unlisted))
-        return _some_failed(
-            unlisted,
-            f"CUDA does not list {names if len(unlisted) == 1 else f'{len(unlisted)} GPUs'}",
-            f"NVML lists {names}, but CUDA does not, and {VISIBLE} is not set: programs cannot use it.",
-            [Evidence(what=gpu_title(gpu), value="listed by NVML, not by CUDA", source="cuda") for gpu in unlisted],
-            facts,
-        )
-    supported = f", supports up to CUDA {driver.cuda}" if driver.cuda else ""
-    title = f"{driver.release or 'Driver'}{supported}; cuInit ok"
-    return passed(title, *map(call_evidence, answers(facts)), decided_by="driver-answered")
+        title = f"The driver did not initialize {several}"
+        message = f"The kernel module holds {names}, but the driver does not list it. Other GPUs are not affected."
+        seen = [call_evidence(error) for gpu in dead for error in gpu.errors]
+        value, source = "bound to nvidia, not listed", "sysfs"
+    else:
+        title = f"CUDA does not list {several}"
+        message = f"NVML lists {names}, but CUDA does not, and {VISIBLE} is not set: programs cannot use it."
+        seen, value, source = [], "listed by NVML, not by CUDA", "cuda"
+    seen = seen or [Evidence(what=gpu_title(gpu), value=value, source=source) for gpu in gpus]
+    # The lines of the kernel log about a failed start that name one of these GPUs.
+    places = [place for gpu in gpus if (place := (gpu.pci_bus_id or "").rpartition(".")[0])]
+    logged = kernel_messages("gpu-init-failed", facts.snapshot)
+    logged = tuple(each for each in logged if any(place in each.text for place in places))
+    return Outcome(
+        status="fail",
+        title=title,
+        message=message,
+        evidence=(*seen, *map(kernel_evidence, logged)),
+        decided_by="driver-answered",
+        action="reset",
+        fixes=(fixes.READ_KERNEL_LOG, *map(fixes.reset, gpus)),
+    )
 
 
 def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
@@ -138,21 +143,3 @@ def _not_in_cuda(facts: Facts) -> tuple[Gpu, ...]:
         if of_host or (gpu.mig and gpu.mig.enabled) or gpu.compute_mode == "prohibited":
             return ()
     return tuple(gpu for gpu in listed if gpu.cuda_ordinal is None and not _may_be_withheld(gpu, facts))
-
-
-def _some_failed(gpus: Sequence[Gpu], title: str, message: str, seen: Sequence[Evidence], facts: Facts) -> Outcome:
-    """The outcome for GPUs that did not start, with the lines of the kernel log that name one of them."""
-    places = [place for gpu in gpus if (place := (gpu.pci_bus_id or "").rpartition(".")[0])]
-    logged = kernel_messages("gpu-init-failed", facts.snapshot)
-    return Outcome(
-        status="fail",
-        title=title,
-        message=message,
-        evidence=(
-            *seen,
-            *(kernel_evidence(each) for each in logged if any(place in each.text for place in places)),
-        ),
-        decided_by="driver-answered",
-        action="reset",
-        fixes=(fixes.READ_KERNEL_LOG, *map(fixes.reset, gpus)),
-    )

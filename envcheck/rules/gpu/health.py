@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.model.checks import Evidence, Fix, Missing
+from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
 from envcheck.rules.api import Action, Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, nvml_answers
@@ -36,34 +36,27 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         else ()
     )
     evidence = (evidence_of("reasons now", throttle, "reasons"), *limits)
+    title, capped = gpu_title(gpu), POWER_CAP in reasons
+    status: Status = "warn"
+    fixes: tuple[Fix, ...] = ()
+    of_one_moment = throttle.source == PASTED and capped  # the driver samples both at different times
     if BRAKE in reasons:
-        return Outcome(
-            status="warn",
-            title=f"{gpu_title(gpu)}: the power brake is active",
-            message="The machine's power supply forces the GPU to lower its clocks.",
-            evidence=evidence,
-            decided_by="driver-answered",
-        )
-    of_one_moment = throttle.source == PASTED and POWER_CAP in reasons  # the driver samples both at different times
-    if of_one_moment and power.draw and power.limit and power.draw < _FAR_BELOW * power.limit:
-        return Outcome(
-            status="warn",
-            title=f"{gpu_title(gpu)}: capped at {power.draw:.0f} W, with a limit of {power.limit:.0f} W",
-            message="Something other than the limit lowers the power, such as the supply or the machine's own limit.",
-            evidence=(*evidence, evidence_of("power (W)", power, "draw")),
-            decided_by="driver-answered",
-        )
-    if not lowered or power.limit_default is None:
+        title += ": the power brake is active"
+        message = "The machine's power supply forces the GPU to lower its clocks."
+    elif of_one_moment and power.draw and power.limit and power.draw < _FAR_BELOW * power.limit:
+        title += f": capped at {power.draw:.0f} W, with a limit of {power.limit:.0f} W"
+        message = "Something other than the limit lowers the power, such as the supply or the machine's own limit."
+        evidence = (*evidence, evidence_of("power (W)", power, "draw"))
+    elif lowered and power.limit_default is not None:
+        status = "warn" if capped else "note"
+        watts = f"{power.limit:.0f} W (default {power.limit_default:.0f} W)"
+        title += f": power {'capped' if capped else 'limit set'} at {watts}"
+        message = "The power limit is below the default" + (" and lowers the clocks now." if capped else ".")
+        fixes = (restore_power_limit(gpu, power.limit_default),)
+    else:
         return passed("No power throttling", *evidence, decided_by="driver-answered")
-    capped = POWER_CAP in reasons
-    watts = f"{power.limit:.0f} W (default {power.limit_default:.0f} W)"
     return Outcome(
-        status="warn" if capped else "note",
-        title=f"{gpu_title(gpu)}: power {'capped' if capped else 'limit set'} at {watts}",
-        message="The power limit is below the default" + (" and lowers the clocks now." if capped else "."),
-        evidence=evidence,
-        decided_by="driver-answered",
-        fixes=(restore_power_limit(gpu, power.limit_default),),
+        status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered", fixes=fixes
     )
 
 
@@ -77,25 +70,18 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     active = [reason for reason in HEAT if reason in throttle.reasons]
     heat = (evidence_of("temperature (°C)", temperature, "gpu"),) if temperature.gpu is not None else ()
     evidence = (evidence_of("reasons now", throttle, "reasons"), *heat)
-    if active:
-        return Outcome(
-            status="warn",
-            title=f"{gpu_title(gpu)}: thermal throttling",
-            message=f"Active now: {', '.join(active)}.",
-            evidence=evidence,
-            decided_by="driver-answered",
-        )
     earlier = sum((throttle.seconds or {}).get(reason, 0.0) for reason in HEAT)
-    if earlier >= _NEGLIGIBLE:
+    title = f"{gpu_title(gpu)}: thermal throttling"
+    if active:
+        message = f"Active now: {', '.join(active)}."
+    elif earlier >= _NEGLIGIBLE:
+        title, message = f"{title} for {earlier:.0f} s", "Since the driver was loaded; not active now."
         spent = Evidence(what="thermal slowdown since the driver was loaded", value=f"{earlier:.0f} s", source="nvml")
-        return Outcome(
-            status="note",
-            title=f"{gpu_title(gpu)}: thermal throttling for {earlier:.0f} s",
-            message="Since the driver was loaded; not active now.",
-            evidence=(spent, *heat),
-            decided_by="driver-answered",
-        )
-    return passed("No thermal throttling", *evidence, decided_by="driver-answered")
+        evidence = (spent, *heat)
+    else:
+        return passed("No thermal throttling", *evidence, decided_by="driver-answered")
+    status: Status = "warn" if active else "note"
+    return Outcome(status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered")
 
 
 def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:

@@ -95,26 +95,21 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     evidence = [evidence_of("uncorrected since the driver was loaded", ecc, "volatile_uncorrected")]
     if ecc.aggregate_uncorrected is not None:
         evidence.append(evidence_of("uncorrected in total", ecc, "aggregate_uncorrected"))
-    if ecc.volatile_uncorrected:
-        return Outcome(
-            status="fail",
-            title=f"{gpu_title(gpu)}: {plural(ecc.volatile_uncorrected, 'uncorrected memory error')}",
-            message="ECC could not correct these errors, counted since the driver was loaded.",
-            evidence=tuple(evidence),
-            decided_by="driver-answered",
-            action="reset",
-            fixes=(driver.reset(gpu),),
-        )
-    if ecc.aggregate_uncorrected:
-        errors = plural(ecc.aggregate_uncorrected, "uncorrected memory error")
-        return Outcome(
-            status="note",
-            title=f"{gpu_title(gpu)} had {errors} in its lifetime",
-            message="None since the driver was loaded.",
-            evidence=tuple(evidence),
-            decided_by="driver-answered",
-        )
-    return passed("No uncorrected memory errors", *evidence, decided_by="driver-answered")
+    now = ecc.volatile_uncorrected
+    if not now and not ecc.aggregate_uncorrected:
+        return passed("No uncorrected memory errors", *evidence, decided_by="driver-answered")
+    errors = plural(now or ecc.aggregate_uncorrected or 0, "uncorrected memory error")
+    return Outcome(
+        status="fail" if now else "note",
+        title=f"{gpu_title(gpu)}: {errors}" if now else f"{gpu_title(gpu)} had {errors} in its lifetime",
+        message="ECC could not correct these errors, counted since the driver was loaded."
+        if now
+        else "None since the driver was loaded.",
+        evidence=tuple(evidence),
+        decided_by="driver-answered",
+        action="reset" if now else "none",
+        fixes=(driver.reset(gpu),) if now else (),
+    )
 
 
 @rule(layer="gpu", per="gpu", arises=is_listed, remedy=(driver.reset(None),), explains=("gpu-needs-reset",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.knowledge.error_lines import lines_with
-from envcheck.model.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Gpu, Mig, MigInstance, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, plural
@@ -77,6 +77,7 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
     )
 
 
+_LIST_DEVICES = Fix(text="List the devices with their UUIDs", command=("nvidia-smi", "-L"))
 _ONE_PER_PROCESS = (
     Fix(text="List the MIG devices with their UUIDs", command=("nvidia-smi", "-L")),
     Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID (MIG-…)"),
@@ -109,56 +110,43 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             confidence="medium",
         )
     value, enumerated = facts.variable(VISIBLE), driver.cuda_devices
-    entries = [entry.strip() for entry in (value or "").split(",") if entry.strip()]
-    shown_count = (evidence_of("CUDA devices", driver, "cuda_devices"),) if enumerated is not None else ()
-    named = [entry for entry in entries if entry.startswith("MIG-")]
-    if enumerated is not None and len(named) > max(enumerated, 1):
-        return Outcome(
-            status="warn",
-            title=f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}",
-            message=f"A process sees only one MIG device, {named[0]}; the others are ignored.",
-            evidence=(setting_evidence(VISIBLE, value or ""), count, *shown_count),
-            decided_by="driver-answered",
-        )
-    in_mig_mode = [gpu.uuid for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled and gpu.uuid]
-    parents = [entry for entry in entries if entry.startswith("GPU-")]
-    if enumerated == 0 and any(uuid.startswith(entry) for uuid in in_mig_mode for entry in parents):
-        return Outcome(
-            status="fail",
-            title=f"{VISIBLE} names a GPU in MIG mode instead of its MIG device",
-            message="In MIG mode CUDA uses only instances: name a UUID that begins with MIG-.",
-            evidence=(setting_evidence(VISIBLE, value or ""), *shown_count),
-            decided_by="driver-answered",
-        )
     if enumerated is None:
         return None
+    entries = [entry.strip() for entry in (value or "").split(",") if entry.strip()]
+    setting, shown = setting_evidence(VISIBLE, value or ""), evidence_of("CUDA devices", driver, "cuda_devices")
+    named = [entry for entry in entries if entry.startswith("MIG-")]
+    in_mig_mode = [gpu.uuid for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled and gpu.uuid]
+    parents = [entry for entry in entries if entry.startswith("GPU-")]
     beside = [gpu for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled is False and gpu.cuda_ordinal is None]
-    if len(instances) > enumerated or (beside and value is None and cuda_answers(facts)):
-        asked = driver.read.get("cuda_devices", driver.source) == PASTED
-        return _by_design(len(instances), enumerated, beside, (count, *shown_count), asked=asked)
-    return passed(f"CUDA shows {plural(enumerated, 'device')}", count, *shown_count, decided_by="driver-answered")
+    status: Status = "warn"
+    evidence: tuple[Evidence, ...] = (setting, count, shown)
+    fixes: tuple[Fix, ...] = ()
+    if len(named) > max(enumerated, 1):
+        title = f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}"
+        message = f"A process sees only one MIG device, {named[0]}; the others are ignored."
+    elif enumerated == 0 and any(uuid.startswith(entry) for uuid in in_mig_mode for entry in parents):
+        status, evidence = "fail", (setting, shown)
+        title = f"{VISIBLE} names a GPU in MIG mode instead of its MIG device"
+        message = "In MIG mode CUDA uses only instances: name a UUID that begins with MIG-."
+    elif len(instances) > enumerated or (beside and value is None and cuda_answers(facts)):
+        # A warning about a text in which somebody asked how many there are.
+        status = "warn" if driver.read.get("cuda_devices", driver.source) == PASTED else "note"
+        there = f"{len(instances)} MIG devices"
+        if beside:
+            there = f"{plural(len(instances), 'MIG device')} and {plural(len(beside), 'whole GPU')}"
+        title = f"CUDA shows a process {enumerated} of {there}"
+        message = f"This is by design: select a device for each process with {VISIBLE}."
+        whole = (Evidence(what="not enumerated", value=gpu_title(gpu), source="cuda") for gpu in beside)
+        evidence, fixes = (count, shown, *whole), (_LIST_DEVICES,)
+    else:
+        return passed(f"CUDA shows {plural(enumerated, 'device')}", count, shown, decided_by="driver-answered")
+    return Outcome(
+        status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered", fixes=fixes
+    )
 
 
 def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
     return tuple(instance for gpu in facts.own_gpus if gpu.mig for instance in gpu.mig.instances or ())
-
-
-def _by_design(
-    count: int, enumerated: int, beside: list[Gpu], evidence: tuple[Evidence, ...], *, asked: bool
-) -> Outcome:
-    """A note; a warning about a text in which somebody ``asked`` how many there are."""
-    whole = tuple(Evidence(what="not enumerated", value=gpu_title(gpu), source="cuda") for gpu in beside)
-    there = (
-        f"{plural(count, 'MIG device')} and {plural(len(beside), 'whole GPU')}" if beside else f"{count} MIG devices"
-    )
-    return Outcome(
-        status="warn" if asked else "note",
-        title=f"CUDA shows a process {enumerated} of {there}",
-        message=f"This is by design: select a device for each process with {VISIBLE}.",
-        evidence=(*evidence, *whole),
-        decided_by="driver-answered",
-        fixes=(Fix(text="List the devices with their UUIDs", command=("nvidia-smi", "-L")),),
-    )
 
 
 def _give_capability(facts: Facts) -> tuple[Fix, ...]:

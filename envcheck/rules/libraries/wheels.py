@@ -8,7 +8,7 @@ from itertools import combinations
 from envcheck.compat.package_needs import of_an_extra, pinned_by, requirement_name
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.libraries import is_older, same_version
-from envcheck.model.checks import Evidence, Fix
+from envcheck.model.checks import DecidedBy, Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Library, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.libraries import copies
@@ -56,46 +56,41 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     if clash:
         return _clashing(clash, environment, facts)
     claimed = next((each for each in _own(environment, facts) if len(_wheels_claiming(each)) > 1), None)
-    if claimed:
-        owners = _wheels_claiming(claimed)
-        names, how = [each.partition("==")[0] for each in owners], How(alone=True, again=True)
-        return Outcome(
-            status="warn",
-            title=f"{names[0]} and {names[1]} claim one file",
-            message=f"{claimed.path} is listed by {' and by '.join(owners)}.",
-            evidence=(
-                _file(claimed),
-                *(Evidence(what="listed by", value=each, source="wheel metadata") for each in owners),
-            ),
-            fixes=install(facts, (owners[-1],), f"Install {owners[-1]} alone", how, remove=names),
-        )
     others = (each for each in _own(environment, facts) if owner_of(each.path, environment) is None)
     altered = next((each for each in others if each.altered and each.owner), None)
-    if altered:
-        owner, how = altered.owner or "", How(alone=True, again=True)
-        return Outcome(
-            status="warn",
-            title=f"A library of {owner.partition('==')[0]} was overwritten",
-            message=f"{altered.path} has a different size than {owner} recorded: something overwrote it.",
-            evidence=(_file(altered),),
-            fixes=install(facts, (owner,), f"Install {owner} again", how) if "==" in owner else (),
-        )
     older = next(_older_than_pinned(environment), None)
-    if older:
+    decided_by: DecidedBy = "inferred"
+    remove: list[str] = []
+    if claimed:
+        owners = _wheels_claiming(claimed)
+        remove, requirement = [each.partition("==")[0] for each in owners], owners[-1]
+        title, text = f"{remove[0]} and {remove[1]} claim one file", f"Install {requirement} alone"
+        message = f"{claimed.path} is listed by {' and by '.join(owners)}."
+        listed = (Evidence(what="listed by", value=each, source="wheel metadata") for each in owners)
+        evidence = (_file(claimed), *listed)
+    elif altered:
+        requirement = altered.owner or ""
+        title, text = f"A library of {requirement.partition('==')[0]} was overwritten", f"Install {requirement} again"
+        message = f"{altered.path} has a different size than {requirement} recorded: something overwrote it."
+        evidence = (_file(altered),)
+    elif older:
         wheel, framework, pinned = older
         requirement, source = f"{wheel.name}=={pinned}", framework.source_of("requires")
-        return Outcome(
-            status="warn",
-            title=f"{wheel.name} {wheel.version} is older than {framework.name} pins",
-            message=f"{framework.name} {framework.version or ''} was built and tested with {requirement}.",
-            evidence=(
-                _listed(wheel),
-                Evidence(what=f"pinned by {framework.name}", value=requirement, source=source),
-            ),
-            fixes=install(facts, (requirement,), f"Install {requirement}", How(alone=True, again=True)),
-            decided_by="declared",
-        )
-    return passed("NVIDIA's wheels do not overwrite each other") if environment.distributions_complete else None
+        title, text = f"{wheel.name} {wheel.version} is older than {framework.name} pins", f"Install {requirement}"
+        message = f"{framework.name} {framework.version or ''} was built and tested with {requirement}."
+        pin = Evidence(what=f"pinned by {framework.name}", value=requirement, source=source)
+        evidence, decided_by = (_listed(wheel), pin), "declared"
+    else:
+        return passed("NVIDIA's wheels do not overwrite each other") if environment.distributions_complete else None
+    again = How(alone=True, again=True)
+    return Outcome(
+        status="warn",
+        title=title,
+        message=message,
+        evidence=evidence,
+        fixes=install(facts, (requirement,), text, again, remove=remove) if "==" in requirement else (),
+        decided_by=decided_by,
+    )
 
 
 def _own(environment: Environment, facts: Facts) -> tuple[Library, ...]:

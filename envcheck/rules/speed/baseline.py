@@ -69,8 +69,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     )
     figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value, tolerated=tolerated)
     if ratio >= 1 - tolerated:
-        found = passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
-        return msgspec.structs.replace(found, figure=figure)
+        return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured", figure=figure)
     return Outcome(
         status="warn",
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",

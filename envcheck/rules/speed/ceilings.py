@@ -10,7 +10,7 @@ from envcheck.knowledge.performance.collectives import collective_expectation
 from envcheck.knowledge.performance.expected import WARN, Expectation, expectation
 from envcheck.knowledge.relations.variables import shown
 from envcheck.knowledge.tables import VariableEffect
-from envcheck.model.checks import Evidence, Figure, Fix
+from envcheck.model.checks import Confidence, Evidence, Figure, Fix, Status
 from envcheck.model.snapshot import Conditions, Gpu, Measurement
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
@@ -147,68 +147,47 @@ def figure_of(gpu: Gpu, measured: Measurement, found: Expectation | None = None)
 
 
 def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation, facts: Facts) -> Outcome:
-    value = quantity(measured.value or 0, measured.unit)
-    ceiling = quantity(found.ceiling, measured.unit)
+    value, ceiling = quantity(measured.value or 0, measured.unit), quantity(found.ceiling, measured.unit)
     remark = " (a floor: never measured here)" if found.wide else ""
-    expected = Evidence(
-        what="expected",
-        value=f"{percent(found.low)} to {percent(found.high)} of {ceiling}{remark}",
-        source=found.basis,
-    )
-    evidence = (*_evidence(measured), expected, *condition_evidence(measured.conditions))
-    figure = figure_of(gpu, measured, found)
-    if found.judgement == "above-ceiling":
-        return Outcome(
-            status="unknown",
-            title=f"{name}: {value} is higher than possible",
-            message=f"It is {percent(found.share)} of the ceiling of {ceiling}: a measurement error.",
-            evidence=evidence,
-            figure=figure,
-            sources=found.sources,
-            decided_by="measured",
-        )
+    expected = f"{percent(found.low)} to {percent(found.high)} of {ceiling}{remark}"
+    what, message = "expected", ""
+    confidence: Confidence = "high"
+    status: Status
     slowed_by = causes(gpu, measured) if found.at_clock is not None else ()
-    if found.judgement == "pass" and slowed_by:
-        return msgspec.structs.replace(_clock_lowered(name, measured, found, slowed_by), figure=figure)
-    if found.judgement == "pass":
-        return Outcome(
-            status="pass",
-            title=f"{name}: {value}, {percent(found.share)} of the ceiling",
-            evidence=evidence,
-            figure=figure,
-            sources=found.sources,
-            decided_by="measured",
-        )
-    variables = slowing_variables(measured, facts)
+    variables: tuple[tuple[SetVariable, VariableEffect], ...] = ()
+    if found.judgement == "above-ceiling":
+        status, title = "unknown", f"{value} is higher than possible"
+        message = f"It is {percent(found.share)} of the ceiling of {ceiling}: a measurement error."
+    elif found.judgement == "pass" and slowed_by:
+        # It used its clock well, and that was lower than the GPU's own limits make it. A sustained run is at the power
+        # limit, and far below the sheet's clock anyway.
+        of_sheet = found.of_sheet if measured.burst is not False else None
+        far = of_sheet is not None and of_sheet < WARN * found.low and not found.wide
+        clock = f", at {found.clock_share:.0%} of the data sheet's clock" if found.clock_share is not None else ""
+        status, title = "fail" if far else "warn", f"{value}, limited"
+        message = f"{percent(found.share)} of the ceiling{clock}: {'; '.join(slowed_by)}."
+        what, expected = "expected at that clock", f"{percent(found.low)} or more"
+    elif found.judgement == "pass":
+        status, title = "pass", f"{value}, {percent(found.share)} of the ceiling"
+    else:
+        variables = slowing_variables(measured, facts)
+        status, title = "fail" if found.judgement == "fail" and not found.wide else "warn", f"only {value}"
+        message = _explained(gpu, measured, found, ceiling, variables)
+        confidence = "weak" if found.wide else "high"
     return Outcome(
-        status="fail" if found.judgement == "fail" and not found.wide else "warn",
-        title=f"{name}: only {value}",
-        message=_explained(gpu, measured, found, ceiling, variables),
-        evidence=(*evidence, *(setting_evidence(variable) for variable, _ in variables)),
-        figure=figure,
-        sources=found.sources,
-        decided_by="measured",
-        confidence="weak" if found.wide else "high",
-    )
-
-
-def _clock_lowered(name: str, measured: Measurement, found: Expectation, slowed_by: tuple[str, ...]) -> Outcome:
-    """A computation that used its clock well, where the clock was lower than the GPU's own limits make it."""
-    burst = measured.burst is not False  # a sustained run is at the power limit, and far below the sheet's clock anyway
-    of_sheet = found.of_sheet
-    far = burst and of_sheet is not None and of_sheet < WARN * found.low and not found.wide
-    clock = f", at {found.clock_share:.0%} of the data sheet's clock" if found.clock_share is not None else ""
-    return Outcome(
-        status="fail" if far else "warn",
-        title=f"{name}: {quantity(measured.value or 0, measured.unit)}, limited",
-        message=f"{percent(found.share)} of the ceiling{clock}: {'; '.join(slowed_by)}.",
+        status=status,
+        title=f"{name}: {title}",
+        message=message,
         evidence=(
             *_evidence(measured),
-            Evidence(what="expected at that clock", value=f"{percent(found.low)} or more", source=found.basis),
+            Evidence(what=what, value=expected, source=found.basis),
             *condition_evidence(measured.conditions),
+            *(setting_evidence(variable) for variable, _ in variables),
         ),
+        figure=figure_of(gpu, measured, found),
         sources=found.sources,
         decided_by="measured",
+        confidence=confidence,
     )
 
 

@@ -101,8 +101,8 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
         if effect.status == "warn" and (low or measured.name in effect.figures)
     ]
     if band is None or not (low or variables):
-        found = passed(f"{name}: {percent(share)} of what the library reaches", *evidence, decided_by="measured")
-        return msgspec.structs.replace(found, figure=figure)
+        title = f"{name}: {percent(share)} of what the library reaches"
+        return passed(title, *evidence, decided_by="measured", figure=figure)
     framework = _framework(measured.name, facts)
     who = f"reported by {framework.name}" if framework else ""
     settings = [row for row in _settings(framework, facts) if measured.name in row.quantities and not row.slow]

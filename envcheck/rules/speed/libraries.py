@@ -11,7 +11,7 @@ from envcheck.knowledge.performance.expected import in_use
 from envcheck.knowledge.performance.quantities import library_tested
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, read_targets, runs_natively
-from envcheck.model.checks import Evidence, Fix
+from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import (
     Gpu,
     Library,
@@ -223,25 +223,22 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     value = quantity(measured.value or 0.0, "s")
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
     limit = latency_limit(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
-    figure, shown = figure_of(gpu, measured), Evidence(what="measured", value=value, source=measured.detail or "bench")
+    evidence = [Evidence(what="measured", value=value, source=measured.detail or "bench")]
+    status: Status = "skipped"
     if isinstance(limit, str):
-        return Outcome(
-            status="skipped",
-            title=f"{name}: {value}, not judged",
-            message=f"Measured, not judged: {limit}.",
-            evidence=(shown,),
-            figure=figure,
-            decided_by="measured",
-        )
-    most = quantity(limit.seconds, "s")
-    slow = (measured.value or 0.0) > limit.seconds
+        judged, message = "not judged", f"Measured, not judged: {limit}."
+    else:
+        most, slow = quantity(limit.seconds, "s"), (measured.value or 0.0) > limit.seconds
+        status, judged = "warn" if slow else "pass", f"{'more than' if slow else 'within'} {most}"
+        message = "The host's processor may be slow or busy, or the GPUs' clocks low." if slow else ""
+        evidence.append(Evidence(what="expected", value=f"at most {most}", source="matrix"))
     return Outcome(
-        status="warn" if slow else "pass",
-        title=f"{name}: {value}, {'more than' if slow else 'within'} {most}",
-        message="The host's processor may be slow or busy, or the GPUs' clocks low." if slow else "",
-        evidence=(shown, Evidence(what="expected", value=f"at most {most}", source="matrix")),
-        figure=figure,
-        sources=limit.sources,
+        status=status,
+        title=f"{name}: {value}, {judged}",
+        message=message,
+        evidence=tuple(evidence),
+        figure=figure_of(gpu, measured),
+        sources=() if isinstance(limit, str) else limit.sources,
         decided_by="measured",
     )
 

@@ -245,8 +245,7 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
         furthest = max(compared, key=lambda place: place.slower)
         figures = f"{len(compared)} figures" if len(compared) > 1 else "1 figure"
         text = f"{title}: as fast as the other GPUs of its model ({figures})"
-        found = passed(text, _shown(furthest), decided_by="measured")
-        return msgspec.structs.replace(found, figure=_figure(gpu, furthest))
+        return passed(text, _shown(furthest), decided_by="measured", figure=_figure(gpu, furthest))
     worst = slow[0]
     name = measurement_name(worst.member.measured)
     others = "other GPU" if len(worst.other_values) == 1 else f"{len(worst.other_values)} others"
