@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from envcheck.knowledge.error_lines import matches_fragment
-from envcheck.model.checks import Evidence, Fix
+from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
@@ -226,29 +226,57 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return slower
     if not pairs:
         return passed("NVLink connects all GPUs", decided_by="driver-answered")
+    return _judge_pairs(pairs, snapshot, facts)
+
+
+def _judge_pairs(pairs: list[GpuLink], snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """What hinders access between GPUs that no NVLink connects."""
     guest = facts.platform.virtualization not in (None, "none")
-    open_pairs = [link for link in pairs if _allowed(link, snapshot) is not False]
-    if open_pairs and not guest:
-        found = _redirected(open_pairs, facts) or _translated(open_pairs, facts)
-        if found is not None:
-            return found
+    answers = [(link, _allowed(link, snapshot)) for link in pairs]
+    open_pairs = [link for link, allowed in answers if allowed is not False]
+    # Above which GPUs a switch port redirects traffic to the root, and which are behind a translating IOMMU though CUDA
+    # lets them access each other; a guest sees neither.
+    redirected = {gpu.pci_bus_id: (gpu.pcie or Pcie()).redirecting for gpu in _gpus_of(open_pairs, facts)}
+    ports = list(dict.fromkeys(port for above in redirected.values() for port in above or ()))
+    joined = _gpus_of([link for link, allowed in answers if allowed], facts)
+    translated = [gpu for gpu in joined if (gpu.pcie or Pcie()).iommu in _TRANSLATED]
     hindered = [link for link in pairs if link.peer_read in _HINDERED]
-    if hindered:
-        return Outcome(
-            status="note",
-            title=f"No peer access between {plural(len(hindered), 'pair')} of GPUs",
-            message=f"NVML's reason: {_HINDERED[hindered[0].peer_read or '']}. Transfers go through host memory.",
-            evidence=tuple(
-                Evidence(what=f"{link.first} and {link.second}", value=link.peer_read or "", source=link.source)
-                for link in hindered[:_SHOWN]
-            ),
-            decided_by="driver-answered",
-            fixes=(_TEST,),
-        )
-    if any(_allowed(link, snapshot) is None for link in pairs):
+    status: Status = "warn"
+    decided_by: DecidedBy = "inferred"
+    if ports and not guest:
+        title = f"ACS redirects traffic between GPUs at {plural(len(ports), 'port')}"
+        message = "Transfers between GPUs below one switch go through the root: they are slow and may hang."
+        names = ", ".join(str(name) for name, above in redirected.items() if above)
+        evidence = [
+            Evidence(what="redirecting ports", value=", ".join(ports[:_SHOWN]), source="sysfs config"),
+            Evidence(what="above GPUs", value=names, source="sysfs"),
+        ]
+        fixes: tuple[Fix, ...] = (_NO_ACS, _AROUND)
+    elif len(translated) > 1 and not guest:
+        title = "The IOMMU translates transfers between GPUs"
+        message = "CUDA permits peer access over PCIe, which is unsupported with a translating IOMMU on bare metal."
+        evidence = [
+            Evidence(what=f"IOMMU of {gpu.pci_bus_id}", value=str((gpu.pcie or Pcie()).iommu), source="sysfs")
+            for gpu in translated[:_SHOWN]
+        ]
+        fixes = (_WITHOUT_IOMMU, _AROUND)
+    elif hindered:
+        status, decided_by = "note", "driver-answered"
+        title = f"No peer access between {plural(len(hindered), 'pair')} of GPUs"
+        message = f"NVML's reason: {_HINDERED[hindered[0].peer_read or '']}. Transfers go through host memory."
+        evidence = [
+            Evidence(what=f"{link.first} and {link.second}", value=link.peer_read or "", source=link.source)
+            for link in hindered[:_SHOWN]
+        ]
+        fixes = (_TEST,)
+    elif any(allowed is None for _, allowed in answers):
         return None
-    reached = f"{len(open_pairs)} of {plural(len(pairs), 'GPU pair')} on PCIe"
-    return passed(f"Peer access: {reached}", decided_by="driver-answered")
+    else:
+        reached = f"{len(open_pairs)} of {plural(len(pairs), 'GPU pair')} on PCIe"
+        return passed(f"Peer access: {reached}", decided_by="driver-answered")
+    return Outcome(
+        status=status, title=title, message=message, evidence=tuple(evidence), decided_by=decided_by, fixes=fixes
+    )
 
 
 def _slower_directly(snapshot: Snapshot) -> Outcome | None:
@@ -283,40 +311,3 @@ def _allowed(link: GpuLink, snapshot: Snapshot) -> bool | None:
 def _gpus_of(pairs: list[GpuLink], facts: Facts) -> list[Gpu]:
     ids = {name for link in pairs for name in (link.first, link.second)}
     return [gpu for gpu in facts.own_gpus if gpu.pci_bus_id in ids]
-
-
-def _redirected(pairs: list[GpuLink], facts: Facts) -> Outcome | None:
-    """Switch ports that redirect the GPUs' traffic to the root."""
-    above = {gpu.pci_bus_id: (gpu.pcie or Pcie()).redirecting or () for gpu in _gpus_of(pairs, facts)}
-    affected = {name: ports for name, ports in above.items() if ports}
-    if not affected:
-        return None
-    ports = list(dict.fromkeys(port for each in affected.values() for port in each))
-    return Outcome(
-        status="warn",
-        title=f"ACS redirects traffic between GPUs at {plural(len(ports), 'port')}",
-        message="Transfers between GPUs below one switch go through the root: they are slow and may hang.",
-        evidence=(
-            Evidence(what="redirecting ports", value=", ".join(ports[:_SHOWN]), source="sysfs config"),
-            Evidence(what="above GPUs", value=", ".join(str(name) for name in affected), source="sysfs"),
-        ),
-        fixes=(_NO_ACS, _AROUND),
-    )
-
-
-def _translated(pairs: list[GpuLink], facts: Facts) -> Outcome | None:
-    """GPUs behind a translating IOMMU that CUDA still lets access each other."""
-    known = [link for link in pairs if _allowed(link, facts.snapshot)]
-    gpus = [gpu for gpu in _gpus_of(known, facts) if (gpu.pcie or Pcie()).iommu in _TRANSLATED]
-    if len(gpus) < 2:
-        return None
-    return Outcome(
-        status="warn",
-        title="The IOMMU translates transfers between GPUs",
-        message="CUDA permits peer access over PCIe, which is unsupported with a translating IOMMU on bare metal.",
-        evidence=tuple(
-            Evidence(what=f"IOMMU of {gpu.pci_bus_id}", value=str((gpu.pcie or Pcie()).iommu), source="sysfs")
-            for gpu in gpus[:_SHOWN]
-        ),
-        fixes=(_WITHOUT_IOMMU, _AROUND),
-    )
