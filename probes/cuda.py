@@ -7,7 +7,6 @@ software would get.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from .common.harmless import give_up_making_devices
 from .common.out import Out
@@ -23,16 +22,10 @@ PROBE = {
     "uses": "driver",
     "scopes": ["node", "container", "env"],
     "fills": [
-        "driver.cuda_init",
-        "driver.cuda_device_count",
-        "driver.cuda_devices",
-        "driver.cuda",
-        "gpus.cuda_ordinal",
-        "gpus.compute_capability",
-        "gpus.sm_count",
-        "fabric.peers",
+        "driver.cuda_init", "driver.cuda_device_count", "driver.cuda_devices", "driver.cuda", "gpus.cuda_ordinal",
+        "gpus.compute_capability", "gpus.sm_count", "fabric.peers",
     ],
-}
+}  # fmt: skip
 
 NVML_SONAME = "libnvidia-ml.so.1"
 NO_DEVICE = 100
@@ -44,33 +37,26 @@ def collect(_tree: Tree, out: Out) -> None:
     try:
         api = open_api()
     except OSError as error:
-        out.fact({"driver": {"source": "cuda", "cuda_init": not_loaded(str(error))}})
+        failure = {"call": "cuInit", "code": -1, "name": "LIBRARY_NOT_FOUND", "text": str(error)}
+        out.fact({"driver": {"source": "cuda", "cuda_init": {"source": "cuda", **failure}}})
         if is_missing(SONAME, str(error)):
             out.absent(f"{SONAME} is not installed")
         return
-    _, version = api.driver_version()
+    _, version = api.call("cuDriverGetVersion")
     if version is not None:
         out.fact({"driver": {"source": "cuda", "cuda": f"{version // 1000}.{version % 1000 // 10}"}})
     out.progress("cuInit")
-    started = initialise(api)
+    start = time.perf_counter()
+    code, _ = api.call("cuInit", 0)
+    started = api_result(api, "cuInit", code, seconds=time.perf_counter() - start)
     no_device = {"cuda_devices": 0} if started["code"] == NO_DEVICE else {}
     out.fact({"driver": {"source": "cuda", "cuda_init": started, **no_device}})
     if started["code"] == 0:
         enumerate_devices(api, out)
 
 
-def not_loaded(text: str) -> dict[str, Any]:
-    return {"source": "cuda", "call": "cuInit", "code": -1, "name": "LIBRARY_NOT_FOUND", "text": text}
-
-
-def initialise(api: DriverApi) -> dict[str, Any]:
-    start = time.perf_counter()
-    code, _ = api.init()
-    return api_result(api, "cuInit", code, seconds=time.perf_counter() - start)
-
-
 def enumerate_devices(api: DriverApi, out: Out) -> None:
-    code, total = api.device_count()
+    code, total = api.call("cuDeviceGetCount")
     count = {} if total is None else {"cuda_devices": total}
     out.fact({"driver": {"source": "cuda", "cuda_device_count": api_result(api, "cuDeviceGetCount", code), **count}})
     # Where NVML is, its total is the one that is shown and compared; two totals would only look like a contradiction.

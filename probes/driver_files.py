@@ -12,7 +12,7 @@ from .common.system import is_mounted, mount_points
 from .common.tree import Tree
 from .files.elf.exported import Exports, constants
 from .files.elf.info import elf_info
-from .files.elf.library import ElfError, open_elf
+from .files.elf.library import Elf, ElfError
 from .files.loader.cache import LoaderPath, search_path
 
 PROBE = {
@@ -38,25 +38,13 @@ _SHORT = 32
 _STUB_LIMIT = 1024 * 1024
 
 _VENDOR_FOLDERS = (
-    "/usr/lib/*-linux-gnu/nvidia",
-    "/usr/lib/*-linux-gnu/nvidia/*",
-    "/usr/lib/*-linux-gnu/tegra",
-    "/usr/lib/nvidia*",
-    "/usr/lib64/nvidia*",
-    "/usr/lib/wsl/lib",
-    "/usr/local/nvidia/lib",
-    "/usr/local/nvidia/lib64",
-    "/usr/local/cuda*/compat",
-    "/usr/local/cuda*/compat/*",
-    "/usr/local/cuda*/lib64/stubs",
-    "/usr/local/cuda*/targets/*/lib/stubs",
-    "/usr/lib/*-linux-gnu/stubs",
-    "/opt/cuda*/lib64/stubs",
-    "/run/opengl-driver/lib",
-    "/run/nvidia/driver/usr/lib/*-linux-gnu",
-    "/run/nvidia/driver/usr/lib64",
+    "/usr/lib/*-linux-gnu/nvidia", "/usr/lib/*-linux-gnu/nvidia/*", "/usr/lib/*-linux-gnu/tegra", "/usr/lib/nvidia*",
+    "/usr/lib64/nvidia*", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64",
+    "/usr/local/cuda*/compat", "/usr/local/cuda*/compat/*", "/usr/local/cuda*/lib64/stubs",
+    "/usr/local/cuda*/targets/*/lib/stubs", "/usr/lib/*-linux-gnu/stubs", "/opt/cuda*/lib64/stubs",
+    "/run/opengl-driver/lib", "/run/nvidia/driver/usr/lib/*-linux-gnu", "/run/nvidia/driver/usr/lib64",
     "/opt/nvidia/lib64",
-)
+)  # fmt: skip
 """Where distributions, container engines and toolkits put them, beside the loader's own folders."""
 
 _SMI_FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/nvidia/bin", "/usr/lib/wsl/lib", "/run/current-system/sw/bin")
@@ -195,7 +183,7 @@ def _answers_as_stub(tree: Tree, real: str) -> bool:
     if match.group(1) != "libcuda":
         return False
     try:
-        with open_elf(tree.place(real)) as elf:
+        with Elf(tree.place(real)) as elf:
             start = Exports(elf).find("cuInit")
             code = elf.read(start.offset, start.size) if start and start.size <= _SHORT else b""
             return constants(code, elf.machine) == [_STUB_LIBRARY]

@@ -20,22 +20,11 @@ PROBE = {
     "uses": "files",
     "scopes": ["node", "container", "env"],
     "fills": [
-        "gpus.items",
-        "gpus.complete",
-        "gpus.pci_bus_id",
-        "gpus.pci_device_id",
-        "gpus.kernel_driver",
-        "gpus.excluded",
-        "gpus.minor",
-        "gpus.numa_node",
-        "gpus.pcie.generation_max",
-        "gpus.pcie.width_max",
-        "gpus.pcie.iommu",
-        "gpus.pcie.redirecting",
-        "fabric.nvswitches",
-        "fabric.manager_running",
+        "gpus.items", "gpus.complete", "gpus.pci_bus_id", "gpus.pci_device_id", "gpus.kernel_driver", "gpus.excluded",
+        "gpus.minor", "gpus.numa_node", "gpus.pcie.generation_max", "gpus.pcie.width_max", "gpus.pcie.iommu",
+        "gpus.pcie.redirecting", "fabric.nvswitches", "fabric.manager_running",
     ],
-}
+}  # fmt: skip
 
 _DEVICES = "/sys/bus/pci/devices"
 _DRIVER = "/proc/driver/nvidia/gpus"

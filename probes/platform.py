@@ -58,6 +58,8 @@ def collect(tree: Tree, out: Out) -> None:
     host = {"container_host": container_host(tree, tegra=bool(tegra and tegra.value))} if free else {}
     memory = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
     nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
+    windows = getattr(sys, "getwindowsversion", None) if tree.at_real_root else None
+    build = windows()[:3] if windows else ()
     out.fact(
         {
             "platform": {
@@ -77,7 +79,7 @@ def collect(tree: Tree, out: Out) -> None:
                     container_evidence=Found(inside.evidence, inside.source) if inside else None,
                     wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
                     virtualization=virtualization(tree, cpu_flags(tree)),
-                    windows_build=_windows_build(tree),
+                    windows_build=Found(f"{build[0]}.{build[1]}.{build[2]}", "process") if build else None,
                     tegra=tegra,
                     tegra_release=tegra_release(tree, boxed=boxed),
                     image_tegra_release=image_tegra_release(tree) if boxed else None,
@@ -154,14 +156,6 @@ def _shared_memory(tree: Tree) -> dict[str, Found]:
         return {}
     factor = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}[match.group(2)]
     return {"shared_memory": Found(int(match.group(1)) * factor, "file /proc/mounts")}
-
-
-def _windows_build(tree: Tree) -> Found | None:
-    ask = getattr(sys, "getwindowsversion", None)
-    if ask is None or not tree.at_real_root:
-        return None
-    release = ask()
-    return Found(f"{release.major}.{release.minor}.{release.build}", "process")
 
 
 def _host(tree: Tree) -> Found | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from .common.out import Out, clean
@@ -42,13 +41,15 @@ def collect(tree: Tree, out: Out) -> None:
     compiler = _compiler_on_path(tree)
     homes = {_toolkit_of(tree, value) for name in _HOMES if (value := variables.get(name, "")).startswith("/")}
     found: dict[str, list[str]] = {}
-    for place in _candidates(tree, compiler):
+    on_path = _folder_of(tree, compiler) if compiler else None
+    named = [value for name in (*_HOMES, "CONDA_PREFIX") if (value := variables.get(name, "")).startswith("/")]
+    usual = [place for pattern in _PLACES for place in tree.expand(pattern)]
+    for place in (*usual, _DEBIAN, "/usr/lib/cuda", *named, *([on_path] if on_path else [])):
         folder = _toolkit_of(tree, place)
         if folder and _is_toolkit(tree, folder):
             aliases = found.setdefault(folder, [])
             if place not in (folder, *aliases, *_DEBIAN_FACES):
                 aliases.append(place)
-    on_path = _folder_of(tree, compiler) if compiler else None
     known = bool(variables)
     items = [
         _toolkit(
@@ -65,17 +66,6 @@ def collect(tree: Tree, out: Out) -> None:
     tree.report_unreadable(out)
     if not items:
         out.absent("no CUDA toolkit on disk")
-
-
-def _candidates(tree: Tree, compiler: str | None) -> Iterator[str]:
-    variables = tree.variables
-    for pattern in _PLACES:
-        yield from tree.expand(pattern)
-    yield from (_DEBIAN, "/usr/lib/cuda")
-    yield from (value for name in (*_HOMES, "CONDA_PREFIX") if (value := variables.get(name, "")).startswith("/"))
-    folder = _folder_of(tree, compiler) if compiler else None
-    if folder:
-        yield folder
 
 
 def _toolkit_of(tree: Tree, place: str) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 
 from .common.out import Out, clean
 from .common.tree import Tree, refused
@@ -35,17 +34,13 @@ def collect(tree: Tree, out: Out) -> None:
     values = {clean(name): clean(variables[name][:_LONGEST]) for name in chosen[:_MOST]}
     facts = {"source": "process", "values": values, "complete": len(chosen) <= _MOST}
     listed = [variables[name] for name in chosen[:_MOST] if name not in _SEARCH_PATHS]
-    paths = dict.fromkeys(path for value in listed for path in _paths_in(value))
+    # What may be a path: a whole value, which may hold blanks, and its parts between the usual separators.
+    cut = [value[:_LONGEST] for value in listed]
+    parts = (part for value in cut for part in (*(() if ":" in value else (value,)), *_SEPARATORS.split(value)))
+    paths = dict.fromkeys(part for part in parts if part.startswith(("/", "./", "../")))
     kinds = [{"path": clean(path), "leads_to": _kind_at(tree, path)} for path in list(paths)[:_MOST]]
     out.fact({"variables": {**facts, "paths": kinds}})
     tree.report_unreadable(out)
-
-
-def _paths_in(value: str) -> Iterator[str]:
-    """What may be a path: the whole value, which may hold blanks, and its parts between the usual separators."""
-    value = value[:_LONGEST]
-    parts = [*([] if ":" in value else [value]), *_SEPARATORS.split(value)]
-    yield from (part for part in parts if part.startswith(("/", "./", "../")))
 
 
 def _kind_at(tree: Tree, path: str) -> str:

@@ -46,8 +46,4 @@ def find_no_library() -> None:
     """Make ``ctypes.util.find_library`` find nothing in this process; its callers then use the soname."""
     import ctypes.util
 
-    ctypes.util.find_library = _nothing
-
-
-def _nothing(name: str) -> str | None:  # noqa: ARG001 - as callers know it
-    return None
+    ctypes.util.find_library = lambda name: None  # noqa: ARG005 - as callers know it

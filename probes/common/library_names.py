@@ -30,40 +30,24 @@ class LibraryFamily(NamedTuple):
 
 
 FAMILIES = (
-    LibraryFamily(
-        "cudart",
-        "cudart",
-        "cuda",
-        wheel="cuda-runtime",
-        sonames=("cudart",),
-        part="cuda_cudart",
-        owners="cuda-runtime|cuda-cudart|cudart",
-    ),
-    LibraryFamily(
-        "nvrtc",
-        r"nvrtc(?:-builtins)?(?:\.alt)?",
-        "cuda",
-        wheel="cuda-nvrtc",
-        sonames=("nvrtc",),
-        part="cuda_nvrtc",
-        owners="cuda-nvrtc|nvrtc",
-    ),
+    LibraryFamily("cudart", "cudart", "cuda", wheel="cuda-runtime", sonames=("cudart",), part="cuda_cudart",
+        owners="cuda-runtime|cuda-cudart|cudart"),
+    LibraryFamily("nvrtc", r"nvrtc(?:-builtins)?(?:\.alt)?", "cuda", wheel="cuda-nvrtc", sonames=("nvrtc",),
+        part="cuda_nvrtc", owners="cuda-nvrtc|nvrtc"),
     LibraryFamily("nvJitLink", "nvJitLink", "cuda", wheel="nvjitlink", sonames=("nvJitLink",)),
     LibraryFamily("nvfatbin", "nvfatbin", "cuda"),
     LibraryFamily("nvvm", "nvvm", "apart", part="cuda_nvcc", owners="cuda-nvvm|nvvm|cuda-nvcc"),
     LibraryFamily("cublasmp", "cublas[Mm]p", "own"),
-    LibraryFamily(
-        "cublas", r"cublas\w*|nvblas", "cuda", wheel="cublas", sonames=("cublas", "cublasLt"), owners="cublas|nvblas"
-    ),
+    LibraryFamily("cublas", r"cublas\w*|nvblas", "cuda", wheel="cublas", sonames=("cublas", "cublasLt"),
+        owners="cublas|nvblas"),
     LibraryFamily("cusparseLt", "cusparseLt", "own"),
     LibraryFamily("cusparse", r"cusparse\w*", "own", wheel="cusparse", sonames=("cusparse",)),
     LibraryFamily("cusolver", r"cusolver\w*", "own", wheel="cusolver", sonames=("cusolver",)),
     LibraryFamily("cufft", r"cufft\w*", "own", wheel="cufft", sonames=("cufft",)),
     LibraryFamily("curand", "curand", "own", wheel="curand", sonames=("curand",)),
     LibraryFamily("cufile", r"cufile\w*", "own"),
-    LibraryFamily(
-        "cupti", "cupti", "apart", wheel="cuda-cupti", sonames=("cupti",), part="cuda_cupti", owners="cuda-cupti|cupti"
-    ),
+    LibraryFamily("cupti", "cupti", "apart", wheel="cuda-cupti", sonames=("cupti",), part="cuda_cupti",
+        owners="cuda-cupti|cupti"),
     LibraryFamily("nvToolsExt", "nvToolsExt", "apart", part="cuda_nvtx", owners="nvtx|cuda-nvtx|nvtoolsext"),
     LibraryFamily("npp", r"npp\w+", "cuda", owners="npp|cuda-npp"),
     LibraryFamily("nvjpeg", "nvjpeg", "cuda"),
@@ -78,16 +62,11 @@ FAMILIES = (
     LibraryFamily("nvparsers", "nvparsers|nvcaffe_parser", "own", owners="tensorrt|nvinfer|nvparsers"),
     LibraryFamily("magma", r"magma\w*", "own"),
     LibraryFamily("nvds", r"nvds\w+", "own", owners="deepstream"),
-    LibraryFamily(
-        "cuda",
-        "cuda",
-        "own",
-        owners=r"cuda1|cuda-compat|nvidia-compute|nvidia-driver-cuda-libs|nvidia-l4t-cuda|nvidia-tesla-\d+-cuda1",
-    ),
-    LibraryFamily(
-        "nvidia-ml", "nvidia-ml", "own", owners=r"nvidia-ml1|nvidia-compute|nvidia-driver-libs|nvidia-tesla-\d+-ml1"
-    ),
-)
+    LibraryFamily("cuda", "cuda", "own",
+        owners=r"cuda1|cuda-compat|nvidia-compute|nvidia-driver-cuda-libs|nvidia-l4t-cuda|nvidia-tesla-\d+-cuda1"),
+    LibraryFamily("nvidia-ml", "nvidia-ml", "own",
+        owners=r"nvidia-ml1|nvidia-compute|nvidia-driver-libs|nvidia-tesla-\d+-ml1"),
+)  # fmt: skip
 FILES = "|".join(family.files for family in FAMILIES)
 
 _NAME = re.compile(rf"lib(?P<family>{FILES})(?:[-.][0-9a-f]{{8}})?\.so(?P<version>(?:\.\d{{1,6}}){{0,6}})", re.ASCII)
@@ -96,17 +75,9 @@ MAYBE = re.compile(rb"/lib(?:cu|nv|nccl|npp|magma)[^/\n]*\.so")
 """A pattern for lines of a file list that may name a library of a family; a quick filter before ``family_of``."""
 
 GPU_CODE_LISTED = (
-    "nccl",
-    "cudnn_ops",
-    "cudnn_ops_infer",
-    "cudnn",
-    "cudnn_cnn",
-    "cudnn_cnn_infer",
-    "curand",
-    "nvshmem_host",
-    "cufft",
+    "nccl", "cudnn_ops", "cudnn_ops_infer", "cudnn", "cudnn_cnn", "cudnn_cnn_infer", "curand", "nvshmem_host", "cufft",
     "cusparse",
-)
+)  # fmt: skip
 """Families whose GPU code is listed; first those that omit GPUs and are quick to list."""
 
 

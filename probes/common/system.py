@@ -64,15 +64,11 @@ def mount_points(tree: Tree) -> frozenset[str]:
     """Files and folders that are mount points; empty if /proc is not available."""
     lines = (tree.read_text(_MOUNTINFO) or "").splitlines()[:_MOST]
     fields = (line.split(" ", 5) for line in lines)
-    return frozenset(_plain(parts[4]) for parts in fields if len(parts) > 5)
+    # Without the kernel's octal escapes for blanks and backslashes.
+    return frozenset(_OCTAL.sub(lambda found: chr(int(found[1], 8)), parts[4]) for parts in fields if len(parts) > 5)
 
 
 def is_mounted(path: str, points: frozenset[str]) -> bool:
     """Whether the file, or a folder above it other than the root, is a mount point."""
     parts = path.split("/")
     return any("/".join(parts[:count]) in points for count in range(2, len(parts) + 1))
-
-
-def _plain(text: str) -> str:
-    """A path without the kernel's octal escapes for blanks and backslashes."""
-    return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)

@@ -29,7 +29,10 @@ def run_tasks(tasks: Tasks) -> list[Any]:
     """
     results: list[Any] = [None] * len(tasks)
     copies: list[_Fork] = []
-    turns = _turns(len(tasks))
+    # A pipe with the numbers of the tasks; each byte is read by one process only.
+    turns, writing = os.pipe()
+    os.write(writing, bytes(range(len(tasks))))
+    os.close(writing)
     try:
         for _ in range(min(_other_cores(), len(tasks) - 1, _MOST_COPIES)):
             copies.append(_Fork(tasks, turns))  # noqa: PERF401  those made before one fails are ended too
@@ -97,14 +100,6 @@ def _other_cores() -> int:
         return len(os.sched_getaffinity(0)) - 1 if len(os.listdir("/proc/self/task")) == 1 else 0
     except (AttributeError, OSError):
         return 0
-
-
-def _turns(number: int) -> int:
-    """A pipe with the numbers of the tasks; each byte is read by one process only."""
-    reading, writing = os.pipe()
-    os.write(writing, bytes(range(number)))
-    os.close(writing)
-    return reading
 
 
 def _done(tasks: Tasks, turns: int) -> Done:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import re
 import uuid
-from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +25,7 @@ SONAME = "libcuda.so.1"
 Value = TypeVar("Value")
 Answer: TypeAlias = "tuple[int, Value | None]"
 DriverApi: TypeAlias = "BoundDriver | DirectDriver"
-"""Calls without a context. Both name them alike; a device is what ``device`` returned."""
+"""Calls without a context, under their names in CUDA; a device is what ``cuDeviceGet`` returned."""
 
 SM_COUNT = 16
 BUS_WIDTH = 37
@@ -58,7 +57,7 @@ def open_api() -> DriverApi:
     """
     try:
         bound = BoundDriver()
-        bound.driver_version()
+        bound.call("cuDriverGetVersion")
     except UnusableError:
         return DirectDriver(SONAME)
     return bound
@@ -75,9 +74,15 @@ class BoundDriver:
             raise UnusableError(str(error)) from error
         self._driver: Any = driver
 
-    def _call(self, name: str, *arguments: Any) -> Answer[Any]:
+    def call(self, name: str, *arguments: Any) -> Answer[Any]:
+        """The status of a call, and its value: text and UUIDs decoded, numbers as they are."""
+        if name in _TEXTS:
+            arguments = (_TEXT_LIMIT, *arguments)
+        elif name == "cuDeviceGetAttribute":
+            arguments = (self._driver.CUdevice_attribute(arguments[0]), *arguments[1:])
         try:
-            status, *values = getattr(self._driver, name)(*arguments)
+            function = getattr(self._driver, uuid_call(self._driver) if name == "cuDeviceGetUuid" else name)
+            status, *values = function(*arguments)
         except (ValueError, KeyError) as error:
             number = re.search(r"\d+", str(error))
             if number is None:
@@ -85,40 +90,12 @@ class BoundDriver:
             return int(number[0]), None
         except (AttributeError, RuntimeError) as error:
             raise UnusableError(str(error)) from error
-        return int(status), values[0] if values and int(status) == 0 else None
-
-    def driver_version(self) -> Answer[int]:
-        """1000 times the major version plus 10 times the minor one."""
-        return self._call("cuDriverGetVersion")
-
-    def init(self) -> Answer[None]:
-        return self._call("cuInit", 0)
-
-    def device_count(self) -> Answer[int]:
-        return self._call("cuDeviceGetCount")
-
-    def device(self, ordinal: int) -> Answer[object]:
-        return self._call("cuDeviceGet", ordinal)
-
-    def pci_bus_id(self, device: object) -> Answer[str]:
-        return _decoded(self._call("cuDeviceGetPCIBusId", 32, device))
-
-    def name(self, device: object) -> Answer[str]:
-        return _decoded(self._call("cuDeviceGetName", 256, device))
-
-    def uuid(self, device: object) -> Answer[bytes]:
-        code, value = self._call(uuid_call(self._driver), device)
-        return code, None if value is None else bytes(value.bytes)
-
-    def total_memory(self, device: object) -> Answer[int]:
-        return self._call("cuDeviceTotalMem", device)
-
-    def attribute(self, device: object, number: int) -> Answer[int]:
-        return self._call("cuDeviceGetAttribute", self._driver.CUdevice_attribute(number), device)
-
-    def can_access_peer(self, device: object, other: object) -> Answer[int]:
-        """1 if the first can access the memory of the second."""
-        return self._call("cuDeviceCanAccessPeer", device, other)
+        if not values or int(status) != 0:
+            return int(status), None
+        (value,) = values
+        if name in _TEXTS:
+            value = _text(value)
+        return 0, bytes(value.bytes) if name == "cuDeviceGetUuid" else value
 
     def error(self, code: int) -> tuple[str, str]:
         """Name and text of a status; empty for an unknown one."""
@@ -127,15 +104,24 @@ class BoundDriver:
         except ValueError:
             return "", ""
         try:
-            _, text = _decoded(self._call("cuGetErrorString", status))
+            _, text = self.call("cuGetErrorString", status)
         except UnusableError:
             text = None
-        return str(status.name), text or ""
+        return str(status.name), _text(text or b"")
 
 
-def _decoded(answer: Answer[Any]) -> Answer[str]:
-    code, value = answer
-    return code, None if value is None else bytes(value).split(b"\0")[0].decode("utf-8", "replace")
+_TEXTS = frozenset({"cuDeviceGetPCIBusId", "cuDeviceGetName"})
+_TEXT_LIMIT = 256
+_OUTPUTS: dict[str, Any] = {
+    "cuDriverGetVersion": ctypes.c_int, "cuDeviceGetCount": ctypes.c_int, "cuDeviceGet": ctypes.c_int,
+    "cuDeviceGetAttribute": ctypes.c_int, "cuDeviceCanAccessPeer": ctypes.c_int,
+    "cuDeviceTotalMem": ctypes.c_size_t, "cuDeviceGetUuid": ctypes.c_ubyte * 16,
+}  # fmt: skip
+"""What each call stores its answer in, by its first argument."""
+
+
+def _text(raw: Any) -> str:
+    return bytes(raw).split(b"\0")[0].decode("utf-8", "replace")
 
 
 FUNCTION_NOT_FOUND = 500
@@ -147,6 +133,7 @@ class DirectDriver:
 
     def __init__(self, soname: str) -> None:
         self._library = ctypes.CDLL(soname)
+        self._symbols = {"cuDeviceTotalMem": "cuDeviceTotalMem_v2", "cuDeviceGetUuid": uuid_call(self._library)}
 
     def _call(self, name: str, *arguments: Any) -> int:
         try:
@@ -155,55 +142,25 @@ class DirectDriver:
             return FUNCTION_NOT_FOUND
         return int(function(*arguments))
 
-    def _read(self, name: str, output: Any, *inputs: Any) -> Answer[Any]:
-        code = self._call(name, ctypes.byref(output), *inputs)
-        return code, output.value if code == 0 else None
-
-    def driver_version(self) -> Answer[int]:
-        return self._read("cuDriverGetVersion", ctypes.c_int())
-
-    def init(self) -> Answer[None]:
-        return self._call("cuInit", ctypes.c_uint(0)), None
-
-    def device_count(self) -> Answer[int]:
-        return self._read("cuDeviceGetCount", ctypes.c_int())
-
-    def device(self, ordinal: int) -> Answer[object]:
-        code, number = self._read("cuDeviceGet", ctypes.c_int(), ordinal)
-        return code, None if number is None else ctypes.c_int(number)
-
-    def pci_bus_id(self, device: object) -> Answer[str]:
-        return self._text("cuDeviceGetPCIBusId", device)
-
-    def name(self, device: object) -> Answer[str]:
-        return self._text("cuDeviceGetName", device)
-
-    def _text(self, name: str, device: object) -> Answer[str]:
-        buffer = ctypes.create_string_buffer(256)
-        code = self._call(name, buffer, len(buffer), device)
-        return code, buffer.value.decode("utf-8", "replace") if code == 0 else None
-
-    def uuid(self, device: object) -> Answer[bytes]:
-        raw = (ctypes.c_ubyte * 16)()
-        code = self._call(uuid_call(self._library), ctypes.byref(raw), device)
-        return code, bytes(raw) if code == 0 else None
-
-    def total_memory(self, device: object) -> Answer[int]:
-        return self._read("cuDeviceTotalMem_v2", ctypes.c_size_t(), device)
-
-    def attribute(self, device: object, number: int) -> Answer[int]:
-        return self._read("cuDeviceGetAttribute", ctypes.c_int(), number, device)
-
-    def can_access_peer(self, device: object, other: object) -> Answer[int]:
-        return self._read("cuDeviceCanAccessPeer", ctypes.c_int(), device, other)
+    def call(self, name: str, *arguments: Any) -> Answer[Any]:
+        """As ``BoundDriver.call``."""
+        if name == "cuInit":
+            return self._call(name, *arguments), None
+        output = ctypes.create_string_buffer(_TEXT_LIMIT) if name in _TEXTS else _OUTPUTS[name]()
+        given = (output, _TEXT_LIMIT) if name in _TEXTS else (ctypes.byref(output),)
+        code = self._call(self._symbols.get(name, name), *given, *arguments)
+        if code != 0:
+            return code, None
+        return 0, _text(output) if name in _TEXTS else bytes(output) if name == "cuDeviceGetUuid" else output.value
 
     def error(self, code: int) -> tuple[str, str]:
-        return self._error_text("cuGetErrorName", code), self._error_text("cuGetErrorString", code)
-
-    def _error_text(self, name: str, code: int) -> str:
-        text = ctypes.c_char_p()
-        known = self._call(name, code, ctypes.byref(text)) == 0 and text.value
-        return known.decode("utf-8", "replace") if known else ""
+        """Name and text of a status; empty for an unknown one."""
+        texts = []
+        for name in ("cuGetErrorName", "cuGetErrorString"):
+            text = ctypes.c_char_p()
+            known = self._call(name, code, ctypes.byref(text)) == 0 and text.value
+            texts.append(known.decode("utf-8", "replace") if known else "")
+        return texts[0], texts[1]
 
 
 MIG_MARK = " MIG "
@@ -226,32 +183,33 @@ class CudaDevice:
         self._api = api
         self.ordinal = ordinal
         self.failures: list[dict[str, Any]] = []
-        self._handle = self._keep("cuDeviceGet", lambda: api.device(ordinal))
+        self._handle = self._keep("cuDeviceGet", "cuDeviceGet", ordinal)
 
-    def _keep(self, call: str, make: Callable[[], Answer[Value]]) -> Value | None:
+    def _keep(self, shown: str, call: str, *arguments: Any) -> Any:
         try:
-            code, value = make()
+            code, value = self._api.call(call, *arguments)
         except UnusableError:
             return None
         if code != 0:
-            self.failures.append(api_result(self._api, call, code))
+            self.failures.append(api_result(self._api, shown, code))
         return value
 
-    def ask(self, call: str, method: Callable[..., Answer[Value]], *arguments: Any) -> Value | None:
-        """The result of ``method`` of the API for the device; a failure is recorded under the name ``call``."""
-        if self._handle is None:
-            return None
-        return self._keep(call, lambda: method(self._handle, *arguments))
+    def ask(self, call: str) -> Any:
+        """The result of a call about the device; a failure is recorded."""
+        return None if self._handle is None else self._keep(call, call, self._handle)
 
     def attribute(self, number: int) -> int | None:
-        return self.ask(f"cuDeviceGetAttribute({number})", self._api.attribute, number)
+        if self._handle is None:
+            return None
+        found: int | None = self._keep(f"cuDeviceGetAttribute({number})", "cuDeviceGetAttribute", number, self._handle)
+        return found
 
     def reaches(self, other: CudaDevice) -> bool | None:
         """Whether this device can access the memory of the other; None if CUDA does not say."""
         if self._handle is None or other._handle is None:
             return None
         try:
-            code, allowed = self._api.can_access_peer(self._handle, other._handle)
+            code, allowed = self._api.call("cuDeviceCanAccessPeer", self._handle, other._handle)
         except UnusableError:
             return None
         return bool(allowed) if code == 0 else None
@@ -262,18 +220,18 @@ class CudaDevice:
         Of a MIG instance it has only what the instance shares with its GPU. ``with_memory`` adds the total of device
         memory, which leaves out what the driver reserves.
         """
-        address = self.ask("cuDeviceGetPCIBusId", self._api.pci_bus_id)
-        name = self.ask("cuDeviceGetName", self._api.name)
+        address = self.ask("cuDeviceGetPCIBusId")
+        name = self.ask("cuDeviceGetName")
         major, minor = self.attribute(CAPABILITY_MAJOR), self.attribute(CAPABILITY_MINOR)
         facts: dict[str, Any] = {
             "pci_bus_id": canonical_bus_id(address) if address else None,
             "compute_capability": None if major is None or minor is None else f"{major}.{minor}",
         }
         if MIG_MARK not in (name or ""):
-            raw = self.ask("cuDeviceGetUuid", self._api.uuid)
+            raw = self.ask("cuDeviceGetUuid")
             uuid = None if raw is None else uuid_text(raw)
             facts.update(name=name or None, uuid=uuid, sm_count=self.attribute(SM_COUNT))
-            total = self.ask("cuDeviceTotalMem", self._api.total_memory) if with_memory else None
+            total = self.ask("cuDeviceTotalMem") if with_memory else None
             width = self.attribute(BUS_WIDTH) if with_memory else None
             memory = {field: value for field, value in (("total", total), ("bus_width", width)) if value}
             facts["memory"] = {"source": "cuda", **memory} if memory else None

@@ -108,14 +108,9 @@ P2P_READ = 0
 P2P_NVLINK = 2
 P2P_OK = 0
 P2P_STATUSES = {
-    0: "ok",
-    1: "chipset_not_supported",
-    2: "gpu_not_supported",
-    3: "ioh_topology_not_supported",
-    4: "disabled_by_regkey",
-    5: "not_supported",
-    6: "unknown",
-}
+    0: "ok", 1: "chipset_not_supported", 2: "gpu_not_supported", 3: "ioh_topology_not_supported",
+    4: "disabled_by_regkey", 5: "not_supported", 6: "unknown",
+}  # fmt: skip
 """``nvmlGpuP2PStatus_t``."""
 
 Pair: TypeAlias = "tuple[dict[str, Any], NvmlDevice]"
@@ -162,21 +157,20 @@ def _link(device: NvmlDevice, number: int) -> dict[str, Any]:
 def gpu_links(gpus: Iterable[Pair]) -> list[dict[str, Any]]:
     """The connection of each pair of GPUs with a PCI bus id."""
     known = [pair for pair in gpus if "pci_bus_id" in pair[0]]
-    return [_gpu_link(first, second) for first, second in combinations(known, 2)]
-
-
-def _gpu_link(first: Pair, second: Pair) -> dict[str, Any]:
-    link: dict[str, Any] = {"source": "nvml", "first": first[0]["pci_bus_id"], "second": second[0]["pci_bus_id"]}
-    code, level = first[1].attempt(("nvmlDeviceGetTopologyCommonAncestor", second[1].handle))
-    if code == SUCCESS:
-        link["path"] = PATHS.get(level, str(level))
-    joined = _nvlinks_between(first, second)
-    if joined is not None:
-        link["nvlinks"] = joined
-    code, status = first[1].attempt(("nvmlDeviceGetP2PStatus", second[1].handle, P2P_READ))
-    if code == SUCCESS:
-        link["peer_read"] = P2P_STATUSES.get(status, str(status))
-    return link
+    links = []
+    for first, second in combinations(known, 2):
+        link: dict[str, Any] = {"source": "nvml", "first": first[0]["pci_bus_id"], "second": second[0]["pci_bus_id"]}
+        code, level = first[1].attempt(("nvmlDeviceGetTopologyCommonAncestor", second[1].handle))
+        if code == SUCCESS:
+            link["path"] = PATHS.get(level, str(level))
+        joined = _nvlinks_between(first, second)
+        if joined is not None:
+            link["nvlinks"] = joined
+        code, status = first[1].attempt(("nvmlDeviceGetP2PStatus", second[1].handle, P2P_READ))
+        if code == SUCCESS:
+            link["peer_read"] = P2P_STATUSES.get(status, str(status))
+        links.append(link)
+    return links
 
 
 def _nvlinks_between(first: Pair, second: Pair) -> int | None:
@@ -252,9 +246,11 @@ def processes(device: NvmlDevice, record: dict[str, Any]) -> None:
     lists: dict[str, list[Any]] = {}
     for kind in ("Compute", "Graphics"):
         refusals = len(device.refused)
-        items = _process_list(device, kind)
-        if items is not None:
-            lists[kind] = items
+        calls = [(f"nvmlDeviceGet{kind}RunningProcesses{version}",) for version in ("_v3", "_v2", "")]
+        items = device.ask("processes", *calls)
+        # One release of the binding has a record layout that few drivers use; its numbers would be wrong.
+        if items is not None and not any(hasattr(item, "usedGpuCcProtectedMemory") for item in items):
+            lists[kind] = list(items)
         elif len(device.refused) == refusals:
             return  # unknown, and the other kind alone would look complete
     by_pid: dict[int, dict[str, Any]] = {}
@@ -264,12 +260,3 @@ def processes(device: NvmlDevice, record: dict[str, Any]) -> None:
             by_pid.setdefault(item.pid, {"kind": kind.lower(), "source": "nvml", "pid": item.pid, **memory})
     if lists:
         record["processes"] = list(by_pid.values())
-
-
-def _process_list(device: NvmlDevice, kind: str) -> list[Any] | None:
-    calls = [(f"nvmlDeviceGet{kind}RunningProcesses{version}",) for version in ("_v3", "_v2", "")]
-    items = device.ask("processes", *calls)
-    # One release of the binding has a record layout that few drivers use; its numbers would be wrong.
-    if items is None or any(hasattr(item, "usedGpuCcProtectedMemory") for item in items):
-        return None
-    return list(items)

@@ -12,25 +12,12 @@ from ..common.tree import Tree
 _DMI = "/sys/class/dmi/id"
 
 _DMI_NAMES = (
-    ("KVM", "kvm"),
-    ("OpenStack", "kvm"),
-    ("KubeVirt", "kvm"),
-    ("Google", "kvm"),
-    ("Amazon EC2", "kvm"),
-    ("Alibaba Cloud ECS", "kvm"),
-    ("QEMU", "qemu"),
-    ("Standard PC (", "qemu"),
-    ("VMware", "vmware"),
-    ("VirtualBox", "virtualbox"),
-    ("innotek GmbH", "virtualbox"),
-    ("HVM domU", "xen"),
-    ("Xen", "xen"),
-    ("Parallels", "parallels"),
-    ("BHYVE", "bhyve"),
-    ("Apple Virtualization", "apple"),
-    ("Cloud Hypervisor", "cloud-hypervisor"),
-    ("Bochs", "bochs"),
-)
+    ("KVM", "kvm"), ("OpenStack", "kvm"), ("KubeVirt", "kvm"), ("Google", "kvm"), ("Amazon EC2", "kvm"),
+    ("Alibaba Cloud ECS", "kvm"), ("QEMU", "qemu"), ("Standard PC (", "qemu"), ("VMware", "vmware"),
+    ("VirtualBox", "virtualbox"), ("innotek GmbH", "virtualbox"), ("HVM domU", "xen"), ("Xen", "xen"),
+    ("Parallels", "parallels"), ("BHYVE", "bhyve"), ("Apple Virtualization", "apple"),
+    ("Cloud Hypervisor", "cloud-hypervisor"), ("Bochs", "bochs"),
+)  # fmt: skip
 """Beginnings of product, vendor, board or BIOS names of virtual machines."""
 
 _CLOCKS = (("kvm-clock", "kvm"), ("hyperv_clocksource", "hyperv"), ("xen", "xen"))
@@ -112,23 +99,13 @@ _ENOUGH = 256 * 1024
 _ALL = 16 * 1024 * 1024
 
 _ARM_PARTS = {
-    ("0x41", "0xd03"): "Cortex-A53",
-    ("0x41", "0xd07"): "Cortex-A57",
-    ("0x41", "0xd08"): "Cortex-A72",
-    ("0x41", "0xd0c"): "Neoverse-N1",
-    ("0x41", "0xd40"): "Neoverse-V1",
-    ("0x41", "0xd42"): "Cortex-A78AE",
-    ("0x41", "0xd49"): "Neoverse-N2",
-    ("0x41", "0xd4f"): "Neoverse-V2",
-    ("0x41", "0xd83"): "Neoverse-V3AE",
-    ("0x41", "0xd84"): "Neoverse-V3",
-    ("0x41", "0xd85"): "Cortex-X925",
-    ("0x41", "0xd87"): "Cortex-A725",
-    ("0x4e", "0x003"): "NVIDIA Denver 2",
-    ("0x4e", "0x004"): "NVIDIA Carmel",
-    ("0xc0", "0xac3"): "Ampere-1",
+    ("0x41", "0xd03"): "Cortex-A53", ("0x41", "0xd07"): "Cortex-A57", ("0x41", "0xd08"): "Cortex-A72",
+    ("0x41", "0xd0c"): "Neoverse-N1", ("0x41", "0xd40"): "Neoverse-V1", ("0x41", "0xd42"): "Cortex-A78AE",
+    ("0x41", "0xd49"): "Neoverse-N2", ("0x41", "0xd4f"): "Neoverse-V2", ("0x41", "0xd83"): "Neoverse-V3AE",
+    ("0x41", "0xd84"): "Neoverse-V3", ("0x41", "0xd85"): "Cortex-X925", ("0x41", "0xd87"): "Cortex-A725",
+    ("0x4e", "0x003"): "NVIDIA Denver 2", ("0x4e", "0x004"): "NVIDIA Carmel", ("0xc0", "0xac3"): "Ampere-1",
     ("0xc0", "0xac4"): "Ampere-1a",
-}
+}  # fmt: skip
 """Arm's numbers of implementer and part, for processors that were seen with NVIDIA GPUs."""
 
 

@@ -23,9 +23,10 @@ from envcheck.report.saved import baseline
 from envcheck.report.saved.read import read_report
 from envcheck.text.inert import inert
 from probes.common.tree import Tree
-from probes.files.elf.library import ElfError, open_elf
-from probes.files.gpu_code.targets import gpu_code, gpu_targets
+from probes.files.elf.library import Elf, ElfError
+from probes.files.gpu_code.targets import gpu_targets
 from probes.files.python.distributions import installed_in
+from tests.probes.gpu_code.listing import gpu_code
 from tests.report.examples import EXAMPLES
 from tests.test_machines import report_on
 
@@ -72,7 +73,7 @@ def matrix_check(data: bytes) -> None:
 
 
 def elf(data: bytes) -> None:
-    with contextlib.suppress(ElfError), open_elf(_file(data)) as opened:
+    with contextlib.suppress(ElfError), Elf(_file(data)) as opened:
         for name in _ASKED:
             with contextlib.suppress(ElfError):
                 getattr(opened, name)

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import pytest
 
-from probes.files.gpu_code.targets import CodeEntry, GpuCode, gpu_code, gpu_targets
+from probes.files.gpu_code.targets import gpu_targets
 from tests.lab.wheel_members import fetch
+from tests.probes.gpu_code.listing import CodeEntry, GpuCode, gpu_code
 
 pytestmark = pytest.mark.lab
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..elf.exported import Exports, constants, stored_through_argument
-from ..elf.library import Elf, ElfError, open_elf
+from ..elf.library import Elf, ElfError
 
 WIDE = 10_000
 NARROW = 1_000
@@ -239,7 +239,7 @@ def answer(place: str, family: str, soname: str | None) -> LibraryVersion:
     if reader is None or major is None:
         return LibraryVersion()
     try:
-        with open_elf(place) as elf:
+        with Elf(place) as elf:
             return reader(_Library(elf, int(major[1])))
     except (ElfError, ValueError):
         return LibraryVersion()

@@ -111,19 +111,9 @@ class Copies:
 
 
 _BUNDLES = (
-    "torch/lib",
-    "tensorrt_libs",
-    "tensorrt_lean_libs",
-    "tensorrt_dispatch_libs",
-    "tensorrt",
-    "cutensor/lib",
-    "cusparselt/lib",
-    "cupy/.data/lib",
-    "jaxlib/cuda",
-    "onnxruntime/capi",
-    "paddle/libs",
-    "mxnet",
-)
+    "torch/lib", "tensorrt_libs", "tensorrt_lean_libs", "tensorrt_dispatch_libs", "tensorrt", "cutensor/lib",
+    "cusparselt/lib", "cupy/.data/lib", "jaxlib/cuda", "onnxruntime/capi", "paddle/libs", "mxnet",
+)  # fmt: skip
 """Folders of site-packages in which wheels bundle copies; read whether or not a RECORD lists them."""
 
 _CONDA = ("lib", "lib/stubs", "targets/*/lib", "targets/*/lib/stubs", "cuda-compat", "nvvm/lib64")
@@ -173,48 +163,23 @@ _NO_TOOLKITS = frozenset({"/", "/usr", "/usr/local"})
 """Values of CUDA_HOME where a distribution spreads the toolkit over system folders, which are searched anyway."""
 
 _VENDOR = (
-    "/usr/local/tensorrt*/lib",
-    "/usr/local/TensorRT*/lib",
-    "/opt/tensorrt*/lib",
-    "/opt/TensorRT*/lib",
-    "/usr/local/cudnn*/lib",
-    "/usr/local/cudnn*/lib64",
-    "/opt/cudnn*/lib",
-    "/usr/local/nccl*/lib",
-    "/opt/nvidia/nccl*/lib",
-    "/opt/nvidia/nvshmem*/lib",
-    "/opt/nvidia/deepstream/*/lib",
-    "/opt/nvidia/hpc_sdk/*/*/math_libs/*/lib64",
-    "/opt/nvidia/hpc_sdk/*/*/math_libs/*/targets/*/lib",
-    "/opt/nvidia/hpc_sdk/*/*/comm_libs/*/*/lib",
-    "/opt/nvidia/hpc_sdk/*/*/comm_libs/nccl/lib",
-    "/opt/nvidia/hpc_sdk/*/*/comm_libs/nvshmem/lib",
-    "/opt/magma*/lib",
-    "/usr/local/magma/lib",
-)
+    "/usr/local/tensorrt*/lib", "/usr/local/TensorRT*/lib", "/opt/tensorrt*/lib", "/opt/TensorRT*/lib",
+    "/usr/local/cudnn*/lib", "/usr/local/cudnn*/lib64", "/opt/cudnn*/lib", "/usr/local/nccl*/lib",
+    "/opt/nvidia/nccl*/lib", "/opt/nvidia/nvshmem*/lib", "/opt/nvidia/deepstream/*/lib",
+    "/opt/nvidia/hpc_sdk/*/*/math_libs/*/lib64", "/opt/nvidia/hpc_sdk/*/*/math_libs/*/targets/*/lib",
+    "/opt/nvidia/hpc_sdk/*/*/comm_libs/*/*/lib", "/opt/nvidia/hpc_sdk/*/*/comm_libs/nccl/lib",
+    "/opt/nvidia/hpc_sdk/*/*/comm_libs/nvshmem/lib", "/opt/magma*/lib", "/usr/local/magma/lib",
+)  # fmt: skip
 _VENDOR_VARIABLES = ("CUDNN_PATH", "NCCL_HOME", "TENSORRT_HOME", "NVSHMEM_HOME", "CUTENSOR_HOME", "MAGMA_HOME")
 
 _DRIVER = (
-    "/usr/lib/wsl/lib",
-    "/usr/local/nvidia/lib",
-    "/usr/local/nvidia/lib64",
-    "/usr/lib/*-linux-gnu/nvidia",
-    "/usr/lib/*-linux-gnu/nvidia/*",
-    "/usr/lib/*-linux-gnu/tegra",
-    "/run/opengl-driver/lib",
-)
+    "/usr/lib/wsl/lib", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64", "/usr/lib/*-linux-gnu/nvidia",
+    "/usr/lib/*-linux-gnu/nvidia/*", "/usr/lib/*-linux-gnu/tegra", "/run/opengl-driver/lib",
+)  # fmt: skip
 _SYSTEM = (
-    "/lib/*-linux-gnu",
-    "/usr/lib/*-linux-gnu",
-    "/usr/lib/*-linux-gnu/stubs",
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-    "/usr/local/lib",
-    "/usr/local/lib64",
-    "/usr/lib/nvidia-cuda-toolkit/lib64",
-)
+    "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/usr/lib/*-linux-gnu/stubs", "/lib64", "/usr/lib64", "/lib",
+    "/usr/lib", "/usr/local/lib", "/usr/local/lib64", "/usr/lib/nvidia-cuda-toolkit/lib64",
+)  # fmt: skip
 
 
 def places(tree: Tree) -> Iterator[tuple[str, str, str | None]]:

@@ -41,22 +41,16 @@ class Dynamic:
         self._order = header.order
         self._loaded = [segment for segment in segments if segment.type == PT_LOAD]
         self.there = any(segment.type == PT_DYNAMIC for segment in segments)
-        self._entries = self._read_entries(header, segments)
+        self._entries: dict[int, list[int]] = {}
         self._strings: dict[int, str] = {}
         self._string_bytes = STRINGS_LIMIT
-
-    def _read_entries(self, header: Header, segments: list[Segment]) -> dict[int, list[int]]:
-        entries: dict[int, list[int]] = {}
-        segment = next((one for one in segments if one.type == PT_DYNAMIC), None)
-        if segment is None:
-            return entries
         layout = struct.Struct(header.order + ("qQ" if header.bits == 64 else "iI"))
-        size = min(segment.size, ENTRY_LIMIT * layout.size) // layout.size * layout.size
-        for tag, value in layout.iter_unpack(self._file.exactly(segment.offset, size, "its dynamic section")):
-            if tag == DT_NULL:
-                break
-            entries.setdefault(tag, []).append(value)
-        return entries
+        for segment in [one for one in segments if one.type == PT_DYNAMIC][:1]:
+            size = min(segment.size, ENTRY_LIMIT * layout.size) // layout.size * layout.size
+            for tag, value in layout.iter_unpack(self._file.exactly(segment.offset, size, "its dynamic section")):
+                if tag == DT_NULL:
+                    break
+                self._entries.setdefault(tag, []).append(value)
 
     def value(self, tag: int) -> int | None:
         """The last entry with this tag, as for the loader."""

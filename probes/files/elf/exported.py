@@ -111,7 +111,12 @@ class Exports:
         buckets, chains = self._dynamic.unpack("II", start)
         if not buckets:
             return []
-        (number,) = self._dynamic.unpack("I", start + 8 + _elf_hash(wanted) % buckets * 4)
+        key = 0
+        for byte in wanted:
+            key = (key << 4) + byte
+            high = key & 0xF0000000
+            key = (key ^ high >> 24) & ~high & 0xFFFFFFFF
+        (number,) = self._dynamic.unpack("I", start + 8 + key % buckets * 4)
         found: list[int] = []
         while 0 < number < chains and len(found) < _CHAIN_LIMIT:
             found.append(number)
@@ -124,15 +129,6 @@ def gnu_hash(name: bytes) -> int:
     key = 5381
     for byte in name:
         key = (key * 33 + byte) & 0xFFFFFFFF
-    return key
-
-
-def _elf_hash(name: bytes) -> int:
-    key = 0
-    for byte in name:
-        key = (key << 4) + byte
-        high = key & 0xF0000000
-        key = (key ^ high >> 24) & ~high & 0xFFFFFFFF
     return key
 
 

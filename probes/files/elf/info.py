@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...common.tree import refused
 from .dynamic import DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_RELA, DT_STRTAB, DT_SYMTAB, OutsideError
-from .library import Elf, open_elf
+from .library import Elf
 from .tables import ET_DYN, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, File, Segment, read_segments, text
 
 _BLOCK = 1 << 13
@@ -49,7 +49,7 @@ class BlockCache(File):
 
 def open_near(path: str) -> Elf:
     """Open an ELF file through a block cache; raises ElfError if it is none or cannot be read."""
-    elf = open_elf(path)
+    elf = Elf(path)
     elf.file = BlockCache(elf.file)
     return elf
 

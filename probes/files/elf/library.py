@@ -7,7 +7,6 @@ decoded as by ``os.fsdecode``.
 from __future__ import annotations
 
 from functools import cached_property
-from types import TracebackType
 
 from ...common.tree import Tree
 from . import dynamic as dynamic_section
@@ -17,6 +16,7 @@ from .tables import (
     KINDS,
     MACHINES,
     PT_INTERP,
+    Closing,
     ElfError,
     File,
     Section,
@@ -26,10 +26,10 @@ from .tables import (
     read_segments,
 )
 
-__all__ = ["Elf", "ElfError", "Section", "open_elf"]
+__all__ = ["Elf", "ElfError", "Section"]
 
 
-class Elf:
+class Elf(Closing):
     """An open ELF file. A damaged part raises ElfError when it is read, not before.
 
     Use it as a context manager, or call ``close``.
@@ -115,14 +115,6 @@ class Elf:
     def close(self) -> None:
         self.file.close()
 
-    def __enter__(self) -> Elf:  # noqa: PYI034  Self is newer than the oldest interpreter that reads this
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     @cached_property
     def segments(self) -> list[Segment]:
         """The segments that the loader would map, in the file's order."""
@@ -142,11 +134,6 @@ class Elf:
         return () if index is None else tuple(self.dynamic.string(index).split(":"))
 
 
-def open_elf(path: str) -> Elf:
-    """Open an ELF file; raises ElfError with one sentence if it is none or cannot be read."""
-    return Elf(path)
-
-
 # The constants of a library or program: only its section ``.rodata``.
 #
 # Of a library of 30 MB one megabyte is read.
@@ -160,7 +147,7 @@ def constants(tree: Tree, path: str) -> bytes | None:
     if not tree.is_file(path):
         return None
     try:
-        with open_elf(tree.place(path)) as elf:
+        with Elf(tree.place(path)) as elf:
             place = elf.sections.get(_SECTION)
             return None if place is None else elf.read(*place)
     except ElfError:

@@ -6,7 +6,7 @@ import os
 import stat
 import struct
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ...common.tree import refused
 
@@ -19,9 +19,26 @@ READ_LIMIT = 64 << 20
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
+_Self = TypeVar("_Self", bound="Closing")
+
 
 class ElfError(ValueError):
     """Why a file cannot be read, as one sentence without the path."""
+
+
+class Closing:
+    """Something that is closed as a context manager, or by ``close``."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: _Self) -> _Self:  # noqa: PYI019  Self is newer than the oldest interpreter that reads this
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class ByteReader:
@@ -43,7 +60,7 @@ class ByteReader:
         return data
 
 
-class File(ByteReader):
+class File(ByteReader, Closing):
     """A regular file, open for reading; closed as a context manager, or with the last reference."""
 
     def __init__(self, path: str) -> None:
@@ -76,14 +93,6 @@ class File(ByteReader):
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
-
-    def __enter__(self) -> File:  # noqa: PYI034  Self is newer than the oldest interpreter that reads this
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         self.close()
@@ -124,18 +133,9 @@ NAMES_LIMIT = 16 << 20
 """Most bytes read of the section name table, and of the names taken from it."""
 
 MACHINES = {
-    3: "i386",
-    8: "mips",
-    20: "ppc",
-    21: "ppc64",
-    22: "s390",
-    40: "arm",
-    62: "x86_64",
-    183: "aarch64",
-    190: "cuda",
-    243: "riscv",
-    258: "loongarch",
-}
+    3: "i386", 8: "mips", 20: "ppc", 21: "ppc64", 22: "s390", 40: "arm", 62: "x86_64", 183: "aarch64", 190: "cuda",
+    243: "riscv", 258: "loongarch",
+}  # fmt: skip
 """``e_machine`` in words."""
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
@@ -245,29 +245,19 @@ def read_sections(file: ByteReader, header: Header) -> list[Section]:
     if size != layout.size or count > SECTION_LIMIT:
         raise ElfError(f"its table of sections is damaged: {count} entries of {size} bytes")
     entries = list(layout.iter_unpack(file.exactly(offset, size * count, "its table of sections")))
-    names = NameTable(b"", NAMES_LIMIT)
-    if names_index < len(entries):
-        names = NameTable(file.read(entries[names_index][4], min(entries[names_index][5], NAMES_LIMIT)), NAMES_LIMIT)
-    return [
-        Section(names.at(name), kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
-        for name, kind, flags, address, offset, size, _, _, _, entry_size in entries
-    ]
-
-
-class NameTable:
-    """A table of NUL-terminated names with a limit on the bytes taken, since names may overlap."""
-
-    def __init__(self, table: bytes, allowance: int) -> None:
-        self._table = table
-        self._left = allowance
-
-    def at(self, offset: int) -> str:
-        """The name at an offset; empty if it does not end in the table. Raises ElfError beyond the limit."""
-        end = self._table.find(b"\0", offset)
-        self._left -= max(0, (end if end >= 0 else len(self._table)) - offset)
-        if self._left < 0:
+    named = entries[names_index] if names_index < len(entries) else (0,) * 10
+    table, left = file.read(named[4], min(named[5], NAMES_LIMIT)), NAMES_LIMIT
+    names: list[str] = []
+    for place, *_ in entries:
+        end = table.find(b"\0", place)
+        left -= max(0, (end if end >= 0 else len(table)) - place)  # names may overlap
+        if left < 0:
             raise ElfError("its names are longer than any real ones")
-        return text(self._table[offset:end]) if end >= 0 else ""
+        names.append(text(table[place:end]) if end >= 0 else "")
+    return [
+        Section(name, kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
+        for name, (_, kind, flags, address, offset, size, _, _, _, entry_size) in zip(names, entries)
+    ]
 
 
 def text(raw: bytes) -> str:

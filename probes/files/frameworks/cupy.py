@@ -17,15 +17,15 @@ from typing import Any
 
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import (
+    TEXT_LIMIT,
     Installation,
     add_declared,
     add_stated_version,
+    brought_by,
     cuda_version,
     digits_as_version,
     locate,
-    owners,
     problems,
-    text_of,
     version,
 )
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
@@ -50,7 +50,8 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if here is None:
         return []
     build = here.json(_WHEEL)
-    wheel = _wheel(here, build)
+    core = next(iter(here.files(r"core\b.*\.so", "_core")), None)
+    wheel = brought_by(here, core, f"cupy-cuda{cuda_version(build.get('cuda')) or ''}x")
     name = wheel["name"] if wheel else "cupy"
     facts = here.gather(name)
     stated = add_stated_version(facts, here, "_version.py")
@@ -77,23 +78,12 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     return [facts.record(wrong)]
 
 
-def _wheel(here: Installation, said: dict[str, Any]) -> dict[str, Any] | None:
-    """The distribution that owns the files, of several."""
-    if len(here.wheels) < 2:
-        return here.wheel
-    core = next(iter(here.files(r"core\b.*\.so", "_core")), None)
-    fitting = owners(here, core) if core else list(here.wheels)
-    cuda = cuda_version(said.get("cuda")) or ""
-    named = [wheel for wheel in fitting if wheel["name"] == f"cupy-cuda{cuda}x"]
-    return next(iter([*named, *fitting]), here.wheel)
-
-
 def _add_parts(facts: Gathered, here: Installation) -> None:
     backends = f"{here.folder}/cupy_backends/cuda"
     parts = [path for folder in ("api", "libs") for path in here.files(_NEEDED, f"{backends}/{folder}")]
     parts += here.files(_OWN, "cuda") + here.files(r"_generator_api\b.*\.so", "random")
     optional = here.files(_OPTIONAL, f"{backends}/libs")
-    text = text_of(here.site, f"{backends}/libs/__init__.py") or ""
+    text = here.site.tree.read_text(f"{backends}/libs/__init__.py", TEXT_LIMIT) or ""
     listed = _SUBMODULES.search(text)
     by_pathfinder = re.findall(r"'(\w{2,20})'", listed[1]) if listed and "load_nvidia_dynamic_lib" in text else []
     preloads = [] if by_pathfinder else [Preload(("libcutensor.so.*[0-9]",), ("cutensor/lib",))]

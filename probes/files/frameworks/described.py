@@ -61,8 +61,10 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         return []
     places = [re.sub(r"^\.\.", lambda _: here.folder, part).rpartition("/") for part in entry.parts]
     parts = [path for folder, _, pattern in places for path in here.files(pattern, folder)]
+    if entry.needs_parts and not (parts or here.wheels or here.conda):
+        return []
     wheel = owner(here, parts[0] if parts else None) if entry.named_by == "owner" else here.wheel
-    facts = here.gather(wheel["name"] if wheel and entry.named_by else min(names, key=len), entry.extends)
+    facts = here.gather(wheel["name"] if wheel and entry.named_by else min(names, key=len), entry.extends or None)
     if entry.metadata_first:
         add_declared(facts, here)
     stated = add_stated_version(facts, here, entry.version_in, entry.version_name) if entry.version_in else None
@@ -72,7 +74,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     parts += further.parts or ()
     if further.parts is None:
         pass
-    elif entry.extends:
+    elif entry.extends is not None:
         add_torch_extension(facts, here, parts, preloads=further.preloads)
     else:
         add_parts(facts, here, parts, preloads=further.preloads, asks=further.asks)
@@ -120,6 +122,18 @@ def _bitsandbytes(facts: Gathered, here: Installation, _parts: list[str]) -> Ite
     if chosen:
         facts.add(f"file {libraries[chosen]}", cuda=f"{chosen[0]}.{chosen[1]}", cpu_only=False)
     facts.add(f"file {here.path}", cpu_only=False)
+
+
+def _caffe2(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[Further]:
+    """The build for CUDA has its name; within PyTorch it has no version of its own: PyTorch's counts."""
+    add_declared(facts, here)
+    within = [wheel for wheel in here.site.installed("torch", "pip") if wheel["path"].startswith(f"{here.folder}/")]
+    if parts and within:
+        facts.add(within[0]["source"], version=within[0]["version"])
+    if parts:
+        facts.add(f"file {here.path}/python", cpu_only=not any("_gpu" in part or "_hip" in part for part in parts))
+    parts[:] = [part for part in parts if "_gpu" in part] or parts
+    yield Further()
 
 
 _BUNDLED = {
@@ -287,6 +301,7 @@ def _xformers(facts: Gathered, here: Installation, _parts: list[str]) -> Iterato
 
 HOOKS: dict[str, Hook] = {
     "bitsandbytes": _bitsandbytes,
+    "caffe2": _caffe2,
     "cntk": _cntk,
     "ctranslate2": _ctranslate2,
     "deepspeed": _deepspeed,

@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import Installation, add_declared, assigned, locate, problems, text_of, version
+from ..installations.package import TEXT_LIMIT, Installation, add_declared, assigned, locate, problems, version
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName, Preload
 from ..owners.requirements import libraries_of, relevant_lines
@@ -105,7 +105,7 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     asks = [*([OpenByName((compiler,), optional=False)] if compiler else []), *opened]
     if compiler and parts:  # its own GPU code is that of the kernels beside it, and takes long to list
         facts.add(f"file {here.path}", binaries=[*parts, compiler])
-    text = text_of(site, f"{compiler.rpartition('/')[0]}/__init__.py") or "" if compiler else ""
+    text = site.tree.read_text(f"{compiler.rpartition('/')[0]}/__init__.py", TEXT_LIMIT) or "" if compiler else ""
     preloads = [
         Preload((library,), (f"nvidia/{module}/lib",))
         for module, libraries in _LOAD.findall(text)

@@ -31,16 +31,15 @@ _BY_THE_LOADER = OpenByName(("libnvvm.so.4", "libnvvm.so"))
 def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The installed ones of the two."""
     numba, cuda = locate(site, "numba", ("numba",)), locate(site, "numba_cuda", ("numba-cuda",))
-    return [*([_read_numba(numba)] if numba else []), *([_read_cuda(cuda)] if cuda else [])]
-
-
-def _read_numba(here: Installation) -> dict[str, Any]:
-    facts = here.gather("numba")
-    match = _VERSION.search(here.text("_version.py") or "")
+    found = [_read_cuda(cuda)] if cuda else []
+    if numba is None:
+        return found
+    facts = numba.gather("numba")
+    match = _VERSION.search(numba.text("_version.py") or "")
     stated = version(match[1]) if match else None
-    facts.add(f"file {here.path}/_version.py", version=stated)
-    add_declared(facts, here)
-    return facts.record(problems(here, stated, "_version.py", ("_version.py",)))
+    facts.add(f"file {numba.path}/_version.py", version=stated)
+    add_declared(facts, numba)
+    return [facts.record(problems(numba, stated, "_version.py", ("_version.py",))), *found]
 
 
 def _read_cuda(here: Installation) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from ..installations.package import (
     Installation,
     add_declared,
     assigned,
+    brought_by,
     cuda_version,
     locate,
-    owners,
     problems,
     version,
 )
@@ -50,7 +50,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if here is None:
         return []
     info = here.text(_INFO) or ""
-    wheel = _wheel(here, info)
+    wheel = brought_by(here, next(iter(here.files(_STATE, "capi")), None), _named(info))
     facts = here.gather(wheel["name"] if wheel else _named(info) or "onnxruntime")
     stated = version(assigned(info, "__version__"))
     facts.add(f"file {here.path}/{_INFO}", version=stated, cuda=cuda_version(assigned(info, "cuda_version")))
@@ -70,30 +70,17 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     _add_parts(facts, here)
     cuda_by_loads(facts)
     wheels = tuple(sorted(here.wheels, key=lambda each: each is not wheel))  # its own first
-    return [facts.record([*problems(here._replace(wheels=wheels), stated, _INFO, ("capi",)), *_mixed(here, wheel)])]
+    wrong = problems(here._replace(wheels=wheels), stated, _INFO, ("capi",))
+    if wheel and len({each["name"] for each in wheels}) > 1:
+        others = ", ".join(f"{each['name']} {each['version']}" for each in here.wheels if each is not wheel)
+        own = f"{wheel['name']} {wheel['version']}"
+        wrong.append(f"{others} was installed into the same package; the files there are of {own}")
+    return [facts.record(wrong)]
 
 
 def _named(info: str) -> str | None:
     name = assigned(info, "package_name")
     return name if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]{2,60}", name) else None
-
-
-def _wheel(here: Installation, info: str) -> dict[str, Any] | None:
-    """The distribution that owns the compiled part; if sizes do not decide, the one that the build names."""
-    if len(here.wheels) < 2:
-        return here.wheel
-    state = next(iter(here.files(_STATE, "capi")), None)
-    fitting = owners(here, state) if state else list(here.wheels)
-    named = [wheel for wheel in fitting if wheel["name"] == _named(info)]
-    return next(iter([*named, *fitting]), here.wheel)
-
-
-def _mixed(here: Installation, wheel: dict[str, Any] | None) -> list[str]:
-    """Files of several distributions in one package."""
-    if wheel is None or len({each["name"] for each in here.wheels}) < 2:
-        return []
-    others = ", ".join(f"{each['name']} {each['version']}" for each in here.wheels if each is not wheel)
-    return [f"{others} was installed into the same package; the files there are of {wheel['name']} {wheel['version']}"]
 
 
 def _add_parts(facts: Gathered, here: Installation) -> None:

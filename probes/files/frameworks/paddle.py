@@ -68,23 +68,18 @@ def _opened(facts: Gathered, parts: list[str]) -> list[OpenByName]:
 
 def _build(text: str) -> dict[str, Any]:
     cuda, hip = assigned(text, "cuda_version"), version(assigned(text, "hip_version"))
+    cudnn = version(assigned(text, "cudnn_version"))
     xpu = {assigned(text, "xpu_version"), assigned(text, "xpu_xre_version")} - {None, "False"}
     archs = assigned(text, "compiled_cuda_archs")
     numbers = [str(arch) for arch in archs if str(arch).isdigit()] if isinstance(archs, list) else []
     return {
         "cuda": cuda_version(cuda),
-        "cudnn": cuda_version_or_more(assigned(text, "cudnn_version")),
+        "cudnn": cudnn if cudnn and cudnn.strip("0.") else None,  # not ``'0'``
         "tensorrt": version(assigned(text, "tensorrt_version")),
         "hip": hip,
         "cpu_only": None if cuda is None else cuda == "False" and not hip and not xpu,
         "gpu_code": [f"sm_{number}" for number in numbers[:100]] or None,
     }
-
-
-def cuda_version_or_more(value: object) -> str | None:
-    """A version such as cuDNN's ``8.6.0``, where it is one and no ``'False'`` or ``'0'``."""
-    text = version(value)
-    return text if text and text.strip("0.") else None
 
 
 def _of_post(text: str) -> str | None:

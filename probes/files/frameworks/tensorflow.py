@@ -15,6 +15,7 @@ from typing import Any
 
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import (
+    TEXT_LIMIT,
     Installation,
     add_declared,
     assigned,
@@ -23,7 +24,6 @@ from ..installations.package import (
     mapping,
     problems,
     targets,
-    text_of,
 )
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName
@@ -54,7 +54,8 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if wheel and facts.known("cpu_only") is False:
         lines = [line for line in wheel.get("requires") or () if extra_of(line) in _EXTRAS]
         facts.add(wheel["source"], cuda=cuda_major(lines))
-    parts = _parts(here, folder)
+    kinds = ((_FRAMEWORK, ""), (r"libtensorflow_cc\.so(?:\.\d+)?", ""), (r"_pywrap_tensorflow_internal\.so", "/python"))
+    parts = [path for pattern, inner in kinds for path in here.files(pattern, f"{folder}{inner}")] if folder else []
     facts.add(f"file {folder}", unknown_flags=unknown_flags(site.tree, parts))
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
     asks = _asks(here, facts.known("cuda"), facts.known("cudnn"), by) if facts.known("cuda") else []
@@ -74,7 +75,7 @@ def _folder(here: Installation) -> str | None:
 
 
 def _build_info(site: Site, folder: str) -> dict[str, Any]:
-    text = text_of(site, f"{folder}/{_INFO}") or ""
+    text = site.tree.read_text(f"{folder}/{_INFO}", TEXT_LIMIT) or ""
     build = mapping(text, "build_info") or {
         "is_cuda_build": assigned(text, "is_cuda_build"),
         "is_rocm_build": assigned(text, "is_rocm_build"),
@@ -89,13 +90,6 @@ def _build_info(site: Site, folder: str) -> dict[str, Any]:
         "gpu_code": targets(build.get("cuda_compute_capabilities")),
     }
     return {name: value for name, value in known.items() if value is not None}
-
-
-def _parts(here: Installation, folder: str | None) -> list[str]:
-    if folder is None:
-        return []
-    found = here.files(_FRAMEWORK, folder) + here.files(r"libtensorflow_cc\.so(?:\.\d+)?", folder)
-    return found + here.files(r"_pywrap_tensorflow_internal\.so", f"{folder}/python")
 
 
 def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> list[OpenByName]:

@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import Installation, add_declared, add_stated_version, locate, problems, text_of
+from ..installations.package import TEXT_LIMIT, Installation, add_declared, add_stated_version, locate, problems
 from ..installations.parts import add_parts
 from ..loader.script import Preload
 from ..owners.requirements import cuda_major
@@ -31,13 +31,12 @@ _NEEDED = re.compile(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})[
 
 def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The installed ones of the three."""
-    found = ((kind, locate(site, kind, _names_of(kind, entry.distributions.split()))) for kind in _KINDS)
-    return [_read(site, kind, here) for kind, here in found if here is not None]
-
-
-def _names_of(kind: str, names: list[str]) -> tuple[str, ...]:
-    own = kind.replace("_", "-")
-    return tuple(name for name in names if re.fullmatch(rf"{own}(?:-cu\d{{2}})?", name) or name == f"nvidia-{own}")
+    found = []
+    for kind in _KINDS:
+        own = re.compile(r"(?:nvidia-)?{0}|{0}-cu\d{{2}}".format(kind.replace("_", "-")))
+        here = locate(site, kind, [name for name in entry.distributions.split() if own.fullmatch(name)])
+        found += [_read(site, kind, here)] if here else []
+    return found
 
 
 def _read(site: Site, kind: str, here: Installation) -> dict[str, Any]:
@@ -74,7 +73,7 @@ def tensorrt_preloads(site: Site, kind: str = "tensorrt") -> list[Preload]:
     """The libraries loaded before its bindings: all in some wheels' folders, then all of its own."""
     for folder in site.folders:
         own = next((name for name in (f"{kind}_libs", kind) if name in site.names(folder)), None)
-        text = text_of(site, f"{folder}/{own}/__init__.py") if own else None
+        text = site.tree.read_text(f"{folder}/{own}/__init__.py", TEXT_LIMIT) if own else None
         if text is not None:
             places = [f"nvidia/{module}/lib" for module in dict.fromkeys(_NEEDED.findall(text))]
             return [Preload(("*.so*",), (place,), every=True) for place in [*places, own or ""]]

@@ -45,16 +45,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         facts.add(f"file {file.path}", version=file.version, cuda=file.cuda, hip=file.hip, cpu_only=file.cpu_only)
     elif conda:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only)
-    _add_declared(facts, here)
-    _add_targets(facts, here, file)
-    torch = torch_of(site)
-    if torch.parts or here.names("lib"):
-        add_parts(facts, here, torch.parts, preloads=torch.preloads, asks=torch.asks)
-    return [facts.record([*_missing(here, file), *_contradictions(here, file)])]
-
-
-def _add_declared(facts: Gathered, here: Installation) -> None:
-    wheel, conda = here.wheel, here.conda
+    wheel = here.wheel
     if wheel:
         declared = [line for line in wheel.get("requires") or () if _DECLARED.match(requirement_name(line))]
         pins = {"cudnn": pinned(declared, "nvidia-cudnn-"), "nccl": pinned(declared, "nvidia-nccl-")}
@@ -62,6 +53,17 @@ def _add_declared(facts: Gathered, here: Installation) -> None:
         facts.add(wheel["source"], cpu_only=True if wheel["version"].endswith("+cpu") else None)
     if conda:
         facts.add(conda.source, cudnn=conda.cudnn)
+    _add_targets(facts, here, file)
+    torch = torch_of(site)
+    if torch.parts or here.names("lib"):
+        add_parts(facts, here, torch.parts, preloads=torch.preloads, asks=torch.asks)
+    told = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
+    wrong = contradictions(here, file.version, "version.py")
+    both = conda is not None and file.version and None not in {conda.cpu_only, file.cpu_only}
+    if conda and both and not wrong and conda.cpu_only != file.cpu_only:
+        wrong.append(f"conda installed the build {conda.build}, its version.py says CUDA {file.cuda or 'none'}")
+    needs = () if file.there else ("version.py",)
+    return [facts.record([*told, *problems(here, needs=needs), *wrong])]
 
 
 def _add_targets(facts: Gathered, here: Installation, file: VersionFile) -> None:
@@ -91,24 +93,3 @@ def _texts(data: bytes) -> Iterator[str]:
             if match:
                 yield match.group().decode()
             at = data.find(word, match.end() if match else at + 1)
-
-
-def _missing(here: Installation, file: VersionFile) -> list[str]:
-    if here.package is None or not file.there:
-        return problems(here, needs=("version.py",))
-    wrong = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
-    return [*wrong, *problems(here)]
-
-
-def _contradictions(here: Installation, file: VersionFile) -> list[str]:
-    wrong = contradictions(here, file.version, "version.py")
-    conda = here.conda
-    if (
-        not wrong
-        and file.version
-        and conda
-        and None not in {conda.cpu_only, file.cpu_only}
-        and conda.cpu_only != file.cpu_only
-    ):
-        wrong.append(f"conda installed the build {conda.build}, its version.py says CUDA {file.cuda or 'none'}")
-    return wrong

@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from ...common.paths import printable
-from ..elf.library import ElfError, open_elf
+from ..elf.library import Elf, ElfError
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import add_declared, add_stated_version, cuda_version, locate, problems
 from ..installations.parts import add_parts
@@ -56,7 +56,7 @@ def _release(site: Site, path: str) -> str | None:
     """The release of an assembler, ``12.8.93``; it is near the start of its megabytes of constants."""
     tree = site.tree
     try:
-        with open_elf(tree.place(path)) as elf:
+        with Elf(tree.place(path)) as elf:
             start, size = elf.sections.get(".rodata", (0, 0))
             for offset in range(0, min(size, _SEARCHED), _AT_ONCE):
                 match = _RELEASE.search(elf.read(start + offset, min(_AT_ONCE + _OVERLAP, size - offset)))
@@ -83,7 +83,10 @@ def host_compiler(site: Site) -> dict[str, str]:
     found: dict[str, str] = {}
     named, path = variables.get("CC"), variables.get("PATH")
     if named:
-        found.update({COMPILER: printable(named)} if _may_be_there(site, named, path) else {NAMED: ""})
+        # One with several words, or a path from the current folder, is accepted as it is.
+        known = " " in named or (not named.startswith("/") and (path is None or "/" in named))
+        is_there = site.tree.is_program(named) if "/" in named else bool(_on_path(site, path or "", (named,)))
+        found.update({COMPILER: printable(named)} if known or is_there else {NAMED: ""})
     elif path is not None:
         found[COMPILER] = printable(_on_path(site, path, _COMPILERS))
     images = started(site).images
@@ -92,12 +95,6 @@ def host_compiler(site: Site) -> dict[str, str]:
         place = f"{os.path.dirname(os.path.dirname(program))}/include/{os.path.basename(program)}/{HEADERS}"
         found[HEADERS] = printable(place) if site.tree.is_file(place) else ""
     return found
-
-
-def _may_be_there(site: Site, named: str, path: str | None) -> bool:
-    if named.startswith("/"):
-        return site.tree.is_program(named) or " " in named
-    return path is None or " " in named or "/" in named or bool(_on_path(site, path, (named,)))
 
 
 def _on_path(site: Site, value: str, names: tuple[str, ...]) -> str:

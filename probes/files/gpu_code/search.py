@@ -45,17 +45,10 @@ _HEADER_END = b"`\n"
 _TABLES = {b"/", b"/SYM64/", b"//"}
 
 
-class ArchiveMember(NamedTuple):
-    path: str | None
-    """Path of the file beside a thin archive that is the member; None where the archive holds it."""
-    offset: int
-    size: int
+def members(file: File, bounds: Bounds) -> Iterator[tuple[str | None, int, int]]:
+    """Path, offset and size of the members that are no tables of the archive; raises ElfError at a header that is none.
 
-
-def members(file: File, bounds: Bounds) -> Iterator[ArchiveMember]:
-    """The members that are no tables of the archive itself; raises ElfError at a header that is none.
-
-    Members of a thin archive are files; one outside its folder is not followed, only noted.
+    Members of a thin archive are files, and only they have a path; one outside its folder is not followed, only noted.
     """
     thin = file.read(0, len(WHOLE)) == THIN
     names = b""
@@ -76,12 +69,12 @@ def members(file: File, bounds: Bounds) -> Iterator[ArchiveMember]:
         if name == b"//":
             names = file.read(start, min(size, NAMES_LIMIT))
         elif not table:
-            yield from [ArchiveMember(None, start, size)] if inside else _beside(file.path, name, names, bounds)
+            yield from [(None, start, size)] if inside else _beside(file.path, name, names, bounds)
         at = start + (size + size % 2 if inside else 0)
     bounds.note(f"the archive has more than {MEMBER_LIMIT} members")
 
 
-def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[ArchiveMember]:
+def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[tuple[str | None, int, int]]:
     """The file that a thin archive names by an offset into its table of names."""
     offset = name[1:]
     index = int(offset) if name.startswith(b"/") and offset.isdigit() else len(names)
@@ -96,7 +89,7 @@ def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[Archiv
     if os.path.commonpath([folder, member]) != folder:
         bounds.note("a member of the thin archive lies outside the archive's folder")
         return []
-    return [ArchiveMember(member, 0, 0)]
+    return [(member, 0, 0)]
 
 
 # The target of GPU code that stands alone: a cubin (an ELF file for the GPU) or PTX as text.
@@ -297,14 +290,14 @@ def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiec
     if file.read(0, len(WHOLE)) not in {WHOLE, THIN}:
         yield from _in_file(file, bounds, everywhere=everywhere)
         return
-    for member in members(file, bounds):
+    for path, offset, size in members(file, bounds):
         try:
-            if member.path is not None:
-                with File(member.path) as beside:
+            if path is not None:
+                with File(path) as beside:
                     yield from _in_file(beside, bounds, everywhere=everywhere)
                 continue
-            for found in _in_file(FileWindow(file, member.offset, member.size), bounds, everywhere=everywhere):
-                yield found._replace(image=found.image._replace(offset=found.image.offset + member.offset))
+            for found in _in_file(FileWindow(file, offset, size), bounds, everywhere=everywhere):
+                yield found._replace(image=found.image._replace(offset=found.image.offset + offset))
         except ElfError as error:
             bounds.note(f"a member of the archive: {error}")
 
@@ -316,7 +309,15 @@ def _in_file(file: ByteReader, bounds: Bounds, *, everywhere: bool) -> Iterator[
         if header.machine == MACHINE:
             yield CodePiece("", header.type == RELOCATABLE, cubin(file, header))
         else:
-            yield from _in_host_elf(file, header, bounds, everywhere=everywhere)
+            found = places(file, header, bounds)
+            before = bounds.containers
+            for place in found.own:
+                yield from _in_place(file, place, bounds)
+            there = bounds.containers - before
+            if there < found.registered:
+                bounds.note(f"it registers {found.registered} fatbins with CUDA, of which {there} were found")
+            for place in found.data if everywhere else worth_searching(file, found, bounds):
+                yield from _in_place(file, place, bounds)
     elif start == START:
         yield from _in_place(file, CodePlace("", 0, file.size), bounds)
     else:
@@ -325,18 +326,6 @@ def _in_file(file: ByteReader, bounds: Bounds, *, everywhere: bool) -> Iterator[
             bounds.note("it is not an ELF file, archive, fatbin or PTX" if file.size else "it is empty")
         else:
             yield CodePiece("", relocatable=False, image=text)
-
-
-def _in_host_elf(file: ByteReader, header: Header, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
-    found = places(file, header, bounds)
-    before = bounds.containers
-    for place in found.own:
-        yield from _in_place(file, place, bounds)
-    there = bounds.containers - before
-    if there < found.registered:
-        bounds.note(f"it registers {found.registered} fatbins with CUDA, of which {there} were found")
-    for place in found.data if everywhere else worth_searching(file, found, bounds):
-        yield from _in_place(file, place, bounds)
 
 
 def _in_place(file: ByteReader, place: CodePlace, bounds: Bounds) -> Iterator[CodePiece]:

@@ -31,6 +31,7 @@ class FrameworkEntry(NamedTuple):
     """The file of ``frameworks`` whose ``read`` returns a ``Framework`` for each one that is installed. What follows is
     read by ``described`` alone."""
     extends: str | None = None
+    """``torch``; empty where it only loads PyTorch's libraries."""
     named_by: str = ""
     """``beside``: named after the distribution beside it; ``owner``: after the one that brought its first part; else
     after the shortest of ``distributions``."""
@@ -43,6 +44,8 @@ class FrameworkEntry(NamedTuple):
     version_name: str = "__version__"
     metadata_first: bool = False
     """Whether the metadata of a wheel says the version more exactly than that file."""
+    needs_parts: bool = False
+    """Whether a folder without any of ``parts`` and without metadata is something else."""
     needs: str = ""
     """Names without which a folder is no installation."""
     parts: tuple[str, ...] = ()
@@ -92,7 +95,12 @@ CATALOGUE = (
     FrameworkEntry(
         "bitsandbytes", "bitsandbytes", extends="torch", version_in="__init__.py", needs="__init__.py",
     ),
-    FrameworkEntry("caffe2", "caffe2", "caffe2"),
+    # On its own as a package of conda, later within PyTorch. PyTorch's wheels have a folder of this name too, and some
+    # releases of it no build in it: then there is no Caffe2.
+    FrameworkEntry(
+        "caffe2", "caffe2", extends="", needs_parts=True, cuda_by_loads=True,
+        parts=(r"python/caffe2_pybind11_state(?:_gpu|_hip)?\b.*\.so",),
+    ),
     # Contents of Linux wheels (2.7.post2): ``libs/`` holds everything, in the GPU build also CUDA's libraries.
     FrameworkEntry(
         "cntk", "cntk-gpu cntk", named_by="owner", version_in="VERSION", needs="libs",

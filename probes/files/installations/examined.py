@@ -72,13 +72,17 @@ def examine(tree: Tree, progress: Progress = lambda _: None) -> Iterator[Record]
     """
     chosen = ExaminedEnvironments()
     _kept[:] = [(tree, chosen)]
-    examiner = _Examiner(tree, progress, chosen.searched)
+    known: dict[str, Record] = {}
     started = time.monotonic()
     passed_over: list[Record] = []
     for candidate in _candidates(tree, chosen):
         if tree.request.get("all_envs") and (time.monotonic() - started > _SECONDS or len(chosen) >= _MOST):
             return
-        record = examiner.examine(candidate)
+        key = candidate.key(tree)
+        if key not in known:
+            progress(f"reading {printable(key)}")
+            known[key] = _examined(tree, candidate, key, chosen.searched)
+        record = {**known[key], "why": candidate.why}
         if any(record["key"] == other["key"] for other in chosen):
             continue
         if not chosen and candidate.own and candidate.why == "PATH" and not _has_framework(record):
@@ -109,23 +113,6 @@ def _candidates(tree: Tree, chosen: list[Record]) -> Iterator[EnvironmentCandida
 
 def _has_framework(record: Record) -> bool:
     return any("version" in framework for framework in record.get("frameworks", {}).get("items", ()))
-
-
-class _Examiner:
-    """Reads each environment once."""
-
-    def __init__(self, tree: Tree, progress: Progress, searched: dict[str, Libraries]) -> None:
-        self._tree = tree
-        self._progress = progress
-        self._searched = searched
-        self._known: dict[str, Record] = {}
-
-    def examine(self, candidate: EnvironmentCandidate) -> Record:
-        key = candidate.key(self._tree)
-        if key not in self._known:
-            self._progress(f"reading {printable(key)}")
-            self._known[key] = _examined(self._tree, candidate, key, self._searched)
-        return {**self._known[key], "why": candidate.why}
 
 
 def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: dict[str, Libraries]) -> Record:

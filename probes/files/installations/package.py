@@ -66,7 +66,7 @@ class Installation(NamedTuple):
 
     def text(self, name: str, limit: int = TEXT_LIMIT) -> str | None:
         """The text of a file of the package, or None if it cannot be read."""
-        return text_of(self.site, f"{self.path}/{name}", limit) if self.path else None
+        return self.site.tree.read_text(f"{self.path}/{name}", limit) if self.path else None
 
     def json(self, name: str) -> dict[str, Any]:
         """The JSON object in a file of the package; an empty one where there is none."""
@@ -89,17 +89,14 @@ class Installation(NamedTuple):
 
     def gather(self, name: str, extends: str | None = None) -> Gathered:
         """An empty collection of facts about the framework ``name``."""
-        led_by = (self.package.led_by or None) if self.package else None
-        return Gathered(name, self.path, extends, led_by=led_by, instead_of=self._others() or None)
-
-    def _others(self) -> list[str]:
-        """What the same import would take without the path entry that leads to the present package."""
         taken = self.package
         if taken is None or not taken.led_by:
-            return []
+            return Gathered(name, self.path, extends)
+        # What the same import would take without the path entry that leads to the present package.
         others = [each.path for each in self.found[1:] if each.regular and each.led_by != taken.led_by]
         apart = [each for each in self.wheels if folder_of(each) != taken.folder and not each.get("editable")]
-        return list(dict.fromkeys(others or [each["path"] for each in apart]))[:FILES]
+        instead_of = list(dict.fromkeys(others or [each["path"] for each in apart]))[:FILES]
+        return Gathered(name, self.path, extends, led_by=taken.led_by, instead_of=instead_of or None)
 
 
 def locate(site: Site, imported: str, names: Sequence[str]) -> Installation | None:
@@ -113,11 +110,6 @@ def locate(site: Site, imported: str, names: Sequence[str]) -> Installation | No
     build = next((build for name in names if (build := conda_build(site.distributions, name))), None)
     there = wheels or build or any(package.regular or not package.by_variable for package in found)
     return Installation(site, tuple(found), tuple(wheels), build) if there else None
-
-
-def text_of(site: Site, path: str, limit: int = TEXT_LIMIT) -> str | None:
-    """The text of a regular file inside the root, at most ``limit`` bytes."""
-    return site.tree.read_text(path, limit)
 
 
 def folder_of(wheel: Record) -> str:
@@ -160,24 +152,19 @@ def _missing(here: Installation, needs: Sequence[str]) -> list[str]:
             return ["it is installed in editable mode, and no file tells where its folder is"]
         traced = here.wheel or here.conda
         return [Lack(f"{'its metadata is there, its folder is not' if traced else 'it is not there'}: {_HALF}")]
-    lost = _lost(here)
+    package, wheel = here.package, here.wheel
+    own = wheel is not None and not wheel.get("editable") and folder_of(wheel) == package.folder
+    files = gone(here.site.tree, wheel["path"], name_of(package.path)) if wheel and own else []
+    if files:
+        shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
+        more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+        return [Lack(f"files that its RECORD lists are gone: {shown}{more}")]
     lacking = [name for name in needs if name not in here.names()]
-    if lacking and not lost:
+    if lacking:
         name = name_of(here.package.path).removesuffix(".py")
         shadow = f"{printable(here.package.path)} holds no {lacking[0]}: an incomplete or shadowing {printable(name)}"
         return [Lack(shadow)]
-    return lost
-
-
-def _lost(here: Installation) -> list[str]:
-    """Missing files of the package, by the list of the distribution that installed it."""
-    package, wheel = here.package, here.wheel
-    if package is None or wheel is None or wheel.get("editable") or folder_of(wheel) != package.folder:
-        return []
-    files = gone(here.site.tree, wheel["path"], name_of(package.path))
-    shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
-    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return [Lack(f"files that its RECORD lists are gone: {shown}{more}")] if files else []
+    return []
 
 
 def contradictions(here: Installation, version: str | None, place: str) -> list[str]:
@@ -232,6 +219,15 @@ def owners(here: Installation, path: str) -> list[Record]:
         elif int(recorded) == size:
             fitting.append(wheel)
     return fitting or unsized
+
+
+def brought_by(here: Installation, path: str | None, name: str | None) -> Record | None:
+    """The distribution that brought the file at ``path``; where that is not clear, the one with this name."""
+    if len(here.wheels) < 2:
+        return here.wheel
+    fitting = owners(here, path) if path else list(here.wheels)
+    named = [wheel for wheel in fitting if wheel["name"] == name]
+    return next(iter([*named, *fitting]), here.wheel)
 
 
 def owner(here: Installation, path: str | None) -> Record | None:

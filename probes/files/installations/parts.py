@@ -62,7 +62,11 @@ def examined(
         facts["unresolved"] = missing
     events += called(process, site, tuple(asks), parts, events, before)
     loads = {"loads": records(process, site, events), "loads_complete": process.complete}
-    return {**facts, **loads, "looks_in_wheels": _looks_in_wheels(process, preloads)}
+    # Whether a preload, or the search path of a loaded file, leads to folders of NVIDIA's wheels.
+    led = any(folder.startswith("nvidia/") for preload in preloads for folder in preload.folders)
+    paths = (path for image in process.images for path in (*image.head.rpath, *(image.head.runpath or ())))
+    led = led or any(path.startswith("$ORIGIN/") and "/nvidia/" in path for path in paths)
+    return {**facts, **loads, "looks_in_wheels": led}
 
 
 def _met(python: LoaderProcess, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
@@ -81,17 +85,6 @@ def _remember(key: _Key, process: LoaderProcess) -> None:
     if len(_MET) >= _KEPT:
         _MET.clear()
     _MET[key] = process
-
-
-def _looks_in_wheels(process: LoaderProcess, preloads: tuple[Preload, ...]) -> bool:
-    """Whether a preload, or the search path of a loaded file, leads to folders of NVIDIA's wheels."""
-    if any(folder.startswith("nvidia/") for preload in preloads for folder in preload.folders):
-        return True
-    return any(
-        entry.startswith("$ORIGIN/") and "/nvidia/" in entry
-        for image in process.images
-        for entry in (*image.head.rpath, *(image.head.runpath or ()))
-    )
 
 
 def _gpu_code(tree: Tree, parts: Sequence[str]) -> list[str] | None:
@@ -186,33 +179,21 @@ def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:
     """The flags, with their dashes, whose names are in no library; None if none are set or not all could be read."""
     value = tree.variables.get("XLA_FLAGS", "")
     wanted = list(dict.fromkeys(_FLAG.findall(value)))[:_MOST]
-    if not wanted or not libraries:
+    if not wanted or not libraries or not all(map(tree.is_file, libraries)):
         return None
     left, room = {flag: flag[2:].encode() for flag in (_ALWAYS, *wanted)}, _LIMIT
     for path in libraries:
-        size = _search(tree, path, left, room)
-        if size is None:
+        try:
+            with open(tree.place(path), "rb") as file:
+                room -= os.fstat(file.fileno()).st_size
+                if room < 0:
+                    return None
+                end = b""
+                while left and (chunk := file.read(_CHUNK)):
+                    text = end + chunk
+                    left = {flag: name for flag, name in left.items() if name not in text}
+                    end = text[-128:]
+        except OSError as error:
+            refused(path, error)
             return None
-        room -= size
     return None if _ALWAYS in left else list(left)
-
-
-def _search(tree: Tree, path: str, left: dict[str, bytes], room: int) -> int | None:
-    """Remove the names in the file from ``left``; return its size, or None if it was not searched completely."""
-    if not tree.is_file(path):
-        return None
-    try:
-        with open(tree.place(path), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > room:
-                return None
-            end = b""
-            while left and (chunk := file.read(_CHUNK)):
-                text = end + chunk
-                for flag in [flag for flag, name in left.items() if name in text]:
-                    del left[flag]
-                end = text[-128:]
-            return size
-    except OSError as error:
-        refused(path, error)
-        return None

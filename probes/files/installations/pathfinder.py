@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..loader.script import OpenByName, Preload, caller_of_ctypes, started
 from ..python.site import Site
-from .package import text_of
+from .package import TEXT_LIMIT
 
 # The toolkit in which cuda-pathfinder searches for a library that neither wheels nor the loader have.
 #
@@ -29,7 +29,7 @@ _SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
 def found_in_toolkit(site: Site, library: str) -> list[Preload]:
     """How it loads a library, named as in its file name, that was in no wheel."""
     names = names_asked(site, library)
-    toolkits = [*_named(site), *(_toolkit_of_runtime(site) if library == "nvvm" else ())] if names else ()
+    toolkits = [*_named(site), *(site.once(_toolkit_of_runtime) if library == "nvvm" else ())] if names else ()
     inner = ("nvvm/lib64",) if library == "nvvm" else _LIBRARIES
     folders = tuple(f"{toolkit}/{folder}" for toolkit in toolkits for folder in inner)
     return [Preload(names, folders, unless_found=True)] if folders else []
@@ -38,7 +38,7 @@ def found_in_toolkit(site: Site, library: str) -> list[Preload]:
 def text_in_pathfinder(site: Site, places: Sequence[str]) -> str:
     """The text of the first of these files in an environment's cuda-pathfinder; empty if it has none."""
     folders = [folder for folder in site.folders if "cuda" in site.names(folder)]
-    texts = (text_of(site, f"{folder}/{place}") for place in places for folder in folders)
+    texts = (site.tree.read_text(f"{folder}/{place}", TEXT_LIMIT) for place in places for folder in folders)
     return next((text for text in texts if text is not None), "")
 
 
@@ -46,16 +46,14 @@ def names_asked(site: Site, library: str) -> tuple[str, ...]:
     """The names by which an environment's cuda-pathfinder requests a library, newest first; none if it does not know
     the library or is not installed.
     """
-    if "pathfinder's names" not in site.kept:
-        text = text_in_pathfinder(site, _CATALOGUES)
-        found: dict[str, dict[str, None]] = {}
-        for match in _SONAME.finditer(text):
-            found.setdefault(match[1], {})[match[0]] = None
-        site.kept["pathfinder's names"] = {
-            library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()
-        }
-    names: dict[str, tuple[str, ...]] = site.kept["pathfinder's names"]
-    return names.get(library, ())
+    return site.once(_catalogue).get(library, ())
+
+
+def _catalogue(site: Site) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for match in _SONAME.finditer(text_in_pathfinder(site, _CATALOGUES)):
+        found.setdefault(match[1], {})[match[0]] = None
+    return {library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()}
 
 
 def _numbers(name: str) -> list[int]:
@@ -70,18 +68,11 @@ def _named(site: Site) -> list[str]:
 
 def _toolkit_of_runtime(site: Site) -> list[str]:
     """The toolkit of the runtime that the loader finds: the folder above ``lib64``, ``lib`` or ``targets/*/lib``."""
-    if "runtime's toolkit" not in site.kept:
-        process = started(site).copy()
-        caller = caller_of_ctypes(process, site)
-        found = (process.open(name, caller)[0].image for name in names_asked(site, "cudart"))
-        image = next((image for image in found if image), None)
-        site.kept["runtime's toolkit"] = _toolkit(os.path.dirname(image.path)) if image else []
-    toolkit: list[str] = site.kept["runtime's toolkit"]
-    return toolkit
-
-
-def _toolkit(folder: str) -> list[str]:
-    above, _, name = folder.rpartition("/")
+    process = started(site).copy()
+    caller = caller_of_ctypes(process, site)
+    found = (process.open(name, caller)[0].image for name in names_asked(site, "cudart"))
+    image = next((image for image in found if image), None)
+    above, _, name = os.path.dirname(image.path).rpartition("/") if image else ("", "", "")
     if name not in _LIBRARIES:
         return []
     targets, _, _ = above.rpartition("/")
@@ -122,7 +113,7 @@ def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
     found = [preload for each in (*_FIRST.get(library, ()), library) for preload in _preloads(site, each)]
     if library == "nvrtc":
         places = tuple(_wheel_folders(site, library))
-        found += [Preload((f"{_BUILTINS}{release}",), places) for release in _releases_of_builtins(site)]
+        found += [Preload((f"{_BUILTINS}{release}",), places) for release in site.once(_releases_of_builtins)]
     return found
 
 
@@ -142,20 +133,18 @@ def _preloads(site: Site, library: str) -> list[Preload]:
 
 def _wheel_folders(site: Site, library: str) -> list[str]:
     own = _FOLDERS.get(library, f"nvidia/{library}")
-    # The folders with all libraries of one CUDA major version, newest first: ``cu13``.
-    if "nvidia/cuNN" not in site.kept:
-        folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
-        names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
-        site.kept["nvidia/cuNN"] = sorted(names, reverse=True)
-    found: list[str] = site.kept["nvidia/cuNN"]
-    return [*(f"nvidia/{name}/lib" for name in found), f"{own}/lib", f"{own}/lib64"]
+    return [*site.once(_folders_of_majors), f"{own}/lib", f"{own}/lib64"]
+
+
+def _folders_of_majors(site: Site) -> list[str]:
+    """The folders with all libraries of one CUDA major version, newest first: ``nvidia/cu13/lib``."""
+    folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
+    names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
+    return [f"nvidia/{name}/lib" for name in sorted(names, reverse=True)]
 
 
 def _releases_of_builtins(site: Site) -> list[str]:
     """The releases whose builtins the cuda-pathfinder of this environment loads with NVRTC."""
-    if "pathfinder" not in site.kept:
-        text = text_in_pathfinder(site, (_LINUX,))
-        matches = _RELEASE.finditer(text) if _BUILTINS in text else ()
-        site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in matches]
-    found: list[str] = site.kept["pathfinder"]
-    return found
+    text = text_in_pathfinder(site, (_LINUX,))
+    matches = _RELEASE.finditer(text) if _BUILTINS in text else ()
+    return [".".join(filter(None, match.groups())) for match in matches]

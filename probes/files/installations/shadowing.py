@@ -16,7 +16,7 @@ from ..owners.wheels import decisive
 from ..python.distributions import normalised
 from ..python.site import ImportedPackage, Site, packages
 from .catalog import DETAILED
-from .package import assigned, folder_of, text_of, version
+from .package import TEXT_LIMIT, assigned, folder_of, version
 
 _MOST = 50
 """Most import names of one distribution."""
@@ -69,7 +69,7 @@ def _record(site: Site, name: str, taken: ImportedPackage) -> dict[str, Any]:
         record["led_by"] = taken.led_by
     for place, variable in _SAYING:
         path = taken.path if taken.path.endswith(".py") else f"{taken.path}/{place}"
-        text = text_of(site, path) or ""
+        text = site.tree.read_text(path, TEXT_LIMIT) or ""
         stated = version(assigned(text, "__version__")) or version(assigned(text, variable))
         if stated:
             return {**record, "version": stated, "source": f"file {path}"}

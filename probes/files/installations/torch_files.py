@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from ...common.tree import Tree
 from ..loader.script import OpenByName, Preload
 from ..python.site import Site
-from .package import locate, text_of
+from .package import locate
 
 # ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
 
@@ -38,14 +38,12 @@ def read_version_file(tree: Tree, package: str) -> VersionFile:
     if not tree.lexists(path):
         return VersionFile()
     text = tree.read_text(path, _SIZE_LIMIT)
-    if text is None:
-        return VersionFile(path=path, there=True, problem="it is not a file that may be read")
-    literals = _literals(text)
-    if literals is None:
-        return VersionFile(path=path, there=True, problem="it is not Python")
-    version = literals.get("__version__")
-    if version is None:
-        return VersionFile(path=path, there=True, problem="it assigns no plain __version__")
+    literals = _literals(text) if text is not None else None
+    version = (literals or {}).get("__version__")
+    if literals is None or version is None:
+        what = "it is not a file that may be read" if text is None else "it is not Python"
+        problem = what if literals is None else "it assigns no plain __version__"
+        return VersionFile(path=path, there=True, problem=problem)
     others = [literals.get(name) for name in _BACKENDS]
     return VersionFile(
         path=path,
@@ -69,20 +67,15 @@ def _literals(text: str) -> dict[str, str | None] | None:
     said: dict[str, str | None] = {}
     assigned: list[str] = []
     for statement in tree.body:
-        for name, value in _assignments(statement):
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            continue
+        literal = statement.value.value if isinstance(statement.value, ast.Constant) else ...
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for name in [target.id for target in targets if isinstance(target, ast.Name)]:
             assigned.append(name)
-            literal = value.value if isinstance(value, ast.Constant) else ...
             if literal is None or (isinstance(literal, str) and _VERSION.fullmatch(literal)):
                 said[name] = literal
     return {name: value for name, value in said.items() if assigned.count(name) == 1}
-
-
-def _assignments(statement: ast.stmt) -> list[tuple[str, ast.expr | None]]:
-    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-        return [(statement.target.id, statement.value)]
-    if isinstance(statement, ast.Assign):
-        return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
-    return []
 
 
 # What ``import torch`` loads, in its order, as its own ``torch/__init__.py`` says.
@@ -119,10 +112,7 @@ class Torch(NamedTuple):
 
 def torch_of(site: Site) -> Torch:
     """The PyTorch that an import would take; read once for all readers."""
-    if "torch" not in site.kept:
-        site.kept["torch"] = _torch(site)
-    found: Torch = site.kept["torch"]
-    return found
+    return site.once(_torch)
 
 
 def _torch(site: Site) -> Torch:
@@ -138,7 +128,7 @@ def _torch(site: Site) -> Torch:
 
 def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
     """The wheels' libraries that its file names, each with its folders and its condition."""
-    text = text_of(site, f"{path}/__init__.py", _TEXT_LIMIT) or ""
+    text = site.tree.read_text(f"{path}/__init__.py", _TEXT_LIMIT) or ""
     start, middle = text.find(_START), text.find(_LOAD)
     end = text.find(_END, middle)
     if not 0 <= start < middle < end:
@@ -149,7 +139,13 @@ def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
     listed, failed = _PAIR.findall(text, start, middle), _PAIR.findall(text, failure, end)
     for_all = _CALL_FOR_ALL.search(on_success)
     mapped = _PAIR.findall(on_success) or (listed if for_all else [])
-    folders = _folders(text[max(0, text.find(_PLACES)) : middle], cuda)
+    # The subfolders of the search path that it searches; ``{}`` stands for the library's own folder.
+    code = text[max(0, text.find(_PLACES)) : middle]
+    folders = ["nvidia/{}/lib"]
+    if re.search(r"""f["']cu\{""", code) and cuda:
+        folders.append(f"nvidia/cu{cuda.partition('.')[0]}/lib")
+    if re.search(r"""path\.join\(path,\s*lib_folder""", code):
+        folders.append("{}/lib")
 
     def preload(found: tuple[str, str, str], when: Literal["failed", "mapped"]) -> Preload:
         folder, name, optional = found
@@ -161,13 +157,3 @@ def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
         return Preload((name,), places, after=_GLOBAL, when=when, mapped=substring, required=required)
 
     return [*(preload(pair, "failed") for pair in listed + failed), *(preload(pair, "mapped") for pair in mapped)]
-
-
-def _folders(code: str, cuda: str | None) -> tuple[str, ...]:
-    """The subfolders of the search path that it searches; ``{}`` stands for the library's own folder."""
-    folders = ["nvidia/{}/lib"]
-    if re.search(r"""f["']cu\{""", code) and cuda:
-        folders.append(f"nvidia/cu{cuda.partition('.')[0]}/lib")
-    if re.search(r"""path\.join\(path,\s*lib_folder""", code):
-        folders.append("{}/lib")
-    return tuple(folders)

@@ -206,7 +206,7 @@ class LibrarySearch:
         self._doubtful: set[str] = set()
         """Folders whose subfolder for this processor is unknown."""
         self._paths: dict[tuple[Identity, str], tuple[str, ...]] = {}
-        variable = system.variables.get("LD_LIBRARY_PATH", "")
+        variable = system.tree.variables.get("LD_LIBRARY_PATH", "")
         self._certain = system.problem is None
         self._variable = self._split(variable.replace(";", ":").split(":"), program) if variable else ()
         self._certain_at_first = self._certain
@@ -260,7 +260,11 @@ class LibrarySearch:
         asking = loader or self._program
         for by, folders in self._folders(asking):
             yield by, self._in(folders, name)
-        yield "cache", self._cached(name, asking)
+        paths, certain = self._system.cached(name)
+        self._certain = self._certain and certain
+        defaults = tuple(f"{folder}/" for folder in self._system.defaults)
+        unusual = asking is not None and asking.head.no_defaults
+        yield "cache", [path for path in paths[:1] if not (unusual and path.startswith(defaults))]
         if asking is None or not asking.head.no_defaults:
             yield "default", self._in(self._system.defaults, name)
 
@@ -292,14 +296,6 @@ class LibrarySearch:
             self._certain = False
         if self._program is not None:
             yield self._program
-
-    def _cached(self, name: str, asking: LoadedImage | None) -> list[str]:
-        paths, certain = self._system.cached(name)
-        self._certain = self._certain and certain
-        if asking is not None and asking.head.no_defaults:
-            defaults = tuple(f"{folder}/" for folder in self._system.defaults)
-            return [path for path in paths[:1] if not path.startswith(defaults)]
-        return paths[:1]
 
     def _of(self, image: LoadedImage, kind: str) -> tuple[str, ...]:
         key = (image.head.identity, f"{kind} {image.path}")

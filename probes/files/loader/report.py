@@ -56,21 +56,12 @@ def version_in(path: str, soname: str | None) -> str | None:
 
 _BELOW_A_SITE = ("torch/lib", "tensorrt_libs", "tensorrt_rtx_libs", "cutensor/lib", "cuquantum/lib", "nvpl/lib")
 _PATTERNS = (
-    "/usr/local/cuda*/lib64",
-    "/usr/local/cuda*/targets/*/lib",
-    "/opt/cuda/lib64",
-    "/opt/cuda/targets/*/lib",
-    "/usr/lib/*-linux-gnu/nvidia",
-    "/usr/lib/*-linux-gnu/nvidia/current",
-    "/usr/lib/*-linux-gnu/tegra",
-)
+    "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/cuda/lib64", "/opt/cuda/targets/*/lib",
+    "/usr/lib/*-linux-gnu/nvidia", "/usr/lib/*-linux-gnu/nvidia/current", "/usr/lib/*-linux-gnu/tegra",
+)  # fmt: skip
 _FOLDERS_OF_SYSTEMS = (
-    "/usr/local/lib",
-    "/usr/lib/wsl/lib",
-    "/usr/local/nvidia/lib",
-    "/usr/local/nvidia/lib64",
-    "/run/opengl-driver/lib",
-)
+    "/usr/local/lib", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib",
+)  # fmt: skip
 _COPIES = 8
 
 
@@ -241,7 +232,12 @@ class _Report:
         version = version_in(path, request.image.head.soname)
         if request.name == "libc.so.6" and release:
             version = f"{release[0]}.{release[1]}"
-        others = self._others(request, path)
+        further: dict[str, None] = {}
+        for found in self._process.search.all(request.name, request.by) if "/" not in request.name else ():
+            further[self._real(found.path)] = None
+            if len(further) > _FURTHER:
+                break
+        others = [printable(one) for one in further if one != path][:_FURTHER]
         record.update(path=printable(path), found_by=request.image.found_by, version=version, others=others)
         return {name: value for name, value in record.items() if value not in (None, [])}
 
@@ -261,16 +257,6 @@ class _Report:
         by = self._process.search.first(request.name, request.by).by if request.refused else ""
         led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
         return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
-
-    def _others(self, request: LoadRequest, path: str) -> list[str]:
-        if "/" in request.name:
-            return []
-        further: dict[str, None] = {}
-        for found in self._process.search.all(request.name, request.by):
-            further[self._real(found.path)] = None
-            if len(further) > _FURTHER:
-                break
-        return [printable(one) for one in further if one != path][:_FURTHER]
 
     def _add_lacks(self, record: Record, request: LoadRequest, lacks: tuple[str, ...]) -> None:
         """Add missing symbol versions; the record names the file that requires the most."""

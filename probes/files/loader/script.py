@@ -135,7 +135,14 @@ def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[
     for name in _DRIVER.get(family, ()):
         yield OpenByName((name,), by=image.path, optional=True)
     if family == "nvrtc":
-        yield from _builtins(process, image, site)
+        # Its builtins are those of its own release, known from its file name or folder.
+        folder, name = os.path.split(process.search.real(image.path))
+        release = re.search(r"\.so\.(\d+\.\d+)\.", name)
+        listed = () if release else site.tree.folder_names(folder)[0]
+        found = [name for name in listed if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", name)]
+        builtins = f"libnvrtc-builtins.so.{release[1]}" if release else found[0] if len(found) == 1 else None
+        if builtins:
+            yield OpenByName((builtins,), by=image.path, optional=False)
     parts = _CUDNN_PARTS.get(family, ())
     if family == "cudnn" and major == "8":
         parts = _CUDNN_8_PARTS
@@ -157,19 +164,6 @@ def _version(process: LoaderProcess, image: LoadedImage, site: Site) -> str | No
         return None
     wheels = [item["version"] for item in site.distributions if item["name"].startswith("nvidia-cudnn-cu")]
     return str(wheels[0]) if len(wheels) == 1 else None
-
-
-def _builtins(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[OpenByName]:
-    """The builtins that NVRTC requests: those of its own release, known from its file name or folder."""
-    folder, name = os.path.split(process.search.real(image.path))
-    match = re.search(r"\.so\.(\d+\.\d+)\.", name)
-    found = [
-        name for name in site.tree.folder_names(folder)[0] if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", name)
-    ]
-    if match:
-        yield OpenByName((f"libnvrtc-builtins.so.{match[1]}",), by=image.path, optional=False)
-    elif len(found) == 1:
-        yield OpenByName((found[0],), by=image.path, optional=False)
 
 
 ASK_LIMIT = 512
@@ -311,9 +305,13 @@ class _Script:
 
     def ask(self, ask: OpenByName, parts: tuple[str, ...]) -> Event | None:
         """Load what code requests by name; a file that was not loaded requests nothing."""
-        caller = self._image(ask.by) if ask.by else caller_of_ctypes(self.process, self.site)
-        if ask.by and caller is None:
-            return None
+        if ask.by:
+            named = (image for image in self.process.images if os.path.basename(image.path) == ask.by)
+            caller = self.process.loaded(ask.by) or next(named, None)
+            if caller is None:
+                return None
+        else:
+            caller = caller_of_ctypes(self.process, self.site)
         tried: list[list[LoadRequest]] = []
         for name in ask.names:
             tried.append(self.process.open(name, caller))
@@ -325,9 +323,3 @@ class _Script:
             telling = min(tried, key=lambda requests: (-len(requests), len(requests[0].name)))
         self.events.append(Event(telling, optional=ask.optional, by=by))
         return self.events[-1]
-
-    def _image(self, name: str) -> LoadedImage | None:
-        known = self.process.loaded(name)
-        if known is not None:
-            return known
-        return next((image for image in self.process.images if os.path.basename(image.path) == name), None)

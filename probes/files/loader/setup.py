@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 from ...common.paths import name_of
 from ...common.tree import Tree
 from ..elf.info import ElfInfo, elf_info
-from ..elf.library import ElfError, open_elf
+from ..elf.library import Elf, ElfError
 from .cache import Lookup
 
 
@@ -98,10 +97,6 @@ class LoaderSystem(_Named):
     """The loader of a program, and its behaviour."""
 
     @property
-    def variables(self) -> Mapping[str, str]:
-        return self.tree.variables
-
-    @property
     def machine(self) -> str:
         return self.program.machine if self.program else ""
 
@@ -133,7 +128,7 @@ class LoaderSystem(_Named):
         if self.loader is None:
             return b""
         try:
-            with open_elf(self.tree.place(self.loader)) as elf:
+            with Elf(self.tree.place(self.loader)) as elf:
                 return elf.read(*elf.sections.get(".rodata", (0, _LOADER_LIMIT)))
         except ElfError:
             return b""
@@ -238,7 +233,7 @@ class LoaderSystem(_Named):
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.preload"
         lines = (self.tree.read_text(path, 65536) or "").splitlines()
         listed = [name for line in lines for name in re.split(r"[\s:]+", line.partition("#")[0]) if name]
-        return (*(name for name in re.split(r"[ :]+", self.variables.get("LD_PRELOAD", "")) if name), *listed)
+        return (*(name for name in re.split(r"[ :]+", self.tree.variables.get("LD_PRELOAD", "")) if name), *listed)
 
 
 def system_of(tree: Tree, program: ElfInfo | None, interpreter: str | None) -> LoaderSystem:

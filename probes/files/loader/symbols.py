@@ -145,7 +145,8 @@ def unresolved(process: LoaderProcess, events: list[Event]) -> list[str] | None:
     Asked only of parts that link PyTorch. None where no part does, or where it cannot be known: where PyTorch itself
     was not loaded, what it defines was not there to be met.
     """
-    parts = [event.requests for event in events if _links_framework(event.requests)]
+    images = ((event.requests, event.requests[0].image) for event in events)
+    parts = [requests for requests, image in images if image and any(map(_FRAMEWORK.match, image.head.needed))]
     if not parts or not any(_CORE.match(os.path.basename(image.path)) for image in process.images):
         return None
     lost_by = [request.by for requests in parts for request in requests if request.image is None and request.by]
@@ -158,11 +159,6 @@ def unresolved(process: LoaderProcess, events: list[Event]) -> list[str] | None:
     except UnreadSymbolsError:
         return None
     return [printable(name.decode("utf-8", "replace")) for name in list(found)[:_SHOWN]]
-
-
-def _links_framework(requests: list[LoadRequest]) -> bool:
-    image = requests[0].image
-    return image is not None and any(_FRAMEWORK.match(name) for name in image.head.needed)
 
 
 def _of_part(process: LoaderProcess, requests: list[LoadRequest]) -> list[bytes]:

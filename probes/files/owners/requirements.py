@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ...common.library_names import FAMILIES
 from ...common.paths import without_prefix
+from ..python.distributions import normalised
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _PIN = re.compile(r"\s*(?:\[[^\]]*\]\s*)?(?:\(\s*)?==\s*([0-9][0-9A-Za-z.+!]*)\s*(?:\)\s*)?(?:;|$)")
@@ -14,7 +15,6 @@ _BOUND = re.compile(r"(?:==|>=|~=)\s*(\d{1,4})(?:\.(\d{1,4}))?")
 _LEAST = re.compile(r">=\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
 _BELOW = re.compile(r"(?<![<>=!~])<\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([A-Za-z0-9._-]+)["']""")
-_SEPARATORS = re.compile(r"[-_.]+")
 _MATTERS = re.compile(
     r"nvidia-(?!ml-py|pytriton)|cuda-|cupy|cudatoolkit|torch(?!metrics|diffeq|-geometric)|pytorch|triton|jax|tensorrt|"
     r"tensorflow(?!-(?:io|estimator|datasets|metadata|hub|probability))|numba|xformers|flash-attn|flashinfer|onnxruntime|"
@@ -30,7 +30,7 @@ wheel is that of its library's soname (looked at in wheels for CUDA 11, 12 and 1
 def requirement_name(line: str) -> str:
     """The normalised name of the distribution that a line requires."""
     match = _NAME.match(line)
-    return _SEPARATORS.sub("-", match[1]).lower() if match else ""
+    return normalised(match[1]) if match else ""
 
 
 def relevant_lines(lines: Iterable[str] | None) -> list[str]:
@@ -41,7 +41,7 @@ def relevant_lines(lines: Iterable[str] | None) -> list[str]:
 def extra_of(line: str) -> str | None:
     """The extra that the line belongs to; None if there is none."""
     match = _EXTRA.search(line)
-    return _SEPARATORS.sub("-", match[1]).lower() if match else None
+    return normalised(match[1]) if match else None
 
 
 def pinned(lines: Iterable[str], name: str) -> str | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ...common.paths import printable
 from ...common.tree import Tree, refused
 from ..elf.info import elf_info
-from ..elf.library import ElfError, open_elf
+from ..elf.library import Elf, ElfError
 from ..elf.tables import SHT_SYMTAB
 from ..python.distributions import requirements
 from .requirements import extra_of, relevant_lines, requirement_name
@@ -170,7 +170,15 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
     """
     found = _state(tree, recorded.path)
     if found is None:
-        return _missing(tree, recorded)
+        # The broken link at its path, or at a folder above it.
+        link = recorded.path
+        while link and (tree.link_target(link) is None or tree.is_folder(link)):
+            link = link.rpartition("/")[0]
+        if link:
+            return {**_differs(recorded, "missing"), "dead_link": printable(link)}
+        # A folder is imported even without its empty __init__.py.
+        needless = recorded.size == 0 and recorded.path.endswith("/__init__.py")
+        return None if needless else _differs(recorded, "missing")
     if not stat.S_ISREG(found.st_mode):
         return {**_differs(recorded, "size"), "problem": "it is not a regular file"}
     denied = _denied(tree, recorded.path, stat.S_IMODE(found.st_mode))
@@ -186,17 +194,6 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
         return None
     difference = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
     return {**difference, **({"problem": problem} if problem else _stripped(tree, recorded.path, difference))}
-
-
-def _missing(tree: Tree, recorded: Recorded) -> Fields | None:
-    """The problem of a missing file, with the broken link at its path or at a folder above it."""
-    link = recorded.path
-    while link and (tree.link_target(link) is None or tree.is_folder(link)):
-        link = link.rpartition("/")[0]
-    if link:
-        return {**_differs(recorded, "missing"), "dead_link": printable(link)}
-    # A folder is imported even without its empty __init__.py.
-    return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
 
 
 def _denied(tree: Tree, path: str, mode: int) -> str | None:
@@ -286,7 +283,8 @@ def _ends_in_zeros(tree: Tree, path: str) -> bool:
 def _unusable(tree: Tree, path: str, python: str | None) -> str | None:
     """Why a library cannot be loaded, or a module imported, judged by the file alone."""
     if path.endswith(".py"):
-        return _no_python(tree.read_bytes(path, _SOURCE_LIMIT), python)
+        source = tree.read_bytes(path, _SOURCE_LIMIT)
+        return None if source is None or len(source) >= _SOURCE_LIMIT else _no_python(source, python)
     if not _is_library(path):
         start = tree.read_bytes(path, 64)
         return "it is empty" if start is not None and not start else None
@@ -305,7 +303,7 @@ def _stripped(tree: Tree, path: str, said: Fields) -> Fields:
     if said["kind"] != "size" or not _is_library(path) or len(lengths) < 2 or lengths[1] >= lengths[0]:
         return {}
     try:
-        with open_elf(tree.place(path)) as elf:
+        with Elf(tree.place(path)) as elf:
             sections = elf.section_list
     except ElfError:
         return {}
@@ -313,9 +311,7 @@ def _stripped(tree: Tree, path: str, said: Fields) -> Fields:
     return {"stripped": True} if sections and not kept else {}
 
 
-def _no_python(source: bytes | None, python: str | None) -> str | None:
-    if source is None or len(source) >= _SOURCE_LIMIT:
-        return None
+def _no_python(source: bytes, python: str | None) -> str | None:
     if b"\0" in source:
         return "it holds zeros, and is not Python"
     if not source.strip():

@@ -54,25 +54,21 @@ class HashFile:
         if self._size not in (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536) or self._last_bucket > _BUCKETS:
             raise DamagedError("its page of metadata is damaged")
 
-    def values(self, wanted: int) -> Iterator[Value]:
-        """Every value of at least ``wanted`` bytes."""
+    def values(self, wanted: int) -> Iterator[tuple[bytes, int, int]]:
+        """Every value of at least ``wanted`` bytes, or else the first page and the size of what overflows its page."""
         for bucket in range(self._last_bucket + 1):
             additional = self._spares[min(bucket.bit_length(), _SPARES - 1)]  # pages before the bucket
             for page in self._chain(bucket + additional, _HASH_PAGES):
-                yield from self._values_of(page, wanted)
-
-    def _values_of(self, page: bytes, wanted: int) -> Iterator[Value]:
-        (count,) = self._numbers(page, "H", 20)
-        offsets = self._numbers(page, f"{count}H", _HEADER)
-        for place in range(1, count, 2):
-            offset, end = offsets[place], offsets[place - 1]
-            kind = page[offset] if offset < len(page) else 0
-            if kind == _INLINE and end - offset > wanted:
-                yield Value(self, page[offset + 1 : end], 0, 0)
-            elif kind == _OFF_PAGE:
-                first, size = self._numbers(page, "II", offset + 4)
-                if wanted <= size <= _VALUE_LIMIT:
-                    yield Value(self, b"", first, size)
+                (count,) = self._numbers(page, "H", 20)
+                offsets = self._numbers(page, f"{count}H", _HEADER)
+                for offset, end in zip(offsets[1::2], offsets[::2]):
+                    kind = page[offset] if offset < len(page) else 0
+                    if kind == _INLINE and end - offset > wanted:
+                        yield page[offset + 1 : end], 0, 0
+                    elif kind == _OFF_PAGE:
+                        first, size = self._numbers(page, "II", offset + 4)
+                        if wanted <= size <= _VALUE_LIMIT:
+                            yield b"", first, size
 
     def overflow(self, first: int, size: int) -> bytes:
         """At least ``size`` bytes of a long value, if it has that many."""
@@ -102,23 +98,6 @@ class HashFile:
             return struct.unpack_from(self._order + layout, data, offset)
         except struct.error:
             raise DamagedError("a page is damaged") from None
-
-
-class Value:
-    """A value that is read on demand."""
-
-    def __init__(self, file: HashFile, inline: bytes, first: int, size: int) -> None:
-        self._file = file
-        self._inline = inline
-        self._first = first
-        self._size = size
-
-    def start(self, size: int) -> bytes:
-        """The first bytes, at least ``size`` of them if it has that many."""
-        return self._inline if not self._first else self._file.overflow(self._first, size)
-
-    def whole(self) -> bytes:
-        return self.start(self._size)[: self._size or None]
 
 
 # Read the header of an installed RPM package: name, version, and the files with their sizes.
@@ -273,9 +252,10 @@ def _from_berkeley(place: str) -> list[bytes]:
         return []
     found: list[bytes] = []
     try:
-        for value in HashFile(descriptor).values(_SMALLEST):
-            if NAMES.match(name_in(value.start(_START))) and len(found) < _PACKAGES:
-                found.append(value.whole())
+        file = HashFile(descriptor)
+        for inline, first, size in file.values(_SMALLEST):
+            if NAMES.match(name_in(inline or file.overflow(first, _START))) and len(found) < _PACKAGES:
+                found.append(inline or file.overflow(first, size)[:size])
     except (DamagedError, OSError):
         return found
     finally:

@@ -30,10 +30,16 @@ def asked_for(tree: Tree) -> Iterator[EnvironmentCandidate]:
     """The environments named by ``--python``, in order."""
     for text in tree.python:
         path = tree.absolute(text)
-        if "/" not in text and not text.startswith("~") and not tree.lexists(path):
-            yield _by_name(tree, text)
-        else:
+        if "/" in text or text.startswith("~") or tree.lexists(path):
             yield EnvironmentCandidate("--python", path, locate(tree, path))
+            continue
+        # A program name such as ``python3.11``, looked up as a shell would.
+        place = PythonPlace(problem="it is neither in the current folder nor on PATH")
+        for program in _programs(tree, (text,)):
+            place = locate(tree, program)
+            if not place.system:
+                break
+        yield EnvironmentCandidate("--python", text, place, own=_is_own(tree, place))
 
 
 def found(tree: Tree) -> Iterator[EnvironmentCandidate]:
@@ -59,16 +65,6 @@ def _at(tree: Tree, why: str, text: str) -> EnvironmentCandidate:
     path = tree.absolute(text)
     place = locate(tree, path)
     return EnvironmentCandidate(why, path, place, own=_is_own(tree, place))
-
-
-def _by_name(tree: Tree, name: str) -> EnvironmentCandidate:
-    """A program name such as ``python3.11``, looked up as a shell would."""
-    place = PythonPlace(problem="it is neither in the current folder nor on PATH")
-    for path in _programs(tree, (name,)):
-        place = locate(tree, path)
-        if not place.system:
-            break
-    return EnvironmentCandidate("--python", name, place, own=_is_own(tree, place))
 
 
 def _on_path(tree: Tree) -> Iterator[EnvironmentCandidate]:
@@ -134,13 +130,19 @@ def everywhere(tree: Tree) -> Iterator[EnvironmentCandidate]:
     """All environments in the known places that can be recognised by their files."""
     seen: set[str] = set()
     for folder in _folders(tree):
-        if folder not in seen and _is_environment(tree, folder):
+        programs = (f"{folder}/bin/{name}" for name in _NAMES if folder not in {"/usr", "/"})
+        marked = tree.is_file(f"{folder}/pyvenv.cfg") or tree.is_folder(f"{folder}/conda-meta")
+        if folder not in seen and (marked or any(map(tree.is_program, programs))):
             seen.add(folder)
             yield EnvironmentCandidate(WHY, folder, locate(tree, folder))
-    for path in _named_programs(tree):
-        place = locate(tree, path)
-        if place.prefix is not None:  # a shim of pyenv that selects nothing is no environment
-            yield EnvironmentCandidate(WHY, path, place)
+    # Every interpreter on PATH, and the system's own.
+    entries = str(tree.variables.get("PATH", "")).split(":")
+    for folder in dict.fromkeys([*(tree.absolute(entry or ".") for entry in entries), "/usr/bin"]):
+        names = [name for name in tree.list_names(folder) or [] if name in _NAMES or _NUMBERED.fullmatch(name)]
+        for path in [f"{folder}/{name}" for name in names if tree.is_program(f"{folder}/{name}")]:
+            place = locate(tree, path)
+            if place.prefix is not None:  # a shim of pyenv that selects nothing is no environment
+                yield EnvironmentCandidate(WHY, path, place)
 
 
 def _folders(tree: Tree) -> Iterator[str]:
@@ -201,19 +203,3 @@ def _inside(tree: Tree, folder: str) -> Iterator[str]:
         path = f"{folder.rstrip('/')}/{name}"
         if not name.startswith(".") and tree.is_folder(path):
             yield path
-
-
-def _is_environment(tree: Tree, folder: str) -> bool:
-    if tree.is_file(f"{folder}/pyvenv.cfg") or tree.is_folder(f"{folder}/conda-meta"):
-        return True
-    names = ("python3", "python")
-    return folder not in {"/usr", "/"} and any(tree.is_program(f"{folder}/bin/{name}") for name in names)
-
-
-def _named_programs(tree: Tree) -> Iterator[str]:
-    """Every interpreter on PATH, and the system's own."""
-    folders = str(tree.variables.get("PATH", "")).split(":")
-    for folder in dict.fromkeys([*(tree.absolute(entry or ".") for entry in folders), "/usr/bin"]):
-        names = tree.list_names(folder) or []
-        found = [name for name in names if name in ("python3", "python") or _NUMBERED.fullmatch(name)]
-        yield from (f"{folder}/{name}" for name in found if tree.is_program(f"{folder}/{name}"))

@@ -76,8 +76,11 @@ def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -
             continue
         links = [name for name in names if name.endswith(_LINK)]
         linked.update(normalised(name[: -len(_LINK)]) for name in links)
-        for name in links:
-            _link(tree, f"{folder}/{name}", found)
+        for name in links:  # setuptools' older editable installation: the source folder, which has the metadata
+            source = (tree.read_text(f"{folder}/{name}", 4096) or "").partition("\n")[0].strip()
+            if _is_gone(tree, source):
+                of = {"name": normalised(name[: -len(_LINK)])}
+                found.damage(f"{folder}/{name}", f"its source folder {printable(source)} is gone", of)
         for name in names:
             if len(found.items) >= LIMIT:
                 found.complete = False
@@ -86,14 +89,6 @@ def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -
             if record is not None:
                 found.items.append(record)
     return found
-
-
-def _link(tree: Tree, path: str, found: Installed) -> None:
-    """Setuptools' older editable installation: a file whose first line is the source folder, which has the metadata."""
-    folder = (tree.read_text(path, 4096) or "").partition("\n")[0].strip()
-    if _is_gone(tree, folder):
-        name = normalised(path.rpartition("/")[2][: -len(_LINK)])
-        found.damage(path, f"its source folder {printable(folder)} is gone", {"name": name})
 
 
 def _distribution(tree: Tree, path: str, detailed: frozenset[str], linked: set[str], found: Installed) -> Fields | None:
@@ -136,8 +131,12 @@ def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found
     installer = tree.read_bytes(f"{path}/INSTALLER", 200) if "INSTALLER" in names else None
     if installer and installer.strip():
         record["installer"] = printable(installer.decode("utf-8", "replace").strip(), 40)
-    if "direct_url.json" in names:
-        record.update(_editable(tree, path, record, found))
+    checkout = _checkout(tree, path) if "direct_url.json" in names else None
+    if checkout is not None:
+        record["editable"] = True
+        if _is_gone(tree, checkout):
+            of = {"name": record["name"], "version": record["version"]}
+            found.damage(path, f"its source folder {printable(checkout)} is gone", of)
     if record["name"] in detailed:
         record.update(requirements(tree, f"{path}/METADATA"))
     return record
@@ -218,17 +217,6 @@ def requirements(tree: Tree, metadata: str) -> Fields:
     requires = [printable(line.decode("utf-8", "replace").strip()) for line in lines[:REQUIREMENTS]]
     python = _line(head, _PYTHON_LINE)
     return {"requires": requires, **({"requires_python": printable(python, 200)} if python else {})}
-
-
-def _editable(tree: Tree, path: str, record: Fields, found: Installed) -> Fields:
-    """The field ``editable`` where it is so; that the source folder is gone is noted."""
-    checkout = _checkout(tree, path)
-    if checkout is None:
-        return {}
-    if _is_gone(tree, checkout):
-        of = {"name": record["name"], "version": record["version"]}
-        found.damage(path, f"its source folder {printable(checkout)} is gone", of)
-    return {"editable": True}
 
 
 def lost_checkout(tree: Tree, path: str) -> str | None:

@@ -113,11 +113,20 @@ class PythonPlace(NamedTuple):
 
 def locate(tree: Tree, path: str) -> PythonPlace:
     """The environment that the absolute ``path`` stands for."""
-    if tree.is_folder(path):
-        return _from_folder(tree, path)
-    if not tree.lexists(path):
-        return PythonPlace(problem="it does not exist")
-    return _from_file(tree, path, "it")
+    if not tree.is_folder(path):
+        return _from_file(tree, path, "it") if tree.lexists(path) else PythonPlace(problem="it does not exist")
+    known = tree.is_file(f"{path}/pyvenv.cfg") or tree.is_folder(f"{path}/conda-meta")
+    numbered = [name for name in tree.list_names(f"{path}/bin") or [] if LIBRARY.match(name)]
+    programs = (f"{path}/bin/{name}" for name in (*_USUAL, *numbered))
+    program = next((each for each in programs if not tree.is_folder(each) and tree.lexists(each)), None)
+    if program is None:
+        return PythonPlace(prefix=path if known else None, problem=_no_program(tree, path))
+    place = _from_file(tree, program, printable(program))
+    if known:
+        return PythonPlace(executable=place.executable or program, prefix=path, problem=place.problem)
+    if place.prefix and tree.real_path(place.prefix) != tree.real_path(path) != "/":
+        return PythonPlace(executable=program, prefix=path, lost=place.lost or _unmarked(tree, path))
+    return place
 
 
 def libraries(tree: Tree, prefix: str, landmark: str) -> list[str]:
@@ -141,27 +150,6 @@ def base_prefix(tree: Tree, program: str) -> str | None:
     return None
 
 
-def _from_folder(tree: Tree, folder: str) -> PythonPlace:
-    known = tree.is_file(f"{folder}/pyvenv.cfg") or tree.is_folder(f"{folder}/conda-meta")
-    program = _program_in(tree, folder)
-    if program is None:
-        return PythonPlace(prefix=folder if known else None, problem=_no_program(tree, folder))
-    place = _from_file(tree, program, printable(program))
-    if known:
-        return PythonPlace(executable=place.executable or program, prefix=folder, problem=place.problem)
-    if place.prefix and tree.real_path(place.prefix) != tree.real_path(folder) != "/":
-        return PythonPlace(executable=program, prefix=folder, lost=place.lost or _unmarked(tree, folder))
-    return place
-
-
-def _program_in(tree: Tree, folder: str) -> str | None:
-    numbered = [name for name in tree.list_names(f"{folder}/bin") or [] if LIBRARY.match(name)]
-    for name in (*_USUAL, *numbered):
-        if not tree.is_folder(f"{folder}/bin/{name}") and tree.lexists(f"{folder}/bin/{name}"):
-            return f"{folder}/bin/{name}"
-    return None
-
-
 def _no_program(tree: Tree, folder: str) -> str:
     if tree.is_folder(f"{folder}/Scripts"):
         return "it is laid out for Windows (Scripts/python.exe) and cannot be examined from Linux"
@@ -177,18 +165,14 @@ def _no_program(tree: Tree, folder: str) -> str:
 def _from_file(tree: Tree, path: str, shown: str) -> PythonPlace:
     root = root_of_shim(tree, path)
     if root is not None:
-        return _from_shim(tree, path, root)
+        target, problem = interpreter(tree, root, name_of(path))
+        if target == SYSTEM:
+            problem = f"the pyenv shim {printable(path)} selects no version"
+        if problem or target is None:
+            return PythonPlace(executable=path, problem=problem, system=target == SYSTEM)
+        return _from_program(tree, target, printable(target))
     started = _LAUNCHED.match(tree.read_bytes(path, _SHEBANG_LIMIT) or b"")
     return _from_program(tree, started[1].decode("utf-8", "replace") if started else path, shown)
-
-
-def _from_shim(tree: Tree, path: str, root: str) -> PythonPlace:
-    target, problem = interpreter(tree, root, name_of(path))
-    if target is None:
-        return PythonPlace(executable=path, problem=problem)
-    if target == SYSTEM:
-        return PythonPlace(executable=path, problem=f"the pyenv shim {printable(path)} selects no version", system=True)
-    return _from_program(tree, target, printable(target))
 
 
 def _from_program(tree: Tree, path: str, shown: str) -> PythonPlace:
@@ -257,10 +241,6 @@ def _why_not(tree: Tree, path: str, shown: str) -> str | None:
         return f"{shown} is a circular link"
     if not tree.is_program(target):
         return f"{shown} is not {'executable' if tree.is_file(target) else 'a file'}"
-    return _why_no_python(tree, shown, target)
-
-
-def _why_no_python(tree: Tree, shown: str, target: str) -> str | None:
     head = tree.read_bytes(target, 4)  # None if it may be executed but not read
     if head is not None and head[:2] == b"#!":
         return f"{shown} is a script, which is never run here; name the interpreter itself"

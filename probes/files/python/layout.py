@@ -47,34 +47,20 @@ def full(tree: Tree, base: str | None, minor: str | None, program: str | None) -
     """The version with its patch level, from the files of an installation of ``minor`` at ``base``."""
     if base is None or minor is None:
         return None
-    return _by_conda(tree, base, minor) or _by_header(tree, base, minor) or _by_constants(tree, base, minor, program)
-
-
-def _by_conda(tree: Tree, base: str, minor: str) -> str | None:
     for name in tree.list_names(f"{base}/conda-meta") or []:
         match = re.match(r"python-(\d+\.\d+\.\d+[0-9a-z]*)-[^-]*\.json$", name)
-        if match and minor_of(match.group(1)) == minor:
-            return match.group(1)
-    return None
-
-
-def _by_header(tree: Tree, base: str, minor: str) -> str | None:
+        if match and minor_of(match[1]) == minor:
+            return match[1]
     for name in tree.list_names(f"{base}/include") or []:
         if minor_of_program(name) == minor:
-            text = tree.read_text(f"{base}/include/{name}/patchlevel.h", 65536)
-            match = _PATCHLEVEL.search(text or "")
-            if match and minor_of(match.group(1)) == minor:
-                return match.group(1)
-    return None
-
-
-def _by_constants(tree: Tree, base: str, minor: str, program: str | None) -> str | None:
-    """The version string in the interpreter's file, if exactly one fits."""
+            match = _PATCHLEVEL.search(tree.read_text(f"{base}/include/{name}/patchlevel.h", 65536) or "")
+            if match and minor_of(match[1]) == minor:
+                return match[1]
+    # The version string in the interpreter's file, if exactly one fits.
     wanted = re.compile(rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d{1,2})?\+?)(?=\0)")
-    library = f"{base}/lib/libpython{minor}.so.1.0"
-    for path in (library, program):
+    for path in (f"{base}/lib/libpython{minor}.so.1.0", program):
         data = constants(tree, tree.real_path(path)) if path else None
-        found = {match.group(1).decode() for match in wanted.finditer(data or b"")}
+        found = {each[1].decode() for each in wanted.finditer(data or b"")}
         if len(found) == 1:
             return found.pop()
     return None
@@ -111,9 +97,10 @@ class EnvironmentLayout(NamedTuple):
 
 def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayout:
     """The layout of the environment at the real path ``prefix``."""
-    settings = _settings(tree, prefix)
-    virtual = settings is not None
-    settings = settings or {}
+    text = tree.read_text(f"{prefix}/pyvenv.cfg", 65536)
+    virtual = text is not None
+    pairs = (line.partition("=") for line in (text or "").splitlines() if "=" in line)
+    settings = {name.strip().lower(): value.strip() for name, _, value in pairs}
     program, base_gone = place.executable, None
     base: str | None = prefix
     if virtual:
@@ -124,7 +111,12 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
     elif not libraries(tree, prefix, "os.py"):
         base_gone = "it has lost its standard library"
     minor = _minor(tree, place, prefix, settings)
-    stdlib = _library(tree, base, minor, "os.py") if base else None
+    named = ((path, LIBRARY.match(name_of(path))) for path in (libraries(tree, base, "os.py") if base else ()))
+    stdlib = next((path for path, match in named if match and match[2] == minor), None)
+    # A virtual environment whose base became another Python no longer sees its packages.
+    now = minor_of_program(name_of(program)) if virtual and program else None
+    made = f"it was created for Python {minor}, and its base interpreter {printable(program or '')} is {now} now"
+    outgrown = made if now and minor and now != minor else None
     locks = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)  # of the project around a virtual environment
     return EnvironmentLayout(
         prefix=prefix,
@@ -137,17 +129,8 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         manager=_manager(tree, prefix, settings, virtual=virtual),
         lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,
         externally_managed=False if virtual else tree.lexists(f"{stdlib}/{_MANAGED}") if stdlib else None,
-        problem=place.problem or base_gone or _outgrown(minor, program, virtual=virtual),
+        problem=place.problem or base_gone or outgrown,
     )
-
-
-def _settings(tree: Tree, prefix: str) -> dict[str, str] | None:
-    """``pyvenv.cfg`` as lower-case names and values, or None if this is not a virtual environment."""
-    text = tree.read_text(f"{prefix}/pyvenv.cfg", 65536)
-    if text is None:
-        return None
-    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
 def _base_program(
@@ -180,23 +163,6 @@ def _minor(tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]
     found = {LIBRARY.match(name_of(path)) for path in libraries(tree, prefix, "site-packages")}
     minors = {match.group(2) for match in found if match}
     return minors.pop() if len(minors) == 1 else None
-
-
-def _library(tree: Tree, prefix: str, minor: str | None, landmark: str) -> str | None:
-    """``lib/python3.12`` of ``prefix`` for one version, or None."""
-    for path in libraries(tree, prefix, landmark):
-        match = LIBRARY.match(name_of(path))
-        if match and match.group(2) == minor:
-            return path
-    return None
-
-
-def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str | None:
-    """The problem of a virtual environment whose base became another Python: it no longer sees its packages."""
-    now = minor_of_program(name_of(program)) if virtual and program else None
-    if now is None or minor is None or now == minor:
-        return None
-    return f"it was created for Python {minor}, and its base interpreter {printable(program or '')} is {now} now"
 
 
 def _implementation(tree: Tree, prefix: str, settings: dict[str, str], program: str | None) -> str | None:

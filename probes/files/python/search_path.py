@@ -141,7 +141,8 @@ class SearchPath(NamedTuple):
 def search_path(tree: Tree, layout: EnvironmentLayout) -> SearchPath:
     """The folders that the environment's interpreter would search, without its standard library."""
     code: list[tuple[str, str]] = []
-    by_variable = _distinct(tree, _python_path(tree))
+    value = str(tree.variables.get("PYTHONPATH", ""))
+    by_variable = _distinct(tree, ((joined(tree.cwd, part), "PYTHONPATH") for part in value.split(":") if value))
     sites = _distinct(tree, _with_path_files(tree, _sites(tree, layout), code), by_variable)
     entries = [*by_variable.values(), *sites.values()]
     folders = tuple(folder for folder, _ in entries)
@@ -166,17 +167,13 @@ def _distinct(
     return found
 
 
-def _python_path(tree: Tree) -> Iterator[tuple[str, str]]:
-    value = str(tree.variables.get("PYTHONPATH", ""))
-    if value:
-        yield from ((joined(tree.cwd, part), "PYTHONPATH") for part in value.split(":"))
-
-
 def _sites(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:
     if layout.virtual:
         yield from ((folder, "") for folder in _site_folders(tree, layout, layout.prefix))
     if layout.minor and (layout.system_packages or not layout.virtual):
-        yield from ((folder, "user site") for folder in _user_site(tree, layout.minor))
+        base = str(tree.variables.get("PYTHONUSERBASE") or "") or (f"{tree.home()}/.local" if tree.home() else "")
+        if base.startswith("/") and not tree.variables.get("PYTHONNOUSERSITE"):
+            yield f"{base}/lib/python{layout.minor}/site-packages", "user site"
         if layout.base:
             yield from ((folder, "") for folder in _site_folders(tree, layout, layout.base))
 
@@ -196,15 +193,6 @@ def _site_folders(tree: Tree, layout: EnvironmentLayout, prefix: str) -> Iterato
     if minor and minor.startswith("3"):
         yield f"{prefix}/lib/python3/dist-packages"
     yield f"{prefix}/lib/python{minor}/dist-packages"
-
-
-def _user_site(tree: Tree, minor: str) -> Iterator[str]:
-    variables = tree.variables
-    if variables.get("PYTHONNOUSERSITE"):
-        return
-    user_base = str(variables.get("PYTHONUSERBASE") or "") or (f"{tree.home()}/.local" if tree.home() else "")
-    if user_base.startswith("/"):
-        yield f"{user_base}/lib/python{minor}/site-packages"
 
 
 def _with_path_files(
@@ -256,7 +244,8 @@ def variables_set(
     modules for customization in the ``folders`` of the search path.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for path, module, text in [*texts, *_customization(tree, folders)]:
+    customs = (_first_of(tree, folders, name) for name in _CUSTOM)
+    for path, module, text in [*texts, *(custom for custom in customs if custom)]:
         for name, value in _settings(text[:_TEXT_LIMIT]):
             if not matters(name):
                 continue
@@ -271,13 +260,9 @@ def variables_set(
     return tuple(found.values())
 
 
-def _customization(tree: Tree, folders: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    for name in _CUSTOM:
-        for folder in folders:
-            data = tree.read_bytes(f"{folder}/{name}", _TEXT_LIMIT)
-            if data is not None:
-                yield f"{folder}/{name}", "", data.decode("utf-8", "replace")
-                break
+def _first_of(tree: Tree, folders: Sequence[str], name: str) -> tuple[str, str, str] | None:
+    read = ((f"{folder}/{name}", tree.read_text(f"{folder}/{name}", _TEXT_LIMIT)) for folder in folders)
+    return next(((path, "", text) for path, text in read if text is not None), None)
 
 
 def _settings(text: str) -> Iterator[tuple[str, str | None]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ...common.tree import Tree
+
+_Read = TypeVar("_Read")
 
 
 class _Environment(NamedTuple):
@@ -28,9 +30,15 @@ class Site(_Environment):
     """One environment's search path and what is installed on it."""
 
     @cached_property
-    def kept(self) -> dict[str, Any]:
-        """Results that readers share."""
+    def _kept(self) -> dict[Callable[..., Any], Any]:
         return {}
+
+    def once(self, read: Callable[[Site], _Read]) -> _Read:
+        """What ``read`` returns for this environment; readers share it."""
+        if read not in self._kept:
+            self._kept[read] = read(self)
+        found: _Read = self._kept[read]
+        return found
 
     @cached_property
     def _listed(self) -> dict[str, frozenset[str]]:

@@ -13,7 +13,7 @@ from envcheck.model.versions import CudaVersion, CudnnVersion
 from probes.common.library_names import family_of
 from probes.files.cuda_libraries.answer import LibraryVersion, answer, cuda, packed, release
 from probes.files.elf.exported import Exports
-from probes.files.elf.library import open_elf
+from probes.files.elf.library import Elf
 from tests.every import cases
 from tests.probes.library_files import Hash, library, returns, stores, stores_on_arm
 
@@ -130,7 +130,7 @@ def test_every_exported_symbol_is_found_and_no_other(tmp_path: Path, table: Hash
     names = [f"symbol{number}" for number in range(40)]
     place = tmp_path / "lib.so"
     place.write_bytes(library("lib.so.1", {name: name.encode() for name in names}, table=table))
-    with open_elf(str(place)) as elf:
+    with Elf(str(place)) as elf:
         exports = Exports(elf)
         for name in names:
             found = exports.find(name)

@@ -24,6 +24,14 @@ Run = Callable[..., tuple[Snapshot, dict[str, str]]]
 HERE = Path(__file__).parents[1]
 
 
+METHODS = {
+    "cuDriverGetVersion": "driver_version", "cuInit": "init", "cuDeviceGetCount": "device_count",
+    "cuDeviceGet": "device", "cuDeviceGetPCIBusId": "pci_bus_id", "cuDeviceGetName": "name",
+    "cuDeviceGetUuid": "uuid", "cuDeviceTotalMem": "total_memory", "cuDeviceGetAttribute": "attribute",
+    "cuDeviceCanAccessPeer": "can_access_peer",
+}  # fmt: skip
+
+
 @dataclass
 class FakeApi:
     """A ``DriverApi`` that answers from its fields; ``failing`` maps a method's name to the status it returns."""
@@ -41,10 +49,14 @@ class FakeApi:
         code = self.failing.get(method, 0)
         return code, None if code else value
 
+    def call(self, name: str, *arguments: Any) -> Answer[Any]:
+        answer: Answer[Any] = getattr(self, METHODS[name])(*arguments)
+        return answer
+
     def driver_version(self) -> Answer[int]:
         return self._answer("driver_version", self.version)
 
-    def init(self) -> Answer[None]:
+    def init(self, _flags: int) -> Answer[None]:
         return self._answer("init", None)
 
     def device_count(self) -> Answer[int]:
@@ -65,7 +77,7 @@ class FakeApi:
     def total_memory(self, device: Any) -> Answer[int]:
         return self._answer("total_memory", 150 << 30)
 
-    def attribute(self, device: object, number: int) -> Answer[int]:
+    def attribute(self, number: int, device: object) -> Answer[int]:
         return self._answer("attribute", {16: 132, 37: 6144, 75: 9, 76: 0}[number])
 
     def can_access_peer(self, device: object, other: object) -> Answer[int]:

@@ -15,7 +15,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 
-from probes.files.elf.library import Elf, ElfError, open_elf
+from probes.files.elf.library import Elf, ElfError
 from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"
@@ -71,7 +71,7 @@ def assert_same_dynamic_section(elf: Elf, said: Oracle) -> None:
 
 
 def assert_same(path: Path) -> None:
-    with path.open("rb") as file, open_elf(os.fspath(path)) as elf:
+    with path.open("rb") as file, Elf(os.fspath(path)) as elf:
         said = Oracle(file)
         assert (elf.bits, elf.size) == (said.elf.elfclass, path.stat().st_size)
         assert [section.name for section in elf.section_list] == [section.name for section in said.elf.iter_sections()]
@@ -95,7 +95,7 @@ def test_libraries_of_this_machine(path: Path) -> None:
 
 def test_a_library_without_sections() -> None:
     """Its versions are not asked of pyelftools, which finds them by sections only."""
-    with (FILES / "old.so").open("rb") as file, open_elf(os.fspath(FILES / "old.so")) as elf:
+    with (FILES / "old.so").open("rb") as file, Elf(os.fspath(FILES / "old.so")) as elf:
         assert elf.sections == {}
         assert_same_dynamic_section(elf, Oracle(file))
         assert elf.version_needs == {"libm.so.6": ("GLIBC_2.2.5",), "libc.so.6": ("GLIBC_2.2.5",)}
@@ -103,7 +103,7 @@ def test_a_library_without_sections() -> None:
 
 
 def test_what_a_library_says() -> None:
-    with open_elf(os.fspath(FILES / "new.so")) as elf:
+    with Elf(os.fspath(FILES / "new.so")) as elf:
         assert (elf.bits, elf.machine, elf.kind, elf.soname) == (64, "x86_64", "shared", "libdemo.so.1")
         assert elf.needed == ("libm.so.6", "libc.so.6")
         assert (elf.rpath, elf.runpath, elf.no_default_lib) == ((), ("$ORIGIN/../lib", "/opt/demo"), True)
@@ -111,7 +111,7 @@ def test_what_a_library_says() -> None:
 
 
 def test_rpath_and_runpath_are_told_apart() -> None:
-    with open_elf(os.fspath(FILES / "old.so")) as elf:
+    with Elf(os.fspath(FILES / "old.so")) as elf:
         assert (elf.rpath, elf.runpath, elf.no_default_lib) == (("/opt/old", "$ORIGIN"), (), False)
 
 
@@ -127,17 +127,17 @@ def test_rpath_and_runpath_are_told_apart() -> None:
     ("sm_80-cuda-13.0.cubin", (64, "cuda", "executable")),
 )
 def test_machines_and_kinds(name: str, expected: tuple[int, str, str]) -> None:
-    with open_elf(os.fspath(FILES / name)) as elf:
+    with Elf(os.fspath(FILES / name)) as elf:
         assert (elf.bits, elf.machine, elf.kind) == expected
 
 
 def test_the_c_library_is_a_library_though_it_can_be_started() -> None:
-    with open_elf(sys.executable) as elf:
+    with Elf(sys.executable) as elf:
         needs_c = "libc.so.6" in elf.needed
     found = next(Path("/").glob("lib*/*/libc.so.6"), None) or next(Path("/").glob("lib*/libc.so.6"), None)
     if not (needs_c and found):
         pytest.skip("no GNU C library here")
-    with open_elf(os.fspath(found)) as elf:
+    with Elf(os.fspath(found)) as elf:
         assert (elf.kind, elf.soname) == ("shared", "libc.so.6")
         assert "GLIBC_2.2.5" in elf.version_definitions
 
@@ -149,14 +149,14 @@ def test_more_sections_than_the_header_can_count(tmp_path: Path) -> None:
     source = "".join(f".section .s{number}\n.byte 1\n" for number in range(65_300))
     made = tmp_path / "many.o"
     subprocess.run([assembler, "-o", made, "-"], input=source, text=True, check=True)
-    with open_elf(os.fspath(made)) as elf, made.open("rb") as file:
+    with Elf(os.fspath(made)) as elf, made.open("rb") as file:
         assert elf.header.sections[2] == 0
         assert len(elf.section_list) == ELFFile(file).num_sections() > 65_300
         assert elf.sections[".s65299"][1] == 1
 
 
 def test_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_elf(os.fspath(FILES / "library.o")) as elf:
+    with Elf(os.fspath(FILES / "library.o")) as elf:
         assert len(elf.read(0, 1 << 62)) == elf.size
         monkeypatch.setattr("probes.files.elf.tables.READ_LIMIT", 10)
         assert len(elf.read(0, 1 << 62)) == 10
@@ -171,7 +171,7 @@ def test_it_closes(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     for _ in range(20):
         with pytest.raises(ElfError):
-            open_elf(os.fspath(tmp_path / "text"))
-        with open_elf(os.fspath(FILES / "new.so")):
+            Elf(os.fspath(tmp_path / "text"))
+        with Elf(os.fspath(FILES / "new.so")):
             pass
     assert len(list(open_ones.iterdir())) == before

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from probes.files.elf import dynamic, tables
-from probes.files.elf.library import Elf, ElfError, open_elf
+from probes.files.elf.library import Elf, ElfError
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
 from tests.probes.tiny_elf import BASE, HEADER, library
@@ -43,7 +43,7 @@ def ask(path: Path) -> dict[str, Any]:
     """All that an ELF file says; ElfError as its text where it says nothing."""
     said: dict[str, Any] = {}
     try:
-        with open_elf(os.fspath(path)) as elf:
+        with Elf(os.fspath(path)) as elf:
             for name, question in ASKED.items():
                 try:
                     said[name] = question(elf)
@@ -56,7 +56,7 @@ def ask(path: Path) -> dict[str, Any]:
 
 def refusal(path: Path) -> str:
     with pytest.raises(ElfError) as caught:
-        open_elf(os.fspath(path))
+        Elf(os.fspath(path))
     text = str(caught.value)
     assert "\n" not in text
     assert text
@@ -115,15 +115,15 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     assert refusal(tmp_path / "loop").startswith("it cannot be read: ")
     assert refusal(tmp_path / ("long" * 2000)).startswith("it cannot be read: ")
     with pytest.raises(ElfError):
-        open_elf("nul\0inside")
+        Elf("nul\0inside")
     with pytest.raises(ElfError):
-        open_elf("\ud800")
+        Elf("\ud800")
 
 
 def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(REAL["new.so"])
-    with open_elf(os.fspath(path)) as elf:
+    with Elf(os.fspath(path)) as elf:
         os.truncate(path, 100)
         with pytest.raises(ElfError, match="beyond the end"):
             _ = elf.needed
@@ -154,7 +154,7 @@ def test_versions_in_a_circle(tmp_path: Path) -> None:
     version = struct.pack("<IHHII", 0, 0, 0, 8, 0)
     entries = [(5, BASE), (10, 16), (dynamic.DT_VERNEED, BASE + 16), (dynamic.DT_VERNEEDNUM, 1 << 62)]
     (tmp_path / "circle").write_bytes(library(entries, names + need + version))
-    with open_elf(os.fspath(tmp_path / "circle")) as elf, pytest.raises(ElfError, match="beyond the end"):
+    with Elf(os.fspath(tmp_path / "circle")) as elf, pytest.raises(ElfError, match="beyond the end"):
         _ = elf.version_needs
 
 
@@ -163,7 +163,7 @@ def test_many_versions_are_cut_off(tmp_path: Path) -> None:
     need = struct.pack("<HHIII", 1, 1, 1, 16, 32) + struct.pack("<IHHII", 0, 0, 0, 8, 0)
     entries = [(5, BASE), (10, 16), (dynamic.DT_VERNEED, BASE + 16), (dynamic.DT_VERNEEDNUM, 1 << 62)]
     (tmp_path / "many").write_bytes(library(entries, names + need * 40_000))
-    with counted_reads() as cost, open_elf(os.fspath(tmp_path / "many")) as elf:
+    with counted_reads() as cost, Elf(os.fspath(tmp_path / "many")) as elf:
         assert elf.version_needs == {"lib.so": ("V1",)}
     assert cost.reads < 3 * dynamic.VERSION_LIMIT
 
@@ -219,6 +219,6 @@ def test_many_sections_of_one_long_name(tmp_path: Path, monkeypatch: pytest.Monk
 def test_names_are_kept_as_bytes_that_can_be_opened(tmp_path: Path) -> None:
     table = b"\0lib\xff\x1b[31m.so\0"
     (tmp_path / "library").write_bytes(library([(1, 1), (5, BASE), (10, len(table))], table))
-    with open_elf(os.fspath(tmp_path / "library")) as elf:
+    with Elf(os.fspath(tmp_path / "library")) as elf:
         (name,) = elf.needed
     assert name.encode(sys.getfilesystemencoding(), "surrogateescape") == b"lib\xff\x1b[31m.so"

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from probes.files.gpu_code import fatbins
-from probes.files.gpu_code.targets import CodeEntry, GpuCode, gpu_code, gpu_targets
+from probes.files.gpu_code.targets import gpu_targets
 from tests.every import cases
+from tests.probes.gpu_code.listing import CodeEntry, GpuCode, gpu_code
 
 FILES = Path(__file__).parents[1] / "elf_files"
 WITH_FATBINS = ["kernels.o", "linkable.o", "linked.so", "kernels.fatbin", "embedded.so", "whole.a"]

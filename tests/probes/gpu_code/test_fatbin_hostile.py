@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from probes.files.gpu_code import fatbins, search
-from probes.files.gpu_code.targets import GpuCode, gpu_code, gpu_targets
+from probes.files.gpu_code.targets import gpu_targets
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
+from tests.probes.gpu_code.listing import GpuCode, gpu_code
 from tests.thorough import examples
 
 FILES = Path(__file__).parents[1] / "elf_files"
