@@ -23,7 +23,7 @@ from .driver_apis.nvml_calls import (
     attempt,
     text,
 )
-from .driver_apis.nvml_fields import ROWS, Reader, read_numbered, read_row, throttle
+from .driver_apis.nvml_fields import ROWS, Reader, read_row, throttle
 from .driver_apis.nvml_parts import (
     Pair,
     fabric,
@@ -146,7 +146,6 @@ def read_gpus(nvml: ModuleType, total: int, out: Out) -> tuple[list[Pair], dict[
 
 READERS: tuple[Reader, ...] = (
     *(partial(read_row, row) for row in ROWS),
-    read_numbered,
     gsp_firmware,
     retired_pages,
     throttle,

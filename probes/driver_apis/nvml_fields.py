@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .nvml_calls import (
     UNSIGNED_LONG_LONG,
-    Call,
     Convert,
     NvmlDevice,
     bus_id,
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
 # The table of simple readings: the field of a GPU, the NVML call, and the conversion.
 #
 # Each reading is one call that returns one or a few values; readings of several calls have functions in other files.
-# Numbers of NVML's fields (``NVML_FI_…``) are listed here because older bindings lack them.
-
-MEMORY_TEMPERATURE = 82
-RECOVERY_ACTION = 230
 
 COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 VIRTUALIZATION_MODES = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host_vgpu", 4: "host_vsga"}
@@ -51,13 +46,11 @@ class NvmlReading(NamedTuple):
     fields: str
     """Dotted paths below the GPU, separated by blanks; several if the call returns several values."""
     calls: str
-    """A function of the binding and the constants it takes after the handle; ``|`` before one for older drivers."""
+    """A function of the binding and the constants it takes after the handle; ``|`` before one for older drivers. A
+    number is that of one of NVML's fields (``NVML_FI_…``), whose names older bindings lack."""
     convert: Convert | tuple[Convert, ...]
     members: tuple[str, ...] = ()
     """Where the call returns a structure: its members, in the order of ``fields``."""
-
-    def parsed_calls(self) -> list[Call]:
-        return [tuple(call.split()) for call in self.calls.split("|")]
 
 
 _ECC_ERRORS = "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_"
@@ -137,13 +130,9 @@ ROWS = (
     NvmlReading("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth", count),
     NvmlReading("pcie.replays", "nvmlDeviceGetPcieReplayCounter", count),
     NvmlReading("utilisation memory_utilisation", "nvmlDeviceGetUtilizationRates", percent, ("gpu", "memory")),
+    NvmlReading("temperature.memory", "82", degrees),
+    NvmlReading("recovery_action", "230", constant("NVML_GPU_RECOVERY_ACTION_", RECOVERY_ACTIONS)),
 )
-
-NUMBERED_FIELDS: dict[str, tuple[int, Convert]] = {
-    "temperature.memory": (MEMORY_TEMPERATURE, degrees),
-    "recovery_action": (RECOVERY_ACTION, constant("NVML_GPU_RECOVERY_ACTION_", RECOVERY_ACTIONS)),
-}
-
 
 Reader: TypeAlias = "Callable[[NvmlDevice, dict[str, Any]], None]"
 """Reads facts of a device into its record."""
@@ -151,7 +140,11 @@ Reader: TypeAlias = "Callable[[NvmlDevice, dict[str, Any]], None]"
 
 def read_row(row: NvmlReading, device: NvmlDevice, record: dict[str, Any]) -> None:
     """Query the fields of a row and store the converted results."""
-    answer = device.ask(row.fields, *row.parsed_calls())
+    answer: Any
+    if row.calls.isdigit():
+        answer = device.ask_field(row.fields, int(row.calls))
+    else:
+        answer = device.ask(row.fields, *(tuple(call.split()) for call in row.calls.split("|")))
     if answer is None:
         return
     fields = row.fields.split()
@@ -163,19 +156,9 @@ def read_row(row: NvmlReading, device: NvmlDevice, record: dict[str, Any]) -> No
         raise ValueError(f"{len(values)} values for {row.fields}")
     converts = row.convert if isinstance(row.convert, tuple) else (row.convert,) * len(fields)
     for field, convert, value in zip(fields, converts, values):
-        keep(device, record, field, convert, value)
-
-
-def read_numbered(device: NvmlDevice, record: dict[str, Any]) -> None:
-    """Query the fields that NVML returns by number."""
-    for field, (number, convert) in NUMBERED_FIELDS.items():
-        keep(device, record, field, convert, device.ask_field(field, number))
-
-
-def keep(device: NvmlDevice, record: dict[str, Any], field: str, convert: Convert, value: Any) -> None:
-    converted = None if value is None else convert(device.nvml, value)
-    if converted is not None:
-        place(record, field, converted)
+        converted = None if value is None else convert(device.nvml, value)
+        if converted is not None:
+            place(record, field, converted)
 
 
 def place(record: dict[str, Any], field: str, value: Any) -> None:

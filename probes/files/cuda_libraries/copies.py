@@ -79,15 +79,6 @@ class Copies:
         if claim is not None and not linked and claim not in copy.claims:
             copy.claims.append(claim)  # the owner of a link (a development package) does not own the file
 
-    def beside(self, path: str, start: str) -> list[tuple[str, str]]:
-        """Path and family of the copies in the folder of ``path`` with file names that begin with ``start``."""
-        folder = posixpath.dirname(path)
-        return [
-            (other.path, other.name.family)
-            for other in self.found.values()
-            if other.path.startswith(f"{folder}/{start}") and posixpath.dirname(other.path) == folder
-        ]
-
     def _real(self, path: str) -> tuple[str, int, bool] | None:
         """Real path and size of a regular file, and whether ``path`` ends in a link to it."""
         folder, name = posixpath.split(path)

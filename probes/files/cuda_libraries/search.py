@@ -128,12 +128,13 @@ class Describer:
     def _version_answer(self, copy: Copy, head: ElfInfo) -> tuple[LibraryVersion, str]:
         """The version in the file, or in the related file that has it, and its source."""
         own = self._answer(copy.path, copy.name.family, head)
-        if own.version is None:
-            for start in ASKS_BESIDE.get(copy.name.family, ()):
-                for path, other in self._copies.beside(copy.path, start):
-                    head_beside = elf_info(self._tree.place(path))
-                    if head_beside is not None and _major(head_beside.soname) == _major(head.soname):
-                        return self._answer(path, other, head_beside), f"elf {printable(path)}"
+        folder = copy.path.rpartition("/")[0]
+        for start in ASKS_BESIDE.get(copy.name.family, ()) if own.version is None else ():
+            for other in self._copies.found.values():
+                beside, _, name = other.path.rpartition("/")
+                known = elf_info(self._tree.place(other.path)) if beside == folder and name.startswith(start) else None
+                if known is not None and _major(known.soname) == _major(head.soname):
+                    return self._answer(other.path, other.name.family, known), f"elf {printable(other.path)}"
         return own, f"elf {printable(copy.path)}"
 
     def _answer(self, path: str, family: str, head: ElfInfo) -> LibraryVersion:

@@ -16,18 +16,7 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import (
-    TEXT_LIMIT,
-    Installation,
-    add_declared,
-    add_stated_version,
-    brought_by,
-    cuda_version,
-    digits_as_version,
-    locate,
-    problems,
-    version,
-)
+from ..installations.package import TEXT_LIMIT, Installation, cuda_version, digits_as_version, locate, version
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import OpenByName, Preload
@@ -51,10 +40,10 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         return []
     build = here.json(_WHEEL)
     core = next(iter(here.files(r"core\b.*\.so", "_core")), None)
-    wheel = brought_by(here, core, f"cupy-cuda{cuda_version(build.get('cuda')) or ''}x")
+    wheel = here.brought_by(core, f"cupy-cuda{cuda_version(build.get('cuda')) or ''}x")
     name = wheel["name"] if wheel else "cupy"
     facts = here.gather(name)
-    stated = add_stated_version(facts, here, "_version.py")
+    stated = here.add_stated_version(facts, "_version.py")
     if wheel:
         facts.add(wheel["source"], version=wheel["version"])
     built_with = (build.get(library) for library in ("nccl", "cudnn"))
@@ -62,7 +51,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     facts.add(
         f"file {here.path}/{_WHEEL}", cuda=cuda_version(build.get("cuda")), nccl=version(nccl), cudnn=version(cudnn)
     )
-    add_declared(facts, here)
+    here.add_declared(facts)
     match = _NAME.fullmatch(name)
     if wheel:
         facts.add(wheel["source"], cuda=digits_as_version(match[1]) if match else None)
@@ -71,7 +60,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if not rocm:
         _add_parts(facts, here)
         cuda_by_loads(facts)
-    wrong = problems(here, stated, "_version.py", ("_version.py",))
+    wrong = here.problems(stated, "_version.py", ("_version.py",))
     beside = sorted({f"{wheel['name']} {wheel['version']}" for wheel in here.wheels if wheel["name"] != name})
     if beside:
         wrong.append(f"{', '.join(beside)} was installed into the same package")

@@ -14,8 +14,6 @@ from ...common.paths import without_prefix
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import (
     Installation,
-    add_declared,
-    add_stated_version,
     assigned,
     cuda_of_number,
     cuda_version,
@@ -23,8 +21,6 @@ from ..installations.package import (
     label,
     locate,
     mapping,
-    owner,
-    problems,
     version,
 )
 from ..installations.parts import add_parts, add_torch_extension, asked_by_name, asks_for_cuda, cuda_by_loads
@@ -63,14 +59,15 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     parts = [path for folder, _, pattern in places for path in here.files(pattern, folder)]
     if entry.needs_parts and not (parts or here.wheels or here.conda):
         return []
-    wheel = owner(here, parts[0] if parts else None) if entry.named_by == "owner" else here.wheel
+    wheel = here.owner(parts[0] if parts else None) if entry.named_by == "owner" else here.wheel
     facts = here.gather(wheel["name"] if wheel and entry.named_by else min(names, key=len), entry.extends or None)
     if entry.metadata_first:
-        add_declared(facts, here)
-    stated = add_stated_version(facts, here, entry.version_in, entry.version_name) if entry.version_in else None
-    hook = HOOKS.get(entry.imports, _nothing)(facts, here, parts)
+        here.add_declared(facts)
+    stated = here.add_stated_version(facts, entry.version_in, entry.version_name) if entry.version_in else None
+    own = HOOKS.get(entry.imports)
+    hook = own(facts, here, parts) if own else iter([Further()])
     further = next(hook)
-    add_declared(facts, here)
+    here.add_declared(facts)
     parts += further.parts or ()
     if further.parts is None:
         pass
@@ -83,11 +80,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if entry.on_gpu and parts:
         facts.add(f"elf {here.path}", cpu_only=False)
     next(hook, None)
-    return [facts.record([*problems(here, stated, entry.version_in, entry.needs.split()), *further.problems])]
-
-
-def _nothing(_facts: Gathered, _here: Installation, _parts: list[str]) -> Iterator[Further]:
-    yield Further()
+    return [facts.record([*here.problems(stated, entry.version_in, entry.needs.split()), *further.problems])]
 
 
 _BITSANDBYTES = re.compile(r"libbitsandbytes_cuda(\d{2})(\d)\.so")
@@ -126,7 +119,7 @@ def _bitsandbytes(facts: Gathered, here: Installation, _parts: list[str]) -> Ite
 
 def _caffe2(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[Further]:
     """The build for CUDA has its name; within PyTorch it has no version of its own: PyTorch's counts."""
-    add_declared(facts, here)
+    here.add_declared(facts)
     within = [wheel for wheel in here.site.installed("torch", "pip") if wheel["path"].startswith(f"{here.folder}/")]
     if parts and within:
         facts.add(within[0]["source"], version=within[0]["version"])
@@ -214,7 +207,7 @@ def _llama_cpp(facts: Gathered, here: Installation, parts: list[str]) -> Iterato
 
 
 def _mxnet(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[Further]:
-    wheel = owner(here, parts[0] if parts else None)
+    wheel = here.owner(parts[0] if parts else None)
     digits = re.match(r"mxnet-cu(\d{2,3})", wheel["name"]) if wheel else None
     if wheel and digits:
         facts.add(wheel["source"], cuda=digits_as_version(digits[1]), cpu_only=False)

@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import TEXT_LIMIT, Installation, add_declared, assigned, locate, problems, version
+from ..installations.package import TEXT_LIMIT, Installation, assigned, locate, version
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName, Preload
 from ..owners.requirements import libraries_of, relevant_lines
@@ -40,14 +40,14 @@ def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
     facts = here.gather(name)
     stated = _version(here)
     facts.add(f"file {here.path}/version.py", version=stated)
-    add_declared(facts, here)
+    here.add_declared(facts)
     if plugins:
         facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
     with_xla = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
     with_xla += [path for major in _majors(site) if (path := _compiler(site, major))]
     facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.tree, with_xla))
     _add_own_cuda(facts, jaxlib)
-    wrong = problems(here, stated, "version.py", ("version.py",))
+    wrong = here.problems(stated, "version.py", ("version.py",))
     if jax and jaxlib is None:
         wrong.append(Lack("jaxlib, which it requires, is not installed"))
     return [facts.record(wrong), *plugins]
@@ -94,7 +94,7 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     stated = _version(here)
     wheel = here.wheel
     facts.add(f"file {here.path}/version.py", version=stated)
-    add_declared(facts, here)
+    here.add_declared(facts)
     source = wheel["source"] if wheel else f"file {here.path}"
     built = facts.known("version")
     facts.add(source, cuda=major, cpu_only=False, built_for={"jaxlib": built} if built else None)
@@ -112,7 +112,7 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
         for library in _LIBRARY.findall(libraries)
     ]
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
-    wrong = problems(here, stated, "version.py", ("version.py",))
+    wrong = here.problems(stated, "version.py", ("version.py",))
     if compiler is None:
         wrong.append(f"jax_plugins/xla_cuda{major}/{_COMPILER}, which it requires, is missing")
     return facts.record(wrong)

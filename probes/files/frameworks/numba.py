@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import Installation, add_declared, locate, problems, version
+from ..installations.package import Installation, locate, version
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import OpenByName
@@ -38,8 +38,8 @@ def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
     match = _VERSION.search(numba.text("_version.py") or "")
     stated = version(match[1]) if match else None
     facts.add(f"file {numba.path}/_version.py", version=stated)
-    add_declared(facts, numba)
-    return [facts.record(problems(numba, stated, "_version.py", ("_version.py",))), *found]
+    numba.add_declared(facts)
+    return [facts.record(numba.problems(stated, "_version.py", ("_version.py",))), *found]
 
 
 def _read_cuda(here: Installation) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _read_cuda(here: Installation) -> dict[str, Any]:
     facts.add(f"file {here.path}/VERSION", version=stated)
     if here.wheel:
         facts.add(here.wheel["source"], needs_one_of=_bindings(here) or None)
-    add_declared(facts, here)
+    here.add_declared(facts)
     facts.add(f"file {here.path}", cpu_only=False)
     preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
     parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
@@ -56,7 +56,7 @@ def _read_cuda(here: Installation) -> dict[str, Any]:
     nvvm = asked_of_pathfinder(here.site, "nvvm") or [_BY_THE_LOADER]
     asks = (_DRIVER, *nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ()))
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
-    return facts.record(problems(here, stated, "VERSION", ("VERSION",)))
+    return facts.record(here.problems(stated, "VERSION", ("VERSION",)))
 
 
 def _bindings(here: Installation) -> list[list[str]]:

@@ -16,16 +16,7 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import (
-    Installation,
-    add_declared,
-    assigned,
-    brought_by,
-    cuda_version,
-    locate,
-    problems,
-    version,
-)
+from ..installations.package import Installation, assigned, cuda_version, locate, version
 from ..installations.parts import add_parts, cuda_by_loads
 from ..loader.script import OpenByName, Preload
 from ..python.site import Gathered, Site
@@ -50,13 +41,13 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if here is None:
         return []
     info = here.text(_INFO) or ""
-    wheel = brought_by(here, next(iter(here.files(_STATE, "capi")), None), _named(info))
+    wheel = here.brought_by(next(iter(here.files(_STATE, "capi")), None), _named(info))
     facts = here.gather(wheel["name"] if wheel else _named(info) or "onnxruntime")
     stated = version(assigned(info, "__version__"))
     facts.add(f"file {here.path}/{_INFO}", version=stated, cuda=cuda_version(assigned(info, "cuda_version")))
     if wheel:
         facts.add(wheel["source"], version=wheel["version"])
-    add_declared(facts, here)
+    here.add_declared(facts)
     if "capi" in here.names():
         found = (_PROVIDER.fullmatch(name) for name in sorted(here.names("capi")))
         providers = [_PROVIDERS.get(match[1], match[1]) for match in found if match and match[1] != "shared"]
@@ -70,7 +61,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     _add_parts(facts, here)
     cuda_by_loads(facts)
     wheels = tuple(sorted(here.wheels, key=lambda each: each is not wheel))  # its own first
-    wrong = problems(here._replace(wheels=wheels), stated, _INFO, ("capi",))
+    wrong = here._replace(wheels=wheels).problems(stated, _INFO, ("capi",))
     if wheel and len({each["name"] for each in wheels}) > 1:
         others = ", ".join(f"{each['name']} {each['version']}" for each in here.wheels if each is not wheel)
         own = f"{wheel['name']} {wheel['version']}"

@@ -14,16 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import (
-    add_declared,
-    assigned,
-    cuda_version,
-    digits_as_version,
-    locate,
-    owner,
-    problems,
-    version,
-)
+from ..installations.package import assigned, cuda_version, digits_as_version, locate, version
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
 from ..loader.script import OpenByName
 from ..python.site import Gathered, Site
@@ -40,21 +31,21 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         return []
     libraries = here.files(r"libphi\w*\.so", "libs")
     parts = libraries + here.files(r"libpaddle\.so", "base") + here.files(r"(?:core_(?:no)?avx|libpaddle)\.so", "fluid")
-    wheel = owner(here, parts[-1] if parts else None)
+    wheel = here.owner(parts[-1] if parts else None)
     facts = here.gather(wheel["name"] if wheel else "paddlepaddle")
     place = "version/__init__.py" if "version" in here.names() else "version.py"
     text = here.text(place) or ""
     stated = version(assigned(text, "full_version"))
     if stated:
         facts.add(f"file {here.path}/{place}", version=stated, **_build(text))
-    add_declared(facts, here)
+    here.add_declared(facts)
     if wheel and wheel["name"].endswith("-gpu"):
         facts.add(wheel["source"], cpu_only=False, cuda=_of_post(wheel["version"]))
     add_parts(facts, here, parts, asks=_opened(facts, parts))
     cuda_by_loads(facts)
     linked = asks_for_cuda(facts) if parts else None
     facts.add(f"elf {here.path}", cpu_only=None if linked is None else not linked)
-    return [facts.record(problems(here, stated, place))]
+    return [facts.record(here.problems(stated, place))]
 
 
 def _opened(facts: Gathered, parts: list[str]) -> list[OpenByName]:

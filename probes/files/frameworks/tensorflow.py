@@ -14,17 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import (
-    TEXT_LIMIT,
-    Installation,
-    add_declared,
-    assigned,
-    cuda_version,
-    locate,
-    mapping,
-    problems,
-    targets,
-)
+from ..installations.package import TEXT_LIMIT, Installation, assigned, cuda_version, locate, mapping, targets
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName
 from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
@@ -48,7 +38,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         facts.add(f"file {folder}/{_INFO}", **info)
     if name == "tensorflow-rocm":
         facts.add(here.wheel["source"] if here.wheel else "", cpu_only=False)
-    add_declared(facts, here)
+    here.add_declared(facts)
     # The CUDA major version from the wheels of the extra, if the build does not name its own.
     wheel = here.wheel
     if wheel and facts.known("cpu_only") is False:
@@ -63,7 +53,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         facts.add(f"file {folder}", binaries=parts)
         parts = [path for path in parts if "libtensorflow_cc" not in path]
     add_parts(facts, here, parts, asks=asks)
-    return [facts.record(problems(here, needs=("python",) if folder == here.path else ()))]
+    return [facts.record(here.problems(needs=("python",) if folder == here.path else ()))]
 
 
 def _folder(here: Installation) -> str | None:

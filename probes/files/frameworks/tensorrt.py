@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import TEXT_LIMIT, Installation, add_declared, add_stated_version, locate, problems
+from ..installations.package import TEXT_LIMIT, Installation, locate
 from ..installations.parts import add_parts
 from ..loader.script import Preload
 from ..owners.requirements import cuda_major
@@ -43,8 +43,8 @@ def _read(site: Site, kind: str, here: Installation) -> dict[str, Any]:
     name = here.wheel["name"] if here.wheel else kind.replace("_", "-")
     facts = here.gather(name)
     bindings = locate(site, f"{kind}_bindings", (f"{name}-bindings",)) or here
-    add_stated_version(facts, bindings, "__init__.py")
-    add_declared(facts, here)
+    bindings.add_stated_version(facts, "__init__.py")
+    here.add_declared(facts)
     _add_cuda(facts, site, here, kind)
     libraries = locate(site, f"{kind}_libs", (f"{name}-libs",)) or bindings
     found = {match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}
@@ -54,7 +54,7 @@ def _read(site: Site, kind: str, here: Installation) -> dict[str, Any]:
     parts = [*libraries.files(rf"lib{_LIBRARY[kind]}\.so\.\d+"), *bindings.files(rf"{kind}\b.*\.so")]
     facts.add(f"file {libraries.path}", cpu_only=False)
     add_parts(facts, bindings, parts, preloads=tensorrt_preloads(site, kind))
-    return facts.record(problems(here))
+    return facts.record(here.problems())
 
 
 def _add_cuda(facts: Gathered, site: Site, here: Installation, kind: str) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from ...common.paths import printable
 from ..elf.library import constants
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import Installation, contradictions, locate, problems
+from ..installations.package import Installation, locate
 from ..installations.parts import add_parts
 from ..installations.torch_files import VersionFile, read_version_file, torch_of
 from ..owners.requirements import pinned, requirement_name
@@ -58,12 +58,12 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if torch.parts or here.names("lib"):
         add_parts(facts, here, torch.parts, preloads=torch.preloads, asks=torch.asks)
     told = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
-    wrong = contradictions(here, file.version, "version.py")
+    wrong = here.contradictions(file.version, "version.py")
     both = conda is not None and file.version and None not in {conda.cpu_only, file.cpu_only}
     if conda and both and not wrong and conda.cpu_only != file.cpu_only:
         wrong.append(f"conda installed the build {conda.build}, its version.py says CUDA {file.cuda or 'none'}")
     needs = () if file.there else ("version.py",)
-    return [facts.record([*told, *problems(here, needs=needs), *wrong])]
+    return [facts.record([*told, *here.problems(needs=needs), *wrong])]
 
 
 def _add_targets(facts: Gathered, here: Installation, file: VersionFile) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from ...common.paths import printable
 from ..elf.library import Elf, ElfError
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import add_declared, add_stated_version, cuda_version, locate, problems
+from ..installations.package import cuda_version, locate
 from ..installations.parts import add_parts
 from ..loader.script import started
 from ..python.site import Site
@@ -35,8 +35,8 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if here is None or (not here.wheels and "language" not in here.names()):
         return []  # another project of that name, such as the client of an inference server
     facts = here.gather(here.wheel["name"] if here.wheel else "triton")
-    add_declared(facts, here)
-    stated = add_stated_version(facts, here, "__init__.py")
+    here.add_declared(facts)
+    stated = here.add_stated_version(facts, "__init__.py")
     assemblers = {
         path.rpartition("/")[2]: release
         for folder in _FOLDERS
@@ -49,7 +49,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if any(_STOPS in (here.text(place, _TEXT_LIMIT) or "") for place in _BUILDERS):
         facts.add(f"file {here.path}", compiles_with=host_compiler(site))
     add_parts(facts, here, here.files(r"libtriton\b.*\.so", "_C"))
-    return [facts.record(problems(here, stated, "__init__.py", ("language",)))]
+    return [facts.record(here.problems(stated, "__init__.py", ("language",)))]
 
 
 def _release(site: Site, path: str) -> str | None:

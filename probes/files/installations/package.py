@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...common.paths import name_of, printable, without_prefix
+from ...common.paths import name_of, printable, without_prefix, without_suffix
 from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
 from ..owners.wheels import line_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 TEXT_LIMIT = 1 << 16
+_RECORD_LIMIT = 16 << 20
 FILES = 200
 """Most files of one kind in one folder."""
 _SHOWN = 3
@@ -98,6 +99,106 @@ class Installation(NamedTuple):
         instead_of = list(dict.fromkeys(others or [each["path"] for each in apart]))[:FILES]
         return Gathered(name, self.path, extends, led_by=taken.led_by, instead_of=instead_of or None)
 
+    def add_declared(self, facts: Gathered) -> None:
+        """Add facts from the metadata: version and requirements, and for a conda package those in its build string."""
+        wheel, conda = self.wheel, self.conda
+        if wheel:
+            facts.add(wheel["source"], version=wheel["version"], requires=relevant_lines(wheel.get("requires")) or None)
+        if conda:
+            facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
+
+    def add_stated_version(self, facts: Gathered, place: str, name: str = "__version__") -> str | None:
+        """Add the version that a file of the package assigns to ``name``, or is if it is no Python, and return it."""
+        text = self.text(place) or ""
+        stated = version(assigned(text, name) if place.endswith(".py") else text.strip())
+        facts.add(f"file {self.path}/{place}", version=stated)
+        return stated
+
+    def problems(self, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
+        """Problems of the installation, from its files alone.
+
+        ``version`` is the one in the package's file ``place``; ``needs`` are names without which a folder is no
+        installation.
+        """
+        return [*self._missing(needs), *self.contradictions(version, place), *self.shadowing()]
+
+    def _missing(self, needs: Sequence[str]) -> list[str]:
+        if self.package is None:
+            if self.wheel and self.wheel.get("editable"):
+                source = lost_checkout(self.site.tree, self.wheel["path"])
+                how = "it is installed in editable mode, and"
+                if source is not None:
+                    return [Lack(f"{how} its source folder {printable(source)} is gone")]
+                return [f"{how} no file tells where its folder is"]
+            traced = self.wheel or self.conda
+            return [Lack(f"{'its metadata is there, its folder is not' if traced else 'it is not there'}: {_HALF}")]
+        package, wheel = self.package, self.wheel
+        own = wheel is not None and not wheel.get("editable") and folder_of(wheel) == package.folder
+        files = gone(self.site.tree, wheel["path"], name_of(package.path)) if wheel and own else []
+        if files:
+            shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
+            more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+            return [Lack(f"files that its RECORD lists are gone: {shown}{more}")]
+        lacking = [name for name in needs if name not in self.names()]
+        if lacking:
+            name = printable(without_suffix(name_of(package.path), ".py"))
+            shadow = f"{printable(package.path)} holds no {lacking[0]}"
+            return [Lack(f"{shadow}: an incomplete or shadowing {name}")]
+        return []
+
+    def contradictions(self, version: str | None, place: str) -> list[str]:
+        """Metadata with another version than the package."""
+        if version is None:
+            return []
+        said: list[str] = []
+        if self.wheel and not _same(version, self.wheel["version"]):
+            said.append(f"its metadata says {self.wheel['version']}, its {place} says {version}")
+        if self.conda and not _same(version, self.conda.version):
+            said.append(f"conda installed {self.conda.version} ({self.conda.build}), its {place} says {version}")
+        return said
+
+    def shadowing(self) -> list[str]:
+        """A package that PYTHONPATH puts before the installed one."""
+        taken = self.package
+        if taken is None or not taken.by_variable:
+            return []
+        others = [package.path for package in self.found[1:] if package.regular and not package.by_variable]
+        others += [wheel["path"] for wheel in self.wheels if folder_of(wheel) != taken.folder]
+        return [f"PYTHONPATH puts {printable(taken.path)} before {printable(others[0])}"] if others else []
+
+    def owners(self, path: str) -> list[Record]:
+        """The distributions that list ``path`` with its present size; all without a size for it if none does."""
+        if len(self.wheels) < 2:
+            return list(self.wheels)
+        tree = self.site.tree
+        try:
+            size = os.stat(tree.place(path)).st_size if tree.is_file(path) else None
+        except OSError:
+            size = None
+        fitting: list[Record] = []
+        unsized: list[Record] = []
+        for wheel in self.wheels:
+            data = b"\n" + (tree.read_bytes(f"{wheel['path']}/RECORD", _RECORD_LIMIT) or b"")
+            recorded = line_of(data, without_prefix(path, f"{folder_of(wheel)}/")).rpartition(b",")[2]
+            if not recorded.isdigit():
+                unsized.append(wheel)
+            elif int(recorded) == size:
+                fitting.append(wheel)
+        return fitting or unsized
+
+    def brought_by(self, path: str | None, name: str | None) -> Record | None:
+        """The distribution that brought the file at ``path``; where that is not clear, the one with this name."""
+        if len(self.wheels) < 2:
+            return self.wheel
+        fitting = self.owners(path) if path else list(self.wheels)
+        named = [wheel for wheel in fitting if wheel["name"] == name]
+        return next(iter([*named, *fitting]), self.wheel)
+
+    def owner(self, path: str | None) -> Record | None:
+        """The distribution that brought the file at ``path``; the one beside the package where several or none did."""
+        fitting = self.owners(path) if path else list(self.wheels)
+        return self.wheel if self.wheel in fitting else next(iter(fitting), None)
+
 
 def locate(site: Site, imported: str, names: Sequence[str]) -> Installation | None:
     """The framework that ``import imported`` takes; None without any trace of it.
@@ -117,123 +218,12 @@ def folder_of(wheel: Record) -> str:
     return str(wheel["path"].rpartition("/")[0])
 
 
-def add_declared(facts: Gathered, here: Installation) -> None:
-    """Add facts from the metadata: version and requirements, and for a conda package those in its build string."""
-    wheel, conda = here.wheel, here.conda
-    if wheel:
-        facts.add(wheel["source"], version=wheel["version"], requires=relevant_lines(wheel.get("requires")) or None)
-    if conda:
-        facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
-
-
-def add_stated_version(facts: Gathered, here: Installation, place: str, name: str = "__version__") -> str | None:
-    """Add the version that a file of the package assigns to ``name``, or is where it is no Python, and return it."""
-    text = here.text(place) or ""
-    stated = version(assigned(text, name) if place.endswith(".py") else text.strip())
-    facts.add(f"file {here.path}/{place}", version=stated)
-    return stated
-
-
-def problems(here: Installation, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
-    """Problems of the installation, from its files alone.
-
-    ``version`` is the one in the package's file ``place``; ``needs`` are names without which a folder is no
-    installation.
-    """
-    return [*_missing(here, needs), *contradictions(here, version, place), *shadowing(here)]
-
-
-def _missing(here: Installation, needs: Sequence[str]) -> list[str]:
-    if here.package is None:
-        if here.wheel and here.wheel.get("editable"):
-            source = lost_checkout(here.site.tree, here.wheel["path"])
-            if source is not None:
-                return [Lack(f"it is installed in editable mode, and its source folder {printable(source)} is gone")]
-            return ["it is installed in editable mode, and no file tells where its folder is"]
-        traced = here.wheel or here.conda
-        return [Lack(f"{'its metadata is there, its folder is not' if traced else 'it is not there'}: {_HALF}")]
-    package, wheel = here.package, here.wheel
-    own = wheel is not None and not wheel.get("editable") and folder_of(wheel) == package.folder
-    files = gone(here.site.tree, wheel["path"], name_of(package.path)) if wheel and own else []
-    if files:
-        shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
-        more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-        return [Lack(f"files that its RECORD lists are gone: {shown}{more}")]
-    lacking = [name for name in needs if name not in here.names()]
-    if lacking:
-        name = name_of(here.package.path).removesuffix(".py")
-        shadow = f"{printable(here.package.path)} holds no {lacking[0]}: an incomplete or shadowing {printable(name)}"
-        return [Lack(shadow)]
-    return []
-
-
-def contradictions(here: Installation, version: str | None, place: str) -> list[str]:
-    """Metadata with another version than the package."""
-    if version is None:
-        return []
-    said: list[str] = []
-    if here.wheel and not _same(version, here.wheel["version"]):
-        said.append(f"its metadata says {here.wheel['version']}, its {place} says {version}")
-    if here.conda and not _same(version, here.conda.version):
-        said.append(f"conda installed {here.conda.version} ({here.conda.build}), its {place} says {version}")
-    return said
-
-
-def shadowing(here: Installation) -> list[str]:
-    """A package that PYTHONPATH puts before the installed one."""
-    taken = here.package
-    if taken is None or not taken.by_variable:
-        return []
-    others = [package.path for package in here.found[1:] if package.regular and not package.by_variable]
-    others += [wheel["path"] for wheel in here.wheels if folder_of(wheel) != taken.folder]
-    return [f"PYTHONPATH puts {printable(taken.path)} before {printable(others[0])}"] if others else []
-
-
 def _same(first: str, second: str) -> bool:
     """Whether two versions are equal; a local tag (``+cu124``) or post-release number counts only if both have one."""
     if "+" in first and "+" in second:
         return first == second
     first, second = _LABEL.sub("", first), _LABEL.sub("", second)
     return first == second or first.startswith(f"{second}.post") or second.startswith(f"{first}.post")
-
-
-_RECORD_LIMIT = 16 << 20
-
-
-def owners(here: Installation, path: str) -> list[Record]:
-    """The distributions that list ``path`` with its present size; all without a size for it if none does."""
-    if len(here.wheels) < 2:
-        return list(here.wheels)
-    tree = here.site.tree
-    try:
-        size = os.stat(tree.place(path)).st_size if tree.is_file(path) else None
-    except OSError:
-        size = None
-    fitting: list[Record] = []
-    unsized: list[Record] = []
-    for wheel in here.wheels:
-        data = b"\n" + (tree.read_bytes(f"{wheel['path']}/RECORD", _RECORD_LIMIT) or b"")
-        recorded = line_of(data, without_prefix(path, f"{folder_of(wheel)}/")).rpartition(b",")[2]
-        if not recorded.isdigit():
-            unsized.append(wheel)
-        elif int(recorded) == size:
-            fitting.append(wheel)
-    return fitting or unsized
-
-
-def brought_by(here: Installation, path: str | None, name: str | None) -> Record | None:
-    """The distribution that brought the file at ``path``; where that is not clear, the one with this name."""
-    if len(here.wheels) < 2:
-        return here.wheel
-    fitting = owners(here, path) if path else list(here.wheels)
-    named = [wheel for wheel in fitting if wheel["name"] == name]
-    return next(iter([*named, *fitting]), here.wheel)
-
-
-def owner(here: Installation, path: str | None) -> Record | None:
-    """The distribution that brought the file at ``path``; the one beside the package where several or none did."""
-    fitting = owners(here, path) if path else list(here.wheels)
-    return here.wheel if here.wheel in fitting else next(iter(fitting), None)
 
 
 LITERAL_LIMIT = 1 << 14

@@ -69,7 +69,9 @@ def started(site: Site) -> LoaderProcess:
     tree = site.tree
     variables = tree.variables
     # The interpreter; of several in a folder, the one for the version whose packages are searched.
-    path = next((path for path in _programs(site) if site.tree.is_file(path)), None)
+    found = (_MINOR.search(folder) for folder in site.folders if folder.startswith(f"{site.prefix}/"))
+    names = (*(f"{match[1]}{match[2]}" for match in found if match), "python3", "python", "pypy3", "pypy")
+    path = next((f"{site.prefix}/bin/{name}" for name in names if tree.is_file(f"{site.prefix}/bin/{name}")), None)
     asked = (variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""))
     key = (tree.root, tree.cwd, path or site.prefix, *asked)
     if key not in _STARTED:
@@ -98,14 +100,6 @@ def caller_of_ctypes(process: LoaderProcess, site: Site) -> LoadedImage | None:
             return first.image
     linked = (image for image in process.images if (image.head.soname or "").startswith("libpython"))
     return next(linked, process.images[0])
-
-
-def _programs(site: Site) -> Iterator[str]:
-    for folder in site.folders:
-        match = _MINOR.search(folder)
-        if match and folder.startswith(f"{site.prefix}/"):
-            yield f"{site.prefix}/bin/{match[1]}{match[2]}"
-    yield from (f"{site.prefix}/bin/{name}" for name in ("python3", "python", "pypy3", "pypy"))
 
 
 # Libraries that NVIDIA's libraries load by name when called, which their dynamic section does not list.

@@ -48,25 +48,22 @@ def all_files(tree: Tree, prefix: str, package: dict[str, Any]) -> Iterator[Reco
     data = tree.read_json(package["path"], RECORD_LIMIT).get("paths_data")
     paths = data.get("paths") if isinstance(data, dict) else None
     for entry in paths if isinstance(paths, list) else ():
-        found = _hashed(entry, prefix) if isinstance(entry, dict) else None
-        if found and "/__pycache__/" not in found.path and not found.path.endswith((".pyc", ".pyo")):
-            yield found
-
-
-def _hashed(entry: dict[str, Any], prefix: str) -> Recorded | None:
-    path, size = entry.get("_path"), entry.get("size_in_bytes")
-    replaced = entry.get("prefix_placeholder")
-    digest = entry.get("sha256_in_prefix") or (None if replaced else entry.get("sha256"))
-    if not isinstance(path, str) or not isinstance(digest, str) or entry.get("path_type") != "hardlink":
-        return None
-    if "\0" in path or path.startswith("/") or ".." in path.split("/"):
-        return None
-    try:
-        value = urlsafe_b64encode(bytes.fromhex(digest)).decode().rstrip("=")
-    except ValueError:
-        return None
-    known = size if isinstance(size, int) and not replaced else None
-    return Recorded(f"{prefix}/{path}", known, f"sha256={value}")
+        if not isinstance(entry, dict) or entry.get("path_type") != "hardlink":
+            continue
+        path, size, replaced = entry.get("_path"), entry.get("size_in_bytes"), entry.get("prefix_placeholder")
+        digest = entry.get("sha256_in_prefix") or (None if replaced else entry.get("sha256"))
+        if not isinstance(path, str) or not isinstance(digest, str):
+            continue
+        parts = path.split("/")
+        if "\0" in path or path.startswith("/") or ".." in parts or path.endswith((".pyc", ".pyo")):
+            continue
+        try:
+            value = urlsafe_b64encode(bytes.fromhex(digest)).decode().rstrip("=")
+        except ValueError:
+            continue
+        if "__pycache__" not in parts[:-1]:
+            known = size if isinstance(size, int) and not replaced else None
+            yield Recorded(f"{prefix}/{path}", known, f"sha256={value}")
 
 
 def _entries(data: bytes) -> dict[str, int | None]:

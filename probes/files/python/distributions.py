@@ -113,7 +113,9 @@ def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found
     if names is None:
         found.damage(path, "it cannot be read" if tree.lexists(path) else "it is gone")
         return None
-    start = _head(tree, f"{path}/METADATA") if "METADATA" in names else None
+    start = tree.read_bytes(f"{path}/METADATA", _HEAD) if "METADATA" in names else None
+    if start is not None and len(start) == _HEAD and not _said(start) and not _END_OF_HEAD.search(start):
+        start = tree.read_bytes(f"{path}/METADATA", _LONG_HEAD)
     if start is None and f"{path}/METADATA" in REFUSED:
         found.complete = False
         return None
@@ -170,13 +172,6 @@ def _line(start: bytes, pattern: re.Pattern[bytes]) -> str | None:
     if match is None or _END_OF_HEAD.search(start, 0, match.start()):
         return None
     return match[1].decode("utf-8", "replace").strip()
-
-
-def _head(tree: Tree, path: str) -> bytes | None:
-    start = tree.read_bytes(path, _HEAD)
-    if start is None or len(start) < _HEAD or _said(start) or _END_OF_HEAD.search(start):
-        return start
-    return tree.read_bytes(path, _LONG_HEAD)
 
 
 def _problem(start: bytes) -> str | None:

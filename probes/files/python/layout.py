@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ...common.paths import inside, joined, name_of, parent, printable
@@ -210,7 +210,14 @@ def unreadable(
     parts = {f"{layout.prefix}{part}" for part in ("", "/pyvenv.cfg", "/bin", "/lib", "/lib64")}
     found = {path: why for path, why in REFUSED.items() if path in parts or any(inside(path, each) for each in own)}
     if place.problem is None and layout.problem is None and not found:
-        found.update(_without_site(tree, layout))
+        # An environment without a folder for its packages: what is there instead.
+        libs = ((lib, name) for lib in ("lib", "lib64") for name in tree.list_names(f"{layout.prefix}/{lib}") or [])
+        of_minor = [
+            f"{lib}/{name}" for lib, name in libs if (match := LIBRARY.match(name)) and match[2] == layout.minor
+        ]
+        places = [f"{layout.prefix}/{each}/site-packages" for each in of_minor or [f"lib/python{layout.minor}"]]
+        if layout.minor and layout.manager != "system" and not any(map(tree.is_folder, places)):
+            found[places[0]] = problem_at(tree, places[0], "folder")
     return _records(found)
 
 
@@ -219,21 +226,6 @@ def unreadable_place(tree: Tree, place: PythonPlace, asked: str) -> list[dict[st
     path = joined(tree.cwd, asked)
     found = {name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE}
     return _records({**found, **dict([place.lost] if place.lost else ())})
-
-
-def _without_site(tree: Tree, layout: EnvironmentLayout) -> Iterator[tuple[str, str]]:
-    """The problem of an environment without a folder for its packages: what is there instead."""
-    if not layout.minor or layout.manager == "system":
-        return
-    places = []
-    for lib in ("lib", "lib64"):
-        for name in tree.list_names(f"{layout.prefix}/{lib}") or []:
-            match = LIBRARY.match(name)
-            if match and match.group(2) == layout.minor:
-                places.append(f"{layout.prefix}/{lib}/{name}/site-packages")
-    places = places or [f"{layout.prefix}/lib/python{layout.minor}/site-packages"]
-    if not any(tree.is_folder(path) for path in places):
-        yield places[0], problem_at(tree, places[0], "folder")
 
 
 def _records(found: dict[str, str]) -> list[dict[str, Any]]:
