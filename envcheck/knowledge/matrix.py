@@ -158,6 +158,7 @@ class Matrix:
     problems = Table("problem", tables.ProblemRow)
     failures = Table("failure", tables.FailureRow)
     readings = Table("reading", tables.ReadingRow)
+    options = Table("option", tables.OptionRow)
     steps = Table("step", tables.StepRow)
     settings = Table("setting", tables.SettingRow)
     answers = Table("answer", tables.AnswerRow)

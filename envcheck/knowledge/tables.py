@@ -1026,6 +1026,25 @@ class InstallerRow(Row, frozen=True, kw_only=True):
     """First words behind it with which the verbs mean something else, as in ``uv python install``."""
 
 
+class OptionRow(Row, frozen=True, kw_only=True):
+    """Options of pip and uv, or variables that they read, that do the same."""
+
+    id_of = "option/{0.of}/{0.names[0]}"
+    of: Literal["file", "requirement", "command", "variable"]
+    """``file``: in a requirements file and in commands; ``requirement``: behind one; ``command``: in commands alone."""
+    names: tuple[str, ...]
+    does: Literal[
+        "", "include", "constrain", "index", "extra", "links", "none", "file", "backend", "project", "shares-builds"
+    ] = ""
+    """``extra``: a further index; ``none``: no index; ``backend``: PyTorch's index by a name; ``project``: an extra of
+    the project; empty: nothing that decides what is installed.
+    """
+    value: bool = True
+    """Whether a value follows."""
+    holds: str = ""
+    """What its value holds, if it is one."""
+
+
 class IndexRow(Row, frozen=True, kw_only=True):
     """A package index, and which builds of PyTorch it serves."""
 

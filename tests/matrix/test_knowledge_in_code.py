@@ -63,7 +63,6 @@ DISTRIBUTIONS = {
 VARIABLES = {
     "collect/bench.py": (1, "what envcheck sets for its own programs"),
     "collect/trials.py": (3, "what envcheck sets for programs that it tries"),
-    "plans/image/commands.py": (1, "options of pip and uv, as variables"),
     "redact/names.py": (2, "who the user is"),
     "refresh/index.py": (1, "the index that envcheck itself asks"),
     "rules/packages/environment.py": (1, "which environment is active"),

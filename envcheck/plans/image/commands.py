@@ -20,7 +20,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Planned
 from envcheck.plans.image.instructions import Layout
 from envcheck.plans.readers import environment_yml, pipfile_lock, poetry_lock, pyproject, uv_lock
-from envcheck.plans.readers.requirements import INSTALLING, SHARES_BUILDS, of_arguments, sorted_words
+from envcheck.plans.readers.requirements import INSTALLING, SHARES_BUILDS, of_arguments, options_of, sorted_words
 from envcheck.plans.requirement import PackageIndexes, item, unread
 from envcheck.plans.sheet import Reader, Sheet
 from envcheck.plans.shell import Command
@@ -50,20 +50,6 @@ _PRINTS = frozenset({"echo", "printf", ":"})
 _MOST_TRIED = 64
 """Words of a command that may be the program which installs, behind others that only start it."""
 _FROM_ITS_INPUT = frozenset({"xargs", "parallel"})
-_OPTIONS = {
-    "PIP_INDEX_URL": "index",
-    "PIP_EXTRA_INDEX_URL": "extra",
-    "PIP_FIND_LINKS": "links",
-    "UV_INDEX_URL": "index",
-    "UV_DEFAULT_INDEX": "index",
-    "UV_EXTRA_INDEX_URL": "extra",
-    "UV_INDEX": "extra",
-    "UV_FIND_LINKS": "links",
-    "UV_TORCH_BACKEND": "backend",
-    "PIP_NO_BUILD_ISOLATION": SHARES_BUILDS,
-    "UV_NO_BUILD_ISOLATION": SHARES_BUILDS,
-}
-"""Variables that say where pip and uv look and how they build, as the options of these names do."""
 _CHOOSES = {"--extra": "extra", "--extras": "extra", "-E": "extra", "--group": "group", "--with": "group"}
 """Options of ``uv sync`` and ``poetry install`` that ask for an extra or a group too."""
 _WITHOUT_GROUPS = frozenset(
@@ -147,13 +133,16 @@ def _of_word(
     verb = _verb(rest)
     if not is_apart(sheet.matrix, name, verb) and (asked := _asked_of_pip(name, rest)):
         index = PackageIndexes()
-        for variable, meaning in _OPTIONS.items():
+        meanings = options_of(sheet.matrix, "variable")
+        for variable, meaning in meanings.items():
             if variable in variables:
                 index.take(meaning, variables[variable])
-        packages, options = sorted_words(asked[1:])
+        packages, options = sorted_words(asked[1:], sheet.matrix)
         if not packages and not any(meaning in INSTALLING for meaning, _ in options):
             return iter([unread(sheet, name, line, "it does not say what it installs")])
-        shared = [SHARES_BUILDS for each, meaning in _OPTIONS.items() if meaning == SHARES_BUILDS and each in variables]
+        shared = [
+            SHARES_BUILDS for each, meaning in meanings.items() if meaning == "shares-builds" and each in variables
+        ]
         return of_arguments(sheet, [*asked[1:], *shared], line, index, partial(layout.find, sheet))
     if verb and verb in _PROJECT_TOOLS.get(name, ()):
         adds = name == "pipenv" and any(not each.startswith("-") for each in rest[rest.index(verb) + 1 :])

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envcheck.errors import UsageError
+from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Planned
 from envcheck.plans.requirement import LONGEST, PackageIndexes, entry, of_wheel, open_part, planned, unread
 from envcheck.plans.sheet import Sheet, UnreadError
@@ -31,44 +33,10 @@ _FOLDER = re.compile(r"(?:file:)?(?P<path>[^\[\]$:?#]{1,400}?)/?(?:\[(?P<extras>
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _LONGEST_OPTIONS = 100_000
 """Behind a requirement stand the hashes of all its files."""
-_VALUED = {
-    "-r": "include",
-    "--requirement": "include",
-    "-c": "constrain",
-    "--constraint": "constrain",
-    "-i": "index",
-    "--index-url": "index",
-    "--pypi-url": "index",
-    "--extra-index-url": "extra",
-    "-f": "links",
-    "--find-links": "links",
-    "-e": "file",
-    "--editable": "file",
-    "--no-binary": "",
-    "--only-binary": "",
-    "--trusted-host": "",
-    "--use-feature": "",
-}
-_PLAIN = {"--no-index": "none", "--pre": "", "--prefer-binary": "", "--require-hashes": ""}
-_OF_ONE = {
-    "--hash": ":",
-    "--config-settings": "=",
-    "--config-setting": "=",
-    "--global-option": "",
-    "--build-option": "",
-    "--install-option": "",
-}
-"""Options behind a requirement, and what their values hold."""
-_SHORT = "".join(f"{name[1]}:" for name in _VALUED if len(name) == 2)
-_LONG = [
-    *(f"{name[2:]}=" for name in (*_VALUED, *_OF_ONE) if name.startswith("--")),
-    *(name[2:] for name in _PLAIN),
-]
 _VARIABLE = re.compile(r"\$\{[A-Z0-9_]{1,200}\}")
 """What pip replaces by a variable of the environment."""
 _ANY_VARIABLE = re.compile(r"\$\{?\w{1,200}\}?")
-_EXTRA = "extra of the project"
-INSTALLING = ("include", "file", _EXTRA)
+INSTALLING = ("include", "file", "project")
 """What options do that install something by themselves."""
 _A_FILE = re.compile(
     r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|\.(?:\[.*\])?$"
@@ -81,36 +49,18 @@ _ALONE = frozenset({"--no-deps", "--nodeps"})
 SHARES_BUILDS = "--no-build-isolation"
 _UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
 _NEWEST = "the command installs the newest release that it accepts"
-_OF_COMMANDS = {
-    "--requirements": "include",
-    "--constraints": "constrain",
-    "--torch-backend": "backend",
-    "--python": "",
-    "-p": "",
-    "-t": "",
-    "--target": "",
-    "--prefix": "",
-    "--root": "",
-    "-w": "",
-    "--wheel-dir": "",
-    "--timeout": "",
-    "--retries": "",
-    "--default-timeout": "",
-    "--cache-dir": "",
-    "--proxy": "",
-    "--upgrade-strategy": "",
-    "--root-user-action": "",
-    "--default-index": "index",
-    "--index": "extra",
-    "--index-strategy": "",
-    "--progress-bar": "",
-    "--link-mode": "",
-    "--extra": _EXTRA,
-    "--group": _EXTRA,
-    "--platform": "",
-    "--python-version": "",
-}
-"""Further options of ``pip install`` and ``uv pip install`` that take a value."""
+
+
+@cache
+def options_of(matrix: Matrix, *of: str, value: bool = True) -> dict[str, str]:
+    """What options of pip and uv, or variables, do: those with a value, or those without."""
+    return {name: row.does for row in matrix.options if row.of in of and row.value is value for name in row.names}
+
+
+@cache
+def _of_one(matrix: Matrix) -> dict[str, str]:
+    """Options behind a requirement, and what their values hold."""
+    return {name: row.holds for row in matrix.options if row.of == "requirement" for name in row.names}
 
 
 def read(sheet: Sheet) -> list[Planned]:
@@ -149,7 +99,7 @@ def _lines(file: _File, index: PackageIndexes) -> Iterator[tuple[_File, int, Ite
     sheet = file.sheet
     for number, text in _logical(file.lines):
         try:
-            asked, options = _parsed(text)
+            asked, options = _parsed(text, sheet.matrix)
         except UnreadError as error:
             yield file, number, iter([open_part(sheet, number, error)])
             continue
@@ -183,7 +133,7 @@ def _logical(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             yield start, text
 
 
-def _parsed(text: str) -> tuple[str, list[tuple[str, str]]]:
+def _parsed(text: str, matrix: Matrix) -> tuple[str, list[tuple[str, str]]]:
     """The requirement of a line, or what its options do and their values, as pip divides them; raise UnreadError for
     what pip refuses, and for a part that it leaves out.
     """
@@ -192,18 +142,19 @@ def _parsed(text: str) -> tuple[str, list[tuple[str, str]]]:
     asked, rest = " ".join(words[:start]).strip(), " ".join(words[start:])
     if len(rest) > _LONGEST_OPTIONS:
         raise UnreadError("its options are too long")
+    valued, plain, of_one = options_of(matrix, "file"), options_of(matrix, "file", value=False), _of_one(matrix)
+    short = "".join(f"{name[1]}:" for name in valued if len(name) == 2)
+    long = [f"{name[2:]}=" for name in (*valued, *of_one) if name.startswith("--")] + [name[2:] for name in plain]
     try:
-        given, left = getopt.gnu_getopt(shlex.split(rest), _SHORT, _LONG)
+        given, left = getopt.gnu_getopt(shlex.split(rest), short, long)
     except getopt.GetoptError:
         problem = "requirements files have no such option, or its value is missing; see pip's documentation"
         raise UnreadError(problem) from None
     except ValueError:
         raise UnreadError("a quotation mark is not closed") from None
-    options = [(_VALUED.get(name) or _PLAIN.get(name, ""), value) for name, value in given]
+    options = [(valued.get(name) or plain.get(name, ""), value) for name, value in given]
     places = [meaning for meaning, _ in options if meaning in ("include", "constrain", "file")]
-    wrong = any(
-        name not in _OF_ONE or _OF_ONE[name] not in value if asked else name in _OF_ONE for name, value in given
-    )
+    wrong = any(name not in of_one or of_one[name] not in value if asked else name in of_one for name, value in given)
     if left or wrong or len(places) > 1:
         raise UnreadError("pip leaves out a part of this line; write one requirement or option on each line")
     return asked, [each for each in options if each[0]]
@@ -248,10 +199,10 @@ def of_arguments(
 
 
 def _of_words(sheet: Sheet, words: list[str], line: int, index: PackageIndexes, find: Find) -> Iterator[Planned]:
-    asked, options = sorted_words(words)
+    asked, options = sorted_words(words, sheet.matrix)
     upgrades = not _UPGRADES.isdisjoint(words)
-    extras = tuple(given for meaning, given in options if meaning == _EXTRA)
-    includes = [each for each in options if not index.take(*each) and each[0] != _EXTRA]
+    extras = tuple(given for meaning, given in options if meaning == "project")
+    includes = [each for each in options if not index.take(*each) and each[0] != "project"]
     for meaning, given in includes:
         if meaning == "file":
             yield from _of_place(sheet, given, line, find)
@@ -268,11 +219,11 @@ def _of_words(sheet: Sheet, words: list[str], line: int, index: PackageIndexes, 
                 yield msgspec.structs.replace(found, problem=_NEWEST) if newest else found
 
 
-def sorted_words(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def sorted_words(words: list[str], matrix: Matrix) -> tuple[list[str], list[tuple[str, str]]]:
     """What is asked for by name, and the options that matter here: what each does, and its value."""
     asked: list[str] = []
     options: list[tuple[str, str]] = []
-    rest, known = iter(words), {**_VALUED, **_OF_COMMANDS}
+    rest, known, plain = iter(words), options_of(matrix, "file", "command"), options_of(matrix, "file", value=False)
     for word in rest:
         if not word.startswith("-"):
             asked.append(word)
@@ -283,8 +234,8 @@ def sorted_words(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
             name, value = f"-{word[place]}", word[place + 1 :]
             separator = value
         meaning = known.get(name)
-        if name in _PLAIN:
-            options.append((_PLAIN[name], ""))
+        if name in plain:
+            options.append((plain[name], ""))
         elif meaning is not None:
             given = value if separator else next(rest, "")
             options.append((meaning, given))
