@@ -102,8 +102,8 @@ def _told(rows: Sequence[ReadingRow], line: str, above: str | None = None) -> It
             yield filled(row, found.groupdict())
 
 
-class Question(NamedTuple):
-    """A question in Python."""
+class PythonQuestion(NamedTuple):
+    """What code asks, and what its answers mean."""
 
     asked: re.Pattern[str]
     answer: str
@@ -112,20 +112,20 @@ class Question(NamedTuple):
 
 
 @cache
-def _questions() -> tuple[Question, ...]:
+def _questions() -> tuple[PythonQuestion, ...]:
     rows: dict[str, list[ReadingRow]] = {}
     for row in load_matrix().readings:
         if row.asked:
             rows.setdefault(row.asked, []).append(row)
-    found: list[Question] = []
+    found: list[PythonQuestion] = []
     for asked, answers in rows.items():
         either = "|".join(pattern for row in answers for pattern in row.patterns)
         unnamed = _NAMED_GROUP.sub("(?:", either)  # several questions may be asked in one line
-        found.append(Question(re.compile(asked), f"({unnamed})", partial(_meaning, answers)))
+        found.append(PythonQuestion(re.compile(asked), f"({unnamed})", partial(_meaning, answers)))
     return tuple(found)
 
 
-def question(code: str) -> Question | None:
+def question(code: str) -> PythonQuestion | None:
     """The question that code asks."""
     return next((each for each in _questions() if each.asked.fullmatch(code.strip())), None)
 

@@ -310,57 +310,35 @@ def _names_pypi(paste: Paste) -> bool:
 def _all_steps(paste: Paste) -> Iterator[_Step]:
     for line in paste.lines:
         if _ANY.search(line) and not _CURES.search(line[:_LONGEST_LINE]):
-            text = line.strip()[:_LONGEST_LINE]
-            yield from next(filter(None, (list(reader(text)) for reader in _READERS)), ())
+            yield from _steps(line.strip()[:_LONGEST_LINE])
 
 
-def _of_pip(text: str) -> Iterator[_Step]:
-    installed, removed = _INSTALLED.search(text), _REMOVED.search(text)
-    for item in installed[1].split() if installed else ():
-        if found := _ITEM.match(item.rstrip(",.")):
-            yield _Step(found[1], found[2])
-    if removed:
-        yield _Step(removed[1], removed[2], gone=True)
-
-
-def _of_uv_and_poetry(text: str) -> Iterator[_Step]:
-    if found := _UV.match(text):
-        yield _Step(found[2], found[3], gone=found[1] == "-")
-    elif found := _POETRY.match(text):
-        yield _Step(found[2], found[3], gone=found[1] == "Removing")
-
-
-def _of_wheels(text: str) -> Iterator[_Step]:
-    if ".whl" not in text or _NOT_THERE.search(text):
-        return
-    for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")):
-        yield _Step(wheel[1], wheel[2])
-
-
-def _of_archives(text: str) -> Iterator[_Step]:
-    for archive in _ARCHIVE.finditer(text) if "onnxruntime-" in text else ():
-        yield _Step(
-            f"onnxruntime{archive['gpu'] or ''}",
-            archive["version"].removesuffix(".tgz").removesuffix(".zip"),
-            archive=True,
-        )
-
-
-def _of_conda(text: str) -> Iterator[_Step]:
-    if (found := _CONDA_ROW.match(text)) or (
-        text.startswith("- ") and "==" not in text and (found := _CONDA.match(text))
-    ):
-        yield _Step(found[1], found[2], found[3], conda=True)
-    elif "cpu" in text or "cuda" in text:
-        for file in _CONDA_FILE.finditer(text):
-            yield _Step(file["name"], file["version"], file["build"], conda=True)
-
-
-def _of_commands(text: str) -> Iterator[_Step]:
-    if command := _COMMAND.search(text):
+def _steps(text: str) -> list[_Step]:
+    """What a line installs or removes, by the first form that it has."""
+    found: list[_Step] = []
+    if installed := _INSTALLED.search(text):  # pip's last line
+        items = (_ITEM.match(item.rstrip(",.")) for item in installed[1].split())
+        found += [_Step(item[1], item[2]) for item in items if item]
+    if removed := _REMOVED.search(text):
+        found.append(_Step(removed[1], removed[2], gone=True))
+    if not found and (line := _UV.match(text)):
+        found.append(_Step(line[2], line[3], gone=line[1] == "-"))
+    elif not found and (line := _POETRY.match(text)):
+        found.append(_Step(line[2], line[3], gone=line[1] == "Removing"))
+    if not found and ".whl" in text and not _NOT_THERE.search(text):
+        wheels = _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+"))
+        found += [_Step(wheel[1], wheel[2]) for wheel in wheels]
+    for archive in _ARCHIVE.finditer(text) if not found and "onnxruntime-" in text else ():
+        version = archive["version"].removesuffix(".tgz").removesuffix(".zip")
+        found.append(_Step(f"onnxruntime{archive['gpu'] or ''}", version, archive=True))
+    if not found and (command := _COMMAND.search(text)):
         conda = "conda" in command[0] or "mamba" in command[0]
-        for pinned in _PINNED.finditer(command[1]):
-            yield _Step(pinned[1], pinned[2], conda=conda)
-
-
-_READERS = (_of_pip, _of_uv_and_poetry, _of_wheels, _of_archives, _of_commands, _of_conda)
+        found += [_Step(pinned[1], pinned[2], conda=conda) for pinned in _PINNED.finditer(command[1])]
+    if not found:
+        of_file = _CONDA.match(text) if text.startswith("- ") and "==" not in text else None
+        if row := _CONDA_ROW.match(text) or of_file:
+            found.append(_Step(row[1], row[2], row[3], conda=True))
+        elif "cpu" in text or "cuda" in text:
+            files = _CONDA_FILE.finditer(text)
+            found += [_Step(file["name"], file["version"], file["build"], conda=True) for file in files]
+    return found

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from envcheck.importers.assemble import OF_MODULE
 from envcheck.importers.importer import Rank, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.importers.readings import Question, facts_in, question, read_lines
+from envcheck.importers.readings import PythonQuestion, facts_in, question, read_lines
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in
@@ -138,7 +138,7 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
 
 def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot]:
     """The answers below a script whose lines ask: as many lines as it prints, in its order."""
-    asked: list[Question] = []
+    asked: list[PythonQuestion] = []
     for number, place in enumerate(places):
         text = lines[place].strip()
         known = [] if _PROMPT.match(text) else _questions(text)
@@ -190,7 +190,7 @@ def _beside(code: str, answer: str) -> Iterator[Snapshot]:
     yield from filter(None, [questions[0].meaning(found[1]) if found else None])
 
 
-def _questions(code: str) -> list[Question]:
+def _questions(code: str) -> list[PythonQuestion]:
     """The questions of a line of code in their order; none where one of several is not known."""
     statement = code.rpartition(";")[2].strip() or code.strip()
     printed = _PRINT.match(statement)
@@ -213,10 +213,10 @@ def _split(arguments: str) -> list[str]:
     return parts
 
 
-def _question(code: str) -> Question | None:
+def _question(code: str) -> PythonQuestion | None:
     known = question(code)
     module = _MODULE.fullmatch(code.strip())
-    return Question(_MODULE, _VERSION, partial(_of_module, module[1])) if known is None and module else known
+    return PythonQuestion(_MODULE, _VERSION, partial(_of_module, module[1])) if known is None and module else known
 
 
 def _of_module(module: str, version: str) -> Snapshot:

@@ -18,11 +18,7 @@ from envcheck.model.snapshot import Snapshot
 _ROOT = "nvidia_smi_log"
 
 
-def _has_root(paste: Paste) -> bool:
-    return f"<{_ROOT}" in paste.text
-
-
-@importer("nvidia-smi -q -x", Rank.OUTPUT, recognise=_has_root)
+@importer("nvidia-smi -q -x", Rank.OUTPUT, recognise=lambda paste: f"<{_ROOT}" in paste.text)
 def read_xml(paste: Paste) -> Snapshot:
     root, problem = parse(paste.text, _ROOT)
     snapshot = snapshot_of(root) if root else Snapshot()
@@ -45,11 +41,11 @@ _MOST_LINES = 20_000
 _DEEPEST = 12
 
 
-def _has_section(paste: Paste) -> bool:
-    return any(_GPU.match(line.strip()) or _SECTION.match(line.strip()) for line in paste.lines)
-
-
-@importer("nvidia-smi -q", Rank.OUTPUT, recognise=_has_section)
+@importer(
+    "nvidia-smi -q",
+    Rank.OUTPUT,
+    recognise=lambda paste: any(_GPU.match(line.strip()) or _SECTION.match(line.strip()) for line in paste.lines),
+)
 def read_text(paste: Paste) -> Snapshot:
     """The text of ``nvidia-smi -q``, whole or in sections (``-d``): labels, indented by their depth, and values."""
     return snapshot_of(_TextBuilder().built(_report(paste)))

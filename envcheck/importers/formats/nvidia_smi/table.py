@@ -46,11 +46,11 @@ _LONGEST_ROW = 200
 _MOST_ROWS = 500
 
 
-def _has_table(paste: Paste) -> bool:
-    return _driver(paste.lines) is not None or any(_first_row(line) for line in paste.lines)
-
-
-@importer("nvidia-smi", Rank.OUTPUT, recognise=_has_table)
+@importer(
+    "nvidia-smi",
+    Rank.OUTPUT,
+    recognise=lambda paste: _driver(paste.lines) is not None or any(map(_first_row, paste.lines)),
+)
 def read(paste: Paste) -> Snapshot:
     # Only on Windows has the table a column for the driver model; elsewhere that is persistence mode.
     windows = any(_WINDOWS_HEADER.search(line[:_LONGEST_ROW]) for line in paste.lines)
