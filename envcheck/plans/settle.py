@@ -109,18 +109,18 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
         manager="conda" if any(each.conda is not None for each in items) else None,
         planned=tuple(items),
         # Without the distribution nothing is inferred of a build that a private index may have made.
-        distributions=tuple(_distribution(each) for each in known if not (unsure and each is torch)),
+        distributions=tuple(
+            Distribution(
+                source=each.source,
+                name=each.name,
+                version=_with_tag(each),
+                build=each.conda or None,
+                channel="pip" if each.conda is None else "conda",
+            )
+            for each in known
+            if not (unsure and each is torch)
+        ),
         frameworks=Listing(items=tuple(each for each in (framework, *others) if each)),
-    )
-
-
-def _distribution(item: Planned) -> Distribution:
-    return Distribution(
-        source=item.source,
-        name=item.name,
-        version=_with_tag(item),
-        build=item.conda or None,
-        channel="pip" if item.conda is None else "conda",
     )
 
 

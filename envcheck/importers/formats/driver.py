@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
@@ -177,8 +176,9 @@ def read_packages(paste: Paste) -> Snapshot:
     found, module = _libraries(paste), _only(paste, "nvidia-", _MODULE) or _only(paste, "ernel ", _TYPE)
     if module is None:
         return found
-    kernel = Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, flavour=module.flavour))
-    driver = Driver(source=SOURCE, release=module.branch) if module.branch and not _RELEASE.search(paste.text) else None
+    flavour, branch = module
+    kernel = Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, flavour=flavour))
+    driver = Driver(source=SOURCE, release=branch) if branch and not _RELEASE.search(paste.text) else None
     return msgspec.structs.replace(found, kernel=kernel, driver=found.driver or driver)
 
 
@@ -197,17 +197,11 @@ def _libraries(paste: Paste) -> Snapshot:
     return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=tuple(found))) if found else None)
 
 
-class _Module(NamedTuple):
-    """The kernel module that an installed package brings."""
-
-    flavour: Flavour
-    branch: str | None
-
-
-def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> _Module | None:
+def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> tuple[Flavour, str | None] | None:
+    """The type of the kernel module that lines tell, and the driver's branch; None where they tell several."""
     lines = [line[:_LONGEST_PACKAGE_LINE] for line in paste.statements if sign in line]
-    named = {
-        _Module("open" if found["open"] or found["named"] else "proprietary", found.groupdict().get("branch"))
+    named: set[tuple[Flavour, str | None]] = {
+        ("open" if found["open"] or found["named"] else "proprietary", found.groupdict().get("branch"))
         for line in lines
         for found in pattern.finditer(line)
         if not _NEGATED.search(line[max(found.start() - _BEFORE, 0) : found.end()])

@@ -53,21 +53,15 @@ def _pci_gpus(paste: Paste) -> Iterator[Gpu]:
         if device and found:
             below = paste.lines[place + 1 : place + _MOST_LINES_OF_A_DEVICE]
             own = takewhile(lambda text: not _DEVICE.match(text.strip()[:_LONGEST_PCI_LINE]), below)
-            driver = next((used[1] for text in own if (used := _IN_USE.search(text[:_LONGEST_PCI_LINE]))), None)
-            yield _pci_gpu(device[1], found["rest"], driver)
-
-
-def _pci_gpu(place: str, rest: str, driver: str | None) -> Gpu:
-    place = place.lower() if place.count(":") > 1 else f"0000:{place.lower()}"
-    named = _NAMED.search(rest) or _PLAIN.search(rest)
-    ids = _IDS.search(rest)
-    return Gpu(
-        source=SOURCE,
-        pci_bus_id=place,
-        name=named[1].strip() if named and "/" not in named[1] else None,  # slashes divide models that share a chip
-        pci_device_id=ids[1].lower() if ids else None,
-        kernel_driver=driver,
-    )
+            address, rest = device[1].lower(), found["rest"]
+            named, ids = _NAMED.search(rest) or _PLAIN.search(rest), _IDS.search(rest)
+            yield Gpu(
+                source=SOURCE,
+                pci_bus_id=address if address.count(":") > 1 else f"0000:{address}",
+                name=named[1].strip() if named and "/" not in named[1] else None,  # slashes divide models of one chip
+                pci_device_id=ids[1].lower() if ids else None,
+                kernel_driver=next((use[1] for text in own if (use := _IN_USE.search(text[:_LONGEST_PCI_LINE]))), None),
+            )
 
 
 _UNIT = re.compile(r"nvidia-fabricmanager(?:\.service)?\b", re.IGNORECASE)

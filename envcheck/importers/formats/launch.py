@@ -77,8 +77,11 @@ def read_variables(paste: Paste) -> Snapshot:
         if found and len(values) < _MOST_VARIABLES:
             setting = _LIST.match(line) or found
             values.setdefault(found[1], masked_value(found[1], setting[2].strip("\"'")))
-    if "LD_LIBRARY_PATH" not in values and (path := _loader_path(paste)):
-        values["LD_LIBRARY_PATH"] = masked_value("LD_LIBRARY_PATH", path)
+    for place, line in enumerate(paste.lines) if "LD_LIBRARY_PATH" not in values else ():
+        pair = "\n".join(paste.lines[place : place + 2])[:_LONGEST_LINE] if "LD_LIBRARY_PATH" in line else ""
+        if path := _PATH.search(pair):
+            values["LD_LIBRARY_PATH"] = masked_value("LD_LIBRARY_PATH", path[2] or path[3])
+            break
     facts = None
     of_gpus = (line[:_LONGEST_LINE] for line in paste.lines if "CUDA_VISIBLE_DEVICES=" in line)
     # A command hides every GPU from itself, in a text where another program finds some.
@@ -86,16 +89,6 @@ def read_variables(paste: Paste) -> Snapshot:
         values.pop("CUDA_VISIBLE_DEVICES", None)
         facts = Told(source=SOURCE, hidden_on_purpose=True)
     return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=facts)
-
-
-def _loader_path(paste: Paste) -> str | None:
-    """LD_LIBRARY_PATH, where no line has the form of a setting."""
-    for place, line in enumerate(paste.lines):
-        if "LD_LIBRARY_PATH" in line:
-            found = _PATH.search("\n".join(paste.lines[place : place + 2])[:_LONGEST_LINE])
-            if found:
-                return found[2] or found[3]
-    return None
 
 
 def _setting(line: str) -> re.Match[str] | None:
@@ -191,7 +184,11 @@ _BESIDE = "$#>` "
 @importer("container command", Rank.MESSAGE)
 def read_container_command(paste: Paste) -> Snapshot:
     """Commands and compose files that start a container without a GPU, and logs that ``docker compose`` prefixed."""
-    command, text = _without_gpu(paste), paste.text[:_LONGEST_TEXT]
+    text, command = paste.text[:_LONGEST_TEXT], None
+    if any(map(text.lower().__contains__, _ENGINES)):
+        command = _BUILD.search(text)
+        if command is None and not _ASKS.search(_LEFT_OUT.sub("", _WORKS.sub("", text))):
+            command = _RUN.search(text) or _LEFT_OUT.search(text)
     found = _COMPOSE.search(text) if "services:" in text else None
     # A compose file that gives no service a GPU counts, whatever other commands of the text do.
     service = found["image"] if found and not _OF_COMPOSE.search(text) else None
@@ -208,18 +205,6 @@ def read_container_command(paste: Paste) -> Snapshot:
             started_without_gpu=True if asked else None,
         )
     )
-
-
-def _without_gpu(paste: Paste) -> re.Match[str] | None:
-    """The command, where nothing in the text asks for a GPU."""
-    text = paste.text[:_LONGEST_TEXT]
-    if not any(map(text.lower().__contains__, _ENGINES)):
-        return None
-    built = _BUILD.search(text)
-    if built:
-        return built
-    found = _RUN.search(text) or _LEFT_OUT.search(text)
-    return found if found and not _ASKS.search(_LEFT_OUT.sub("", _WORKS.sub("", text))) else None
 
 
 _IMAGE = re.compile(
@@ -272,25 +257,19 @@ _LABEL = re.compile(
     r"nvidia\.com/cuda\.driver(?:-version)?\.(?P<part>full|major|minor|rev(?:ision)?)[\"']?[=:]\s?[\"']?(?P<value>[0-9][0-9.]{0,14})"
 )
 _NUMBERED = ("major", "minor", "rev")
-_LONGEST = 1 << 20
 
 
 @importer("Kubernetes node", Rank.OUTPUT)
 def read_kubernetes_node(paste: Paste) -> Snapshot:
     """The labels that GPU feature discovery gives a node, as ``kubectl describe node`` or ``get node -o yaml`` shows
-    them.
+    them; labels that differ from node to node, or are incomplete, tell nothing.
     """
-    release = _release(paste) if "nvidia.com/cuda.driver" in paste.text else None
-    return Snapshot(driver=Driver(source=SOURCE, release=release) if release is not None else None)
-
-
-def _release(paste: Paste) -> str | None:
-    """The release of the nodes' driver; None where the labels differ from node to node, or are incomplete."""
-    values: dict[str, set[str]] = {}
-    for label in _LABEL.finditer(paste.text[:_LONGEST]):
-        values.setdefault(label["part"].removesuffix("ision"), set()).add(label["value"])
-    if any(len(said) > 1 for said in values.values()):
-        return None
-    said = {part: next(iter(value)) for part, value in values.items()}
-    numbers = [said[part] for part in _NUMBERED if part in said]
-    return said.get("full") or (".".join(numbers) if "minor" in said and "major" in said else None)
+    values: dict[str, str] = {}
+    labels = _LABEL.finditer(paste.text[:_LONGEST_TEXT]) if "nvidia.com/cuda.driver" in paste.text else ()
+    for label in labels:
+        part = label["part"].removesuffix("ision")
+        if values.setdefault(part, label["value"]) != label["value"]:
+            return Snapshot()
+    numbers = ".".join(values[part] for part in _NUMBERED if part in values)
+    release = values.get("full") or (numbers if values.keys() >= {"major", "minor"} else None)
+    return Snapshot(driver=Driver(source=SOURCE, release=release) if release else None)

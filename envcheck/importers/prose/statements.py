@@ -39,6 +39,11 @@ _PERSONAL = re.compile(
     r"(?!.{0,80}\b(?:docker|container|VM|virtual|host)\b)",
     re.IGNORECASE,
 )
+_NAME_OF_SYSTEM = re.compile(
+    r"(?:[A-Z][\w!./-]*|(?:linux|ubuntu|windows|win|centos|debian|fedora)[0-9.]*)"
+    r"(?: [A-Z0-9(][\w.()-]*){0,6}(?:[,;\uff0c\uff1b]|\s*$)"
+)
+"""A name with at most a version, and no sentence."""
 _WSL = re.compile(r"\bWSL ?2?\b")
 
 
@@ -73,19 +78,13 @@ def system_in(line: str) -> Snapshot | None:
 def _platform(text: str) -> Snapshot | None:
     """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
     found = _os().match(text)
-    platform = from_title(found[1]) if found and _names_system(found[1]) else None
+    platform = from_title(found[1]) if found and _NAME_OF_SYSTEM.match(found[1]) else None
     platform = platform or next((facts.platform for facts in facts_in(_PROSE, text)), None)
     if platform is None and (own := _PERSONAL.search(text)):
         platform = from_title(own[1])
     if platform is not None and platform.wsl is None and _WSL.search(text):
         platform = Platform(source=SOURCE, os="linux", wsl=True)
     return Snapshot(platform=platform) if platform else None
-
-
-def _names_system(text: str) -> bool:
-    """Whether the text is a name with at most a version, not a sentence."""
-    name = r"(?:[A-Z][\w!./-]*|(?:linux|ubuntu|windows|win|centos|debian|fedora)[0-9.]*)"
-    return bool(re.match(rf"{name}(?: [A-Z0-9(][\w.()-]*){{0,6}}(?:[,;\uff0c\uff1b]|\s*$)", text))
 
 
 _OTHER_GPU = re.compile(
@@ -151,21 +150,14 @@ def read_other_gpus(paste: Paste) -> Snapshot:
         found = _OTHER_GPU.search(line[:_LONGEST_LINE])
         if found and not _ASIDE.search(line[: found.start()]):
             return Snapshot(told=Told(source=SOURCE, other_gpu=found[0].strip()))
-    mac = _mac(paste)
-    if mac is None or _NO_MAC_ALONE.search(paste.text[:_LONGEST_TEXT]):
+    lowered = paste.text.lower()
+    if not any(map(lowered.__contains__, _SIGNS_OF_MAC)) or _NO_MAC_ALONE.search(paste.text[:_LONGEST_TEXT]):
         return Snapshot()
-    return Snapshot(told=Told(source=SOURCE, other_gpu=mac))
-
-
-def _mac(paste: Paste) -> str | None:
-    """The Mac that a text is about."""
-    if not any(map(paste.text.lower().__contains__, _SIGNS_OF_MAC)):
-        return None
     for line in paste.statements:
         found = _MAC.search(line[:_LONGEST_LINE])
         if found and not _MAC_ASIDE.search(line[: found.start()]):
-            return f"a Mac ({found[0].strip()})"
-    return None
+            return Snapshot(told=Told(source=SOURCE, other_gpu=f"a Mac ({found[0].strip()})"))
+    return Snapshot()
 
 
 _BETWEEN = (

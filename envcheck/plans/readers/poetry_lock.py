@@ -47,19 +47,15 @@ def read(sheet: Sheet) -> list[Planned]:
             yield locked(sheet, name, version, line, build=build, files=files)
 
     found = sheet.bounded(item for package, line in packages for item in entry(sheet, line, found_in(package, line)))
-    elsewhere = _for_some_systems([each for each, _ in packages])
-    return [each for each in found if each.refused is None or each.name not in elsewhere]
-
-
-def _for_some_systems(packages: list[dict[str, Any]]) -> set[str]:
-    """What a dependent needs on some systems alone: older lock files say that nowhere else."""
-    return {
+    # What a dependent needs on some systems alone: older lock files say that nowhere else.
+    elsewhere = {
         canonicalize_name(name)
-        for package in packages
+        for package, _ in packages
         for name, needed in table_of(package, "dependencies").items()
         for each in (needed if isinstance(needed, list) else [needed])
         if isinstance(each, dict) and text_of(each, "markers")
     }
+    return [each for each in found if each.refused is None or each.name not in elsewhere]
 
 
 def _is_installed(sheet: Sheet, package: dict[str, Any], wanted: set[str], asked: set[str], chosen: set[str]) -> bool:

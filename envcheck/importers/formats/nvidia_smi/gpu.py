@@ -264,18 +264,16 @@ def _mig(fields: Fields) -> Mig | None:
     listed = fields.group("mig", "mig_devices")
     if enabled is None:
         return None
-    instances = tuple(_instance(element) for element in listed.all("mig_device")) if listed else None
-    return Mig(source=SOURCE, enabled=enabled, pending=pending, instances=instances)
-
-
-def _instance(element: Element) -> MigInstance:
-    fields = Fields(element)
-    return MigInstance(
-        source=SOURCE,
-        uuid=fields.value("uuid", word, "uuid"),
-        memory=fields.value("memory", whole, "fb_memory_usage/total"),
-        sm_count=fields.value("sm_count", whole, "device_attributes/shared/multiprocessor_count"),
-    )
+    instances = [
+        MigInstance(
+            source=SOURCE,
+            uuid=own.value("uuid", word, "uuid"),
+            memory=own.value("memory", whole, "fb_memory_usage/total"),
+            sm_count=own.value("sm_count", whole, "device_attributes/shared/multiprocessor_count"),
+        )
+        for own in (map(Fields, listed.all("mig_device")) if listed else ())
+    ]
+    return Mig(source=SOURCE, enabled=enabled, pending=pending, instances=tuple(instances) if listed else None)
 
 
 def _throttle(fields: Fields) -> Throttle | None:
