@@ -60,19 +60,6 @@ def importer(name: str, rank: Rank, *, recognise: Callable[[Paste], bool] | None
     return listed
 
 
-OfLine = Callable[[str], "Snapshot | None"]
-
-
-def line_importer(name: str, rank: Rank) -> Callable[[OfLine], OfLine]:
-    """Make a function of a single line an importer of what the lines of a text state."""
-
-    def listed(of_line: OfLine) -> OfLine:
-        IMPORTERS.append(Importer(name, rank, lambda paste: each_line(paste, of_line), None))
-        return of_line
-
-    return listed
-
-
 def environment(
     *,
     python: str | None = None,
@@ -95,20 +82,15 @@ _MOST_STATEMENTS = 300
 """Most facts from single lines; no real text has more, and merging them takes time."""
 
 
-def joined(statements: Iterable[Snapshot]) -> Snapshot:
+def joined(statements: Iterable[Snapshot | None]) -> Snapshot:
     """Merge the facts of single lines; each counts once, and only the first ones where there are too many."""
     seen: list[Snapshot] = []
     for statement in statements:
-        if statement not in seen:
+        if statement is not None and statement not in seen:
             seen.append(statement)
         if len(seen) == _MOST_STATEMENTS:
             break
     return merge(seen)
-
-
-def each_line(paste: Paste, of_line: OfLine) -> Snapshot:
-    """The facts that single lines of ``paste`` state."""
-    return joined(filter(None, map(of_line, paste.statements)))
 
 
 def with_environment(found: Environment) -> Snapshot:

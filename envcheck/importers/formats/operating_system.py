@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from envcheck.importers.importer import Rank, line_importer
-from envcheck.importers.paste import SOURCE
+from envcheck.importers.importer import Rank, importer, joined
+from envcheck.importers.paste import SOURCE, Paste
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Platform, Snapshot
 
@@ -82,9 +82,13 @@ _FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LONGEST_LINE = 300
 
 
-@line_importer("shared memory", Rank.OUTPUT)
-def shared_memory_in(line: str) -> Snapshot | None:
+@importer("shared memory", Rank.OUTPUT)
+def read_shared_memory(paste: Paste) -> Snapshot:
     """The size of ``/dev/shm``, from ``df`` and from DeepSpeed's report."""
+    return joined(map(_shared_memory, paste.statements))
+
+
+def _shared_memory(line: str) -> Snapshot | None:
     text = line.strip()[:_LONGEST_LINE]
     found = _DF.match(text) or _DEEPSPEED.search(text)
     if found is None or found[1].count(".") > 1 or found[1] == ".":

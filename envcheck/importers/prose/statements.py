@@ -15,17 +15,14 @@ from itertools import pairwise
 from envcheck.importers.formats.operating_system import from_title
 from envcheck.importers.importer import (
     Rank,
-    each_line,
     environment,
     importer,
     joined,
-    line_importer,
     with_environment,
 )
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.languages import whole_words_for, words_for
 from envcheck.importers.readings import facts_in
-from envcheck.model.merge import merge
 from envcheck.model.snapshot import Driver, Framework, Platform, Snapshot, Told
 
 _BULLET = " \t-*•#>`|"
@@ -58,11 +55,15 @@ def _os() -> re.Pattern[str]:
 _PROSE = "system in prose"
 
 
-@line_importer(_PROSE, Rank.PROSE)
-def system_in(line: str) -> Snapshot | None:
+@importer(_PROSE, Rank.PROSE)
+def read_system(paste: Paste) -> Snapshot:
     """The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and the prompts of
     Windows and of Docker's containers.
     """
+    return joined(map(_system, paste.statements))
+
+
+def _system(line: str) -> Snapshot | None:
     text = line[:_LONGEST_NAME].strip(_BULLET)
     if not text:
         return None
@@ -235,7 +236,7 @@ _AVAILABILITY = "CUDA's availability"
 def read_answers(paste: Paste) -> Snapshot:
     devices = {found["kind"] for line in paste.statements if (found := _OF_TENSORFLOW.search(line[:_LONGEST_LINE]))}
     listed = [_finds("tensorflow", found="GPU" in devices)] if devices else []
-    return merge((each_line(paste, _found_or_not), joined(filter(None, map(_found_or_not, _broken(paste)))), *listed))
+    return joined((*map(_found_or_not, (*paste.statements, *_broken(paste))), *listed))
 
 
 def _broken(paste: Paste) -> Iterator[str]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 
-from envcheck.importers.importer import Rank, line_importer
-from envcheck.importers.paste import SOURCE
+from envcheck.importers.importer import Rank, importer, joined
+from envcheck.importers.paste import SOURCE, Paste
 from envcheck.model.snapshot import Driver, Snapshot
 
 # An importer gathers and never judges. What the text does not say stays None; a text that holds nothing of the format
-# gives an empty Snapshot. The rank says which importer counts where two pieces of a text differ.
+# gives an empty Snapshot. The rank says which importer counts where two pieces of a text differ. What a line tells by
+# itself is a row of matrix/readings.toml instead; an importer is for a form of several lines.
 _LINE = re.compile(r"example-thing: driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2})")
 
 
-@line_importer("example-thing", Rank.OUTPUT)
-def driver_in(line: str) -> Snapshot | None:
-    """What one line states; patterns have a limit for every repetition, since text may be hostile."""
-    found = _LINE.match(line.strip())
-    return Snapshot(driver=Driver(source=SOURCE, release=found[1])) if found else None
+@importer("example-thing", Rank.OUTPUT)
+def read(paste: Paste) -> Snapshot:
+    """The driver; patterns have a limit for every repetition, since text may be hostile."""
+    found = filter(None, (_LINE.match(line.strip()) for line in paste.statements))
+    return joined(Snapshot(driver=Driver(source=SOURCE, release=match[1])) for match in found)
