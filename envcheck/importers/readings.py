@@ -73,32 +73,27 @@ def read_lines(importer: str, paste: Paste) -> Snapshot:
     """What the lines of a text tell by the rows of this format."""
     text = paste.lowered
     rows = [row for row in rows_of(importer) if any(map(text.__contains__, row.has)) and row.beside in text]
-    below = [row for row in rows if row.above]
-    pairs = pairwise(paste.lines) if below else ()
-    facts = chain(
-        (found for line in paste.statements for found in _told(rows, line)) if rows else (),
-        (found for above, line in pairs for found in _told(below, line, above)),
-    )
-    return joined(facts)
+    alone, below = [row for row in rows if not row.above], [row for row in rows if row.above]
+    of_lines = (_told(alone, line) for line in paste.statements) if alone else ()
+    of_pairs = (_told(below, line, above) for above, line in pairwise(paste.lines)) if below else ()
+    return joined(chain.from_iterable((*of_lines, *of_pairs)))
 
 
 def facts_in(importer: str, line: str) -> Iterator[Snapshot]:
-    """What a line tells, one Snapshot for each row that knows it."""
-    return _told(rows_of(importer), line)
+    """What a line tells by itself, one Snapshot for each row that knows it."""
+    return _told([row for row in rows_of(importer) if not row.above], line)
 
 
-def _told(rows: Sequence[ReadingRow], line: str, above: str | None = None) -> Iterator[Snapshot]:
+def _told(rows: Sequence[ReadingRow], line: str, above: str = "") -> Iterator[Snapshot]:
     text = line.strip()[:_LONGEST]
     lowered = text.lower()
     for row in rows:
-        if bool(row.above) is (above is None) or not any(map(lowered.__contains__, row.has)):
-            continue
-        if (row.unless and compiled(row.unless).search(text)) or (
-            above is not None and not compiled(row.above).search(above.strip()[:_LONGEST])
+        if (
+            any(map(lowered.__contains__, row.has))
+            and not (row.unless and compiled(row.unless).search(text))
+            and compiled(row.above).search(above.strip()[:_LONGEST])
+            and (found := next(filter(None, (compiled(pattern).search(text) for pattern in row.patterns)), None))
         ):
-            continue
-        found = next(filter(None, (compiled(pattern).search(text) for pattern in row.patterns)), None)
-        if found:
             yield filled(row, found.groupdict())
 
 
