@@ -125,6 +125,12 @@ def question(code: str) -> PythonQuestion | None:
     return next((each for each in _questions() if each.asked.fullmatch(code.strip())), None)
 
 
+def answered(code: str, answer: str) -> Snapshot | None:
+    """What the answer to the question that code asks means."""
+    asked = question(code)
+    return asked.meaning(answer) if asked else None
+
+
 def _meaning(rows: Sequence[ReadingRow], answer: str) -> Snapshot | None:
     found = ((row, compiled(pattern).fullmatch(answer)) for row in rows for pattern in row.patterns)
     return next((filled(row, match.groupdict()) for row, match in found if match), None)

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from envcheck.importers.assemble import OF_MODULE
 from envcheck.importers.importer import Rank, environment, importer, joined, with_environment
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.importers.readings import PythonQuestion, facts_in, question, read_lines
+from envcheck.importers.readings import PythonQuestion, answered, facts_in, question, read_lines
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in
@@ -111,7 +111,7 @@ def read(paste: Paste) -> Snapshot:
     return msgspec.structs.replace(found, environments=listed)
 
 
-def _answers(paste: Paste) -> Iterator[Snapshot]:
+def _answers(paste: Paste) -> Iterator[Snapshot | None]:
     lines = paste.lines
     places = [place for place, line in enumerate(lines) if _CALL.search(line)]
     for place in places:
@@ -127,8 +127,7 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
             yield from _below(asked[1], below)
             yield from _nothing_printed(asked[1], below) if text.startswith(">>>") else ()
         elif listed := _LISTED.search(text):
-            of_code = question("torch.cuda.get_arch_list()")
-            yield from filter(None, [of_code.meaning(listed[1]) if of_code else None])
+            yield answered("torch.cuda.get_arch_list()", listed[1])
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := _LABELLED.match(part) or _ADJOINED.search(part):
@@ -136,7 +135,7 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
     yield from _scripted(lines, places)
 
 
-def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot]:
+def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot | None]:
     """The answers below a script whose lines ask: as many lines as it prints, in its order."""
     asked: list[PythonQuestion] = []
     for number, place in enumerate(places):
@@ -152,11 +151,11 @@ def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapsho
             pairs = zip(asked, answers, strict=False)
             matches = [(each, found) for each, answer in pairs if (found := re.fullmatch(each.answer, answer))]
             if len(matches) == len(asked):
-                yield from filter(None, (each.meaning(found[1]) for each, found in matches))
+                yield from (each.meaning(found[1]) for each, found in matches)
             asked = []
 
 
-def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
+def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot | None]:
     """The meanings of what is printed below a question."""
     questions = _questions(code)
     if not questions:
@@ -166,28 +165,28 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
         text = _OUT.sub("", line.strip()).removeprefix("# ")
         if found := pattern.match(text):
             pairs = zip(questions, found.groups(), strict=True)
-            yield from filter(None, (asked.meaning(answer) for asked, answer in pairs))
+            yield from (asked.meaning(answer) for asked, answer in pairs)
             return
         if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _LOGGED_MEANWHILE.match(text))):
             return
 
 
-def _nothing_printed(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
+def _nothing_printed(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot | None]:
     """The meaning of no answer: a prompt prints nothing where a value is None."""
     asked = _question(code)
     following = next((line for line in lines if line.strip()), "")
     if asked and "None" in asked.answer and following.lstrip().startswith(">>>"):
-        yield from filter(None, [asked.meaning("None")])
+        yield asked.meaning("None")
 
 
-def _beside(code: str, answer: str) -> Iterator[Snapshot]:
+def _beside(code: str, answer: str) -> Iterator[Snapshot | None]:
     questions = _questions(code)
     if len(questions) != 1:
         return
     # A name has blanks: it ends with the answer, where that is nothing else.
     ends = (r"[\s,;.)]{0,3}$", r"(?:$|[\s,;.)])")
     found = next(filter(None, (re.match(f"{questions[0].answer}{end}", answer) for end in ends)), None)
-    yield from filter(None, [questions[0].meaning(found[1]) if found else None])
+    yield questions[0].meaning(found[1]) if found else None
 
 
 def _questions(code: str) -> list[PythonQuestion]:
@@ -256,7 +255,7 @@ def read_providers(paste: Paste) -> Snapshot:
     return joined(facts)
 
 
-def _lists(paste: Paste) -> Iterator[Snapshot]:
+def _lists(paste: Paste) -> Iterator[Snapshot | None]:
     lines = [line for line in paste.lines if "_providers" in line or "ExecutionProvider" in line]
     text = "\n".join(line.strip(" \t`") for line in lines[:_MOST_LINES])
     asked = list(_ASKED_OF.finditer(text))
@@ -269,8 +268,7 @@ def _lists(paste: Paste) -> Iterator[Snapshot]:
             continue
         on_cpu = _FOR_CPU.issuperset(_NAME_OF_PROVIDER.findall(listed["list"]))
         if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
-            of_build = question("onnxruntime.get_available_providers()")
-            yield from filter(None, [of_build.meaning(listed["list"]) if of_build else None])
+            yield answered("onnxruntime.get_available_providers()", listed["list"])
         elif on_cpu and not on_purpose:
             yield _onnxruntime(gpu_available=False)
 
