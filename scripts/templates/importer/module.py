@@ -8,9 +8,8 @@ from envcheck.importers.importer import Rank, importer, joined
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.model.snapshot import Driver, Snapshot
 
-# An importer gathers and never judges. What the text does not say stays None; a text that holds nothing of the format
-# gives an empty Snapshot. The rank says which importer counts where two pieces of a text differ. What a line tells by
-# itself is a row of matrix/readings.toml instead; an importer is for a form of several lines.
+# What a line tells by itself is a row of matrix/readings.toml. An importer gathers and never judges. What the text does
+# not say stays None; a text without the format gives an empty Snapshot. The rank counts where two pieces differ.
 _LINE = re.compile(r"example-thing: driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2})")
 
 
