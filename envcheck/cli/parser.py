@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from envcheck.config.options import OPTIONS, VERBS, options_of, variable
+from envcheck.config.options import OPTIONS, VERBS, Option, options_of, variable
 from envcheck.config.values import several
 from envcheck.errors import UsageError
 
@@ -100,9 +100,7 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             from envcheck.text.wrap import did_you_mean
 
-            known = tuple(map(str, action.choices))
-            near = did_you_mean(str(value), known) or f": choose from {', '.join(known)}"
-            raise argparse.ArgumentError(action, f"invalid choice {value!r}{near}")
+            raise argparse.ArgumentError(action, f"invalid choice {value!r}{did_you_mean(str(value), action.choices)}")
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
@@ -116,14 +114,32 @@ def parse(
     ``settings`` are defaults of options with a key, by destination, which the variables outrank.
     """
     refuse_unknown(variables)
-    options = grammar(variables, settings).parse_args(argv or ["check"])
-    _refuse_conflicts(options)
+    options: argparse.Namespace
+    options, unknown = grammar(variables, settings).parse_known_args(argv or ["check"])
+    verb = f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or ""
+    if unknown:
+        raise _unknown(unknown, verb)
+    _refuse_conflicts(options, options_of(verb))
     return options
 
 
-def _refuse_conflicts(options: argparse.Namespace) -> None:
+def _unknown(words: Sequence[str], verb: str) -> UsageError:
+    """The error for what ``verb`` does not take: an option of another verb, or one that is misspelt."""
+    command = f"envcheck {verb}".rstrip()
+    flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
+    if not flag:
+        return UsageError(f"{command} takes no argument {' '.join(words)!r}; see {command} --help")
+    for other in VERBS:
+        if any(flag in option.flags for option in options_of(other.name)):
+            return UsageError(f"{command} has no option {flag}: see envcheck {other.name} --help")
+    from envcheck.text.wrap import did_you_mean
+
+    known = {each for option in (options_of(verb) if verb else OPTIONS) for each in option.flags}
+    return UsageError(f"{command} has no option {flag}{did_you_mean(flag, sorted(known))}; see {command} --help")
+
+
+def _refuse_conflicts(options: argparse.Namespace, own: Sequence[Option]) -> None:
     """Raise UsageError for options that cannot be given together, or that mean nothing without another one."""
-    own = options_of(f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or "")
     unset = (None, False)
     given = [option for option in own if getattr(options, option.dest) not in (*unset, option.kind.get("default"))]
     flags = {option.flags[-1] for option in given if option.flags}

@@ -12,7 +12,7 @@ from typing import Any
 
 from envcheck.config.find import read_bytes
 from envcheck.config.options import KEYS
-from envcheck.config.read import Config, Configuration, check_words, did_you_mean, in_file, parse
+from envcheck.config.read import Config, Configuration, check_words, in_file, parse
 from envcheck.config.values import several
 from envcheck.errors import UsageError
 from envcheck.knowledge.performance.quantities import QUANTITIES, selected
@@ -23,6 +23,7 @@ from envcheck.pipeline.assume import assume
 from envcheck.pipeline.request import Ignoring, Machine, Policy
 from envcheck.report import FORMATS
 from envcheck.text.toml import Path, lines_of
+from envcheck.text.wrap import did_you_mean
 
 _OPERATORS = ("==", "!=", ">=", "<=", ">", "<")
 

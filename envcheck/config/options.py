@@ -577,7 +577,7 @@ OPTIONS = (
         "name NAME",
         "schema",
         "report (default), fit, diff, fleet, fleet-bench or config",
-        {"nargs": "?", "default": "report"},
+        {"nargs": "?", "default": "report", "choices": ("report", "fit", "diff", "fleet", "fleet-bench", "config")},
     ),
     Option("--matrix DIR", "matrix refresh", "folder of rows to change (default: the checkout's matrix)"),
     Option("--only NAME", "matrix refresh", "refresh only this distribution (repeatable)", MANY),

@@ -7,7 +7,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -18,6 +17,7 @@ from envcheck.config.options import KEYS, Option
 from envcheck.config.values import scopes
 from envcheck.errors import UsageError
 from envcheck.text.toml import Path, TomlError, line_of, lines_of, loads
+from envcheck.text.wrap import did_you_mean
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=500)]
@@ -121,7 +121,6 @@ def schema() -> dict[str, Any]:
 
 
 _SECTION = ("tool", "envcheck")
-_MOST_NAMED = 20
 
 T = TypeVar("T")
 
@@ -258,14 +257,3 @@ def _named(place: Configuration, problem: str, path: Path, kind: Any) -> UsageEr
     for theirs, ours in _TYPES.items():
         plain = re.sub(rf"\b{theirs}\b", ours, plain)
     return place.error(f"{called}: {plain}", *path)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?``, or the words to choose from where none is near."""
-    import difflib  # noqa: PLC0415  few configurations are wrong
-
-    names = list(known)
-    near = difflib.get_close_matches(word, names, 1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; there are {', '.join(names)}" if len(names) <= _MOST_NAMED else ""

@@ -62,9 +62,10 @@ def indices(text: str) -> tuple[int, ...]:
 def scopes(text: str) -> frozenset[str]:
     """``node,env``."""
     names = frozenset(name.strip() for name in text.split(","))
-    wrong = sorted(names - set(SCOPES))
-    if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
+    for wrong in sorted(names - set(SCOPES)):
+        from envcheck.text.wrap import did_you_mean
+
+        raise argparse.ArgumentTypeError(f"{wrong!r} is not a scope{did_you_mean(wrong, SCOPES)}")
     return names
 
 

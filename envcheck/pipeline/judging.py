@@ -129,7 +129,9 @@ def _judge_assumed(snapshot: Snapshot, assumed: Sequence[Component], matrix: Mat
             names = ", ".join(item.asked for item in items)
             title = f"Whether {names} fits is not known"
             why = "the matrix knows no framework or library for GPUs of this name"
-            yield msgspec.structs.replace(check, location=None, title=title, message=f"{names}: {why}.")
+            similar = (matrix.similar_name(item.name) for item in items if not matrix.knows(item.name))
+            near = next((f": did you mean {name!r}?" for name in similar if name), ".")
+            yield msgspec.structs.replace(check, location=None, title=title, message=f"{names}: {why}{near}")
 
 
 def check_request(request: Request) -> None:

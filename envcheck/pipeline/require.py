@@ -74,13 +74,21 @@ def _check(component: Component, facts: Facts) -> Check:
         subject=Subject(key=str(component)),
         status=status,
         title=f"Required: {component}" if status == "pass" else f"Not as required: {component}",
-        message=sentence(component, shown),
+        message=sentence(component, shown) + ("" if status == "pass" else _misspelt(component.name, facts.matrix)),
         evidence=tuple(
             Evidence(what=component.name, value=value, source=source) for value in dict.fromkeys(shown or ())
         ),
         decided_by="declared",
         missing=(Missing(fact=missing),) if found is None else (),
     )
+
+
+def _misspelt(name: str, matrix: Matrix) -> str:
+    """The name that is meant, where nothing is called so; a package that the matrix does not know has its own."""
+    if name in OF_THE_MACHINE or name == "python" or matrix.knows(name):
+        return ""
+    near = matrix.similar_name(name)
+    return f": did you mean {near!r}?" if near else ""
 
 
 def _found(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, str]:

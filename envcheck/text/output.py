@@ -18,6 +18,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.text.inert import Syntax, inert
+from envcheck.text.wrap import did_you_mean
 
 _OPEN_FILE = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]{1,9}))|/proc/self/fd/([0-9]{1,9})")
 _MOST_LINKS = 40
@@ -38,7 +39,7 @@ def parse_targets(texts: Sequence[str] | None, formats: Collection[str]) -> tupl
     for text in texts or ():
         form, colon, name = text.partition(":")
         if not colon or not name or form not in formats:
-            raise UsageError(f"-o {text}: write FORMAT:FILE with a format of {', '.join(sorted(formats))}")
+            raise UsageError(f"-o {text}: write FORMAT:FILE{did_you_mean(form, formats)}")
         targets.append(OutputTarget(form, writable(name, f"-o {text}")))
     for number, target in enumerate(targets):
         if _descriptor(target.path) is not None or (target.path.exists() and not target.path.is_file()):

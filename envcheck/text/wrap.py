@@ -103,9 +103,18 @@ _LONGEST = 80
 """Characters of a word that is compared: the time grows with their square."""
 
 
+_LISTED = 20
+"""Most known names that are listed."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``: did you mean 'check'?``, to follow a sentence; empty where no known name is spelled like ``word``."""
+    """``: did you mean 'check'?``, to follow a sentence, where a known name is spelled like ``word``; else the names to
+    choose from, or nothing where they are many.
+    """
     from difflib import get_close_matches  # noqa: PLC0415  only a misspelled name needs it
 
-    near = get_close_matches(word[:_LONGEST].lower(), tuple(known), 1, _LIKENESS)
-    return f": did you mean {near[0]!r}?" if near else ""
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(word[:_LONGEST].lower(), names, 1, _LIKENESS)
+    if near:
+        return f": did you mean {names[near[0]]!r}?"
+    return f": choose from {', '.join(names.values())}" if 0 < len(names) <= _LISTED else ""

@@ -35,7 +35,7 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
     (("check", "--frobnicate"), "--frobnicate"),
     (("check", "--jso"), "--jso"),
     (("chekc",), "chekc"),
-    (("check", "--scope", "cluster"), "'cluster' is not a scope; choose from node, container, env"),
+    (("check", "--scope", "cluster"), "'cluster' is not a scope: choose from node, container, env"),
     (("check", "--timeout", "soon"), "'soon' is not a number of seconds"),
     (("check", "--timeout", "-1"), "not a number of seconds above 0"),
     (("check", "--assume", "gpu"), "write NAME==VERSION"),

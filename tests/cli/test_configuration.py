@@ -54,7 +54,7 @@ def test_a_wrong_configuration_stops_with_one_sentence(verb: str, tmp_path: Path
     write(tmp_path, "fail-on = 'warn'\n\nformt = 'json'\n")
     result = envcheck(verb, cwd=tmp_path)
     assert (result.status, result.out) == (2, "")
-    message = f"{tmp_path}/envcheck.toml:3: there is no key 'formt'; did you mean 'format'?"
+    message = f"{tmp_path}/envcheck.toml:3: there is no key 'formt': did you mean 'format'?"
     assert result.err == f"envcheck: {message}\n"
 
 

@@ -47,6 +47,15 @@ def test_the_short_option_prints_the_versions(tmp_path: Path) -> None:
     (("xyzzyx",), "choose from check, bench"),
     (("rule", "drivr-too-old"), "there is no rule 'drivr-too-old': did you mean 'driver-too-old'?"),
     (("check", "--only", "drivr-too-old"), "did you mean 'driver-too-old'?"),
+    (("check", "--asume", "gpu==H100"), "has no option --asume: did you mean '--assume'?; see envcheck check --help"),
+    (("matrix", "show", "--jsn"), "did you mean '--json'?; see envcheck matrix show --help"),
+    (("--asume",), "did you mean '--assume'?"),
+    (("check", "--save-baseline", "x"), "envcheck check has no option --save-baseline: see envcheck bench --help"),
+    (("config", "--xyzzyx"), "choose from --config, --json, --no-config"),
+    (("check", "x"), "envcheck check takes no argument 'x'; see envcheck check --help"),
+    (("check", "--scope", "nod"), "did you mean 'node'?"),
+    (("check", "-o", "jsn:x"), "did you mean 'json'?"),
+    (("schema", "reprot"), "did you mean 'report'?"),
     (("check", "--format", "jsn"), "did you mean 'json'?"),
     (("bench", "--only", "devicememory-read"), "did you mean 'device-memory-read'?"),
     (("rule", "zzzzqqqq"), "there is no rule 'zzzzqqqq'; envcheck rule lists them"),
@@ -55,6 +64,20 @@ def test_a_misspelled_name_gets_a_suggestion(tmp_path: Path, arguments: tuple[st
     result = envcheck(*arguments, cwd=tmp_path)
     assert result.status == 2
     assert words in result.err
+
+
+def test_a_misspelled_component_gets_a_suggestion(tmp_path: Path) -> None:
+    for name, near in (("troch", "torch"), ("drivr==550", "driver"), ("vlm==0.8", "vllm")):
+        result = envcheck("matrix", "show", name, cwd=tmp_path)
+        assert (result.status, result.out) == (3, f"The matrix knows nothing about {name}: did you mean {near!r}?\n")
+    assert envcheck("matrix", "show", "zzzzqqqq", cwd=tmp_path).out == "The matrix knows nothing about zzzzqqqq.\n"
+    machine = "gpu==H100,driver==550.54.14,os==linux"
+    required = envcheck("check", "--assume", machine, "--require", "troch>=2.4", "--json", cwd=tmp_path)
+    assert "troch>=2.4 is required; found none: did you mean 'torch'?" in required.out
+    assumed = envcheck("check", "--assume", f"{machine},troch==2.4", "--json", cwd=tmp_path)
+    assert "of this name: did you mean 'torch'?" in assumed.out
+    own = envcheck("check", "--assume", machine, "--require", "our-own-package>=1", "--json", cwd=tmp_path)
+    assert "did you mean" not in own.out
 
 
 def test_rules_are_searched_by_a_word(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_the_report_for_targets_can_be_judged_again(folder: Path) -> None:
 
 @cases(
     "arguments, words",
-    (("--target", "a10"), "has no such target; did you mean 'a100'?"),
+    (("--target", "a10"), "has no such target: did you mean 'a100'?"),
     (("--target", "missing.toml"), "cannot read the configuration missing.toml"),
     (("--target", "empty.toml"), "target empty: it is empty"),
     (("--target", "wrong.toml"), "wrong.toml:2: target wrong: gpus==many: write a number of GPUs"),
@@ -234,7 +234,7 @@ def test_the_configuration_chooses_targets(folder: Path) -> None:
 
 @cases(
     "text, sentence",
-    ('targets = ["a10"]\n[target.a100]\ngpu = "A100"\n', ":1: targets: there is no [target.a10]; did you mean 'a100'?"),
+    ('targets = ["a10"]\n[target.a100]\ngpu = "A100"\n', ":1: targets: there is no [target.a10]: did you mean 'a100'?"),
     ('targets = ["all"]\n', ":1: targets: there is no [target.all]"),
     ('[target.none]\ngpu = "A100"\n', ":1: target none: --target none has a meaning of its own; rename it"),
 )

@@ -51,9 +51,12 @@ def show(options: Namespace) -> int:
     component = components[0]
     if not any(sign in asked for sign in "=<>~!"):  # a name alone
         component = component._replace(bounds=())
-    found = look_up(load_matrix(folders), component)
+    matrix = load_matrix(folders)
+    found = look_up(matrix, component)
     if found is None and options.format != "json":
-        print_text(f"The matrix knows nothing about {component}.\n")
+        near = matrix.similar_name(component.name)
+        hint = f": did you mean {near!r}?" if near not in (None, component.name) else "."
+        print_text(f"The matrix knows nothing about {component}{hint}\n")
     else:
         _print("render_page", found or Page(component=str(component)), options, folders)
     return ExitCode.OK if found and (found.facts or found.known) else ExitCode.UNKNOWN
