@@ -107,6 +107,8 @@ def _commands(parser: Parser, mark: str) -> Iterator[str]:
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
                 below += action.choices.values()
                 for choice in action._get_subactions():  # noqa: SLF001
+                    if heading := getattr(choice, "group", ""):
+                        yield from (f"*{heading}*", "")
                     yield from _entry(f"**{_escaped(choice.dest)}**", choice.help or "")
             else:
                 yield from _entry(_spelling(action), _help(parser, action))

@@ -42,7 +42,7 @@ def fish(rules: Sequence[str]) -> str:
         elif verb in nested:  # "check" is seen in "matrix check" too
             seen.append(f"not __fish_seen_subcommand_from {nested[verb]}")
         start = f"complete -c envcheck -n {_quoted('; and '.join(seen))}"
-        lines += [f"{start} -a {name} -d {_quoted(text)}" for name, text in below.items()]
+        lines += [f"{start} -a {name} -d {_quoted(each.help)}" for name, each in below.items()]
         for option in (option for option in options_of(verb) if not option.flags):
             known = _values(option, rules)
             lines += [f"{start} -a {_quoted(' '.join(known))}"] if known else []

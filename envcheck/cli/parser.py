@@ -39,7 +39,13 @@ class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public 
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help that breaks no line within a name: it could not be copied."""
+    """Help that breaks no line within a name, which could not be copied, and groups the verbs."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse has no public name for it
+            return "".join(map(self._format_action, self._iter_indented_subactions(action)))
+        group: str = getattr(action, "group", "")
+        return (f"\n  {group}:\n" if group else "") + super()._format_action(action)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
@@ -167,7 +173,10 @@ def grammar(
             if above not in below:
                 dest = f"{above}_verb".lstrip("_")
                 below[above] = parsers[above].add_subparsers(dest=dest, metavar="VERB", required=bool(above))
+                parsers[above]._positionals.title = "verbs"  # noqa: SLF001 - a title of add_subparsers comes last
             parser = below[above].add_parser(name, help=verb.help, epilog=verb.end)
+            if verb is next(each for each in VERBS if each.group == verb.group):
+                below[above]._get_subactions()[-1].group = verb.group  # noqa: SLF001 - argparse lists them nowhere else
         parser.examples, parser.variables = verb.examples, variables if verb.reads_variables else {}
         parsers[verb.name] = parser
     for option in OPTIONS:

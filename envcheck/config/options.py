@@ -60,6 +60,8 @@ class Verb(NamedTuple):
     """Command lines that the parser accepts."""
     end: str = ""
     """What its help ends with."""
+    group: str = ""
+    """The heading that it stands below in the program's help."""
     reads_variables: bool = True
 
 
@@ -157,6 +159,32 @@ VERBS = (
             "envcheck check --assume gpu==H100,driver==550.54.14,os==linux",
             "envcheck check --from envcheck.json --format markdown",
         ),
+        group="look",
+    ),
+    Verb(
+        "tui",
+        "open the terminal application (envcheck alone opens it on a terminal)",
+        ("envcheck tui --from envcheck.json",),
+        group="look",
+    ),
+    Verb(
+        "serve",
+        "open the terminal application in a browser on this machine (needs the extra 'serve')",
+        ("envcheck serve --port 0",),
+        group="look",
+    ),
+    Verb(
+        "init",
+        "write an envcheck.toml that requires what this machine has",
+        ("envcheck init", "envcheck init --from envcheck.json -o -"),
+        group="look",
+    ),
+    Verb(
+        "config",
+        "show the configuration in effect here, and where each value comes from",
+        ("envcheck config", "envcheck config --config ci/envcheck.toml --json"),
+        "Exit status: 0 a configuration is in effect, 2 none was found or it is wrong.",
+        group="look",
     ),
     Verb(
         "bench",
@@ -167,86 +195,33 @@ VERBS = (
             "envcheck bench --baseline runs/ -o json:runs/today.json",
             "envcheck bench --fleet --slurm='-p gpu --gpus-per-node=8'",
         ),
-    ),
-    Verb(
-        "tui",
-        "open the terminal application (envcheck alone opens it on a terminal)",
-        ("envcheck tui --from envcheck.json",),
-    ),
-    Verb(
-        "serve",
-        "open the terminal application in a browser on this machine (needs the extra 'serve')",
-        ("envcheck serve --port 0",),
-    ),
-    Verb(
-        "explain",
-        "diagnose pasted text: output of torch's collect_env or nvidia-smi, or an error",
-        ("python -m torch.utils.collect_env | envcheck explain", "envcheck explain error.log --here"),
-    ),
-    Verb(
-        "fleet",
-        "compare many nodes, and show which of them is different or slow (needs the extra 'fleet')",
-        (
-            "envcheck fleet --reports /shared/reports -o jsonl:fleet.jsonl -o html:fleet.html",
-            "envcheck fleet --reports '/shared/reports/gpu*.json' --since fleet.jsonl",
-        ),
-        "Exit status: 0 nothing at or above --fail-on, 1 a node or GPU at or above it, 2 wrong usage, "
-        "3 a node without an answer or verdict, 130 interrupted (results so far are shown).",
-    ),
-    Verb(
-        "collect",
-        "print a collector for machines where nothing can be installed",
-        (
-            (
-                "envcheck collect --script > collect.py   # then: ssh NODE python3 -I - < collect.py | "
-                "envcheck check --from -"
-            ),
-        ),
-        reads_variables=False,
-    ),
-    Verb(
-        "completion",
-        "print the completion of a shell: bash, zsh or fish",
-        (
-            "envcheck completion bash > ~/.local/share/bash-completion/completions/envcheck",
-            "envcheck completion zsh > ~/.envcheck.zsh   # in ~/.zshrc, after compinit: source ~/.envcheck.zsh",
-            "envcheck completion fish > ~/.config/fish/completions/envcheck.fish",
-        ),
-        reads_variables=False,
-    ),
-    Verb(
-        "rule",
-        "explain a rule: what it checks, why it matters, how to fix it, its sources",
-        ("envcheck rule", "envcheck rule cudnn", "envcheck rule driver-too-old --format markdown"),
-        reads_variables=False,
+        group="measure",
     ),
     Verb(
         "diff",
         "show what changed between saved reports",
         ("envcheck diff before.json after.json", "envcheck diff --base runs/ today.json"),
         "Exit status: 0 no difference in what both reports know, 1 a difference, 2 wrong usage.",
+        group="measure",
     ),
     Verb(
-        "config",
-        "show the configuration in effect here, and where each value comes from",
-        ("envcheck config", "envcheck config --config ci/envcheck.toml --json"),
-        "Exit status: 0 a configuration is in effect, 2 none was found or it is wrong.",
+        "explain",
+        "diagnose pasted text: output of torch's collect_env or nvidia-smi, or an error",
+        ("python -m torch.utils.collect_env | envcheck explain", "envcheck explain error.log --here"),
+        group="ask",
     ),
     Verb(
-        "init",
-        "write an envcheck.toml that requires what this machine has",
-        ("envcheck init", "envcheck init --from envcheck.json -o -"),
-    ),
-    Verb(
-        "schema",
-        "print the JSON Schema of an output, or of the configuration",
-        ("envcheck schema", "envcheck schema diff"),
+        "rule",
+        "explain a rule: what it checks, why it matters, how to fix it, its sources",
+        ("envcheck rule", "envcheck rule cudnn", "envcheck rule driver-too-old --format markdown"),
         reads_variables=False,
+        group="ask",
     ),
     Verb(
         "matrix",
         "answer compatibility questions without examining a machine",
         ("envcheck matrix check torch==2.5.1+cu124 driver==550.54.14", "envcheck matrix show cuda==12.4"),
+        group="ask",
     ),
     Verb(
         "matrix check",
@@ -266,6 +241,47 @@ VERBS = (
         ("envcheck matrix refresh --only torch --dry-run",),
         "Exit status: 0 done; 2 wrong usage, no index or an unreadable answer, and nothing was changed.",
         reads_variables=False,  # a variable must not choose what is written
+    ),
+    Verb(
+        "schema",
+        "print the JSON Schema of an output, or of the configuration",
+        ("envcheck schema", "envcheck schema diff"),
+        reads_variables=False,
+        group="ask",
+    ),
+    Verb(
+        "completion",
+        "print the completion of a shell: bash, zsh or fish",
+        (
+            "envcheck completion bash > ~/.local/share/bash-completion/completions/envcheck",
+            "envcheck completion zsh > ~/.envcheck.zsh   # in ~/.zshrc, after compinit: source ~/.envcheck.zsh",
+            "envcheck completion fish > ~/.config/fish/completions/envcheck.fish",
+        ),
+        reads_variables=False,
+        group="ask",
+    ),
+    Verb(
+        "fleet",
+        "compare many nodes, and show which of them is different or slow (needs the extra 'fleet')",
+        (
+            "envcheck fleet --reports /shared/reports -o jsonl:fleet.jsonl -o html:fleet.html",
+            "envcheck fleet --reports '/shared/reports/gpu*.json' --since fleet.jsonl",
+        ),
+        "Exit status: 0 nothing at or above --fail-on, 1 a node or GPU at or above it, 2 wrong usage, "
+        "3 a node without an answer or verdict, 130 interrupted (results so far are shown).",
+        group="many machines",
+    ),
+    Verb(
+        "collect",
+        "print a collector for machines where nothing can be installed",
+        (
+            (
+                "envcheck collect --script > collect.py   # then: ssh NODE python3 -I - < collect.py | "
+                "envcheck check --from -"
+            ),
+        ),
+        reads_variables=False,
+        group="many machines",
     ),
 )
 
@@ -640,7 +656,7 @@ KEYS = {option.name: option for option in OPTIONS if option.key}
 """The options that a configuration can set, by their key. Those of other verbs that are called alike are not meant."""
 
 
-def verbs_below(verb: str) -> dict[str, str]:
-    """The verbs of ``verb``, an empty name for the program, with their help."""
-    names = [(each.name.rpartition(" "), each.help) for each in VERBS if each.name]
-    return {name: text for (above, _, name), text in names if above == verb}
+def verbs_below(verb: str) -> dict[str, Verb]:
+    """The verbs of ``verb``, an empty name for the program, by their last word."""
+    names = [(each.name.rpartition(" "), each) for each in VERBS if each.name]
+    return {name: each for (above, _, name), each in names if above == verb}

@@ -44,7 +44,7 @@ def test_the_short_option_prints_the_versions(tmp_path: Path) -> None:
     "arguments, words",
     (("chekc",), "did you mean 'check'?"),
     (("matrix", "shwo"), "did you mean 'show'?"),
-    (("xyzzyx",), "choose from check, bench"),
+    (("xyzzyx",), "choose from check, tui"),
     (("rule", "drivr-too-old"), "there is no rule 'drivr-too-old': did you mean 'driver-too-old'?"),
     (("check", "--only", "drivr-too-old"), "did you mean 'driver-too-old'?"),
     (("check", "--asume", "gpu==H100"), "has no option --asume: did you mean '--assume'?; see envcheck check --help"),
