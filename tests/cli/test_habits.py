@@ -16,7 +16,7 @@ from envcheck.config.options import VERBS
 from tests.cli.calling import envcheck
 from tests.every import cases
 
-RULES = ("driver-too-old", "cudnn-missing")
+RULES = {"driver-too-old": "The driver is too old", "cudnn-missing": "cuDNN is missing"}
 
 
 def test_every_help_page_ends_with_examples() -> None:
@@ -125,6 +125,32 @@ def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offere
     found = set(done.stdout.decode().split())
     assert offered <= found
     assert found.isdisjoint(not_offered)
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@cases(
+    "line, offered, not_offered",
+    ("envcheck ", {"check:check this machine (default)", "-V:print the versions of envcheck and its matrix"}, {"show"}),
+    ("envcheck check ", {"--deep", "--bench:also measure the GPUs, as envcheck bench --quick does"}, {"show", "json"}),
+    ("envcheck check --only ", {"driver-too-old:The driver is too old"}, {"--deep"}),
+    ("envcheck check --format ", {"json", "junit"}, {"--deep"}),
+    ("envcheck check --from ", {"saved.json"}, {"--deep"}),
+    ("envcheck matrix ", {"show:show what the matrix knows about a component"}, {"bench"}),
+    ("envcheck matrix show ", {"--json:the same as --format json"}, {"show"}),
+    ("envcheck rule ", {"cudnn-missing:cuDNN is missing"}, {"--deep"}),
+)
+def test_zsh_completes_with_descriptions(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
+    (tmp_path / "saved.json").touch()
+    (tmp_path / "complete.zsh").write_text(completion.zsh(RULES))
+    words = [*line.split(), ""]
+    script = (
+        "compdef() { :; }; _describe() { print -l -- ${(P)2}; }; _files() { print -l -- *; }; source ./complete.zsh; "
+        f"words=({shlex.join(words)}); CURRENT={len(words)}; _envcheck"
+    )
+    done = subprocess.run(["zsh", "-fc", script], cwd=tmp_path, capture_output=True, check=True, timeout=60)
+    found = done.stdout.decode().splitlines()
+    assert all(any(line == word or line.startswith(f"{word}:") for line in found) for word in offered)
+    assert {line.partition(":")[0] for line in found}.isdisjoint(not_offered)
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")

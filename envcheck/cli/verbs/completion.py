@@ -12,5 +12,5 @@ from envcheck.text.streams import print_text
 
 def run(options: Namespace) -> int:
     write = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}[options.shell]
-    print_text(write(sorted(rule.name for rule in all_rules())))
+    print_text(write({rule.name: rule.title for rule in sorted(all_rules(), key=lambda rule: rule.name)}))
     return ExitCode.OK
