@@ -107,7 +107,7 @@ def _commands(parser: Parser, mark: str) -> Iterator[str]:
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
                 below += action.choices.values()
                 for choice in action._get_subactions():  # noqa: SLF001
-                    if heading := getattr(choice, "group", ""):
+                    if heading := getattr(choice, "heading", None):
                         yield from (f"*{heading}*", "")
                     yield from _entry(f"**{_escaped(choice.dest)}**", choice.help or "")
             else:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from envcheck.config.options import OPTIONS, VERBS, Option, options_of, variable
+from envcheck.config.options import HEADINGS, OPTIONS, VERBS, Option, options_of, variable
 from envcheck.config.values import several
 from envcheck.errors import UsageError
 
@@ -44,8 +44,8 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def _format_action(self, action: argparse.Action) -> str:
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse has no public name for it
             return "".join(map(self._format_action, self._iter_indented_subactions(action)))
-        group: str = getattr(action, "group", "")
-        return (f"\n  {group}:\n" if group else "") + super()._format_action(action)
+        heading: str = getattr(action, "heading", None) or ""
+        return (f"\n  {heading}:\n" if heading else "") + super()._format_action(action)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
@@ -175,8 +175,7 @@ def grammar(
                 below[above] = parsers[above].add_subparsers(dest=dest, metavar="VERB", required=bool(above))
                 parsers[above]._positionals.title = "verbs"  # noqa: SLF001 - a title of add_subparsers comes last
             parser = below[above].add_parser(name, help=verb.help, epilog=verb.end)
-            if verb is next(each for each in VERBS if each.group == verb.group):
-                below[above]._get_subactions()[-1].group = verb.group  # noqa: SLF001 - argparse lists them nowhere else
+            below[above]._get_subactions()[-1].heading = HEADINGS.get(verb.name)  # noqa: SLF001 - for the formatter
         parser.examples, parser.variables = verb.examples, variables if verb.reads_variables else {}
         parsers[verb.name] = parser
     for option in OPTIONS:

@@ -126,7 +126,7 @@ def entries(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[str]:
 
 
 def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+    return isinstance(value, dict) or (isinstance(value, list | tuple) and bool(value) and isinstance(value[0], dict))
 
 
 def _path(parts: tuple[str, ...]) -> str:
@@ -138,7 +138,7 @@ def _key(text: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, str):
         return json.dumps(value).replace("\x7f", "\\u007f")

@@ -50,7 +50,7 @@ def in_folder(place: str) -> Configuration | None:
 
 
 def _configuration(path: str, name: str) -> Configuration | None:
-    data, doubt = found_bytes(path, f"; {_WITHOUT}")
+    data, doubt = _read(read_found, path, f"; {_WITHOUT}")
     if name == SHARED and b"envcheck" not in data:
         return None
     from envcheck.config.read import in_file  # noqa: PLC0415  as above
@@ -67,19 +67,13 @@ def _configuration(path: str, name: str) -> Configuration | None:
 
 def read_bytes(path: str) -> bytes:
     """The content of a configuration or target that was named; raise UsageError."""
-    return _read(lambda: read_file(path, _MOST), path, "")
+    return _read(read_file, path)
 
 
-def found_bytes(path: str, remark: str) -> tuple[bytes, str]:
-    """The content of a configuration that was found, and why others may have written it; raise UsageError, which ends
-    in ``remark``.
-    """
-    return _read(lambda: read_found(path, _MOST), path, remark)
-
-
-def _read(read: Callable[[], T], path: str, remark: str) -> T:
+def _read(read: Callable[[str, int], T], path: str, remark: str = "") -> T:
+    """What ``read`` returns; raise UsageError, which ends in ``remark``."""
     try:
-        return read()
+        return read(path, _MOST)
     except TooLargeError as error:
         problem = str(error)
     except OSError as error:

@@ -60,8 +60,6 @@ class Verb(NamedTuple):
     """Command lines that the parser accepts."""
     end: str = ""
     """What its help ends with."""
-    group: str = ""
-    """The heading that it stands below in the program's help."""
     reads_variables: bool = True
 
 
@@ -159,32 +157,27 @@ VERBS = (
             "envcheck check --assume gpu==H100,driver==550.54.14,os==linux",
             "envcheck check --from envcheck.json --format markdown",
         ),
-        group="look",
     ),
     Verb(
         "tui",
         "open the terminal application (envcheck alone opens it on a terminal)",
         ("envcheck tui --from envcheck.json",),
-        group="look",
     ),
     Verb(
         "serve",
         "open the terminal application in a browser on this machine (needs the extra 'serve')",
         ("envcheck serve --port 0",),
-        group="look",
     ),
     Verb(
         "init",
         "write an envcheck.toml that requires what this machine has",
         ("envcheck init", "envcheck init --from envcheck.json -o -"),
-        group="look",
     ),
     Verb(
         "config",
         "show the configuration in effect here, and where each value comes from",
         ("envcheck config", "envcheck config --config ci/envcheck.toml --json"),
         "Exit status: 0 a configuration is in effect, 2 none was found or it is wrong.",
-        group="look",
     ),
     Verb(
         "bench",
@@ -195,33 +188,28 @@ VERBS = (
             "envcheck bench --baseline runs/ -o json:runs/today.json",
             "envcheck bench --fleet --slurm='-p gpu --gpus-per-node=8'",
         ),
-        group="measure",
     ),
     Verb(
         "diff",
         "show what changed between saved reports",
         ("envcheck diff before.json after.json", "envcheck diff --base runs/ today.json"),
         "Exit status: 0 no difference in what both reports know, 1 a difference, 2 wrong usage.",
-        group="measure",
     ),
     Verb(
         "explain",
         "diagnose pasted text: output of torch's collect_env or nvidia-smi, or an error",
         ("python -m torch.utils.collect_env | envcheck explain", "envcheck explain error.log --here"),
-        group="ask",
     ),
     Verb(
         "rule",
         "explain a rule: what it checks, why it matters, how to fix it, its sources",
         ("envcheck rule", "envcheck rule cudnn", "envcheck rule driver-too-old --format markdown"),
         reads_variables=False,
-        group="ask",
     ),
     Verb(
         "matrix",
         "answer compatibility questions without examining a machine",
         ("envcheck matrix check torch==2.5.1+cu124 driver==550.54.14", "envcheck matrix show cuda==12.4"),
-        group="ask",
     ),
     Verb(
         "matrix check",
@@ -246,8 +234,6 @@ VERBS = (
         "schema",
         "print the JSON Schema of an output, or of the configuration",
         ("envcheck schema", "envcheck schema diff"),
-        reads_variables=False,
-        group="ask",
     ),
     Verb(
         "completion",
@@ -257,8 +243,6 @@ VERBS = (
             "envcheck completion zsh > ~/.envcheck.zsh   # in ~/.zshrc, after compinit: source ~/.envcheck.zsh",
             "envcheck completion fish > ~/.config/fish/completions/envcheck.fish",
         ),
-        reads_variables=False,
-        group="ask",
     ),
     Verb(
         "fleet",
@@ -269,7 +253,6 @@ VERBS = (
         ),
         "Exit status: 0 nothing at or above --fail-on, 1 a node or GPU at or above it, 2 wrong usage, "
         "3 a node without an answer or verdict, 130 interrupted (results so far are shown).",
-        group="many machines",
     ),
     Verb(
         "collect",
@@ -280,10 +263,11 @@ VERBS = (
                 "envcheck check --from -"
             ),
         ),
-        reads_variables=False,
-        group="many machines",
     ),
 )
+
+HEADINGS = {"check": "look", "bench": "measure", "explain": "ask", "fleet": "many machines"}
+"""Headings in the program's help, by the verb that they stand above."""
 
 
 def _formats(where: str, formats: Collection[str], json: str = "json") -> tuple[Option, Option]:

@@ -27,7 +27,9 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 Severity = Literal["note", "warn", "fail"]
 
 
-class ConfigTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+class ConfigTable(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, rename="kebab"
+):
     """A table of the configuration: an unknown key is an error."""
 
 

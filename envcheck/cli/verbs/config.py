@@ -7,6 +7,8 @@ import os
 from argparse import Namespace
 from typing import Any
 
+import msgspec
+
 from envcheck.cli.parser import parse
 from envcheck.config.describe import VARIABLE, entries
 from envcheck.config.meaning import default_targets, of_gpus, options_of, policy
@@ -53,24 +55,8 @@ def _values(configuration: Configuration) -> dict[str, dict[str, Any]]:
         if key == "require" and value:
             value = list(map(str, value))  # which may be components
         if value is not None:
-            found[key] = {"value": plain(value), "from": origin}
+            found[key] = {"value": msgspec.to_builtins(value, builtin_types=()), "from": origin}
     return found
-
-
-def plain(value: Any) -> Any:
-    """``value`` as TOML has it: tables without what is not set."""
-    import msgspec
-
-    built = msgspec.to_builtins(value, builtin_types=())
-    return _without_none(built)
-
-
-def _without_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
-    if isinstance(value, list | tuple):
-        return [_without_none(inner) for inner in value]
-    return value
 
 
 def _lines(configuration: Configuration, values: dict[str, dict[str, Any]]) -> list[str]:
