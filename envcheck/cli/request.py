@@ -93,9 +93,8 @@ _MOST_FILES = 500
 """Files that a folder of earlier runs may hold."""
 
 
-def baseline(options: Namespace) -> tuple[Measurement, ...]:
-    """The figures of all that ``--baseline`` names; none where it was not given."""
-    names = getattr(options, "baseline", None)
+def baseline(names: Sequence[str]) -> tuple[Measurement, ...]:
+    """The figures of all that ``--baseline`` names."""
     if not names:
         return ()
     from envcheck.report.saved.baseline import MOST_RUNS, NoFiguresError, newest, read
@@ -200,7 +199,14 @@ def request_of(options: Namespace, **more: Any) -> Request:
     """The Request with every option that has the name of a field, and with ``more``, which outranks them."""
     from envcheck.collect.request import working_folder
 
-    return Request(**{**fields(Request, options), "cwd": working_folder(), "variables": dict(os.environ), **more})
+    given = fields(Request, options)
+    unread: list[str] = []
+    given["configuration"] = getattr(getattr(options, "configuration", None), "path", None)
+    if "matrix" in options:
+        given |= {"overlays": overlays(options, unread), "overlays_unread": tuple(unread)}
+    if "baseline" in options:
+        given["baseline"] = baseline(options.baseline or ())
+    return Request(**{**given, "cwd": working_folder(), "variables": dict(os.environ), **more})
 
 
 def fields(kind: type[Struct], options: Namespace) -> dict[str, Any]:
@@ -213,38 +219,26 @@ def judging_request(options: Namespace) -> Request:
     """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
     from envcheck.pipeline.assume import together
 
-    began, timeout = time.monotonic(), getattr(options, "timeout", None)
-    unread: list[str] = []
-    configured, policy = of_configuration(options)
-    folders = overlays(options, unread)
-    assume = tuple(options.assume or ())
+    began = time.monotonic()
+    required, policy = of_configuration(options)
+    assume, paths = tuple(options.assume or ()), getattr(options, "plan", None)
     targets = _targets(options, assume)
-    plan = None
-    if paths := getattr(options, "plan", None):
+    if paths:
         targets = tuple(replace(target, assume=_with_system(target.assume, assume)) for target in targets)
         assume = assume if targets else _with_system(assume)
-        stated = [together(assume, target.assume) for target in targets] or [assume]
-        plan = _planned(paths, stated, folders, timeout)
-        timeout = timeout and max(0.001, timeout - (time.monotonic() - began))
     bench = None
     if getattr(options, "bench", False):
         from envcheck.collect.plan import BenchRequest
 
         bench = BenchRequest(force=options.force)
-    return request_of(
-        options,
-        assume=assume,
-        planned=plan,
-        targets=targets,
-        require=tuple(dict.fromkeys((*(options.require or ()), *configured))),
-        policy=policy,
-        configuration=getattr(getattr(options, "configuration", None), "path", None),
-        timeout=timeout,
-        bench=bench,
-        baseline=baseline(options),
-        overlays=folders,
-        overlays_unread=tuple(unread),
-    )
+    required = tuple(dict.fromkeys((*(options.require or ()), *required)))
+    request = request_of(options, assume=assume, targets=targets, require=required, policy=policy, bench=bench)
+    if not paths:
+        return request
+    stated = [together(assume, target.assume) for target in targets] or [assume]
+    plan = _planned(paths, stated, request.overlays, request.timeout)
+    left = request.timeout and max(0.001, request.timeout - (time.monotonic() - began))
+    return replace(request, planned=plan, timeout=left)
 
 
 def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy | None]:

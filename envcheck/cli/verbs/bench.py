@@ -8,7 +8,7 @@ from argparse import Namespace
 import msgspec
 
 from envcheck.cli.deliver import deliver
-from envcheck.cli.request import baseline, fields, of_configuration, overlays, request_of
+from envcheck.cli.request import fields, of_configuration, request_of
 from envcheck.collect.plan import BenchRequest
 from envcheck.errors import ExitCode
 from envcheck.knowledge.performance.quantities import QUANTITIES
@@ -34,7 +34,11 @@ def run(options: Namespace) -> int:
     targets = parse_targets(options.output, FORMATS)
     if options.save_baseline:
         writable(options.save_baseline, "--save-baseline")
-    request = _request(options)
+    _, policy = of_configuration(options)
+    if policy:  # other rules do not run here, so whether their problem is absent is not asked
+        policy = msgspec.structs.replace(policy, forbid=tuple(name for name in policy.forbid if name in MEASURED))
+    bench = BenchRequest(**fields(BenchRequest, options))
+    request = request_of(options, only=tuple(MEASURED), policy=policy, bench=bench)
     with progress(sys.stderr, quiet=options.quiet, lines=True) as on_event:
         report = session.check(request, on_event)
     options.format = "speed" if options.format == "text" and not options.verbose else options.format
@@ -44,20 +48,3 @@ def run(options: Namespace) -> int:
     elif options.save_baseline:
         save(report, options.save_baseline)
     return status
-
-
-def _request(options: Namespace) -> session.Request:
-    unread: list[str] = []
-    _, policy = of_configuration(options)
-    if policy:  # other rules do not run here, so whether their problem is absent is not asked
-        policy = msgspec.structs.replace(policy, forbid=tuple(name for name in policy.forbid if name in MEASURED))
-    return request_of(
-        options,
-        only=tuple(MEASURED),
-        policy=policy,
-        configuration=options.configuration.path if options.configuration else None,
-        bench=BenchRequest(**fields(BenchRequest, options)),
-        baseline=baseline(options),
-        overlays=overlays(options, unread),
-        overlays_unread=tuple(unread),
-    )

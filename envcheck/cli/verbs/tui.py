@@ -9,7 +9,7 @@ from argparse import Namespace
 from types import FrameType
 
 from envcheck.cli.deliver import supports_unicode
-from envcheck.cli.request import baseline, overlays, read_input, request_of, saved_report
+from envcheck.cli.request import read_input, request_of, saved_report
 from envcheck.errors import ExitCode, UsageError
 from envcheck.report import Options, render
 from envcheck.text.clean import clean
@@ -45,8 +45,7 @@ def run(options: Namespace) -> int:
         fleet = placed(read(content), options.saved) if is_fleet(content) else None
     if options.saved and fleet is None:
         saved = saved_report(options.saved)
-    request = request_of(options, baseline=baseline(options), overlays=overlays(options))
-    application = EnvcheckApp(request, shown, saved=saved, fleet=fleet)
+    application = EnvcheckApp(request_of(options), shown, saved=saved, fleet=fleet)
     _end_with_the_terminal()
     try:
         report = application.run()
