@@ -259,8 +259,8 @@ VERBS = (
         "print a collector for machines where nothing can be installed",
         (
             (
-                "envcheck collect --script > collect.py   # then: ssh NODE python3 -I - < collect.py | "
-                "envcheck check --from -"
+                "envcheck collect --script > collect.py   # then: "
+                "ssh NODE python3 -I - < collect.py | envcheck check --from -"
             ),
         ),
     ),
@@ -388,11 +388,7 @@ OPTIONS = (
         "time limit of the whole run in seconds; the report then shows what was found (nothing, where reading a "
         "plan takes longer)",
     ),
-    Option(
-        "--timeout S",
-        MEASURING,
-        "time limit of the whole run in seconds; the report then shows what was found",
-    ),
+    Option("--timeout S", MEASURING, "time limit of the whole run in seconds; the report then shows what was found"),
     # How it is judged.
     Option(
         "--target NAME",
@@ -444,20 +440,8 @@ OPTIONS = (
         "folder of TOML rows to add to the matrix; a row replaces the one with the same id "
         "(the folder envcheck/matrix in the configuration folder is read first)",
     ),
-    Option(
-        "--only RULE",
-        JUDGING,
-        "run only this rule (repeatable)",
-        MANY,
-        key="Run only these rules.",
-    ),
-    Option(
-        "--skip RULE",
-        JUDGING,
-        "skip this rule (repeatable)",
-        MANY,
-        key="Skip these rules.",
-    ),
+    Option("--only RULE", JUDGING, "run only this rule (repeatable)", MANY, key="Run only these rules."),
+    Option("--skip RULE", JUDGING, "skip this rule (repeatable)", MANY, key="Skip these rules."),
     Option(
         "--fail-on",
         f"{JUDGING}; {MEASURING}",
