@@ -87,8 +87,8 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"{name}={text}: choose from {', '.join(map(str, action.choices))}")
         try:
             typed = [action.type(value) if callable(action.type) else value for value in values]
-        except argparse.ArgumentTypeError as error:
-            raise UsageError(f"{name}={text}: {error}") from None
+        except UsageError as error:
+            raise UsageError(f"{name}={text}: {_without_flag(error, action)}") from None
         return several(typed) if isinstance(action, _Append) else typed[0]
 
     def format_help(self) -> str:
@@ -101,6 +101,12 @@ class Parser(argparse.ArgumentParser):
         finally:
             self.epilog = epilog
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except UsageError as error:
+            raise argparse.ArgumentError(action, _without_flag(error, action)) from None
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Offer a known name for a misspelled one."""
         if action.choices is not None and value not in action.choices:
@@ -110,6 +116,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def _without_flag(error: UsageError, action: argparse.Action) -> str:
+    """What is wrong with a value; the option is named beside it."""
+    return str(error).removeprefix(f"{(action.option_strings or [''])[-1]} ")
 
 
 def parse(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -48,7 +47,7 @@ def options_of(place: Configuration) -> dict[str, Any]:
 def _read(place: Configuration, key: str, number: int, text: str, read: Callable[[str], Any]) -> Any:
     try:
         return read(text)
-    except (UsageError, ArgumentTypeError) as error:
+    except UsageError as error:
         raise place.error(f"{key}: {str(error).removeprefix(f'--{key} ')}", key, number) from None
 
 

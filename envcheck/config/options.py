@@ -11,18 +11,7 @@ import argparse
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from envcheck.config.values import (
-    SCOPES,
-    assumptions,
-    count,
-    indices,
-    path,
-    port,
-    quantities,
-    requirements,
-    scopes,
-    seconds,
-)
+from envcheck.config.values import SCOPES, assumptions, indices, number, path, quantities, requirements, scopes, seconds
 from envcheck.report import FORMATS
 
 FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
@@ -353,7 +342,10 @@ OPTIONS = (
     ),
     Option("--host ADDRESS", "serve", "127.0.0.1 (default), ::1 or localhost", {"default": "127.0.0.1"}),
     Option(
-        "--port N", "serve", "port to listen on; 0 selects a free one (default: 8000)", {"type": port, "default": 8000}
+        "--port N",
+        "serve",
+        "port to listen on; 0 selects a free one (default: 8000)",
+        {"type": number("a port", 0, 65535), "default": 8000},
     ),
     Option("--python PATH", APPLICATION, "interpreter or environment folder to check", MANY),
     Option("--from REPORT", APPLICATION, "open a saved JSON report, or a fleet report (jsonl)", {"dest": "saved"}),
@@ -519,7 +511,7 @@ OPTIONS = (
         ASKING,
         "seconds for all nodes together, after which those without an answer are listed (default: 120)",
     ),
-    Option("--jobs N", ASKING, "nodes to ask at the same time (default: 64)", {"type": count}),
+    Option("--jobs N", ASKING, "nodes to ask at the same time (default: 64)", {"type": number("a number", 1, 10_000)}),
     Option("--save DIR", ASKING, "keep the report of each node in this folder"),
     Option("--since FILE", COMPARING, "also show what changed since a fleet report saved as jsonl"),
     Option("--serials", COMPARING, "name the serial numbers of slow GPUs"),
