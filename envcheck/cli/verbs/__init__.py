@@ -1,4 +1,4 @@
-"""The verbs of the command line: a file for each, whose ``run(options)`` returns an exit status.
+"""The verbs of the command line, as functions of their options that return an exit status.
 
 A verb's module is imported when it is asked for, so that none waits for what another needs.
 """
@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from argparse import Namespace
 
+_PLACES = {
+    **{name: ("shipped", name) for name in ("collect", "completion", "rule", "schema")},
+    "matrix check": ("matrix", "check"),
+    "matrix show": ("matrix", "show"),
+    "matrix refresh": ("matrix_refresh", "run"),
+}
+"""Module and function of the verbs that are not ``run`` of the module of their name."""
+
 
 def run_verb(name: str, options: Namespace) -> int:
     """Carry out the verb ``name``, as ``VERBS`` has it."""
-    module, function = {
-        "matrix check": ("matrix", "check"),
-        "matrix show": ("matrix", "show"),
-        "matrix refresh": ("matrix_refresh", "run"),
-    }.get(name, (name, "run"))
+    module, function = _PLACES.get(name, (name, "run"))
     status: int = getattr(importlib.import_module(f"{__name__}.{module}"), function)(options)
     return status

@@ -1,0 +1,72 @@
+"""Verbs that print what envcheck brings along: the collector, completions, the pages of rules, JSON Schemas."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from argparse import Namespace
+
+from envcheck.errors import ExitCode
+from envcheck.text.streams import print_text
+
+_OTHERS = {
+    "config": "envcheck.config.read",
+    "fleet": "envcheck.fleet.saved",
+    "fleet-bench": "envcheck.fleet.collective.report",
+}
+"""What is no output of ``envcheck.report``: the module whose ``schema`` describes it."""
+
+
+def collect(_options: Namespace) -> int:
+    """Print the collector for machines where nothing can be installed."""
+    from envcheck.collect.script import collector
+
+    print_text(collector())
+    return ExitCode.OK
+
+
+def completion(options: Namespace) -> int:
+    """Print what a shell reads to complete envcheck's command line."""
+    from envcheck.cli import completion as scripts
+    from envcheck.rules.catalog import all_rules
+
+    write = {"bash": scripts.bash, "zsh": scripts.zsh, "fish": scripts.fish}[options.shell]
+    print_text(write({rule.name: rule.title for rule in sorted(all_rules(), key=lambda rule: rule.name)}))
+    return ExitCode.OK
+
+
+def rule(options: Namespace) -> int:
+    """Print a rule's page, or the list of those that a word matches; raise UsageError where none does."""
+    from envcheck.collect.request import working_folder
+    from envcheck.config.describe import documentation_address
+    from envcheck.report.answers.rule import address_line, rule_json, rule_list, rule_markdown, rule_page
+    from envcheck.rules.catalog import all_rules, find_rule, matching_rules, no_rule
+
+    named = find_rule(options.name) if options.name else None
+    found = (named,) if named else matching_rules(options.name or "")
+    if not found:
+        raise no_rule(options.name)
+    if options.format == "markdown":
+        print_text("\n".join(map(rule_markdown, found)))
+        return ExitCode.OK
+    base = documentation_address(os.environ, working_folder())
+    if options.format == "json":
+        print_text(rule_json(found, base), syntax="json")
+    elif named:
+        print_text(rule_page(named) + address_line(named.name, base))
+    else:
+        print_text(rule_list(found if options.name else all_rules()))
+    return ExitCode.OK
+
+
+def schema(options: Namespace) -> int:
+    """Print the JSON Schema of an output, or of the configuration."""
+    if options.name in _OTHERS:
+        found = importlib.import_module(_OTHERS[options.name]).schema()
+    else:
+        from envcheck.report.saved.schema import schema as of_output
+
+        found = of_output(options.name)
+    print_text(json.dumps(found, indent=2) + "\n", syntax="json")
+    return ExitCode.OK
