@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from envcheck.config.options import HEADINGS, OPTIONS, VERBS, Option, options_of, variable
 from envcheck.config.values import several
 from envcheck.errors import UsageError
+from envcheck.text.wrap import did_you_mean
 
 _COLUMNS = 80
 _PREFIX = "ENVCHECK_"
@@ -110,8 +111,6 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Offer a known name for a misspelled one."""
         if action.choices is not None and value not in action.choices:
-            from envcheck.text.wrap import did_you_mean
-
             raise argparse.ArgumentError(action, f"invalid choice {value!r}{did_you_mean(str(value), action.choices)}")
 
     def error(self, message: str) -> NoReturn:
@@ -148,9 +147,7 @@ def _unknown(words: Sequence[str], verb: str) -> UsageError:
         return UsageError(f"{command} takes no argument {' '.join(words)!r}; see {command} --help")
     for other in VERBS:
         if any(flag in option.flags for option in options_of(other.name)):
-            return UsageError(f"{command} has no option {flag}: see envcheck {other.name} --help")
-    from envcheck.text.wrap import did_you_mean
-
+            return UsageError(f"{command} has no option {flag}: see {f'envcheck {other.name}'.rstrip()} --help")
     known = {each for option in (options_of(verb) if verb else OPTIONS) for each in option.flags}
     return UsageError(f"{command} has no option {flag}{did_you_mean(flag, sorted(known))}; see {command} --help")
 
@@ -192,7 +189,7 @@ def grammar(
     for option in OPTIONS:
         for name, title in option.places:
             parser = parsers[name]
-            if option.key is not None and option.dest in settings:
+            if option.key and option.dest in settings:
                 parser.settings = {**parser.settings, option.dest: settings[option.dest]}
             if (name, title) not in groups:
                 groups[name, title] = parser.add_argument_group(title) if title else parser
@@ -215,8 +212,6 @@ def refuse_unknown(variables: Mapping[str, str]) -> None:
             continue
         name = rest.lower().replace("_", "-")
         if name not in known:
-            from envcheck.text.wrap import did_you_mean
-
             near = did_you_mean(f"--{name}", [f"--{each}" for each in known])
             raise UsageError(f"{variable_name}: there is no option --{name}{near}")
         if variable_name != variable(name):

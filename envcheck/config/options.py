@@ -389,8 +389,6 @@ OPTIONS = (
         "with the words of --assume (repeatable; the exit status is the worst); none: for this machine, whatever the "
         "configuration's targets are",
         {"type": path, **MANY},
-        excludes="--deep --bench",
-        because="{} tries this machine, and --target describes another one: use one of them",
     ),
     Option(
         "--scope S",

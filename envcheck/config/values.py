@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from envcheck.errors import UsageError
+from envcheck.text.wrap import did_you_mean
 
 if TYPE_CHECKING:
     from envcheck.model.checks import Scope
@@ -60,8 +61,6 @@ def scopes(text: str) -> frozenset[str]:
     """``node,env``."""
     names = frozenset(name.strip() for name in text.split(","))
     for wrong in sorted(names - set(SCOPES)):
-        from envcheck.text.wrap import did_you_mean
-
         raise UsageError(f"{wrong!r} is not a scope{did_you_mean(wrong, SCOPES)}")
     return names
 

@@ -51,6 +51,7 @@ def test_the_short_option_prints_the_versions(tmp_path: Path) -> None:
     (("matrix", "show", "--jsn"), "did you mean '--json'?; see envcheck matrix show --help"),
     (("--asume",), "did you mean '--assume'?"),
     (("check", "--save-baseline", "x"), "envcheck check has no option --save-baseline: see envcheck bench --help"),
+    (("check", "--version"), "envcheck check has no option --version: see envcheck --help"),
     (("config", "--xyzzyx"), "choose from --config, --json, --no-config"),
     (("check", "x"), "envcheck check takes no argument 'x'; see envcheck check --help"),
     (("check", "--scope", "nod"), "did you mean 'node'?"),

@@ -207,7 +207,7 @@ def test_the_report_for_targets_can_be_judged_again(folder: Path) -> None:
     (("--target", "wrong.toml"), "wrong.toml:2: target wrong: gpus==many: write a number of GPUs"),
     (("--target", "twice.toml"), "there are two targets 'a100'"),
     (("--target", "a100", "--no-config"), "there is no configuration here"),
-    (("--target", "a100", "--deep"), "--deep tries this machine, and --target describes another one: use one of them"),
+    (("--target", "a100", "--deep"), "--deep and --bench try this machine"),
     (("--target", ""), "an empty path"),
 )
 def test_a_target_that_is_none_stops_with_one_sentence(arguments: tuple[str, ...], words: str, folder: Path) -> None:
