@@ -60,6 +60,8 @@ def _key_of(option: Option) -> Any:
     known = option.kind.get("choices")
     if isinstance(known, tuple):
         kind = Literal[known]
+    elif not option.takes_value:
+        kind = bool
     elif option.kind.get("action") == "append":
         kind = Texts
     elif option.kind.get("type") is scopes:

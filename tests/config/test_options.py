@@ -20,6 +20,7 @@ ADDED = """\
         excludes="--all-envs",
         because="{} looks everywhere, and --root below one folder",
     ),
+    Option("--flag", "check: what to check", "a flag", key="A flag."),
 """
 WITH_IT = """
 import importlib.util, json, os, sys
@@ -48,11 +49,12 @@ def refused(words):
         return str(error)
 
 variables = {"ENVCHECK_" + "ROOT": "/variable"}  # in two, as no option of this name exists
-Path("envcheck.toml").write_text("root = '/key'\\n")
+Path("envcheck.toml").write_text("root = '/key'\\nflag = true\\n")
 print(json.dumps({
     "given": root_of(["--root", "/given"], variables),
     "variable": root_of([], variables),
     "key": root_of([], {}),
+    "flags": [configured(parse(words, {}), words, {}).flag for words in (["check"], ["check", "--no-config"])],
     "none": root_of(["--no-config"], {}),
     "empty": refused(["--root", ""]),
     "misspelt": refused(["--rot", "/given"]),
@@ -82,6 +84,7 @@ def test_an_entry_is_all_that_an_option_needs(tmp_path: Path) -> None:
         "given": "/given",
         "variable": "/variable",
         "key": "/key",
+        "flags": [True, False],
         "none": "/",
         "empty": "argument --root: an empty path; see envcheck check --help",
         "misspelt": "envcheck check has no option --rot: did you mean '--root'?; see envcheck check --help",
