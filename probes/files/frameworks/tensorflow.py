@@ -33,22 +33,27 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     name = here.wheel["name"] if here.wheel else "tensorflow"
     facts = here.gather(name)
     folder = _folder(here)
-    info = _build_info(site, folder) if folder else {}
-    if info:
-        facts.add(f"file {folder}/{_INFO}", **info)
+    if folder:
+        facts.add(f"file {folder}/{_INFO}", **_build_info(site, folder))
     if name == "tensorflow-rocm":
         facts.add(here.wheel["source"] if here.wheel else "", cpu_only=False)
     here.add_declared(facts)
     # The CUDA major version from the wheels of the extra, if the build does not name its own.
     wheel = here.wheel
+    lines = [line for line in (wheel or {}).get("requires") or () if extra_of(line) in _EXTRAS]
     if wheel and facts.known("cpu_only") is False:
-        lines = [line for line in wheel.get("requires") or () if extra_of(line) in _EXTRAS]
         facts.add(wheel["source"], cuda=cuda_major(lines))
     kinds = ((_FRAMEWORK, ""), (r"libtensorflow_cc\.so(?:\.\d+)?", ""), (r"_pywrap_tensorflow_internal\.so", "/python"))
     parts = [path for pattern, inner in kinds for path in here.files(pattern, f"{folder}{inner}")] if folder else []
     facts.add(f"file {folder}", unknown_flags=unknown_flags(site.tree, parts))
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
-    asks = _asks(here, facts.known("cuda"), facts.known("cudnn"), by) if facts.known("cuda") else []
+    # The libraries that it opens: those of the extra's wheels, else those of its own versions.
+    cuda, cudnn, opened = facts.known("cuda"), facts.known("cudnn"), libraries_of(lines)
+    if cuda and not opened:
+        major, _, minor = cuda.partition(".")
+        opened = [sonames(library, major, minor or "0") for library in ("cudart", "cublas", "cublasLt")]
+        opened += [sonames("cudnn", cudnn)] if cudnn else []
+    asks = [OpenByName(names, by=by) for names in (("libcuda.so.1",), *opened)] if cuda else []
     if facts.known("gpu_code") and parts:  # the build names it; listing it from a gigabyte of code would take long
         facts.add(f"file {folder}", binaries=parts)
         parts = [path for path in parts if "libtensorflow_cc" not in path]
@@ -73,21 +78,9 @@ def _build_info(site: Site, folder: str) -> dict[str, Any]:
         "cudnn_version": assigned(text, "cudnn_version_number"),
     }
     gpu = {build.get("is_cuda_build"), build.get("is_rocm_build")}
-    known = {
+    return {
         "cpu_only": False if True in gpu else True if build.get("is_cuda_build") is False else None,
         "cuda": cuda_version(build.get("cuda_version")),
         "cudnn": cuda_version(build.get("cudnn_version")),
         "gpu_code": targets(build.get("cuda_compute_capabilities")),
     }
-    return {name: value for name, value in known.items() if value is not None}
-
-
-def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> list[OpenByName]:
-    """The libraries that it opens: those of the extra's wheels, else those of its own versions."""
-    lines = [line for line in (here.wheel or {}).get("requires") or () if extra_of(line) in _EXTRAS]
-    found = libraries_of(lines)
-    if not found:
-        major, _, minor = cuda.partition(".")
-        found = [sonames(library, major, minor or "0") for library in ("cudart", "cublas", "cublasLt")]
-        found += [sonames("cudnn", cudnn)] if cudnn else []
-    return [OpenByName(("libcuda.so.1",), by=by), *(OpenByName(names, by=by) for names in found)]

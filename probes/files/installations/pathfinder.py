@@ -29,7 +29,9 @@ _SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
 def found_in_toolkit(site: Site, library: str) -> list[Preload]:
     """How it loads a library, named as in its file name, that was in no wheel."""
     names = names_asked(site, library)
-    toolkits = [*_named(site), *(site.once(_toolkit_of_runtime) if library == "nvvm" else ())] if names else ()
+    values = (str(site.tree.variables.get(name, "")) for name in _VARIABLES)
+    named = [value.rstrip("/") for value in values if value.startswith("/")][:1]
+    toolkits = [*named, *(site.once(_toolkit_of_runtime) if library == "nvvm" else ())] if names else ()
     inner = ("nvvm/lib64",) if library == "nvvm" else _LIBRARIES
     folders = tuple(f"{toolkit}/{folder}" for toolkit in toolkits for folder in inner)
     return [Preload(names, folders, unless_found=True)] if folders else []
@@ -58,12 +60,6 @@ def _catalogue(site: Site) -> dict[str, tuple[str, ...]]:
 
 def _numbers(name: str) -> list[int]:
     return [int(number) for number in name.partition(".so.")[2].split(".")]
-
-
-def _named(site: Site) -> list[str]:
-    variables = site.tree.variables
-    values = (str(variables.get(name, "")) for name in _VARIABLES)
-    return [value.rstrip("/") for value in values if value.startswith("/")][:1]
 
 
 def _toolkit_of_runtime(site: Site) -> list[str]:

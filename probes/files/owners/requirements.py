@@ -56,16 +56,11 @@ def pinned(lines: Iterable[str], name: str) -> str | None:
         if (asked == name or (name.endswith("-") and asked.startswith(name))) and extra_of(line) is None:
             rest = _after_name(line)
             pin = _PIN.match(rest)
-            found.add(pin[1] if pin else _one_minor(rest) or "")
+            least, below = _LEAST.search(rest), _BELOW.search(rest)
+            same = least and below and least[1] == below[1] and int(below[2]) == int(least[2]) + 1
+            found.add(pin[1] if pin else f"{least[1]}.{least[2]}" if least and same else "")
     found.discard("")
     return found.pop() if len(found) == 1 else None
-
-
-def _one_minor(rest: str) -> str | None:
-    least, below = _LEAST.search(rest), _BELOW.search(rest)
-    if least is None or below is None or least[1] != below[1] or int(below[2]) != int(least[2]) + 1:
-        return None
-    return f"{least[1]}.{least[2]}"
 
 
 def libraries_of(lines: Iterable[str]) -> list[tuple[str, ...]]:
