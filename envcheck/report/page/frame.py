@@ -198,40 +198,27 @@ def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
         counts += [(StyledSpan(text),) for text in pen.fill(number, pen.width)]
     dead = dead_probes(report)
     shown = dead if len(dead) <= room.probes else dead[: room.probes - 1]
-    probes = [probe_sentence(run) for run in shown]
+    above = [pen.clip(probe_sentence(run), pen.width) for run in shown]
     if len(dead) > len(shown):
-        probes.append(f"Failed probes (-v): {', '.join(run.name for run in dead[len(shown) :])}")
-    return [
-        *((StyledSpan(pen.clip(text, pen.width)),) for text in probes),
-        *((StyledSpan(text),) for text in (pen.fill(f"Assumed: {assumed}", pen.width, room.row) if assumed else [])),
-        *_configuration(report, pen),
-        *_overlays(report, pen),
-        *counts,
-    ]
+        left = ", ".join(run.name for run in dead[len(shown) :])
+        above.append(pen.clip(f"Failed probes (-v): {left}", pen.width))
+    if assumed:
+        above += pen.fill(f"Assumed: {assumed}", pen.width, room.row)
+    if report.configuration:
+        changed = sum(check.judged is not None for check in report.checks)
+        aside = sum(check.ignored is not None for check in report.checks)
+        told = [f"{count} {what}" for count, what in ((aside, "ignored"), (changed, "with another severity")) if count]
+        remark = f" (findings: {', '.join(told)})" if told else ""
+        above.append(pen.clip(f"Configuration: {report.configuration}{remark}", pen.width))
+    if report.overlays:
+        from envcheck.knowledge.load import decides
 
-
-def _configuration(report: Report, pen: Pen) -> list[Line]:
-    """The file that set options or findings aside, and what of the findings it changed."""
-    if not report.configuration:
-        return []
-    changed = sum(check.judged is not None for check in report.checks)
-    ignored = sum(check.ignored is not None for check in report.checks)
-    told = [f"{count} {what}" for count, what in ((ignored, "ignored"), (changed, "with another severity")) if count]
-    remark = f" (findings: {', '.join(told)})" if told else ""
-    return [(StyledSpan(pen.clip(f"Configuration: {report.configuration}{remark}", pen.width)),)]
-
-
-def _overlays(report: Report, pen: Pen) -> list[Line]:
-    """The overlay folders of the matrix, and what each decided."""
-    if not report.overlays:
-        return []
-    from envcheck.knowledge.load import decides
-
-    told = []
-    for place in report.overlays:
-        rules = dict.fromkeys(check.rule for check in report.checks if decides(check.sources, place))
-        told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
-    return [(StyledSpan(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width)),)]
+        told = []
+        for place in report.overlays:
+            rules = dict.fromkeys(check.rule for check in report.checks if decides(check.sources, place))
+            told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
+        above.append(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width))
+    return [*((StyledSpan(text),) for text in above), *counts]
 
 
 def untested(report: Report) -> str:

@@ -150,19 +150,14 @@ def _driver_text(report: Report) -> str | None:
         return ", ".join(parts) or None
     if driver.cuda:
         parts.append(f"supports up to CUDA {driver.cuda}")
-    text = ", ".join(parts)
-    return f"{text}; {_cuda_init(driver)}" if driver.installed is not False else text
-
-
-def _cuda_init(driver: Driver) -> str:
-    result = driver.cuda_init
-    if result is None:
-        return "CUDA initialization not tested"
-    if result.code == 0:
-        return "cuInit ok"
-    if result.code < 0:
-        return "libcuda cannot be loaded"
-    return f"cuInit {result.code} {result.name}".rstrip()
+    text, start = ", ".join(parts), driver.cuda_init
+    if driver.installed is False:
+        return text
+    if start is None:
+        return f"{text}; CUDA initialization not tested"
+    if start.code < 0:
+        return f"{text}; libcuda cannot be loaded"
+    return f"{text}; " + (f"cuInit {start.code} {start.name}".rstrip() if start.code else "cuInit ok")
 
 
 def _toolkit_text(report: Report) -> str | None:

@@ -142,7 +142,12 @@ class EqualGpus(msgspec.Struct, frozen=True):
 
 def groups(report: Report, machine: Sequence[Check]) -> list[EqualGpus]:
     """The GPUs by model and state, the worst first; ``machine`` are the checks that concern all of them."""
-    about = _checks_by_gpu(report)
+    about: dict[str, list[Check]] = {}
+    for check in report.checks:
+        if check.subject.kind == "gpu":
+            subject = check.subject
+            for identity in dict.fromkeys((subject.key, subject.uuid, subject.pci_bus_id)):  # a figure has its own key
+                about.setdefault(identity or "", []).append(check)
     common = worst(machine)
     found: dict[tuple[str, str | None, Status, tuple[str, ...], int], list[tuple[Gpu, list[Check]]]] = {}
     for gpu in report.gpus:
@@ -159,16 +164,6 @@ def groups(report: Report, machine: Sequence[Check]) -> list[EqualGpus]:
         ),
         key=lambda group: (severity(group.status), -len(group.gpus)),
     )
-
-
-def _checks_by_gpu(report: Report) -> dict[str, list[Check]]:
-    about: dict[str, list[Check]] = {}
-    for check in report.checks:
-        if check.subject.kind == "gpu":
-            subject = check.subject
-            for identity in dict.fromkeys((subject.key, subject.uuid, subject.pci_bus_id)):  # a figure has its own key
-                about.setdefault(identity or "", []).append(check)
-    return about
 
 
 def _rules(checks: Iterable[Check], statuses: tuple[Status, ...]) -> tuple[str, ...]:
@@ -188,7 +183,18 @@ def group_text(group: EqualGpus, report: Report) -> str:
     enabled = [gpu.mig for gpu in group.gpus if gpu.mig and gpu.mig.enabled]
     instances = [mig.instances for mig in enabled if mig.instances is not None]
     mig = f"MIG with {sum(map(len, instances))} instances" if instances else "MIG" if enabled else ""
-    parts = [_count(group, report) + name, mig, _use(group), listed(group.troubles, 3)]
+    driver = report.snapshot.driver if report.snapshot else None
+    asked = driver is not None and driver.cuda_devices is not None  # else nobody knows how many CUDA hides
+    total, visible = len(group.gpus), sum(gpu.cuda_ordinal is not None for gpu in group.gpus)
+    count = f"{visible} of {total} x " if asked and visible < total else f"{total} x " if total > 1 else ""
+    busy: list[bool | None] = []
+    for gpu in group.gpus:
+        computes = any(process.kind == "compute" for process in gpu.processes or ())
+        busy.append(computes or (None if gpu.utilisation is None else gpu.utilisation >= _BUSY))
+    use = "" if None in busy else "idle"
+    if any(busy):
+        use = "in use" if all(busy) else f"{busy.count(True)} in use"
+    parts = [count + name, mig, use, listed(group.troubles, 3)]
     if group.open_questions:
         parts.append(f"{group.open_questions} check{'s' if group.open_questions > 1 else ''} not judged")
     elif not group.troubles:
@@ -201,27 +207,3 @@ def group_text(group: EqualGpus, report: Report) -> str:
         )
         parts.append("no errors" if healthy else "")
     return ", ".join(filter(None, parts))
-
-
-def _count(group: EqualGpus, report: Report) -> str:
-    """``2 of 8 x ``; how many are visible is said only where CUDA was asked and hides some."""
-    total = len(group.gpus)
-    driver = report.snapshot.driver if report.snapshot else None
-    asked = driver is not None and driver.cuda_devices is not None
-    visible = sum(gpu.cuda_ordinal is not None for gpu in group.gpus) if asked else total
-    if visible < total:
-        return f"{visible} of {total} x "
-    return f"{total} x " if total > 1 else ""
-
-
-def _use(group: EqualGpus) -> str:
-    """``idle`` or how many are in use; nothing while any of them is not known to be idle."""
-    states: list[bool | None] = []
-    for gpu in group.gpus:
-        computes = any(process.kind == "compute" for process in gpu.processes or ())
-        idle = None if gpu.utilisation is None else gpu.utilisation >= _BUSY
-        states.append(True if computes else idle)
-    busy = states.count(True)
-    if busy:
-        return "in use" if busy == len(states) else f"{busy} in use"
-    return "" if None in states else "idle"

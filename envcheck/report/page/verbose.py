@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.model.checks import STATUSES, Check, Report, ways
 from envcheck.model.names import fact_name
-from envcheck.model.snapshot import ProbeRun
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
 from envcheck.report.page.frame import evidence_text, head_lines, tail_lines
 from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
@@ -30,6 +29,12 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
     for found in report.snapshot.disagreements if report.snapshot else ():
         readings = ", ".join(_with_source(reading.value, reading.source) for reading in found.readings)
         disagreements.append(f"{found.path}: {readings}; the first was used")
+    probes = []
+    for run in report.probes:
+        seconds = f" in {run.seconds:.2f} s" if run.status != "skipped" else ""
+        ended = f"{probe_name(run)}: {run.status}{seconds}" + (f": {run.detail}" if run.detail else "")
+        text = probe_sentence(run) if run.status in DIED else ended
+        probes.append([*_indented(text, pen), *_each("|", run.noise.splitlines(), pen)])
     host = f" on {report.host}" if report.host else ""
     about = [
         f"made {report.created}{host} in {report.duration_s:.1f} s",
@@ -41,7 +46,7 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
         *stack_lines(report, pen, EVERYTHING),
         *_section("Checks", _checks(report, pen)),
         *_section("Measurements", [_indented(text, pen) for text in measured]),
-        *_section("Probes", [_probe(run, pen) for run in report.probes]),
+        *_section("Probes", probes),
         *_section("Disagreements", [_indented(text, pen) for text in disagreements]),
         *_section("Report", [_indented(text, pen) for text in about]),
         _BLANK,
@@ -123,15 +128,6 @@ def _each(label: str, texts: Iterable[str], pen: Pen) -> list[Line]:
 
 def _with_source(text: str, source: str) -> str:
     return f"{text} ({source})" if source else text
-
-
-def _probe(run: ProbeRun, pen: Pen) -> list[Line]:
-    if run.status not in DIED:
-        seconds = f" in {run.seconds:.2f} s" if run.status != "skipped" else ""
-        text = f"{probe_name(run)}: {run.status}{seconds}" + (f": {run.detail}" if run.detail else "")
-    else:
-        text = probe_sentence(run)
-    return [*_indented(text, pen), *_each("|", run.noise.splitlines(), pen)]
 
 
 def _indented(text: str, pen: Pen) -> list[Line]:

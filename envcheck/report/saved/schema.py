@@ -41,7 +41,10 @@ def described(root: Any, name: str, version: str, title: str = "") -> dict[str, 
     for kind in _structs(inspect.type_info(root), set()):
         properties = schema["$defs"].get(_named(kind), {}).get("properties", {})
         for field in kind.fields:
-            text = _description(kind.cls, field.name)
+            # The docstring of the field where it is declared.
+            bases = [base for base in _class(kind.cls).__mro__ if base.__module__.startswith("envcheck.")]
+            texts = (_docstrings(base.__module__).get((base.__name__, field.name)) for base in bases)
+            text = next(filter(None, texts), "")
             if text and field.encode_name in properties:
                 properties[field.encode_name] = {"description": text, **properties[field.encode_name]}
     return {
@@ -75,16 +78,6 @@ def _named(kind: inspect.StructType) -> str:
 
 def _class(cls: Any) -> Any:
     return getattr(cls, "__origin__", cls)
-
-
-def _description(cls: Any, field: str) -> str:
-    """The docstring of ``field`` where it is declared."""
-    for base in _class(cls).__mro__:
-        if base.__module__.startswith("envcheck.") and (
-            text := _docstrings(base.__module__).get((base.__name__, field))
-        ):
-            return text
-    return ""
 
 
 @cache

@@ -286,8 +286,12 @@ class WebSession:
             except (TypeError, UnicodeEncodeError):
                 raise MalformedError("no text") from None
         elif kind == "resize":
-            width, height = _size(content)
-            _send_meta(process, {"type": "resize", "width": width, "height": height})
+            known = content if isinstance(content, dict) else {}
+            width, height = known.get("width"), known.get("height")
+            if type(width) is not int or type(height) is not int or min(width, height) < 1:
+                raise MalformedError("no size")
+            size = {"width": min(width, _MOST_CELLS), "height": min(height, _MOST_CELLS)}
+            _send_meta(process, {"type": "resize", **size})
         elif kind in ("focus", "blur"):
             _send_meta(process, {"type": kind})
         elif kind == "ping":
@@ -308,16 +312,6 @@ def _envelope(text: str) -> tuple[str, Any]:
     if not isinstance(found, list) or not found or not isinstance(found[0], str):
         raise MalformedError("no kind")
     return found[0], found[1] if len(found) > 1 else None
-
-
-def _size(content: Any) -> tuple[int, int]:
-    try:
-        width, height = content["width"], content["height"]
-    except (TypeError, KeyError):
-        raise MalformedError("no size") from None
-    if type(width) is not int or type(height) is not int or min(width, height) < 1:
-        raise MalformedError("no size")
-    return min(width, _MOST_CELLS), min(height, _MOST_CELLS)
 
 
 def _send(process: asyncio.subprocess.Process, kind: bytes, payload: bytes) -> None:
