@@ -6,8 +6,9 @@ The stack is drawn as layers above the GPU; every status has a sign and a word b
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
-from envcheck.model.checks import STATUSES, Check, Fix, Report, Status, ways_in_order
+from envcheck.model.checks import STATUSES, Fix, Report, Status, ways_in_order
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
@@ -203,43 +204,32 @@ def _consequences(outline: Outline, finding: Finding) -> list[Markup]:
 
 
 def _details(report: Report) -> list[Markup]:
-    installed = distributions(judged_environment(report))
-    facts = [(label, "", text) for label, text in versions(report)[:_ROWS]]
-    probes = [(probe_name(run), run.status, f"{run.seconds:.2f} s {run.detail}") for run in report.probes[:_ROWS]]
+    installed = distributions(judged_environment(report))[:_ROWS]
     variables = report.snapshot.variables.values if report.snapshot and report.snapshot.variables else {}
-    values = [(name, "", value) for name, value in list(variables.items())[:_ROWS]]
-    checks = sorted(report.checks, key=lambda check: STATUSES.index(check.status))[:_CHECKS]
+    probes = [(probe_name(run), run.status, f"{run.seconds:.2f} s {run.detail}") for run in report.probes[:_ROWS]]
+    checks = []
+    for check in sorted(report.checks, key=lambda check: STATUSES.index(check.status))[:_CHECKS]:
+        aside = f" (ignored: {check.ignored.reason})" if check.ignored else ""
+        checks.append((status_chip(check.status), tag("code", check.id), check.title + aside))
+    parts = {
+        "Versions": _table(versions(report)[:_ROWS]),
+        "Relevant Python packages": [tag("pre", "  ".join(installed))] if installed else [],
+        f"All checks: {count_text(report)}": _table(checks, "word", "name"),
+        "Environment variables": _table([*variables.items()][:_ROWS]),
+        "Probes": _table(probes),
+    }
     return [
-        *_folded("Versions", [_table(facts)] if facts else []),
-        *_folded("Relevant Python packages", [tag("pre", "  ".join(installed[:_ROWS]))] if installed else []),
-        *_folded(f"All checks: {count_text(report)}", [tag("table", *map(_check_row, checks))] if checks else []),
-        *_folded("Environment variables", [_table(values)] if values else []),
-        *_folded("Probes", [_table(probes)] if probes else []),
+        tag("details", tag("summary", title), tag("div", *inside, class_="inside"))
+        for title, inside in parts.items()
+        if inside
     ]
 
 
-def _folded(title: str, inside: Sequence[Markup]) -> list[Markup]:
-    return [tag("details", tag("summary", title), tag("div", *inside, class_="inside"))] if inside else []
-
-
-def _table(rows: Iterable[tuple[str, str, str]]) -> Markup:
-    return tag(
-        "table",
-        *(
-            tag("tr", tag("td", name, class_="name"), *([tag("td", word)] if word else []), tag("td", told))
-            for name, word, told in rows
-        ),
-    )
-
-
-def _check_row(check: Check) -> Markup:
-    ignored = f" (ignored: {check.ignored.reason})" if check.ignored else ""
-    return tag(
-        "tr",
-        tag("td", status_chip(check.status), class_="word"),
-        tag("td", tag("code", check.id), class_="name"),
-        tag("td", check.title + ignored),
-    )
+def _table(rows: Sequence[Sequence[str]], *kinds: str) -> list[Markup]:
+    """A table whose columns are of these kinds, which have widths; nothing without rows."""
+    cells = [zip_longest(row, kinds or ("name",), fillvalue="") for row in rows]
+    lines = [tag("tr", *(tag("td", text, class_=kind) for text, kind in row)) for row in cells]
+    return [tag("table", *lines)] if lines else []
 
 
 def _footer(report: Report) -> Markup:

@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, SlowLink, SlowNode
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
-from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, Row, by_reason, section
+from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, NodeRow, by_reason, section
 from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
 from envcheck.model.checks import Status, Verdict
 from envcheck.report import Options
@@ -161,23 +161,23 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
         return
     most = len(found.nodes) + len(found.groups) if options.verbose else _ROWS
     gone = by_reason((node.name, node.problem) for node in found.nodes if node.problem)
-    yield from section(pen, "Not measured", [Row("unknown", *text) for text in gone], most, "--json")
+    yield from section(pen, "Not measured", [NodeRow("unknown", *text) for text in gone], most, "--json")
     yield from section(pen, "Slow beside a healthy node", [_slow_row(each) for each in found.slow], most, "--json")
     yield from section(pen, "Slow with each other only", [_link_row(each) for each in found.links], most, "--json")
     text = "slow, although neither a node nor a link of it was found to be"
-    unsettled = [Row("warn", text, names) for names in found.unsettled]
+    unsettled = [NodeRow("warn", text, names) for names in found.unsettled]
     yield from section(pen, "Not settled", unsettled, most, "--json")
     yield from section(pen, "Measured groups", [_group_row(group, found) for group in found.groups], most, "--json")
 
 
-def _slow_row(each: SlowNode) -> Row:
+def _slow_row(each: SlowNode) -> NodeRow:
     healthy = f"two healthy nodes reach {quantity(each.expected, 'B/s')}"
-    return Row(each.status, f"{each.node} with {each.beside}: {_figure(each)}; {healthy}", ())
+    return NodeRow(each.status, f"{each.node} with {each.beside}: {_figure(each)}; {healthy}", ())
 
 
-def _link_row(each: SlowLink) -> Row:
+def _link_row(each: SlowLink) -> NodeRow:
     others = f"with {each.beside} each reaches {quantity(each.expected, 'B/s')}"
-    return Row(each.status, f"{' with '.join(each.nodes)}: {_figure(each)}; {others}", ())
+    return NodeRow(each.status, f"{' with '.join(each.nodes)}: {_figure(each)}; {others}", ())
 
 
 def _figure(each: SlowNode | SlowLink) -> str:
@@ -186,9 +186,9 @@ def _figure(each: SlowNode | SlowLink) -> str:
     return f"{quantity(each.bandwidth, 'B/s')}, {each.bandwidth / each.expected:.0%}"
 
 
-def _group_row(group: MeasuredGroup, found: FleetBench) -> Row:
+def _group_row(group: MeasuredGroup, found: FleetBench) -> NodeRow:
     """A group is not judged by itself: whether it is slow depends on the groups of its size."""
     failed: Status = "fail" if group.bandwidth is None else "pass"
     text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
     whole = "all: " if group is found.groups[0] else ""
-    return Row(failed, f"{whole}{text}", group.nodes, sign="" if group.bandwidth is None else "-")
+    return NodeRow(failed, f"{whole}{text}", group.nodes, sign="" if group.bandwidth is None else "-")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from envcheck.fleet.pages.rows import Row, folded
-from envcheck.fleet.pages.text import Section, counts, left_out, sections
+from envcheck.fleet.pages.rows import NodeRow, folded
+from envcheck.fleet.pages.text import FleetSection, counts, left_out, sections
 from envcheck.fleet.record import Fleet, Node, Spread
 from envcheck.model.checks import Status
 from envcheck.report import Options
@@ -65,7 +65,7 @@ def _hero(fleet: Fleet) -> Markup:
     )
 
 
-def _section(found: Section) -> list[Markup]:
+def _section(found: FleetSection) -> list[Markup]:
     rows = []
     for row in found.rows:
         status = [] if found.heads[0] else [_status(row.status)]
@@ -120,7 +120,7 @@ def _node(node: Node) -> Markup:
     )
 
 
-def _nodes(row: Row) -> str:
+def _nodes(row: NodeRow) -> str:
     """The nodes of a row, with their parts where they are few."""
     if any(row.parts) and len(row.nodes) <= _NAMES:
         pairs = zip(row.nodes, row.parts, strict=True)

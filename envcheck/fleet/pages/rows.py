@@ -19,7 +19,7 @@ VERDICTS: dict[str, str] = {"pass": "PASS", "warn": "WARN", "fail": "FAIL", "unk
 
 
 @dataclass(frozen=True)
-class Row:
+class NodeRow:
     """A sentence about nodes, and the same as cells of a table."""
 
     status: Status
@@ -47,7 +47,7 @@ class Row:
         return lines
 
 
-def section(pen: Pen, title: str, rows: Sequence[Row], most: int, whole: str = "--format jsonl") -> Iterator[Line]:
+def section(pen: Pen, title: str, rows: Sequence[NodeRow], most: int, whole: str = "--format jsonl") -> Iterator[Line]:
     """A title and ``most`` of ``rows``; nothing where there are none."""
     if not rows:
         return

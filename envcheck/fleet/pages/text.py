@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, Row, by_reason, section
+from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, NodeRow, by_reason, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split, counted
 from envcheck.model.checks import Status
 from envcheck.report import Options
@@ -45,35 +45,35 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
 
 
 @dataclass(frozen=True)
-class Section:
+class FleetSection:
     """A part of the page."""
 
     title: str
     heads: Sequence[str]
     """Above the cells of its rows: that of the status is empty, that of the nodes is last where rows name any."""
-    rows: Sequence[Row]
+    rows: Sequence[NodeRow]
 
 
-def sections(fleet: Fleet, *, whole: bool) -> Iterator[Section]:
+def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
     """What stands out, then the nodes that agree; ``whole``: all slow figures of a GPU."""
-    reasons = [Row("unknown", why, names, cells=(why,)) for why, names in unanswered(fleet)]
-    yield Section("No report", ("Reason", "Nodes"), reasons)
+    reasons = [NodeRow("unknown", why, names, cells=(why,)) for why, names in unanswered(fleet)]
+    yield FleetSection("No report", ("Reason", "Nodes"), reasons)
     problems = [
-        Row(each.status, f"{each.rule}: {each.title}", each.nodes, cells=(each.rule, each.title))
+        NodeRow(each.status, f"{each.rule}: {each.title}", each.nodes, cells=(each.rule, each.title))
         for each in fleet.problems
     ]
-    yield Section("Findings of the nodes", ("", "Rule", "Problem", "Nodes"), problems)
+    yield FleetSection("Findings of the nodes", ("", "Rule", "Problem", "Nodes"), problems)
     heads: tuple[str, ...] = ("Fact", "Value", "Most have", "Share", "Where")
-    yield Section("Different from the majority", heads, [*_differences(fleet)])
-    yield Section("No majority", ("Fact", "Values"), [*_splits(fleet)])
+    yield FleetSection("Different from the majority", heads, [*_differences(fleet)])
+    yield FleetSection("No majority", ("Fact", "Values"), [*_splits(fleet)])
     heads = ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median")
-    yield Section("Slow compared with the same GPU model", heads, [*_slow(fleet.slow, whole=whole)])
+    yield FleetSection("Slow compared with the same GPU model", heads, [*_slow(fleet.slow, whole=whole)])
     changes = [*_drifts(fleet), *_came_or_went(fleet)]
-    yield Section(f"Changed since {fleet.head.since}", ("Fact", "Before", "Now", "Where"), changes)
+    yield FleetSection(f"Changed since {fleet.head.since}", ("Fact", "Before", "Now", "Where"), changes)
     heads = ("", "Node", "GPU or link", "Quantity", "Before", "Now")
-    yield Section("Slower than before", heads, [*_slowed(fleet)])
+    yield FleetSection("Slower than before", heads, [*_slowed(fleet)])
     heads = ("Group", "GPUs", "Driver", "Kernel", "Differs in", "Nodes")
-    yield Section(_AGREE, heads, [*_groups(fleet)])
+    yield FleetSection(_AGREE, heads, [*_groups(fleet)])
 
 
 def counts(fleet: Fleet) -> str:
@@ -89,7 +89,7 @@ def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
     return by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
 
 
-def _differences(fleet: Fleet) -> Iterator[Row]:
+def _differences(fleet: Fleet) -> Iterator[NodeRow]:
     # Few nodes first: one that departs alone is more likely to be the fault than a part of the fleet.
     for each in sorted(fleet.differences, key=lambda each: (len(each.places), each.aspect, each.what)):
         fact, value, common = fact_text(each), value_text(each.value), value_text(each.common)
@@ -97,15 +97,15 @@ def _differences(fleet: Fleet) -> Iterator[Row]:
         yield _placed("warn", f"{fact}: {value}, not {common} ({share})", each.places, (fact, value, common, share))
 
 
-def _splits(fleet: Fleet) -> Iterator[Row]:
+def _splits(fleet: Fleet) -> Iterator[NodeRow]:
     for split in fleet.splits:
         values = [f"{value_text(value)} ({count:,})" for value, count in zip(split.values, split.counts, strict=False)]
         more = f", {len(split.values) - 4:,} others" if len(split.values) > len(values[:4]) else ""
         fact = fact_text(split)
-        yield Row("note", f"{fact}: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values)))
+        yield NodeRow("note", f"{fact}: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values)))
 
 
-def _slow(figures: Sequence[Slow], *, whole: bool) -> Iterator[Row]:
+def _slow(figures: Sequence[Slow], *, whole: bool) -> Iterator[NodeRow]:
     """The figures, the slowest first; of a GPU only the slowest, unless all are asked for."""
     rest = Counter((each.node, each.subject) for each in figures)
     for figure in sorted(figures, key=lambda each: (each.ratio, each.node)):
@@ -119,45 +119,47 @@ def _slow(figures: Sequence[Slow], *, whole: bool) -> Iterator[Row]:
         more = f"; {counted(others, 'other figure is slow', 'other figures are slow')}" if others else ""
         text = f"{where}{serial}: {title} {value}, {share} of the median {median}{more}"
         model = f"{title} ({figure.quantity.model})"
-        yield Row(figure.status, text, cells=(figure.node, figure.subject, figure.serial, model, value, median, share))
+        yield NodeRow(
+            figure.status, text, cells=(figure.node, figure.subject, figure.serial, model, value, median, share)
+        )
 
 
-def _drifts(fleet: Fleet) -> Iterator[Row]:
+def _drifts(fleet: Fleet) -> Iterator[NodeRow]:
     for each in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
         fact, before, after = fact_text(each), value_text(each.before), value_text(each.after)
         yield _placed("note", f"{fact}: {before}, now {after}", each.places, (fact, before, after))
 
 
-def _came_or_went(fleet: Fleet) -> Iterator[Row]:
+def _came_or_went(fleet: Fleet) -> Iterator[NodeRow]:
     moved = fleet.came_or_went
     if moved and moved.went:
-        yield Row("warn", "without a report now", moved.went, cells=("report", "present", "absent"))
+        yield NodeRow("warn", "without a report now", moved.went, cells=("report", "present", "absent"))
     if moved and moved.came:
-        yield Row("note", "without an earlier report", moved.came, cells=("report", "absent", "present"))
+        yield NodeRow("note", "without an earlier report", moved.came, cells=("report", "absent", "present"))
 
 
-def _slowed(fleet: Fleet) -> Iterator[Row]:
+def _slowed(fleet: Fleet) -> Iterator[NodeRow]:
     for figure in sorted(fleet.slowed, key=lambda each: each.ratio):
         title, unit = figure.quantity.title, figure.quantity.unit
         where = " ".join(filter(None, (figure.node, figure.subject)))
         before, after = quantity(figure.before, unit), quantity(figure.after, unit)
         share = f"({figure.ratio:.0%})"
         text = f"{where}: {title} {after}, was {before} {share}"
-        yield Row("warn", text, cells=(figure.node, figure.subject, title, before, f"{after} {share}"))
+        yield NodeRow("warn", text, cells=(figure.node, figure.subject, title, before, f"{after} {share}"))
 
 
-def _groups(fleet: Fleet) -> Iterator[Row]:
+def _groups(fleet: Fleet) -> Iterator[NodeRow]:
     for group in fleet.groups:
         facts = ", ".join(filter(None, (group.gpus, f"driver {group.driver}" if group.driver else "", group.kernel)))
         differs = ", ".join(group.differs_in)
         cells = (str(group.number), group.gpus, group.driver, group.kernel, differs)
         text = f"{facts}; differs in {differs}" if differs else facts
-        yield Row("pass", text, group.nodes, sign=f"{group.number}.", cells=cells)
+        yield NodeRow("pass", text, group.nodes, sign=f"{group.number}.", cells=cells)
 
 
-def _placed(status: Status, text: str, places: Sequence[Place], cells: Sequence[str]) -> Row:
+def _placed(status: Status, text: str, places: Sequence[Place], cells: Sequence[str]) -> NodeRow:
     parts = ["+".join(each.subjects) for each in places]
-    return Row(status, text, [each.node for each in places], parts, cells=cells)
+    return NodeRow(status, text, [each.node for each in places], parts, cells=cells)
 
 
 def left_out(count: int) -> str:

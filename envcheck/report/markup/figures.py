@@ -26,7 +26,18 @@ def figures(report: Report) -> list[Markup]:
 def _card(part: FigurePart) -> Markup:
     hottest = f"at most {part.hottest:.0f} °C" if part.hottest is not None else ""
     about = ", ".join(filter(None, (*part.conditions, hottest))) or part.shares
-    bars = [_bar_row(row, row.figure) for row in part.rows if row.figure]
+    bars = [
+        tag(
+            "div",
+            tag("span", row.whole_name),
+            tag("span", row.value, class_="value"),
+            _bar(row.figure, row.status),
+            _beside(row),
+            class_="figure",
+        )
+        for row in part.rows
+        if row.figure
+    ]
     plain = [
         tag("div", tag("span", row.whole_name), tag("span", tag("span", row.value, class_="value"), _beside(row)))
         for row in part.rows
@@ -41,11 +52,6 @@ def _card(part: FigurePart) -> Markup:
         *([tag("p", part.note, class_="meta")] if part.note else []),
         class_="card",
     )
-
-
-def _bar_row(row: FigureRow, figure: Figure) -> Markup:
-    value = tag("span", row.value, class_="value")
-    return tag("div", tag("span", row.whole_name), value, _bar(figure, row.status), _beside(row), class_="figure")
 
 
 def _beside(row: FigureRow) -> Markup:
