@@ -29,7 +29,7 @@ def _card(part: FigurePart) -> Markup:
     bars = [
         tag(
             "div",
-            tag("span", row.whole_name),
+            tag("span", row.whole_name or row.name),
             tag("span", row.value, class_="value"),
             _bar(row.figure, row.status),
             _beside(row),
@@ -39,7 +39,11 @@ def _card(part: FigurePart) -> Markup:
         if row.figure
     ]
     plain = [
-        tag("div", tag("span", row.whole_name), tag("span", tag("span", row.value, class_="value"), _beside(row)))
+        tag(
+            "div",
+            tag("span", row.whole_name or row.name),
+            tag("span", tag("span", row.value, class_="value"), _beside(row)),
+        )
         for row in part.rows
         if row.figure is None
     ]
@@ -56,7 +60,8 @@ def _card(part: FigurePart) -> Markup:
 
 def _beside(row: FigureRow) -> Markup:
     """The share, a word for a low one, and the remark."""
-    mark = [chip(row.status, *_WORDS[row.word]), " "] if row.value and row.word in _WORDS else []
+    words = _WORDS.get(row.word) if row.value else ("!", "SLOWER") if row.status == "warn" else None
+    mark = [chip(row.status, *words), " "] if words else []
     return tag("span", f" {row.share}{' ✓' if row.status == 'pass' else ''} ", *mark, row.remark, class_="share")
 
 
