@@ -33,8 +33,7 @@ from envcheck.tui.tabs import COMMANDS, KEY_BINDINGS, Tabs
 from envcheck.tui.widgets.base import KeyFooter, MainScreen, StatusText, draw_scrollbars
 from envcheck.tui.widgets.paint import THEMES, first_theme
 from envcheck.tui.windows import WindowedApp
-from envcheck.tui.worker.client import Answer, Client
-from envcheck.tui.worker.sessions import Examine, Session, Sessions, examine_in_worker, probe_alone
+from envcheck.tui.worker.sessions import Answer, Client, Examine, Session, Sessions, examine_in_worker, probe_alone
 
 if TYPE_CHECKING:
     from envcheck.fleet.record import Fleet

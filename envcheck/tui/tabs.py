@@ -15,7 +15,7 @@ from textual.widgets import Input, TabbedContent, TabPane
 from envcheck.report import Options
 from envcheck.tui.screens.overview import OverviewTab
 from envcheck.tui.widgets.paint import Paint
-from envcheck.tui.worker.client import Client
+from envcheck.tui.worker.sessions import Client
 
 if TYPE_CHECKING:
     from envcheck.model.checks import Report

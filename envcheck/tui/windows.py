@@ -20,7 +20,7 @@ from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
 from envcheck.tui.tabs import KEYS
 from envcheck.tui.widgets.paint import Paint
-from envcheck.tui.worker.client import Client
+from envcheck.tui.worker.sessions import Client
 
 if TYPE_CHECKING:
     from envcheck.model.checks import Report

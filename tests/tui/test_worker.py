@@ -19,10 +19,9 @@ from envcheck.model.events import Judged, OnEvent, ProbeFinished, ProbesPlanned
 from envcheck.model.snapshot import ProbeRun, Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
-from envcheck.tui.worker.client import Client
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.process import Failed, InterimReport, Message, ShouldStop, WorkerProcess, decode, encode
-from envcheck.tui.worker.sessions import examine_in_worker
+from envcheck.tui.worker.sessions import Client, examine_in_worker
 from tests.tui.showing import SHOWN
 
 

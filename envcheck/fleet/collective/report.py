@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, SlowLink, SlowNode
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
-from envcheck.fleet.pages.rows import MOST_LINES, VERDICTS, NodeRow, by_reason, section
+from envcheck.fleet.pages.text import MOST_LINES, VERDICTS, NodeRow, by_reason, section
 from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
 from envcheck.model.checks import Status, Verdict
 from envcheck.report import Options

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from envcheck.fleet.pages.rows import NodeRow, folded
-from envcheck.fleet.pages.text import FleetSection, counts, left_out, sections
+from envcheck.fleet.pages.text import FleetSection, NodeRow, counts, folded, left_out, sections
 from envcheck.fleet.record import Fleet, Node, Spread
 from envcheck.model.checks import Status
 from envcheck.report import Options

@@ -19,7 +19,7 @@ from envcheck.errors import EnvcheckError
 from envcheck.report import Options
 from envcheck.text.clean import clean
 from envcheck.tui.widgets.paint import Paint
-from envcheck.tui.worker.client import Client
+from envcheck.tui.worker.sessions import Client
 
 if TYPE_CHECKING:
     from envcheck.model.checks import Report

@@ -25,7 +25,7 @@ from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
     from envcheck.model.checks import Report
-    from envcheck.tui.worker.client import Client
+    from envcheck.tui.worker.sessions import Client
 
 _MOST_INPUT = 64 << 20
 _GIB = 1 << 30

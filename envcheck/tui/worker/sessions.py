@@ -1,22 +1,26 @@
-"""Sessions as the screen sees them: one at a time, its progress, the report so far, its end."""
+"""Other processes as the screen sees them: sessions, one at a time, with progress, the report so far and an end; and
+a worker that answers questions which would delay a key.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
-from typing import TYPE_CHECKING, TypeAlias
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
+from envcheck.errors import EnvcheckError
+from envcheck.model.checks import Report
 from envcheck.report.progress import ProbeProgress
 
 if TYPE_CHECKING:
-    from envcheck.model.checks import Report
     from envcheck.model.snapshot import ProbeRun, Snapshot
     from envcheck.pipeline.request import Request
-    from envcheck.tui.worker.process import Gather, Message, Send, ShouldStop
+    from envcheck.tui.worker.process import Gather, Message, Send, ShouldStop, WorkerProcess
 
 RunKey: TypeAlias = tuple[str, str | None, str | None]
 """Probe, framework, GPU."""
@@ -214,3 +218,55 @@ class Sessions:
         if self.current is not None:
             self.current.stop()
             self.current.join(_SECONDS_TO_END)
+
+
+Answer: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
+"""Calls a function of ``questions.py`` by its name and waits for the result."""
+
+
+class Client:
+    """Keeps one worker process, which starts with the first question. Another one replaces it when it dies."""
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        """``answer`` replaces the process in tests."""
+        self._answer = answer or self.answer
+        self._worker: WorkerProcess | None = None
+        self._ended = False
+        self._thread = ThreadPoolExecutor(1, "envcheck client")
+
+    async def ask(self, question: str, *arguments: Any) -> Any:
+        """What a function of ``questions.py`` returns; raise EnvcheckError. Reports are passed as JSON."""
+        from envcheck.text.encode import encode
+
+        passed = tuple(encode(each).encode() if isinstance(each, Report) else each for each in arguments)
+        result = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question, passed)
+        if isinstance(result, EnvcheckError):
+            raise result
+        return result
+
+    def answer(self, question: str, arguments: tuple[Any, ...]) -> Any:
+        """What the worker process returns, which may be an EnvcheckError; raise one when it cannot be reached."""
+        from envcheck.tui.worker.process import WorkerProcess
+
+        if self._ended:
+            raise EnvcheckError("envcheck is closing")
+        try:
+            self._worker = self._worker or WorkerProcess("envcheck.tui.worker.questions")
+            with suppress(BrokenPipeError):  # the process has ended: reading says so
+                self._worker.link.send((question, arguments))
+            return self._worker.link.receive()
+        except OSError as error:
+            raise EnvcheckError(f"cannot start a process: {error}") from None
+        except EOFError:
+            lost, self._worker = self._worker, None
+            how = ""
+            if lost is not None:
+                lost.link.close()
+                how = f" ({lost.ended()})"
+            raise EnvcheckError(f"the worker process ended early{how}") from None
+
+    def end(self) -> None:
+        """End the worker process, also in the middle of a question."""
+        self._ended = True
+        if self._worker is not None:
+            self._worker.end()
