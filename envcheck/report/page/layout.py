@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from envcheck.model.checks import Check, Fix, ways_in_order
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
@@ -46,19 +46,7 @@ ROOMS = (
 )
 """From the roomiest to the tightest; the last one fits whatever the report."""
 
-EVERYTHING = Room(
-    title=UNLIMITED,
-    seen=UNLIMITED,
-    why=UNLIMITED,
-    fixes=UNLIMITED,
-    fix=UNLIMITED,
-    also=UNLIMITED,
-    ask=UNLIMITED,
-    gpus=UNLIMITED,
-    row=UNLIMITED,
-    probes=UNLIMITED,
-    others=UNLIMITED,
-)
+EVERYTHING = Room(**{part.name: UNLIMITED for part in fields(Room) if part.name != "docs"})
 
 LONGEST_COMMAND = 1000
 """Columns of a command that a page of limited length still prints; it is printed whole or not at all."""
@@ -90,7 +78,7 @@ def title_lines(word: str, style: Style, title: str, rule: str, pen: Pen, most: 
     return lines
 
 
-def labelled(label: str, text: str, pen: Pen, most: int) -> list[Line]:
+def labelled(label: str, text: str, pen: Pen, most: int = UNLIMITED) -> list[Line]:
     """``  label text``, in at most ``most`` lines."""
     return _labelled(label, pen.fill(text, pen.width - LABEL, most))
 

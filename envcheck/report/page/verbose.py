@@ -95,35 +95,31 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
     weak = "" if check.confidence == "high" else f", {check.confidence} confidence"
     cited: list[Line] = []  # title and date, and the address whole on a line of its own
     for source in check.sources:
-        cited += _labelled("docs", f"{source.title} (read {source.read})" if source.read else source.title, pen)
+        cited += labelled("docs", f"{source.title} (read {source.read})" if source.read else source.title, pen)
         cited += [(StyledSpan(" " * LABEL), StyledSpan(pen.text(source.address)))] if source.address else []
     return [
         *title_lines(word, check.status, title, check.rule, pen, UNLIMITED),
-        *_labelled("about", subject_line(checks, report), pen),
-        *_labelled("why", check.message, pen),
+        *labelled("about", subject_line(checks, report), pen),
+        *labelled("why", check.message, pen),
         *_each("seen", (_with_source(evidence_text(found), found.source) for found in check.evidence), pen),
         *_each("lacks", lacking, pen),
-        *_labelled("cause", check.explained_by or "", pen),
+        *labelled("cause", check.explained_by or "", pen),
         *(
             line
             for way in ways(check.fixes)
             for step, fix in steps(way)
             for line in one_fix(fix, pen, EVERYTHING, step=step)
         ),
-        *_labelled("act", ACTIONS.get(check.action, ""), pen),
-        *_labelled("aside", aside, pen),
-        *_labelled("set", other_status if check.judged else "", pen),
-        *_labelled("by", "" if unjudged else check.decided_by + weak, pen),
+        *labelled("act", ACTIONS.get(check.action, ""), pen),
+        *labelled("aside", aside, pen),
+        *labelled("set", other_status if check.judged else "", pen),
+        *labelled("by", "" if unjudged else check.decided_by + weak, pen),
         *cited,
     ]
 
 
-def _labelled(label: str, text: str, pen: Pen) -> list[Line]:
-    return labelled(label, text, pen, UNLIMITED) if text else []
-
-
 def _each(label: str, texts: Iterable[str], pen: Pen) -> list[Line]:
-    return [line for text in texts for line in _labelled(label, text, pen)]
+    return [line for text in texts for line in labelled(label, text, pen)]
 
 
 def _with_source(text: str, source: str) -> str:

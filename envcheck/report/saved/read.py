@@ -94,22 +94,15 @@ def _checked(report: Report) -> Report:
 
 
 def _check_version(version: str) -> None:
-    ours = int(SCHEMA_VERSION.partition(".")[0])
-    major, dot, minor = version.partition(".")
-    if not (dot and _is_number(major) and _is_number(minor)):
+    found = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})", version)
+    if found is None:
         raise UsageError(f"the saved report has a schema_version of {version[:20]!r}, not one like {SCHEMA_VERSION}")
-    if int(major) > ours:
-        raise UsageError(
-            f"the saved report has schema {major}.{minor}, and this envcheck reads up to {ours}.x; use a newer envcheck"
-        )
-    if int(major) < ours:
-        raise UsageError(
-            f"the saved report has schema {major}.{minor}, which this envcheck ({SCHEMA_VERSION}) cannot read"
-        )
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 4
+    ours, major, minor = int(SCHEMA_VERSION.partition(".")[0]), *found.groups()
+    if int(major) == ours:
+        return
+    newer = f"and this envcheck reads up to {ours}.x; use a newer envcheck"
+    older = f"which this envcheck ({SCHEMA_VERSION}) cannot read"
+    raise UsageError(f"the saved report has schema {major}.{minor}, {newer if int(major) > ours else older}")
 
 
 def _decode(content: bytes) -> Report:
