@@ -29,7 +29,7 @@ from envcheck.report import Options
 from envcheck.report.page.pen import Pen
 from envcheck.report.page.plain import made_at
 from envcheck.tui.screens.overview import OverviewTab
-from envcheck.tui.tabs import COMMANDS, KEY_BINDINGS, Tabs
+from envcheck.tui.tabs import KEY_BINDINGS, Tabs
 from envcheck.tui.widgets.base import KeyFooter, MainScreen, StatusText, draw_scrollbars
 from envcheck.tui.widgets.paint import THEMES, first_theme
 from envcheck.tui.windows import WindowedApp
@@ -65,7 +65,7 @@ class EnvcheckApp(WindowedApp):
 
     CSS_PATH = "envcheck.tcss"
     TITLE = "envcheck"
-    BINDINGS: ClassVar[list[BindingType]] = KEY_BINDINGS
+    BINDINGS: ClassVar[list[BindingType]] = [*KEY_BINDINGS]
 
     def __init__(
         self,
@@ -379,8 +379,11 @@ class EnvcheckApp(WindowedApp):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: what the keys do, and what Textual offers."""
-        for title, description, action in COMMANDS:
-            yield SystemCommand(title, description, partial(self.run_action, action))
+        for binding in KEY_BINDINGS:
+            if binding.tooltip:
+                title, _, words = binding.tooltip.partition(": ")
+                key = self.get_key_display(binding)
+                yield SystemCommand(title, f"{words} ({key})".lstrip(), partial(self.run_action, binding.action))
         yield from (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
 
     def action_command_palette(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.widgets import Input, TabbedContent, TabPane
 
 from envcheck.report import Options
@@ -172,29 +172,30 @@ class Tabs(TabbedContent):
             self.facts.show(report)
 
 
-KEY_BINDINGS: list[BindingType] = [
+KEY_BINDINGS = [
     Binding("q", "quit", "quit"),
     Binding("question_mark", "keys", "keys"),
     *(Binding(str(number), f"tab('{name}')", name, show=False) for number, name in enumerate(TABS, 1)),
     Binding("j", "move(1)", "down", show=False),
     Binding("k", "move(-1)", "up", show=False),
-    Binding("c", "copy", "copy fix"),
-    Binding("d", "deep", "deep"),
-    Binding("b", "bench(False)", "bench"),
-    Binding("B", "bench(True)", "bench all", show=False),
-    Binding("r", "again", "re-run"),
-    Binding("x", "cancel", "cancel", show=False),
+    Binding("c", "copy", "copy fix", tooltip="Copy the fix: the command of the selected finding"),
+    Binding("d", "deep", "deep", tooltip="Test frameworks: import each framework and run it on the GPU"),
+    Binding("b", "bench(False)", "bench", tooltip="Measure: the main figures"),
+    Binding("B", "bench(True)", "bench all", show=False, tooltip="Measure everything: takes some minutes"),
+    Binding("r", "again", "re-run", tooltip="Run all checks again: run all probes"),
+    Binding("x", "cancel", "cancel", show=False, tooltip="Cancel: cancel the running task"),
     Binding("ctrl+c", "cancel", "cancel", show=False, system=True),
-    Binding("e", "export", "export"),
-    Binding("g", "gpus", "GPUs", show=False),
-    Binding("p", "environments", "environments", show=False),
-    Binding("o", "open", "open", show=False),
-    Binding("equals_sign", "compare", "compare", show=False),
-    Binding("f", "fleet", "fleet", show=False),
-    Binding("t", "toggle_theme", "dark or light", show=False),
-    Binding("slash", "search", "search"),
+    Binding("e", "export", "export", tooltip="Export: JSON, Markdown, HTML, a picture"),
+    Binding("g", "gpus", "GPUs", show=False, tooltip="GPUs: details of each GPU"),
+    Binding("p", "environments", "environments", show=False, tooltip="Environments: check another environment"),
+    Binding("o", "open", "open", show=False, tooltip="Open a saved report"),
+    Binding("equals_sign", "compare", "compare", show=False, tooltip="Compare with a saved report"),
+    Binding("f", "fleet", "fleet", show=False, tooltip="Fleet: open a fleet report"),
+    Binding("t", "toggle_theme", "dark or light", show=False, tooltip="Dark or light"),
+    Binding("slash", "search", "search", tooltip="Search: search the facts"),
     Binding("escape", "leave_field", "leave the field", show=False),
 ]
+"""A tooltip is also the title of the command in the palette, and what it does."""
 
 KEYS = """\
 1 2 3 4      overview, performance, matrix, facts
@@ -214,21 +215,3 @@ q            quit
 
 envcheck changes nothing on this machine.
 It shows fixes and never runs them."""
-
-COMMANDS = (
-    ("Run all checks again", "Run all probes (r)", "again"),
-    ("Test frameworks", "Import each framework and run it on the GPU (d)", "deep"),
-    ("Measure", "The main figures (b)", "bench(False)"),
-    ("Measure everything", "Takes some minutes (B)", "bench(True)"),
-    ("Cancel", "Cancel the running task (x)", "cancel"),
-    ("Copy the fix", "Copy the fix command of the selected finding (c)", "copy"),
-    ("Search", "Search the facts (/)", "search"),
-    ("Export", "JSON, Markdown, HTML, a picture (e)", "export"),
-    ("Open a saved report", "(o)", "open"),
-    ("Compare with a saved report", "(=)", "compare"),
-    ("Fleet", "Open a fleet report (f)", "fleet"),
-    ("GPUs", "Details of each GPU (g)", "gpus"),
-    ("Environments", "Check another environment (p)", "environments"),
-    ("Dark or light", "(t)", "toggle_theme"),
-)
-"""Title, description, action."""
