@@ -14,7 +14,7 @@ from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.figures import figures
 from envcheck.report.markup.html import Markup, chip, document, join, link, tag, text
-from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
+from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, WHO, steps
 from envcheck.report.page.plain import distributions, made_at, made_by, versions
@@ -73,21 +73,14 @@ def _targets(report: Report) -> list[Markup]:
         [name, status_chip(target.verdict), text(target.headline), text(stated(target))]
         for name, target in zip(names, report.targets, strict=True)
     ]
-    parts = [_grid([text(head) for head in ("target", "result", "headline", "assumed")], results)]
+    parts = _table(results, "", heads=("target", "result", "headline", "assumed"))
     rows = finding_rows(report.targets)[:_CHECKS]
     if rows and len(names) > 1:
         found = [[text(row.rule, 200), *(status_chip(status or "skipped") for status in row.statuses)] for row in rows]
-        parts.append(_grid([text("finding"), *names], found))
+        parts += _table(found, "", heads=("finding", *names))
     if report.worst is not None and len(names) > 1:
         parts.append(tag("p", "What follows is about the worst: ", text(report.worst.name, 80)))
     return parts
-
-
-def _grid(heads: Sequence[Markup], rows: Iterable[Sequence[Markup]]) -> Markup:
-    """A table that scrolls by itself where it is wider than the page."""
-    head = tag("tr", *(tag("th", cell, scope="col") for cell in heads))
-    body = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows]
-    return tag("div", tag("table", tag("thead", head), tag("tbody", *body)), class_="wide")
 
 
 def _section(title: str, *parts: Markup) -> list[Markup]:
@@ -111,7 +104,7 @@ def _verdict(outline: Outline) -> Markup:
         tag("p", about, class_="meta"),
     ]
     if finding:
-        parts += [_body(finding, outline), *_consequences(outline, finding)]
+        parts += _body(finding, outline)
     elif report.ask:
         parts.append(tag("p", f"Find out next: {', '.join(dict.fromkeys(map(fact_name, report.ask[:8])))}"))
     return tag("div", *parts, class_=f"card hero {report.verdict}")
@@ -142,17 +135,16 @@ def _findings(outline: Outline) -> list[Markup]:
     for finding in outline.others[:_ROWS]:
         rule = tag("span", finding.rule, class_="rule")
         head = tag("header", status_chip(finding.status), tag("h3", finding.title), rule)
-        inside = [head, _body(finding, outline), *_consequences(outline, finding)]
-        cards.append(tag("article", *inside, class_=f"card finding {finding.status}"))
-    dead = [run for run in outline.report.probes if run.status in DIED]
+        cards.append(tag("article", head, *_body(finding, outline), class_=f"card finding {finding.status}"))
     cards += [
         tag("article", status_chip("unknown"), " ", probe_sentence(run), class_="card finding unknown")
-        for run in dead[:_ROWS]
+        for run in dead_probes(outline.report)[:_ROWS]
     ]
     return cards
 
 
-def _body(finding: Finding, outline: Outline) -> Markup:
+def _body(finding: Finding, outline: Outline) -> list[Markup]:
+    """All that is known of a finding, and its consequences."""
     check = finding.lead
     about = subject_line(finding.checks, outline.report)
     fixes: list[Markup] = []
@@ -178,7 +170,13 @@ def _body(finding: Finding, outline: Outline) -> Markup:
         ("docs", sources),
         ("rule", [tag("p", tag("code", f"envcheck rule {check.rule}"))]),
     ]
-    return tag("dl", *(part for label, inside in told if inside for part in (tag("dt", label), tag("dd", *inside))))
+    parts = (part for label, inside in told if inside for part in (tag("dt", label), tag("dd", *inside)))
+    follows = [
+        tag("li", status_chip(found.status), " ", found.title, " ", tag("span", found.rule, class_="rule"))
+        for found in outline.consequences(finding)[:_ROWS]
+    ]
+    more = [tag("p", "Consequences:", class_="meta"), tag("ul", *follows)] if follows else []
+    return [tag("dl", *parts), *more]
 
 
 def _fix(fix: Fix, step: str) -> Iterable[Markup]:
@@ -190,17 +188,6 @@ def _fix(fix: Fix, step: str) -> Iterable[Markup]:
         yield whole if len(line) <= _COMMAND else tag("p", f"(a command of {len(line):,} characters)")
     if fix.risk:
         yield tag("p", f"Risk: {fix.risk}", class_="risk")
-
-
-def _consequences(outline: Outline, finding: Finding) -> list[Markup]:
-    follows = outline.consequences(finding)
-    if not follows:
-        return []
-    items = [
-        tag("li", status_chip(found.status), " ", found.title, " ", tag("span", found.rule, class_="rule"))
-        for found in follows[:_ROWS]
-    ]
-    return [tag("p", "Consequences:", class_="meta"), tag("ul", *items)]
 
 
 def _details(report: Report) -> list[Markup]:
@@ -225,11 +212,16 @@ def _details(report: Report) -> list[Markup]:
     ]
 
 
-def _table(rows: Sequence[Sequence[str]], *kinds: str) -> list[Markup]:
-    """A table whose columns are of these kinds, which have widths; nothing without rows."""
+def _table(rows: Sequence[Sequence[str]], *kinds: str, heads: Sequence[str] = ()) -> list[Markup]:
+    """A table whose columns are of these kinds, which have widths; with ``heads`` it scrolls where it is wider than the
+    page. Nothing without rows.
+    """
     cells = [zip_longest(row, kinds or ("name",), fillvalue="") for row in rows]
     lines = [tag("tr", *(tag("td", text, class_=kind) for text, kind in row)) for row in cells]
-    return [tag("table", *lines)] if lines else []
+    if not heads:
+        return [tag("table", *lines)] if lines else []
+    head = tag("tr", *(tag("th", cell, scope="col") for cell in heads))
+    return [tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), class_="wide")]
 
 
 def _footer(report: Report) -> Markup:
