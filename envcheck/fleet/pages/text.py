@@ -61,7 +61,8 @@ class FleetSection:
 
 def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
     """What stands out, then the nodes that agree; ``whole``: all slow figures of a GPU."""
-    reasons = [NodeRow("unknown", why, names, cells=(why,)) for why, names in unanswered(fleet)]
+    gone = by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
+    reasons = [NodeRow("unknown", why, names, cells=(why,)) for why, names in gone]
     yield FleetSection("No report", ("Reason", "Nodes"), reasons)
     problems = [
         NodeRow(each.status, f"{each.rule}: {each.title}", each.nodes, cells=(each.rule, each.title))
@@ -73,7 +74,15 @@ def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
     yield FleetSection("No majority", ("Fact", "Values"), [*_splits(fleet)])
     heads = ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median")
     yield FleetSection("Slow compared with the same GPU model", heads, [*_slow(fleet.slow, whole=whole)])
-    changes = [*_drifts(fleet), *_came_or_went(fleet)]
+    changes = []
+    for each in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
+        fact, before, after = fact_text(each), value_text(each.before), value_text(each.after)
+        changes.append(_placed("note", f"{fact}: {before}, now {after}", each.places, (fact, before, after)))
+    moved = fleet.came_or_went
+    if moved and moved.went:
+        changes.append(NodeRow("warn", "without a report now", moved.went, cells=("report", "present", "absent")))
+    if moved and moved.came:
+        changes.append(NodeRow("note", "without an earlier report", moved.came, cells=("report", "absent", "present")))
     yield FleetSection(f"Changed since {fleet.head.since}", ("Fact", "Before", "Now", "Where"), changes)
     heads = ("", "Node", "GPU or link", "Quantity", "Before", "Now")
     yield FleetSection("Slower than before", heads, [*_slowed(fleet)])
@@ -87,11 +96,6 @@ def counts(fleet: Fleet) -> str:
     verdicts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
     gpus = counted(head.gpus, "GPU", "GPUs") or "no GPU"
     return f"{counted(head.nodes, 'node', 'nodes')}, {gpus}: {verdicts}" if verdicts else "no reports"
-
-
-def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
-    """Why there is no report, and of which nodes; what most have first."""
-    return by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
 
 
 def _differences(fleet: Fleet) -> Iterator[NodeRow]:
@@ -127,20 +131,6 @@ def _slow(figures: Sequence[Slow], *, whole: bool) -> Iterator[NodeRow]:
         yield NodeRow(
             figure.status, text, cells=(figure.node, figure.subject, figure.serial, model, value, median, share)
         )
-
-
-def _drifts(fleet: Fleet) -> Iterator[NodeRow]:
-    for each in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
-        fact, before, after = fact_text(each), value_text(each.before), value_text(each.after)
-        yield _placed("note", f"{fact}: {before}, now {after}", each.places, (fact, before, after))
-
-
-def _came_or_went(fleet: Fleet) -> Iterator[NodeRow]:
-    moved = fleet.came_or_went
-    if moved and moved.went:
-        yield NodeRow("warn", "without a report now", moved.went, cells=("report", "present", "absent"))
-    if moved and moved.came:
-        yield NodeRow("note", "without an earlier report", moved.came, cells=("report", "absent", "present"))
 
 
 def _slowed(fleet: Fleet) -> Iterator[NodeRow]:

@@ -128,7 +128,12 @@ class Served:
             raise web.HTTPMethodNotAllowed(request.method, ("GET", "HEAD"))
         if name == "ws":
             return await self._socket(request)
-        return self._protected(web.FileResponse(self._files[name]) if name else await self._page(request))
+        if name:
+            return self._protected(web.FileResponse(self._files[name]))
+        await self._make_room()
+        page = Template((_PAGE / "index.html").read_text(encoding="utf-8"))
+        socket = html.escape(f"ws://{request.host}/{self._token}/ws")
+        return self._protected(web.Response(text=page.substitute(socket=socket), content_type="text/html"))
 
     def _refuse_others(self, request: web.BaseRequest) -> None:
         """Browsers let any site reach ports of this machine, also by sockets; these headers name the site."""
@@ -151,12 +156,6 @@ class Served:
         response.headers.update(_HEADERS)
         response.headers["Content-Security-Policy"] = _POLICY.format(host=f"{_bracketed(self._host)}:{self._port}")
         return response
-
-    async def _page(self, request: web.BaseRequest) -> web.Response:
-        await self._make_room()
-        page = Template((_PAGE / "index.html").read_text(encoding="utf-8"))
-        socket = html.escape(f"ws://{request.host}/{self._token}/ws")
-        return web.Response(text=page.substitute(socket=socket), content_type="text/html")
 
     async def _socket(self, request: web.BaseRequest) -> web.WebSocketResponse:
         """Run one session, which ends with the server at the latest."""
