@@ -61,7 +61,7 @@ def named_on(page: str) -> list[str]:
 def lines_of(name: str) -> list[str]:
     """Error lines that name the problem, one of each kind, those of the row that is tried first in front."""
     compiled = _compiled(LINES)
-    return (_lines_here() if compiled is None else compiled).get(name, [])
+    return (example_lines(folder("matrix") / ERRORS) if compiled is None else compiled).get(name, [])
 
 
 @cache
@@ -73,10 +73,6 @@ def _compiled(file: str) -> dict[str, list[Any]] | None:
 
 
 @cache
-def _lines_here() -> dict[str, list[str]]:
-    return example_lines(folder("matrix") / ERRORS)
-
-
 def example_lines(rows: Path) -> dict[str, list[str]]:
     """By problem, the first example of each row of error lines."""
     from envcheck.text.toml import loads  # noqa: PLC0415 - an installed package reads what is compiled
