@@ -96,10 +96,9 @@ def _verdict(outline: Outline) -> Markup:
     """The verdict, and what to do."""
     report = outline.report
     finding = outline.cause
-    word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, SIGNS[report.verdict][1])
     about = ", ".join(filter(None, (report.host, made_at(report), count_text(report), ignored(report.checks))))
     parts = [
-        chip(report.verdict, SIGNS[report.verdict][0], word),
+        chip(report.verdict, SIGNS[report.verdict][0], report.verdict.upper()),
         tag("h1", finding.title if finding else report.headline),
         tag("p", about, class_="meta"),
     ]

@@ -71,8 +71,7 @@ def _verdict(outline: Outline) -> str:
     told = outline.cause.title if outline.cause else report.headline
     aside = ignored(report.checks)
     title = f"{told} ({aside})" if aside and aside not in told else told
-    word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, WORDS[report.verdict])
-    return f"### {_ICONS[report.verdict]} {word}: {prose(title)}"
+    return f"### {_ICONS[report.verdict]} {report.verdict.upper()}: {prose(title)}"
 
 
 def _targets(report: Report) -> list[str]:

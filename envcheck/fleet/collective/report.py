@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, SlowLink, SlowNode
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
-from envcheck.fleet.pages.text import MOST_LINES, VERDICTS, NodeRow, by_reason, section
+from envcheck.fleet.pages.text import MOST_LINES, NodeRow, by_reason, section
 from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
 from envcheck.model.checks import Status, Verdict
 from envcheck.report import Options
@@ -150,7 +150,7 @@ def render(found: FleetBench, options: Options) -> str:
 
 
 def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
-    verdict = StyledSpan(f"{VERDICTS[found.verdict]}  ", found.verdict)
+    verdict = StyledSpan(f"{found.verdict.upper()}  ", found.verdict)
     yield from pen.hang((verdict,), found.headline, "title", MOST_LINES)
     measured = [node for node in found.nodes if node.host is not None]
     gpus = plural(sum(node.gpus for node in measured), "GPU")

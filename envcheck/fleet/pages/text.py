@@ -25,7 +25,6 @@ MOST_NAMES = 12
 """Names, or runs of names, after a row."""
 MOST_LINES = 3
 """Lines of a text."""
-VERDICTS: dict[str, str] = {"pass": "PASS", "warn": "WARN", "fail": "FAIL", "unknown": "UNKNOWN"}
 
 
 def render(fleet: Fleet, options: Options) -> str:
@@ -37,7 +36,7 @@ def render(fleet: Fleet, options: Options) -> str:
 def page_lines(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     """The lines of the page."""
     head = fleet.head
-    yield from pen.hang((StyledSpan(f"{VERDICTS[head.verdict]}  ", head.verdict),), head.headline, "title", MOST_LINES)
+    yield from pen.hang((StyledSpan(f"{head.verdict.upper()}  ", head.verdict),), head.headline, "title", MOST_LINES)
     yield from pen.hang("  ", counts(fleet), most=MOST_LINES)
     if options.quiet:
         return
