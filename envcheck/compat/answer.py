@@ -103,7 +103,7 @@ def _suggestions(matrix: Matrix, components: Sequence[Component], result: Result
     question, objections = result.question, result.objections
     shared = set.intersection(*(set(objection.about) for objection in objections)) if objections else set()
     hints = [objection.nearest_change for objection in objections]
-    each = work(components, read_question(matrix, components)) * max(len(shared), 1)
+    each = work(families_of(components, read_question(matrix, components))) * max(len(shared), 1)
     most = min(_MOST_TRIED, max(_MOST_WORK // each, _LEAST_TRIED))
     no_such_build = result.verdict == "unknown" and any(
         fit.verdict == "unknown" and fit.about == (TORCH,) and fit.nearest_change for fit in result.fits

@@ -75,7 +75,14 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
             named = {canonical(key) for row in rows for key in row.needs}
             general = [_of_every_build(row, named) for row in shared]
             return [_candidate(name, version, version.local, [*general, *rows], question)]
-        return _by_tag(question.matrix, name, version, shared, question)
+        # A build that no row knows: what holds for the release holds for it, but not what holds for the build on PyPI.
+        if version.local == _CPU and any(name in row.packages for row in question.matrix.indexes):
+            shared = [msgspec.structs.replace(_of_every_build(row), cuda="") for row in shared]
+            return [_candidate(name, version, version.local, shared, question)] if shared else []
+        cuda = _tagged_cuda(version.local)
+        if cuda is None or not may_exist(question.matrix, cuda) or not shared:
+            return []
+        return [_candidate(name, version, version.local, shared, question)._replace(cuda=cuda)]
     tags = [tag for tag in by_build if tag and not by_build[tag][0].index]
     if shared and not question.cuda:
         tags = []
@@ -139,20 +146,6 @@ def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow]
     part = [row for row in rows if row not in whole]
     label = f"{name} {version}+{tag}" if tag else f"{name} {version}"
     return Candidate(name, label, tuple(whole), tuple(part))
-
-
-def _by_tag(
-    matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow], question: Question
-) -> list[Candidate]:
-    """A build that no row knows: what holds for the release holds for it, but not what holds for the build on PyPI."""
-    if version.local == _CPU and any(name in row.packages for row in matrix.indexes):
-        rows = [msgspec.structs.replace(_of_every_build(row), cuda="") for row in rows]
-        return [_candidate(name, version, version.local, rows, question)] if rows else []
-    cuda = CudaVersion.from_tag(version.local) if version.local.startswith("cu") else None
-    if cuda is None or not may_exist(matrix, cuda) or not rows:
-        return []
-    plain = _candidate(name, version, version.local, rows, question)
-    return [plain._replace(cuda=cuda)]
 
 
 def runs_here(row: ReleaseRow | RequirementRow, question: Question) -> bool:
@@ -291,27 +284,17 @@ def default_cuda(row: TorchRow, question: Question) -> str | None:
 
 
 def _default(question: Question, row: TorchRow) -> _Found:
-    cuda = default_cuda(row, question)
-    if cuda is None and question.os == "macos" and _wheels(question, row):
+    cuda, exact = default_cuda(row, question), parse_version(row.version)
+    wheels = wheels_of(question.matrix, TORCH, exact) if exact else ()
+    if cuda is None and question.os == "macos" and wheels:
         cuda = ""  # where there is no wheel, the rows of the wheels say so
     if cuda is None:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
         return [], conclude(question.matrix, "unknown", reason, row), ()
-    if not cuda:
-        return [_with_wheels(question, _without_cuda(row, question, _CPU), row)], None, ()
     found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
-    build = _of_build(row, found[0] if found else TorchBuild(cuda=cuda), question)
-    return [_with_wheels(question, build, row)], None, ()
-
-
-def _with_wheels(question: Question, candidate: Candidate, row: TorchRow) -> Candidate:
-    exact = parse_version(row.version)
-    return _on_pypi(question.matrix, candidate, exact, _wheels(question, row)) if exact else candidate
-
-
-def _wheels(question: Question, row: TorchRow) -> tuple[WheelRow, ...]:
-    exact = parse_version(row.version)
-    return wheels_of(question.matrix, TORCH, exact) if exact else ()
+    build = _of_build(row, found[0] if found else TorchBuild(cuda=cuda), question) if cuda else None
+    build = build or _without_cuda(row, question, _CPU)
+    return [_on_pypi(question.matrix, build, exact, wheels) if exact else build], None, ()
 
 
 def _where(question: Question) -> str:
@@ -443,13 +426,8 @@ def _jetpack(question: Question) -> Implied | None:
 
 
 def _of_torch(question: Question) -> Implied | None:
-    versions = question.versions.get(TORCH, ())
-    builds = [
-        candidate
-        for version in versions
-        for reading in torch_readings(question, version)
-        for candidate in reading.candidates
-    ]
+    readings = [one for version in question.versions.get(TORCH, ()) for one in torch_readings(question, version)]
+    builds = [candidate for reading in readings for candidate in reading.candidates]
     if len({candidate.built_with for candidate in builds}) != 1:
         return None
     build = builds[-1]

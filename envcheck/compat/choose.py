@@ -8,7 +8,7 @@ none fits is said only of families whose members are all known, as those that Py
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -74,9 +74,11 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
     ``most`` is what may be spent on trying members of families. A result that is compatible only because a further
     component chose another build than the one that is meant stays open.
     """
-    shared = _shared_name(matrix, components)
-    if shared:
-        return _of_each(matrix, components, *shared, most)
+    for place, component in enumerate(components):
+        if canonical(component.name) == "gpu" and gpu_of(matrix, component) is None:
+            shared = matrix.find_shared_name(component.exact or "")
+            if shared:
+                return _of_each(matrix, components, place, shared, most)
     result = narrowed(matrix, components, most)
     if result.verdict != "compatible":
         return result
@@ -84,15 +86,6 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
     reason = f"without {left_out} the question means another build, which does not fit"
     doubts = [summary("unknown", f"{reason}: {fit.reason}", [fit]).concerning(*fit.about) for fit in objections]
     return result._replace(fits=(*result.fits, *doubts), objections=objections)
-
-
-def _shared_name(matrix: Matrix, components: Sequence[Component]) -> tuple[int, SharedNameRow] | None:
-    for place, component in enumerate(components):
-        if canonical(component.name) == "gpu" and gpu_of(matrix, component) is None:
-            row = matrix.find_shared_name(component.exact or "")
-            if row:
-                return place, row
-    return None
 
 
 def _of_each(matrix: Matrix, components: Sequence[Component], place: int, row: SharedNameRow, most: int) -> Result:
@@ -112,10 +105,6 @@ def replaced(components: Sequence[Component], place: int, value: str) -> list[Co
     return [*components[:place], components[place]._replace(bounds=(Bound("==", value),)), *components[place + 1 :]]
 
 
-def work(components: Sequence[Component], question: Question) -> int:
-    return _work(list(families_of(components, question)))
-
-
 def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Result:
     """Answer a question, with a member in the place of each family that leaves it open."""
     result = _once(matrix, components)
@@ -133,7 +122,11 @@ def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Resu
         return found._replace(fits=(_fitting(components, families, found), *found.fits))
     if search.open or not all(family.name in _LISTED or published(matrix, family.name) for family in families):
         return result
-    refusal = _none_fits(components, families, search.refused)
+    objections = [refused.objections[0] for refused in search.refused[:_MOST_QUOTED]]
+    reasons = "; ".join(dict.fromkeys(objection.reason for objection in objections))
+    reason = f"no release that {_written(components, families)} stands for fits: {reasons}"
+    about = dict.fromkeys([*(family.name for family in families), *(name for one in objections for name in one.about)])
+    refusal = summary("incompatible", reason, objections).concerning(*about)
     return result._replace(fits=(*result.fits, refusal), objections=(*result.objections, refusal))
 
 
@@ -160,7 +153,7 @@ class _Search:
             if self._left <= 0:
                 self.open = True
                 return None
-            self._left -= _work(rest)
+            self._left -= work(rest)
             tried = _once(self._matrix, replaced(base.components, first.place, member))
             tried = tried._replace(members={**base.members, first.name: member})
             if tried.verdict == "incompatible":
@@ -176,7 +169,7 @@ class _Search:
         return None
 
 
-def _work(families: Sequence[Family]) -> int:
+def work(families: Iterable[Family]) -> int:
     return _ONE_TRIAL + sum(len(family.members) for family in families)
 
 
@@ -218,14 +211,6 @@ def _fitting(components: Sequence[Component], families: Sequence[Family], found:
     deciding = [fit for fit in found.fits if found.members.keys() & set(fit.about)]
     about = dict.fromkeys(name for fit in deciding for name in fit.about)
     return summary("compatible", reason, deciding).concerning(*about)
-
-
-def _none_fits(components: Sequence[Component], families: Sequence[Family], refused: Sequence[Result]) -> Fit:
-    objections = [result.objections[0] for result in refused[:_MOST_QUOTED]]
-    reasons = "; ".join(dict.fromkeys(objection.reason for objection in objections))
-    reason = f"no release that {_written(components, families)} stands for fits: {reasons}"
-    about = dict.fromkeys([*(family.name for family in families), *(name for one in objections for name in one.about)])
-    return summary("incompatible", reason, objections).concerning(*about)
 
 
 def _written(components: Sequence[Component], families: Sequence[Family]) -> str:

@@ -29,7 +29,7 @@ from envcheck.compat.wheels import libcs
 from envcheck.knowledge.images import also_held, image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, canonical, scheme
-from envcheck.knowledge.relations.fit import Fit, conclude
+from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.knowledge.tables import ImageRow
@@ -102,8 +102,7 @@ def container_fits(question: Question) -> Iterator[Fit]:
     for gpu in question.gpus if cuda or container.row.capability_min else ():
         yield _on_gpu(question.matrix, container, cuda, gpu).concerning(CONTAINER, "gpu")
     if question.drivers and (cuda or container.row.driver or container.row.capability_min):
-        fit = _on_driver(question, container, cuda) if cuda else _by_its_notes(question, container)
-        yield fit.concerning(CONTAINER, "driver")
+        yield _on_driver(question, container, cuda).concerning(CONTAINER, "driver")
     if "os" in question.labels:
         fit = conclude(question.matrix, "compatible", f"{container.label} is a Linux container", container.row)
         if question.os not in ("linux", "wsl"):
@@ -121,18 +120,16 @@ def _holds(matrix: Matrix, container: Container, part: str, version: Version) ->
         )
         return conclude(matrix, "unknown", reason, container.row)
     other = container.row.disputed.get(part, "")
-    same, disputed = (_agrees(each, part, version) for each in (text, other))
+    held = [parse_version(each, scheme(part)) for each in (text, other)]
+    same, disputed = (
+        one is not None and all(a == b for a, b in zip(one.numbers, version.numbers, strict=False)) for one in held
+    )
     reason = f"{container.label} holds {part} {text}"
     if disputed != same and other:
         return conclude(matrix, "unknown", f"documents disagree: {reason}, or {other}", container.row)
     if same:
         return conclude(matrix, "compatible", reason, container.row)
     return conclude(matrix, "incompatible", f"{reason}, not {version}", container.row, change=f"{part} {text}")
-
-
-def _agrees(text: str, part: str, version: Version) -> bool:
-    held = parse_version(text, scheme(part))
-    return held is not None and all(one == other for one, other in zip(held.numbers, version.numbers, strict=False))
 
 
 def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu: AskedGpu) -> Fit:
@@ -173,7 +170,7 @@ def _month(row: ImageRow) -> str:
     return found[1].replace("\\", "") if found else ""
 
 
-def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
+def _on_driver(question: Question, container: Container, cuda: CudaVersion | None) -> Fit:
     """What the notes ask for, what CUDA itself does, and the package cuda-compat in the container.
 
     Where the notes ask for more than CUDA does, or for less, its documents disagree, and it is not known.
@@ -181,6 +178,13 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
     matrix, row = question.matrix, container.row
     floor = DriverRelease.parse(row.driver)
     asked = floor is None or min(question.drivers) >= floor
+    if cuda is None:  # it is not known, or the container holds several
+        reason = f"{container.label} needs driver {row.driver} or newer"
+        if floor is None:
+            return conclude(matrix, "unknown", f"which driver {container.label} needs is not known", row)
+        if asked:
+            return conclude(matrix, "compatible", reason, row)
+        return conclude(matrix, "incompatible", reason, row, change=f"driver >= {row.driver}")
     alone = question._replace(compat=None)
     numbers = parse_version(container.holds["cuda"])
     native = runs(alone, cuda, numbers.numbers if numbers else ())
@@ -197,18 +201,6 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
     if native.bad and forward.verdict == "unknown":
         return reworded(matrix, forward, f"{here}; {forward.reason}", row)
     return reworded(matrix, native, here, row)
-
-
-def _by_its_notes(question: Question, container: Container) -> Fit:
-    """Where the CUDA in it is not known, or it holds several."""
-    matrix, row = question.matrix, container.row
-    floor = DriverRelease.parse(row.driver)
-    if floor is None:
-        return conclude(matrix, "unknown", f"which driver {container.label} needs is not known", row)
-    reason = f"{container.label} needs driver {row.driver} or newer"
-    if min(question.drivers) >= floor:
-        return conclude(matrix, "compatible", reason, row)
-    return conclude(matrix, "incompatible", reason, row, change=f"driver >= {row.driver}")
 
 
 def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit:
@@ -260,20 +252,18 @@ def distribution_fits(question: Question) -> Iterator[Fit]:
         by = "os" if "os" in question.labels else name
         for release in question.versions[name]:
             for toolkit in question.versions.get(tool, ()):
-                yield _provided(question, name, release, toolkit).concerning(tool, by)
-
-
-def _provided(question: Question, name: str, release: Version, toolkit: Version) -> Fit:
-    row = next((row for row in question.matrix.rows_for(name, release) if row.toolkits), None)
-    if row is None:
-        reason = f"whether NVIDIA provides CUDA {toolkit} for {name} {release} is not known"
-        return conclude(question.matrix, "unknown", reason)
-    toolkits = readable("CUDA", row.toolkits)
-    reason = f"NVIDIA provides images of {toolkits} with {name} {release}"
-    if covered(row.toolkits, toolkit) == "all":
-        return conclude(question.matrix, "compatible", reason, row)
-    reason = f"{reason}; whether CUDA {toolkit} can be installed there is not documented"
-    return conclude(question.matrix, "unknown", reason, row, change=toolkits)
+                row = next((row for row in question.matrix.rows_for(name, release) if row.toolkits), None)
+                toolkits = readable("CUDA", row.toolkits) if row else ""
+                reason = f"NVIDIA provides images of {toolkits} with {name} {release}"
+                verdict: FitVerdict = "unknown"
+                if row is None:
+                    reason = f"whether NVIDIA provides CUDA {toolkit} for {name} {release} is not known"
+                elif covered(row.toolkits, toolkit) == "all":
+                    verdict = "compatible"
+                else:
+                    reason = f"{reason}; whether CUDA {toolkit} can be installed there is not documented"
+                change = toolkits if verdict == "unknown" else ""
+                yield conclude(question.matrix, verdict, reason, row, change=change).concerning(tool, by)
 
 
 def _by_glibc(question: Question, name: str, wheels: list[str]) -> Iterator[Fit]:

@@ -25,7 +25,7 @@ from envcheck.knowledge.relations.gpu_code import (
 )
 from envcheck.knowledge.relations.torch import builds, targets_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.knowledge.tables import FlawRow, ReleaseRow
+from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 
 _JETPACK = "jetpack"
@@ -38,7 +38,13 @@ def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> It
         fit = _beside_cuda(question, candidate, row, gpu) or _documented(question.matrix, candidate, row, gpu)
         if fit is None or (fit.ok and not _bounded(row)):
             fit = _by_code(question, candidate, row, gpu) or fit
-            fit = (fit if fit and fit.bad else None) or _stack_refuses(question, candidate, row, gpu) or fit
+            if not (fit and fit.bad) and not candidate.cuda:
+                by_library = _libraries_refuse(question.matrix, candidate, row, gpu)
+                fit = (
+                    _cuda_refuses(question.matrix, candidate, row, gpu)
+                    or next(by_library, None)
+                    or (_torch_refuses(question, candidate, row, gpu) or fit)
+                )
             fit = fit or _as_torch(question, candidate, row, gpu) or _as_jetpack(question, candidate, row, gpu)
         if fit is not None:
             yield fit.concerning(candidate.name, "gpu")
@@ -135,15 +141,14 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     fit = agree(fits, question.labels.get("driver", ""))
     if fit.bad and row.capability_min is not None and gpu.capability <= max(target.capability for target in targets):
         return None  # documents promise a GPU older than some of the code: they outrank what was found in files
-    if fit.ok and (flaw := _flaw(question, candidate, targets, gpu)):
-        return conclude(
-            question.matrix,
-            "incompatible",
-            f"{candidate.label} does not run on {gpu.label}. {flaw.problem.rstrip('.')}",
-            flaw,
-            row,
-            change=flaw.change,
-        )
+    versions = question.versions.get(candidate.name, ())
+    flaws = (one for one in question.matrix.flaws if one.only_ptx and one.name == candidate.name)
+    for flaw in flaws if fit.ok and versions else ():
+        # Why the driver does not compile its PTX, where that is known of all that the version stands for.
+        having = (has_flaw(question.matrix, flaw, version, [gpu.capability], targets) for version in versions)
+        if flaw.status == "fail" and all(having):
+            reason = f"{candidate.label} does not run on {gpu.label}. {flaw.problem.rstrip('.')}"
+            return conclude(question.matrix, "incompatible", reason, flaw, row, change=flaw.change)
     if fit.ok and not question.drivers and not question.compat and not _native(question.matrix, targets, gpu):
         reason = f"{candidate.label} has only PTX for {gpu.label}, which a driver with CUDA {cuda} or newer compiles"
         reason += " at the first start"
@@ -152,26 +157,17 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     return reworded(question.matrix, fit, reason, row)
 
 
-def _flaw(question: Question, candidate: Candidate, targets: Sequence[CodeTarget], gpu: AskedGpu) -> FlawRow | None:
-    """Why the driver does not compile its PTX, where that is known of all that the version stands for."""
-    matrix, versions = question.matrix, question.versions.get(candidate.name, ())
-    rows = (row for row in matrix.flaws if row.only_ptx and row.name == candidate.name and row.status == "fail")
-    return next(
-        (
-            row
-            for row in rows
-            if versions and all(has_flaw(matrix, row, version, [gpu.capability], targets) for version in versions)
-        ),
-        None,
-    )
-
-
 def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """The library for the CUDA that was named, or comes with PyTorch; where neither tells, any of them."""
     named = question.cuda or tuple(
         CudaVersion(*implied.version.numbers[:2]) for name, implied in question.implied.items() if name == "cuda"
     )
-    loaded = {_loaded(row, cuda) for cuda in named}
+    # The library that is loaded beside a CUDA: its own, else the newest before it of the same major.
+    known = [(version, text) for text in row.code if (version := CudaVersion.parse(text))]
+    loaded = {
+        max(((own, text) for own, text in known if own.major == cuda.major and own <= cuda), default=(cuda, ""))[1]
+        for cuda in named
+    }
     chosen = [(text, targets) for text, targets in row.code.items() if not named or text in loaded]
     fits = [
         (text, code_runs_on(question.matrix, read_targets(targets), gpu.capability, built_with=CudaVersion.parse(text)))
@@ -181,12 +177,9 @@ def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu:
         return None
     fitting = [text for text, fit in fits if fit.ok]
     if fitting:
-        which = (
-            f"its libraries for CUDA {listed(fitting)} hold"
-            if len(fitting) > 1
-            else f"its library for CUDA {fitting[0]} holds"
-        )
-        reason = f"{candidate.label} on {gpu.label}: {which} code for {gpu.capability.sm}"
+        which, hold = ("libraries", "hold") if len(fitting) > 1 else ("library", "holds")
+        which = f"its {which} for CUDA {listed(fitting)} {hold} code for {gpu.capability.sm}"
+        reason = f"{candidate.label} on {gpu.label}: {which}"
         return conclude(question.matrix, "compatible", reason, row)
     text, refusal = fits[-1]
     held = ((other, read_targets(targets)) for other, targets in row.code.items())
@@ -196,15 +189,6 @@ def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu:
     return msgspec.structs.replace(told, nearest_change=f"CUDA {change}") if change else told
 
 
-def _loaded(row: ReleaseRow, cuda: CudaVersion) -> str:
-    """The library that is loaded beside a CUDA: its own, else the newest before it of the same major."""
-    known = [(version, text) for text in row.code if (version := CudaVersion.parse(text))]
-    return max(
-        ((version, text) for version, text in known if version.major == cuda.major and version <= cuda),
-        default=(cuda, ""),
-    )[1]
-
-
 def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
     return any(runs_natively(matrix, target, gpu.capability) for target in targets)
 
@@ -212,15 +196,6 @@ def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> boo
 def is_for_a_part(matrix: Matrix, package: str, name: str) -> bool:
     """Whether only a part of a package needs the other one: PyTorch computes without Triton, its compiler does not."""
     return not {package, name}.isdisjoint(matrix.projects(name, "for-a-part"))
-
-
-def _stack_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
-    """Why no version of a library that the build needs runs on ``gpu``; None when one does, or it is not known."""
-    if candidate.cuda:
-        return None
-    by_cuda = _cuda_refuses(question.matrix, candidate, row, gpu)
-    by_library = by_cuda or next(_libraries_refuse(question.matrix, candidate, row, gpu), None)
-    return by_library or _torch_refuses(question, candidate, row, gpu)
 
 
 def refused(matrix: Matrix, row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
@@ -313,10 +288,9 @@ def _as_torch(question: Question, candidate: Candidate, row: ReleaseRow, gpu: As
             cuda = CudaVersion.parse(build.cuda)
             fit = code_runs_on(matrix, targets_of(build), gpu.capability, driver_cuda=cuda, built_with=cuda)
             if fit.ok:
-                reason = (
-                    f"{candidate.label} needs {readable(TORCH, text)}, whose build for CUDA {build.cuda} holds code"
-                )
-                return reworded(matrix, fit, f"{reason} for {gpu.label} ({gpu.capability.sm})", row, release)
+                holds = f"whose build for CUDA {build.cuda} holds code for {gpu.label} ({gpu.capability.sm})"
+                reason = f"{candidate.label} needs {readable(TORCH, text)}, {holds}"
+                return reworded(matrix, fit, reason, row, release)
     return None
 
 

@@ -26,7 +26,6 @@ from envcheck.compat.hardware import data_center_fits, hardware_fits, on_jetsons
 from envcheck.compat.question import (
     CONTAINER,
     Container,
-    Implied,
     Question,
     agree,
     listed,
@@ -44,7 +43,6 @@ from envcheck.knowledge.names import COMPILERS, HARDWARE, PLATFORM, SETS, canoni
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
-from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.versions import CudaVersion
 
 ENGINE = "tensorrt-engine"
@@ -159,7 +157,18 @@ def extension_fits(question: Question) -> Iterator[Fit]:
     ]
     for name, package, row in compiled:
         here = f"{package} is compiled during installation, against {built}"
-        fits = [(str(nvcc), _compiles(matrix, nvcc, torch, here, row, checks)) for nvcc in question.nvcc]
+        fits = []
+        for nvcc in question.nvcc:
+            same_major = nvcc.major == torch.version.numbers[0]
+            if tuple(nvcc) == torch.version.numbers[:2] or (same_major and not row.exact_nvcc):
+                reason = f"{here}; nvcc {nvcc} has the same major version"
+                fit = conclude(matrix, "compatible", reason, torch.row, row, *checks)
+            else:
+                who, which = ("it", "minor") if same_major else ("PyTorch", "major")
+                reason = f"{here}; {who} refuses nvcc {nvcc}, which has another {which} version"
+                change = f"nvcc {torch.version}"
+                fit = conclude(matrix, "incompatible", reason, torch.row, row, *checks, change=change)
+            fits.append((str(nvcc), fit))
         yield agree(fits, label).concerning(name, _NVCC, TORCH)
     if not compiled:
         fits = []
@@ -172,18 +181,6 @@ def extension_fits(question: Question) -> Iterator[Fit]:
                 fit = conclude(matrix, "unknown", f"{reason}; no extension was named", torch.row, *checks)
             fits.append((str(nvcc), fit))
         yield agree(fits, label).concerning(_NVCC, TORCH)
-
-
-def _compiles(
-    matrix: Matrix, nvcc: CudaVersion, torch: Implied, here: str, package: ReleaseRow, checks: list[ReleaseRow]
-) -> Fit:
-    rows = [torch.row, package, *checks]
-    same_major = nvcc.major == torch.version.numbers[0]
-    if tuple(nvcc) == torch.version.numbers[:2] or (same_major and not package.exact_nvcc):
-        return conclude(matrix, "compatible", f"{here}; nvcc {nvcc} has the same major version", *rows)
-    who, which = ("it", "minor") if same_major else ("PyTorch", "major")
-    reason = f"{here}; {who} refuses nvcc {nvcc}, which has another {which} version"
-    return conclude(matrix, "incompatible", reason, *rows, change=f"nvcc {torch.version}")
 
 
 def all_fits(question: Question) -> list[Fit]:

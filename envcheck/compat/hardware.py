@@ -23,8 +23,8 @@ from envcheck.knowledge.relations.driver import (
 )
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves, cuda_targets
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.knowledge.tables import IndexRow, ReleaseRow, Row
+from envcheck.knowledge.specifier import Version, covered, numbers_in, parse_specifier
+from envcheck.knowledge.tables import IndexRow, Row
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
 
     A JetPack that is yet to come may take another CUDA, unless JetPack has left the GPU behind.
     """
-    every = sorted(matrix.rows_of("jetpack"), key=_age)
+    every = sorted(matrix.rows_of("jetpack"), key=lambda row: numbers_in(row.versions.removeprefix("==")))
     own = [row for row in every if str(gpu) in row.capabilities and "cuda" in row.needs]
     taking = [row for row in own if parse_specifier(row.needs["cuda"]).cover(Version(tuple(cuda))) != "none"]
     if taking:
@@ -59,11 +59,6 @@ def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
     last = own[-1].versions.removeprefix("==")
     reason = f"no JetPack for {gpu.sm} takes CUDA {cuda}; JetPack {last} is the last for it"
     return conclude(matrix, "incompatible", reason, own[-1], every[-1])
-
-
-def _age(row: ReleaseRow) -> tuple[int, ...]:
-    version = parse_version(row.versions.removeprefix("=="))
-    return version.numbers if version else ()
 
 
 # Forward compatibility: a newer libcuda from the package cuda-compat, over an older driver.
@@ -83,8 +78,8 @@ def compat_fits(question: Question, package: CudaVersion) -> Iterator[Fit]:
     for gpu in question.gpus:
         yield _on_gpu(question.matrix, package, gpu).concerning(NAME, "gpu")
     if question.drivers:
-        fits = [(str(driver), _over(question.matrix, package, driver)) for driver in question.drivers]
-        yield agree(fits, question.labels["driver"]).concerning(NAME, "driver")
+        fit = _each(question.drivers, lambda driver: _over(question.matrix, package, driver), question.labels["driver"])
+        yield fit.concerning(NAME, "driver")
 
 
 def replaces_driver(question: Question, package: CudaVersion) -> bool:
@@ -133,10 +128,8 @@ def _over(matrix: Matrix, package: CudaVersion, driver: DriverRelease) -> Fit:
     own = known_cuda_of(matrix, driver)
     rows = _citable(matrix)
     if own is None:
-        reason = (
-            f"the CUDA that driver {driver} supports is not known; an older cuda-compat must not replace its libcuda"
-        )
-        return conclude(matrix, "unknown", reason, *rows)
+        reason = f"the CUDA that driver {driver} supports is not known"
+        return conclude(matrix, "unknown", f"{reason}; an older cuda-compat must not replace its libcuda", *rows)
     if own > package:
         reason = f"driver {driver} supports CUDA {own}; cuda-compat {package} is older, and must not replace it"
         return conclude(matrix, "incompatible", reason, *rows, change="no cuda-compat")
@@ -175,12 +168,14 @@ def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
         module = module_supports(matrix, gpu.capability, question.flavour, model=gpu.model)
         yield module.concerning("kernel-module", "gpu")
     if question.cuda:
-        serves = _each(
-            question.cuda,
-            lambda cuda: _too_new(matrix, gpu, cuda) or _served(matrix, gpu.capability, cuda),
-            labels["cuda"],
-        )
-        yield serves.concerning("cuda", "gpu")
+        fits = []
+        row = matrix.capability_rows.get(gpu.capability)
+        for cuda in question.cuda:
+            fit = _too_new(matrix, gpu, cuda) or cuda_serves(matrix, gpu.capability, cuda)
+            if fit.ok and row and row.tegra:  # a Jetson has the CUDA of its system software
+                fit = tegra_serves(matrix, gpu.capability, cuda) or fit
+            fits.append((str(cuda), fit))
+        yield agree(fits, labels["cuda"]).concerning("cuda", "gpu")
     if question.nvcc:
         compiles = _each(question.nvcc, lambda cuda: _accepts(matrix, gpu, cuda), labels["nvcc"])
         yield compiles.concerning("nvcc", "gpu")
@@ -191,30 +186,23 @@ def _board_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
     """That the JetPack which was named, or whose L4T was, came before the module: of others its own row speaks."""
     if gpu.model is None or not gpu.model.jetpack:
         return
-    spec, implied = gpu.model.jetpack, question.implied.get(_JETPACK)
+    matrix, spec, implied = question.matrix, gpu.model.jetpack, question.implied.get(_JETPACK)
     given = question.versions.get(_JETPACK, (implied.version,) if implied else ())
-    if not given:
-        yield from _on_no_jetpack(question, gpu, spec)
+    if not given:  # what was named and needs a JetPack that does not support the module
+        serving = [version for version in matrix.known_versions(_JETPACK) if covered(spec, version) == "all"]
+        for name, versions in question.versions.items():
+            rows = [row for version in versions for row in matrix.rows_for(name, version) if _JETPACK in row.needs]
+            if rows and not any(covered(row.needs[_JETPACK], version) != "none" for row in rows for version in serving):
+                needed = readable("JetPack", rows[0].needs[_JETPACK])
+                reason = f"{name} {versions[0]} needs {needed}, and {gpu.label} {readable('JetPack', spec)}"
+                yield conclude(matrix, "incompatible", reason, *rows, gpu.model).concerning(name, "gpu")
     for version in given:
         cover = covered(spec, version)
         if cover != "all":
             verdict: FitVerdict = "incompatible" if cover == "none" else "unknown"
             reason = f"{gpu.label} needs {readable('JetPack', spec)}; this is {version}"
-            fit = conclude(question.matrix, verdict, reason, gpu.model, change=readable(_JETPACK, spec))
+            fit = conclude(matrix, verdict, reason, gpu.model, change=readable(_JETPACK, spec))
             yield fit.concerning(implied.by if implied else _JETPACK, "gpu")
-
-
-def _on_no_jetpack(question: Question, gpu: AskedGpu, spec: str) -> Iterator[Fit]:
-    """What was named and needs a JetPack that does not support the module."""
-    matrix = question.matrix
-    serving = [version for version in matrix.known_versions(_JETPACK) if covered(spec, version) == "all"]
-    for name, versions in question.versions.items():
-        rows = [row for version in versions for row in matrix.rows_for(name, version) if _JETPACK in row.needs]
-        if rows and not any(covered(row.needs[_JETPACK], version) != "none" for row in rows for version in serving):
-            needed = readable("JetPack", rows[0].needs[_JETPACK])
-            reason = f"{name} {versions[0]} needs {needed}, and {gpu.label} {readable('JetPack', spec)}"
-            fit = conclude(matrix, "incompatible", reason, *rows, gpu.model)
-            yield fit.concerning(name, "gpu")
 
 
 def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:
@@ -223,16 +211,11 @@ def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:
     row = matrix.cuda_rows.get(cuda)
     if gpu.model or fit.verdict != "unknown" or row is None or not row.targets:
         return fit
-    if gpu.capability.sm in (*row.targets, *row.disputed_targets):
+    named = gpu.capability.sm in (*row.targets, *row.disputed_targets)
+    if named or not any(gpu.capability.sm in other.targets for other in matrix.cuda):
         return fit
-    if not any(gpu.capability.sm in other.targets for other in matrix.cuda):
-        return fit
-    return reworded(
-        matrix,
-        msgspec.structs.replace(fit, verdict="incompatible"),
-        f"nvcc {cuda} has no target {gpu.label}: {fit.reason}",
-        row,
-    )
+    refused = msgspec.structs.replace(fit, verdict="incompatible")
+    return reworded(matrix, refused, f"nvcc {cuda} has no target {gpu.label}: {fit.reason}", row)
 
 
 def _too_new(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit | None:
@@ -249,13 +232,6 @@ def _too_new(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit | None:
         return None
     reason = f"CUDA {cuda} has no target {gpu.label}; CUDA {first} is the first with it"
     return conclude(matrix, "incompatible", reason, row, change=f"CUDA >= {first}")
-
-
-def _served(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
-    """Whether software built with ``cuda`` runs on a GPU; that of a Jetson has the CUDA of its system software."""
-    fit = cuda_serves(matrix, gpu, cuda)
-    row = matrix.capability_rows.get(gpu)
-    return tegra_serves(matrix, gpu, cuda) or fit if fit.ok and row and row.tegra else fit
 
 
 def runner_of(question: Question) -> str | None:
@@ -325,24 +301,17 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
 
 def _same_release(question: Question, release: DriverRelease) -> Fit:
     rows = question.matrix.rows_of(FABRIC_MANAGER)
+    needed, matrix = f"Fabric Manager {release} needs the driver of the same version", question.matrix
     exact = [driver for driver in question.drivers if str(driver) == str(release)]
-    fits = [
-        (
-            str(driver),
-            conclude(
-                question.matrix,
-                "compatible" if driver in exact else "incompatible",
-                f"Fabric Manager {release} needs the driver of the same version; this is {driver}",
-                *rows[:1],
-                change=f"driver {release}",
-            ),
-        )
-        for driver in question.drivers
-    ]
     is_branch = question.labels["driver"].count(".") < 2
     if not exact and is_branch and any(driver.branch == release.branch for driver in question.drivers):
-        reason = f"Fabric Manager {release} needs the driver of the same version; which release is meant is not known"
-        return conclude(question.matrix, "unknown", reason, *rows[:1]).concerning(FABRIC_MANAGER, "driver")
+        fit = conclude(matrix, "unknown", f"{needed}; which release is meant is not known", *rows[:1])
+        return fit.concerning(FABRIC_MANAGER, "driver")
+    fits = []
+    for driver in question.drivers:
+        verdict: FitVerdict = "compatible" if driver in exact else "incompatible"
+        fit = conclude(matrix, verdict, f"{needed}; this is {driver}", *rows[:1], change=f"driver {release}")
+        fits.append((str(driver), fit))
     return agree(fits, question.labels["driver"]).concerning(FABRIC_MANAGER, "driver")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, get_args
 
 import msgspec
@@ -11,15 +13,15 @@ import msgspec
 from envcheck.compat.containers import REGISTRY, known_containers, read_container
 from envcheck.compat.question import CONTAINER, listed, readable
 from envcheck.compat.reading import gpu_of, spelled
-from envcheck.compat.wheels import Gap, covering, gap_of, published
+from envcheck.compat.wheels import covering, gap_of, published
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, canonical, scheme
 from envcheck.knowledge.performance.peaks import peak
 from envcheck.knowledge.relations.driver import architecture_of, branch_of, module_supports
 from envcheck.knowledge.relations.torch import tag_of
-from envcheck.knowledge.specifier import SpecifierBound, Version, covered, parse_specifier, parse_version
-from envcheck.knowledge.tables import Os, Precision, ReleaseRow, Row, TorchBuild
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.tables import Os, Precision, ReleaseRow, Row
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import DriverRelease, Flavour
 from envcheck.sources import Source
@@ -96,8 +98,12 @@ def look_up(matrix: Matrix, component: Component) -> Page | None:
     text = spelled(name, component).exact or ""
     version = parse_version(text, scheme(name))
     gap = gap_of(matrix, name, version) if version else None
-    if version and gap:
-        return _in_gap(matrix, component, version, gap)
+    if version and gap:  # what rows say of those around it need not hold for it
+        start = version.numbers[:2]
+        series = [str(one) for one in published(matrix, name) if one.numbers[:2] == start]
+        reason = f"PyPI lists no release {name} {version}: {gap.older} is followed by {gap.newer}."
+        reason += f" The series {'.'.join(map(str, start))} has {listed(series)}." if series else ""
+        return Page(component=str(component), missing=reason, sources=matrix.cite(*gap.rows))
     # What has a table of its own needs a row there; rows of releases then add to it.
     finder = _FINDERS.get(name)
     own = list(finder(matrix, text)) if finder else []
@@ -108,17 +114,6 @@ def look_up(matrix: Matrix, component: Component) -> Page | None:
         return Page(component=str(component), missing=reason) if near else None
     rows = [row for row, _ in records]
     return Page(component=str(component), facts=tuple(facts for _, facts in records), sources=matrix.cite(*rows))
-
-
-def _in_gap(matrix: Matrix, component: Component, version: Version, gap: Gap) -> Page:
-    """That no such release is listed; what rows say of those around it need not hold for it."""
-    name = canonical(component.name)
-    start = version.numbers[:2]
-    series = [str(one) for one in published(matrix, name) if one.numbers[:2] == start]
-    reason = f"PyPI lists no release {name} {version}: {gap.older} is followed by {gap.newer}."
-    if series:
-        reason += f" The series {'.'.join(map(str, start))} has {listed(series)}."
-    return Page(component=str(component), missing=reason, sources=matrix.cite(*gap.rows))
 
 
 def _near(matrix: Matrix, name: str, version: Version) -> str:
@@ -141,16 +136,9 @@ def _starts(matrix: Matrix, name: str) -> Iterator[tuple[tuple[int, ...], str]]:
     yield from ((one.numbers, str(one)) for one in releases)
     for text in [] if releases else _known(matrix, name):
         for spec in text.split("|") if _SPECIFIER.match(text) else [f"=={text}"]:
-            bounds = [bound for bound in _bounds(spec) if bound.operator in ("==", ">=", ">")]
-            yield from ((bound.numbers, readable("", spec).strip()) for bound in bounds[:1])
-
-
-def _bounds(text: str) -> tuple[SpecifierBound, ...]:
-    """Of what is no version, as the name of a GPU, none."""
-    try:
-        return parse_specifier(text).bounds
-    except ValueError:
-        return ()
+            with suppress(ValueError):  # of what is no version, as the name of a GPU, there is none
+                bounds = [bound for bound in parse_specifier(spec).bounds if bound.operator in ("==", ">=", ">")]
+                yield from ((bound.numbers, readable("", spec).strip()) for bound in bounds[:1])
 
 
 def _facts(row: Row, **more: Any) -> _Record:
@@ -166,28 +154,19 @@ def _torch(matrix: Matrix, text: str) -> Iterable[_Record]:
     start = list(map(str, version.numbers)) if version else []
     for row in matrix.torch:
         if version and row.version.split(".")[: len(start)] == start and not version.pre:
-            record, facts = _facts(row, pairs=_pairs(matrix, row.version))
-            tag = version.local
-            facts["builds"] = [_build(build) for build in row.builds if not tag or tag == tag_of(build.cuda)]
+            exact, pairs = parse_version(row.version), defaultdict[str, dict[str, None]](dict)
+            # The packages that name just this release, as torchvision does, and their versions.
+            for tied in (each for each in matrix.releases if each.needs.get("torch", "").startswith("==")):
+                if exact and covered(tied.needs["torch"], exact) == "all":
+                    pairs[tied.name][tied.versions] = None
+            record, facts = _facts(row, pairs={name: "|".join(specs) for name, specs in pairs.items()})
+            facts["builds"] = [
+                {"build": tag, "os": build.os, "machine": build.machine, "targets": list(build.targets)}
+                | ({} if build.confidence == "high" else {"confidence": build.confidence})
+                for build in row.builds
+                if (tag := tag_of(build.cuda)) and version.local in ("", tag)
+            ]
             yield record, facts
-
-
-def _build(build: TorchBuild) -> dict[str, Any]:
-    held = {"build": tag_of(build.cuda), "os": build.os, "machine": build.machine, "targets": list(build.targets)}
-    return held if build.confidence == "high" else held | {"confidence": build.confidence}
-
-
-def _pairs(matrix: Matrix, torch: str) -> dict[str, str]:
-    """The packages that name just this release, as torchvision does, and their versions."""
-    version = parse_version(torch)
-    if version is None:
-        return {}
-    tied = [row for row in matrix.releases if row.needs.get("torch", "").startswith("==")]
-    found: dict[str, list[str]] = {}
-    for row in tied:
-        if covered(row.needs["torch"], version) == "all":
-            found.setdefault(row.name, []).append(row.versions)
-    return {name: "|".join(dict.fromkeys(specs)) for name, specs in found.items()}
 
 
 def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
@@ -244,16 +223,6 @@ def _driver(matrix: Matrix, text: str) -> Iterable[_Record]:
             yield _facts(row, os=os, generations=supported)
 
 
-def _mig(matrix: Matrix, text: str) -> Iterable[_Record]:
-    yield from (_facts(row) for row in matrix.migs if text.lower() in row.profiles)
-
-
-def _container(matrix: Matrix, text: str) -> Iterable[_Record]:
-    found = read_container(matrix, text)
-    if not isinstance(found, str):
-        yield _facts(found.row, holds=dict(found.holds))
-
-
 def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     version = parse_version(text, scheme(name))
     if version is None:
@@ -287,6 +256,8 @@ _FINDERS: dict[str, Callable[[Matrix, str], Iterable[_Record]]] = {
     "cuda": _cuda,
     "nvcc": _cuda,
     "driver": _driver,
-    "mig": _mig,
-    CONTAINER: _container,
+    "mig": lambda matrix, text: [_facts(row) for row in matrix.migs if text.lower() in row.profiles],
+    CONTAINER: lambda matrix, text: (
+        [] if isinstance(found := read_container(matrix, text), str) else [_facts(found.row, holds=dict(found.holds))]
+    ),
 }

@@ -12,7 +12,7 @@ from envcheck.compat.question import Question
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
-from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
+from envcheck.knowledge.relations.fit import VERDICTS, Fit, conclude
 from envcheck.knowledge.relations.torch import python_runs_torch, torch_row
 from envcheck.knowledge.specifier import Cover, Version, parse_specifier, parse_version
 from envcheck.knowledge.tables import Machine, Os, ReleaseRow
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """Requirements that most programs do not need at run time."""
 
-_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _LONGEST = 1000
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _SEPARATORS = re.compile(r"[-_.]+")
@@ -75,7 +74,7 @@ def release_fits(
     cover: Cover = covers.pop() if len(covers) == 1 else "some"
     wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
     reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
-    return conclude(matrix, _VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
+    return conclude(matrix, VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
 
 
 def _asks(row: ReleaseRow, other: str) -> bool:
@@ -275,8 +274,7 @@ def release_for(
         if not row.build
         and other in map(canonical, row.needs)
         and _cover(_need(row, other), met) == "all"
-        and (not row.os or os in row.os or (os == "wsl" and "linux" in row.os))
-        and (not row.machine or machine in row.machine)
+        and _is_for(row, os, machine)
         and "|" not in row.versions
         and runs_on(row, python)
     ]
@@ -300,11 +298,15 @@ def later_release_for_python(
         starts = [parsed.numbers for each in fitting if (parsed := parse_version(each))]
     else:
         rows = [row for row in matrix.rows_of(canonical(name)) if "python" in row.needs and not row.build]
-        rows = [row for row in rows if not row.machine or machine in row.machine]
-        rows = [row for row in rows if not row.os or os in row.os or (os == "wsl" and "linux" in row.os)]
-        starts = [parse_specifier(row.versions).bounds[0].numbers for row in rows if runs_on(row, python)]
+        rows = [row for row in rows if _is_for(row, os, machine) and runs_on(row, python)]
+        starts = [parse_specifier(row.versions).bounds[0].numbers for row in rows]
     first = min((numbers for numbers in starts if numbers > there.numbers), default=None)
     return f">={'.'.join(map(str, first))}" if first else None
+
+
+def _is_for(row: ReleaseRow, os: Os, machine: Machine) -> bool:
+    systems = not row.os or os in row.os or (os == "wsl" and "linux" in row.os)
+    return systems and (not row.machine or machine in row.machine)
 
 
 def runs_on(row: ReleaseRow, python: str | None) -> bool:
@@ -325,23 +327,17 @@ def needed_of(
         left_out = {*row.optional, *row.alternatives}
         for component, spec in row.needs.items():
             wheel = matrix.wheels_of_libraries.get(component)
-            if (
-                component in left_out
-                or component in _NO_PACKAGES
-                or component.startswith("driver-")
-                or (wheel and not major)
-                or "|" in spec
-            ):
+            no_package = component in left_out | _NO_PACKAGES or component.startswith("driver-")
+            if no_package or (wheel and not major) or "|" in spec:
                 continue
             asked = wheel.format(major) if wheel else component
-            lines[f"{asked}{','.join(map(_bound, spec.split(',')))}"] = None
+            bounds = []
+            for text in spec.split(","):  # the matrix compares by leading numbers, PEP 440 does not
+                bare = text if text[:1] in "=<>!~" else f"=={text}"
+                short = bare.startswith("==") and bare.count(".") < 2 and not bare.endswith(".*")
+                bounds.append(f"{bare}.*" if short else bare)
+            lines[f"{asked}{','.join(bounds)}"] = None
     return tuple(lines)
-
-
-def _bound(text: str) -> str:
-    """A bound of the matrix, which compares by leading numbers, in PEP 440."""
-    bare = text if text[:1] in "=<>!~" else f"=={text}"
-    return f"{bare}.*" if bare.startswith("==") and bare.count(".") < 2 and not bare.endswith(".*") else bare
 
 
 def _pins_of_torch(matrix: Matrix, version: str) -> tuple[str, ...]:

@@ -177,13 +177,17 @@ _MACHINES: dict[str, Machine] = {
     "sbsa": "aarch64",
 }
 _NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
-_CUDA = "cuda"
+_CUDA, _COMPAT = "cuda", "cuda-compat"
 _CHOOSES: Trait = "chooses-cuda-of-torch"
 
 
 def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
     named = [(canonical(component.name), component) for component in components]
-    _check(named)
+    for place, (name, component) in enumerate(named):
+        if any(bound.operator == "!=" for bound in component.bounds):
+            raise UsageError(f"{str(component)!r}: name a version with {component.name}==VERSION; != names none")
+        if name != "gpu" and any(name == other for other, _ in named[:place]):
+            raise UsageError(f"{str(component)!r}: {name} is named twice; ask two separate questions")
     draft = _Draft(matrix)
     only = None if any(name == "os" for name, _ in named) else _only_system(matrix, named)
     if only:
@@ -211,16 +215,6 @@ def _only_system(matrix: Matrix, named: Sequence[tuple[str, Component]]) -> Os |
         if only in ("windows", "macos"):
             return _OS[only]
     return None
-
-
-def _check(named: Sequence[tuple[str, Component]]) -> None:
-    seen: set[str] = set()
-    for name, component in named:
-        if any(bound.operator == "!=" for bound in component.bounds):
-            raise UsageError(f"{str(component)!r}: name a version with {component.name}==VERSION; != names none")
-        if name in seen and name != "gpu":
-            raise UsageError(f"{str(component)!r}: {name} is named twice; ask two separate questions")
-        seen.add(name)
 
 
 class _Draft:
@@ -333,30 +327,23 @@ def _read_driver(draft: _Draft, name: str, component: Component) -> None:
 
 def _read_cuda(draft: _Draft, name: str, component: Component) -> None:
     members = cuda_members(draft.matrix, component)
+    if name == _COMPAT and len(members) != 1:
+        draft.unknown(name, f"{component}: write the CUDA version of the package, as in cuda-compat==12.4")
+        return
     if not members:
         draft.unknown(name, f"{component}: the matrix has no such CUDA version")
         return
-    draft.fields[name] = members
-    if len(members) == 1 and component.exact and "." not in component.exact:
+    draft.fields |= {"compat": members[0]} if name == _COMPAT else {name: members}
+    if name != _COMPAT and len(members) == 1 and component.exact and "." not in component.exact:
         component = component._replace(bounds=(Bound("==", str(members[0])),))  # a major with one toolkit means it
-    draft.versions[name] = version_members(draft.matrix, name, component)
-
-
-def _read_compat(draft: _Draft, name: str, component: Component) -> None:
-    members = cuda_members(draft.matrix, component)
-    if len(members) != 1:
-        draft.unknown(name, f"{component}: write the CUDA version of the package, as in cuda-compat==12.4")
-        return
-    draft.fields["compat"] = members[0]
     draft.versions[name] = version_members(draft.matrix, name, component)
 
 
 def _read_gpu(draft: _Draft, name: str, component: Component) -> None:
     gpu = gpu_of(draft.matrix, component)
+    draft.gpus += [gpu] if gpu else []
     if gpu is None:
         draft.unknown(name, f"{component}: this GPU is not in the matrix; write its marketing name or sm_NN")
-        return
-    draft.gpus.append(gpu)
 
 
 def library_of(matrix: Matrix, name: str) -> tuple[str, LibraryWheel] | None:
@@ -424,7 +411,7 @@ _READERS: dict[str, _Reader] = {
     "driver": _read_driver,
     "cuda": _read_cuda,
     "nvcc": _read_cuda,
-    "cuda-compat": _read_compat,
+    _COMPAT: _read_cuda,
     "python": _read_python,
     "mig": _reader("mig", _profile, ": the matrix knows no such MIG instance; write mig==1g.10gb"),
     "fabric-manager": _reader(

@@ -12,7 +12,7 @@ import msgspec
 
 from envcheck.compat.candidates import Candidate, release_candidates, runs_here
 from envcheck.compat.package_needs import normalised
-from envcheck.compat.question import Question, agree, listed, overall, summary
+from envcheck.compat.question import Question, agree, listed, summary
 from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
 from envcheck.compat.wheels import covering, gpu_is_asked, published
 from envcheck.knowledge.matrix import Matrix
@@ -62,20 +62,16 @@ def _required(
     if whole or all(fit.ok for fit in best.values()):
         return next((fit for fit in whole if fit.bad), list(best.values())[-1])
     members = [(f"{candidate.name} {versions}", fit) for versions, fit in best.items()]
-    if _has_others(question, candidate, list(best)):
-        members.append(("others", conclude(matrix, "compatible", f"{candidate.label} does not require {name}")))
-    return agree(members, candidate.label)
-
-
-def _has_others(question: Question, candidate: Candidate, told: Sequence[str]) -> bool:
-    """Whether a family has a release of which the rows do not speak; so it has, where its releases are not listed."""
+    # Whether the family has a release of which the rows do not speak; so it has, where its releases are not listed.
     family = question.versions.get(candidate.name, ())[:1]
     within = [
         one
-        for one in published(question.matrix, candidate.name)
+        for one in published(matrix, candidate.name)
         if family and one.numbers[: len(family[0].numbers)] == family[0].numbers
     ]
-    return not within or any(all(covered(spec, one) == "none" for spec in told) for one in within)
+    if not within or any(all(covered(spec, one) == "none" for spec in best) for one in within):
+        members.append(("others", conclude(matrix, "compatible", f"{candidate.label} does not require {name}")))
+    return agree(members, candidate.label)
 
 
 def _unbounded(
@@ -212,32 +208,31 @@ def one_of_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
     """
     if not gpu_is_asked(question):
         return
-    for row in candidate.rows:
-        for group in row.one_of:
-            if not set(group) & question.versions.keys():
-                yield from _group_fits(question, candidate, row, group)
-
-
-def _group_fits(question: Question, candidate: Candidate, row: ReleaseRow, group: Sequence[str]) -> Iterator[Fit]:
-    members = [member for name in group if (member := _member(question, row, name)) and member.fits]
-    if not members:
-        return
-    best = min(members, key=lambda member: _rank(member.fits))
-    others = [member for member in members if member is not best and overall(member.fits) == "incompatible"]
-    if overall(best.fits) == "incompatible":
-        reasons = "; ".join(dict.fromkeys(_refusal(member).reason for member in members))
-        reason = f"{candidate.label} needs {listed([member.label for member in members], 'or')}: {reasons}"
-        refusal = _refusal(best)
-        joined = summary("incompatible", reason, [_refusal(member) for member in members])
-        yield msgspec.structs.replace(
-            joined, nearest_change=refusal.nearest_change, about=_about(candidate, best, refusal)
-        )
-        return
-    for number, fit in enumerate(best.fits):
-        reason = f"{candidate.label} with {best.label}: {fit.reason}"
-        if others and not number:
-            reason += "".join(f"; not with {other.label}: {_refusal(other).reason}" for other in others)
-        yield msgspec.structs.replace(fit, reason=reason, about=_about(candidate, best, fit))
+    for row, group in ((each, group) for each in candidate.rows for group in each.one_of):
+        unnamed = group if not set(group) & question.versions.keys() else ()
+        members = [member for name in unnamed if (member := _member(question, row, name)) and member.fits]
+        if not members:
+            continue
+        best = min(members, key=lambda member: _rank(member.fits))
+        refused = [(member, next((fit for fit in member.fits if fit.bad), None)) for member in members]
+        others = [(member, fit) for member, fit in refused if fit and member is not best]
+        fits = list(best.fits)
+        if refusal := next((fit for fit in fits if fit.bad), None):
+            refusals = [fit for _, fit in refused if fit]
+            reasons = "; ".join(dict.fromkeys(fit.reason for fit in refusals))
+            reason = f"{candidate.label} needs {listed([member.label for member in members], 'or')}: {reasons}"
+            joined = summary("incompatible", reason, refusals).concerning(*refusal.about)
+            fits = [msgspec.structs.replace(joined, nearest_change=refusal.nearest_change)]
+        else:
+            not_with = "".join(f"; not with {other.label}: {fit.reason}" for other, fit in others)
+            fits = [
+                msgspec.structs.replace(
+                    fit, reason=f"{candidate.label} with {best.label}: {fit.reason}{'' if number else not_with}"
+                )
+                for number, fit in enumerate(fits)
+            ]
+        for fit in fits:
+            yield fit.concerning(*dict.fromkeys(candidate.name if name == best.name else name for name in fit.about))
 
 
 def _member(question: Question, row: ReleaseRow, name: str) -> _Member | None:
@@ -254,11 +249,3 @@ def _member(question: Question, row: ReleaseRow, name: str) -> _Member | None:
 def _rank(fits: Sequence[Fit]) -> tuple[int, int]:
     verdicts = [fit.verdict for fit in fits]
     return verdicts.count("incompatible"), verdicts.count("unknown")
-
-
-def _refusal(member: _Member) -> Fit:
-    return next(fit for fit in member.fits if fit.bad)
-
-
-def _about(candidate: Candidate, member: _Member, fit: Fit) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(candidate.name if name == member.name else name for name in fit.about))

@@ -5,6 +5,7 @@ library comes with (cuBLAS 12.4.5.8 is of CUDA 12.4).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
@@ -17,13 +18,12 @@ from envcheck.compat.wheels import gpu_is_asked, serves, tells_pythons, wheel_fi
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
 from envcheck.knowledge.relations.driver import minor_compatible
-from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
+from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves
-from envcheck.knowledge.specifier import Cover, Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.knowledge.tables import ReleaseRow, Row
-from envcheck.model.versions import CudaVersion, DriverRelease
+from envcheck.model.versions import CudaVersion
 
-_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 BEST_FIRST = ("compatible", "unknown", "incompatible")
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
@@ -120,7 +120,7 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
 
 
 def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
-    verdict = _VERDICTS[covered(spec, version)]
+    verdict = VERDICTS[covered(spec, version)]
     wanted = readable(name, spec)
     newest, disputed = (row.known.get(name), row.disputed.get(name)) if isinstance(row, ReleaseRow) else (None, None)
     if verdict == "compatible" and newest and covered(f"<={newest}", version) == "none":
@@ -139,22 +139,19 @@ def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str)
     windows = _DRIVERS[key]
     if not question.drivers or windows not in (None, question.windows_driver):
         return
-    fits = [(str(driver), _driver_need(question.matrix, candidate, row, key, driver)) for driver in question.drivers]
+    wanted = readable("driver", row.needs[key])
+    fits = []
+    for driver in question.drivers:
+        verdict = VERDICTS[covered(row.needs[key], Version(tuple(driver)))]
+        sign, change = (", and", "") if verdict == "compatible" else (";", wanted)
+        reason = f"{candidate.label} needs {wanted}{sign} this is {driver}"
+        fits.append((str(driver), conclude(question.matrix, verdict, reason, row, change=change)))
     fit = agree(fits, question.labels["driver"])
     replaced = question.compat is not None and replaces_driver(question, question.compat)
     if fit.bad and candidate.name != FORWARD and replaced:
         reason = f"{fit.reason}; whether cuda-compat compensates for it is not documented"
         fit = conclude(question.matrix, "unknown", reason, row)
     yield fit.concerning(candidate.name, "driver")
-
-
-def _driver_need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
-    spec = row.needs[key]
-    verdict = _VERDICTS[covered(spec, Version(tuple(driver)))]
-    wanted = readable("driver", spec)
-    if verdict == "compatible":
-        return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {driver}", row)
-    return conclude(matrix, verdict, f"{candidate.label} needs {wanted}; this is {driver}", row, change=wanted)
 
 
 def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
@@ -312,18 +309,32 @@ def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda:
 def part_fits(question: Question) -> Iterator[Fit]:
     """Each library of the toolkit that was named, against CUDA, what runs CUDA programs, and the GPUs."""
     for name, versions in question.versions.items():
-        found = _bringing(question, name)
+        found = []
+        for row in question.matrix.rows_of(TOOLKIT):  # those that bring it, each with its version in the newest update
+            text = {canonical(key): text for key, text in row.bundles.items()}.get(name)
+            if own := parse_version(text or ""):
+                found.append((CudaVersion(*parse_specifier(row.versions).bounds[0].numbers[:2]), own, row))
+        found.sort(key=lambda item: item[0])
         if not found or len(versions) != 1 or versions[0].family:
             continue
-        cuda, row, known = _toolkit_of(found, versions[0])
-        if cuda is None or row is None:
+        toolkit = _toolkit_of(found, versions[0])
+        if toolkit is None:
             yield conclude(
                 question.matrix, "unknown", f"no toolkit in the matrix brings {name} {versions[0]}"
             ).concerning(name)
             continue
+        cuda, row, known = toolkit
         label = f"{name} {versions[0]} comes with CUDA {cuda}"
         if question.cuda:
-            fits = [(str(one), _beside(question, label, cuda, one, row, known=known)) for one in question.cuda]
+            fits, answer = [], partial(conclude, question.matrix)
+            for one in question.cuda:
+                if known and one == cuda:
+                    fit = answer("compatible", label, row)
+                elif known and one.major != cuda.major:
+                    fit = answer("incompatible", f"{label}, not with CUDA {one}", row, change=f"CUDA {cuda}")
+                else:
+                    fit = answer("unknown", f"{label}; whether it works beside CUDA {one} is not documented", row)
+                fits.append((str(one), fit))
             yield agree(fits, question.labels["cuda"]).concerning(name, "cuda")
         runner = runner_of(question)
         if runner and known:
@@ -334,21 +345,9 @@ def part_fits(question: Question) -> Iterator[Fit]:
             yield reworded(question.matrix, fit, f"{label}: {fit.reason}", row).concerning(name, "gpu")
 
 
-def _bringing(question: Question, name: str) -> list[tuple[CudaVersion, Version, ReleaseRow]]:
-    """The toolkits that bring a library, ascending, each with the library's version in its newest update."""
-    found = []
-    for row in question.matrix.rows_of(TOOLKIT):
-        brought = {canonical(key): text for key, text in row.bundles.items()}.get(name)
-        version = parse_version(brought or "")
-        numbers = parse_specifier(row.versions).bounds[0].numbers
-        if version:
-            found.append((CudaVersion(*numbers[:2]), version, row))
-    return sorted(found, key=lambda item: item[0])
-
-
 def _toolkit_of(
     found: list[tuple[CudaVersion, Version, ReleaseRow]], version: Version
-) -> tuple[CudaVersion | None, ReleaseRow | None, bool]:
+) -> tuple[CudaVersion, ReleaseRow, bool] | None:
     """The toolkit that brings this very version, else the first whose newest update has no older one; whether that is
     known, or it may be older than all of them.
     """
@@ -359,15 +358,4 @@ def _toolkit_of(
         shown = newest.numbers[: len(version.numbers)]
         if version.numbers <= shown:
             return cuda, row, place > 0
-    return None, None, False
-
-
-def _beside(
-    question: Question, label: str, own: CudaVersion, cuda: CudaVersion, row: ReleaseRow, *, known: bool
-) -> Fit:
-    if own == cuda and known:
-        return conclude(question.matrix, "compatible", label, row)
-    if own.major != cuda.major and known:
-        return conclude(question.matrix, "incompatible", f"{label}, not with CUDA {cuda}", row, change=f"CUDA {own}")
-    reason = f"{label}; whether it works beside CUDA {cuda} is not documented"
-    return conclude(question.matrix, "unknown", reason, row)
+    return None

@@ -10,13 +10,12 @@ from typing import NamedTuple, TypeVar
 from envcheck.compat.question import Implied, Question, agree, listed, overall, summary
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, scheme
-from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
-from envcheck.knowledge.specifier import Cover, Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.knowledge.tables import PublishedRow, ReleaseRow, RequirementRow, WheelRow
 
 R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow)
 
-_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
 _ANY = "any"
 _SEVERAL = 2
@@ -127,16 +126,23 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
     least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
     if least and _ANY not in row.pythons:
         covers |= {covered(f">={least}", there) for there, _, _ in libcs(question)}
-    found = {_VERDICTS[cover] for cover in covers}
+    found = {VERDICTS[cover] for cover in covers}
     return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
 
 
 def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:
     if row.archive_pythons:
+        # What is compiled where it is installed: pip refuses the Pythons that the archive does not declare.
+        told = " or ".join(part.replace(",", ", ") for part in row.archive_pythons.split("|"))
+        only = f"PyPI has {label} as a source archive alone, for Python {told}"
         for python in question.versions.get("python", ()):
-            fit = _of_archive(question, label, row, python)
-            if fit.bad or not any("python" in other.needs for other in rows):
+            if covered(row.archive_pythons, python) == "none":
+                reason, change = f"{only}; this is {python}", f"Python {told}"
+                fit = conclude(question.matrix, "incompatible", reason, row, change=change)
                 yield fit.concerning(name, "python")
+            elif not any("python" in other.needs for other in rows):
+                reason = f"{only}; whether it can be compiled there is not documented"
+                yield conclude(question.matrix, "unknown", reason, row).concerning(name, "python")
         return
     spec = pythons_here(question, row)
     if spec is None and question.free_threaded and any(system in row.pythons for system in _systems(question)):
@@ -157,19 +163,15 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
         if part in question.labels:
             reason = f"PyPI has a wheel of {label} for {_here(question, row)}"
             yield conclude(question.matrix, "compatible", reason, row).concerning(name, part)
+    told = " or ".join(part.replace(",", ", ") for part in spec.split("|"))
+    kind = "free-threaded Python" if question.free_threaded else "Python"
     for python in question.versions.get("python", ()):
-        yield _python(question, label, row, spec, python).concerning(name, "python")
+        verdict = VERDICTS[covered(spec, python)]
+        reason = f"PyPI has wheels of {label} for {_here(question, row)} and {kind} {told}"
+        reason += "" if verdict == "compatible" else f"; this is {python}"
+        fit = conclude(question.matrix, verdict, reason, row, change=f"{kind} {told}")
+        yield fit.concerning(name, "python")
     yield from _glibc(question, label, name, row)
-
-
-def _of_archive(question: Question, label: str, row: WheelRow, python: Version) -> Fit:
-    """What is compiled where it is installed: pip refuses the Pythons that the archive does not declare."""
-    refused = covered(row.archive_pythons, python) == "none"
-    told = " or ".join(part.replace(",", ", ") for part in row.archive_pythons.split("|"))
-    reason = f"PyPI has {label} as a source archive alone, for Python {told}"
-    reason += f"; this is {python}" if refused else "; whether it can be compiled there is not documented"
-    verdict: FitVerdict = "incompatible" if refused else "unknown"
-    return conclude(question.matrix, verdict, reason, row, change=f"Python {told}" if refused else "")
 
 
 def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
@@ -188,16 +190,6 @@ def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Itera
         yield conclude(question.matrix, verdict, reason, row, change=f"os {there}").concerning(name, part)
 
 
-def _python(question: Question, label: str, row: WheelRow, spec: str, python: Version) -> Fit:
-    verdict = _VERDICTS[covered(spec, python)]
-    told = " or ".join(part.replace(",", ", ") for part in spec.split("|"))
-    kind = "free-threaded Python" if question.free_threaded else "Python"
-    reason = f"PyPI has wheels of {label} for {_here(question, row)} and {kind} {told}"
-    if verdict != "compatible":
-        reason += f"; this is {python}"
-    return conclude(question.matrix, verdict, reason, row, change=f"{kind} {told}")
-
-
 def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
     """A wheel for every system holds nothing that is linked against glibc."""
     least = parse_version(row.glibc.get(question.machine, ""), scheme("glibc"))
@@ -213,7 +205,7 @@ def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator
             reason = f"a wheel of {label} on PyPI is for every system, whatever its glibc"
             yield conclude(question.matrix, "compatible", reason, row).concerning(name, by)
         elif least:
-            verdict = _VERDICTS[covered(f">={least}", there)]
+            verdict = VERDICTS[covered(f">={least}", there)]
             told = f" (it comes with {implied.label})" if implied else ""
             reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}{told}"
             cited = (row, implied.row) if implied else (row,)
@@ -266,7 +258,12 @@ def gap_of(matrix: Matrix, name: str, version: Version) -> Gap | None:
     if older is None or newer is None or any(_stands_for(version, one) for one in listed):
         return None
     named = name == "torch" and any(row.version == str(version) for row in matrix.torch)
-    if named or any(_speaks_of(row, version) for row in matrix.rows_of(name)):
+    for row in matrix.rows_of(name):  # whether one names this version alone, or is about another index that has it
+        spec, size = parse_specifier(row.versions), len(version.numbers)
+        exact = (bound for bound in spec.bounds if bound.operator == "==" and len(bound.numbers) >= size)
+        named = named or any(_stands_for(version, Version(bound.numbers, post=bound.post)) for bound in exact)
+        named = named or (bool(row.index) and version.post is None and spec.cover(version) == "all")
+    if named:
         return None
     return Gap(older, newer, rows)
 
@@ -323,15 +320,6 @@ def toolkit_fits(question: Question) -> Iterator[Fit]:
         if row is not None and not row.toolkit:
             reason = f"no toolkit of CUDA {version} was published; drivers alone report it"
             yield conclude(question.matrix, "unknown", reason, row).concerning("nvcc")
-
-
-def _speaks_of(row: ReleaseRow, version: Version) -> bool:
-    """Whether a row names this version alone, or is about another index that has it."""
-    spec = parse_specifier(row.versions)
-    exact = (bound for bound in spec.bounds if bound.operator == "==" and len(bound.numbers) >= len(version.numbers))
-    named = any(_stands_for(version, Version(bound.numbers, post=bound.post)) for bound in exact)
-    elsewhere = bool(row.index) and version.post is None
-    return named or (elsewhere and spec.cover(version) == "all")
 
 
 def lists(row: PublishedRow, version: Version) -> bool:

@@ -117,7 +117,14 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes, known: Collecti
             raise MatrixError(f"{path.name}: [{table}] must be written [[{table}]]")
         for number, row in enumerate(rows, start=1):
             place = f"{path.name}: [[{table}]] number {number}"
-            entry = _row(row, place, path.stem, sources)
+            keys = row.get("source") if isinstance(row, dict) else None
+            keys = [keys] if isinstance(keys, str) else keys
+            if not isinstance(keys, list) or not keys:
+                raise MatrixError(f"{place}: the row names no source")
+            for key in keys:
+                if key not in sources:
+                    raise MatrixError(f"{place}: there is no [sources.{key}] in this file")
+            entry = {**row, "source": [f"{path.stem}/{key}" for key in keys]}
             if table in ("error", "reading"):
                 for key in EXAMPLES:
                     entry.pop(key, None)
@@ -145,18 +152,6 @@ def _add_projects(document: dict[str, Any], path: Path, data: bytes) -> None:
         document["sources"][key] = source
         for field, rows in tables.items():
             document.setdefault(BY_NAME[field], []).extend(rows)
-
-
-def _row(row: Any, place: str, stem: str, sources: dict[str, Any]) -> dict[str, Any]:
-    keys = row.get("source") if isinstance(row, dict) else None
-    if isinstance(keys, str):
-        keys = [keys]
-    if not isinstance(keys, list) or not keys:
-        raise MatrixError(f"{place}: the row names no source")
-    for key in keys:
-        if key not in sources:
-            raise MatrixError(f"{place}: there is no [sources.{key}] in this file")
-    return {**row, "source": [f"{stem}/{key}" for key in keys]}
 
 
 def _bytes(path: Path, most: int) -> bytes:

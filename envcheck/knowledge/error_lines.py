@@ -65,7 +65,11 @@ class ErrorLine(NamedTuple):
 @lru_cache(maxsize=4096)
 def named_by(text: str) -> ErrorLine | None:
     """The problem that a line names; None for a line that names none."""
-    return next(_rows_in(text), None) or _by_number(text[:LONGEST])
+    found, xid = next(_rows_in(text), None), event_in(text)
+    if found or xid is None or xid.action == "see-text":
+        return found
+    status = status_of(xid) if xid.problem == "gpu-error-logged" else "fail"
+    return ErrorLine(xid.problem, _XID.pattern, "driver-answered", status)
 
 
 def rank_of(text: str) -> int:
@@ -106,14 +110,6 @@ def status_of(row: XidRow) -> Status:
     if row.action in ("none", "see-text", "see-earlier"):
         return "note"
     return "warn" if row.kind == "program" else "fail"
-
-
-def _by_number(text: str) -> ErrorLine | None:
-    row = event_in(text)
-    if row is None or row.action == "see-text":
-        return None
-    status = status_of(row) if row.problem == "gpu-error-logged" else "fail"
-    return ErrorLine(row.problem, _XID.pattern, "driver-answered", status)
 
 
 def is_borne_out(line: ErrorLine, texts: Sequence[str]) -> bool:
@@ -297,16 +293,11 @@ def _alternatives(tokens: Sequence[re.Match[str]], at: int) -> tuple[list[frozen
         if not (repeat or "").startswith(("*", "?", "{0", "{,")):  # else it may be left out
             branches[-1] += needed
     branches[-1] += _word_set(word)
-    return _common(branches), at
+    if len(branches) == 1:
+        return branches[0], at
+    found = [words for words in map(_longest, branches) if words]  # the rarest that each alternative needs
+    return [frozenset().union(*found)] if len(found) == len(branches) else [], at
 
 
 def _word_set(word: str) -> list[frozenset[str]]:
     return [frozenset({word})] if len(word) >= _SHORTEST else []
-
-
-def _common(branches: Sequence[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """What alternatives need in common: the rarest of each."""
-    if len(branches) == 1:
-        return branches[0]
-    found = [words for words in map(_longest, branches) if words]
-    return [frozenset().union(*found)] if len(found) == len(branches) else []

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
@@ -53,11 +52,12 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
     """
     if len(name) > _LONGEST or name.rstrip().endswith(_TRUNCATED):
         return None
-    words = _words(_one_line(name))
+    words = _words(name.replace("\n", " "))
     exact = _lookup(rows, words)
     if exact is not None:
         return exact
-    words = _in_order(words)
+    for wrong, right in _TWISTED:
+        words = wrong.sub(right, words)
     family = _lookup(rows, _FORM.sub(" ", words))
     if family is None:
         bare = _OF_LAPTOPS.sub(" ", _FORM.sub(" ", words))
@@ -83,11 +83,8 @@ def by_name(rows: Iterable[GpuRow]) -> dict[str, GpuRow]:
 
 def name_keys(names: Iterable[str]) -> list[str]:
     """What is left of each name when everything that people write differently is taken away."""
-    return _key(_words("\n".join(map(_one_line, names)))).split("\n")
-
-
-def _one_line(name: str) -> str:
-    return name.replace("\n", " ")
+    lines = "\n".join(name.replace("\n", " ") for name in names)
+    return _words(lines).replace(" ", "").split("\n")
 
 
 def _words(names: str) -> str:
@@ -98,18 +95,8 @@ def _words(names: str) -> str:
     return _NOISE.sub(" ", text)
 
 
-def _in_order(words: str) -> str:
-    for wrong, right in _TWISTED:
-        words = wrong.sub(right, words)
-    return words
-
-
-def _key(words: str) -> str:
-    return words.replace(" ", "")
-
-
 def _lookup(rows: Mapping[str, GpuRow], words: str) -> GpuRow | None:
-    key = _key(words)
+    key = words.replace(" ", "")
     if key.startswith("quadrortxa"):
         key = key.removeprefix("quadro")
     return rows.get(key) if key else None
@@ -121,16 +108,12 @@ class _Models(msgspec.Struct, frozen=True):
 
 @cache
 def _by_key() -> dict[str, GpuRow]:
-    return by_name(_rows(folder("matrix")))
-
-
-def _rows(place: Path) -> tuple[GpuRow, ...]:
-    compiled = place / COMPILED
+    place = folder("matrix")
     try:
-        if compiled.is_file():
-            return msgspec.json.decode(compiled.read_bytes(), type=_Models).gpu
+        if (place / COMPILED).is_file():
+            return by_name(msgspec.json.decode((place / COMPILED).read_bytes(), type=_Models).gpu)
         files = [path for path in row_files(place) if b"[[gpu]]" in path.read_bytes()]
-        return tuple(row for path in files for row in msgspec.convert(read_rows(path, "gpu"), list[GpuRow]))
+        return by_name(row for path in files for row in msgspec.convert(read_rows(path, "gpu"), list[GpuRow]))
     except (OSError, msgspec.DecodeError) as error:
         raise MatrixError(f"{place}: the matrix cannot be read, install envcheck again: {error}") from error
 

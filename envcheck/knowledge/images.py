@@ -28,8 +28,24 @@ class Image(NamedTuple):
 def image_of(matrix: Matrix, reference: str) -> Image | None:
     """The image that ``reference`` (``NAME:TAG@DIGEST``, as after FROM) names; None for an unknown repository."""
     image = _named(matrix, reference)
-    base = _named(matrix, image.row.base) if image and image.row and image.row.base else None
-    return _made_from(image, base) if image and base else image
+    row = image.row if image else None
+    base = _named(matrix, row.base) if row and row.base else None
+    below = base.row if base else None
+    if image is None or row is None or base is None or below is None:
+        return image
+    built = also_held(below, base.name)
+    merged = msgspec.structs.replace(  # what it has from its base, as far as its own row says nothing else
+        row,
+        holds={**base.holds, **row.holds},
+        also={name: {**built, **row.also.get(name, {})} for name in row.names},
+        forward=below.forward if row.forward is None else row.forward,
+        driver=row.driver or below.driver,
+        capability_min=row.capability_min or below.capability_min,
+        capability_max=row.capability_max or below.capability_max,
+        source=(*row.source, *below.source),
+        confidence=min(row.confidence, below.confidence, key=WEAKEST_FIRST.index),
+    )
+    return image._replace(row=merged, holds={**merged.holds, **image.holds})
 
 
 def _named(matrix: Matrix, reference: str) -> Image | None:
@@ -45,26 +61,6 @@ def _named(matrix: Matrix, reference: str) -> Image | None:
             stated = {part: _dotted(part, version) for part, version in found.groupdict().items() if version}
             return Image(row, f"{name}:{tag}"[:200], {**row.holds, **stated})
     return Image(None, f"{name}:{tag}"[:200], {}) if rows else None
-
-
-def _made_from(image: Image, base: Image) -> Image:
-    """The image with what it has from its base, as far as its own row says nothing else."""
-    row, below = image.row, base.row
-    if row is None or below is None:
-        return image
-    built = also_held(below, base.name)
-    merged = msgspec.structs.replace(
-        row,
-        holds={**base.holds, **row.holds},
-        also={name: {**built, **row.also.get(name, {})} for name in row.names},
-        forward=below.forward if row.forward is None else row.forward,
-        driver=row.driver or below.driver,
-        capability_min=row.capability_min or below.capability_min,
-        capability_max=row.capability_max or below.capability_max,
-        source=(*row.source, *below.source),
-        confidence=min(row.confidence, below.confidence, key=WEAKEST_FIRST.index),
-    )
-    return image._replace(row=merged, holds={**merged.holds, **image.holds})
 
 
 def also_held(row: ImageRow, name: str) -> dict[str, str]:

@@ -23,8 +23,8 @@ from envcheck.bundle import folder
 from envcheck.errors import MatrixError
 from envcheck.knowledge.compiling import COMPILED, MOST_ENTRIES, MOST_FILES, PROJECTS, compile_folder
 from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode
-from envcheck.knowledge.specifier import parse_version
-from envcheck.knowledge.tables import CudaRow, ReleaseRow, Row, SourceRow, TorchRow
+from envcheck.knowledge.specifier import numbers_in
+from envcheck.knowledge.tables import ReleaseRow, Row, SourceRow
 from envcheck.sources import Source
 
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
@@ -36,19 +36,17 @@ def load_matrix(overlays: tuple[str, ...] = ()) -> Matrix:
     Raises MatrixError when it, or an overlay, is malformed.
     """
     with ONE_AT_A_TIME:
-        return _shipped() if not overlays else _overlaid(overlays)
+        return _loaded(overlays)
 
 
 @cache
-def _overlaid(overlays: tuple[str, ...]) -> Matrix:
+def _loaded(overlays: tuple[str, ...]) -> Matrix:
+    if not overlays:
+        return _shipped()
+    *below, place = overlays
+    return lay_over(_loaded(tuple(below)), read_overlay(place, read_folder), place)
 
-    joined = _shipped()
-    for place in overlays:
-        joined = lay_over(joined, read_overlay(place, read_folder), place)
-    return joined
 
-
-@cache
 def _shipped() -> Matrix:
     try:
         place = folder("matrix")
@@ -106,7 +104,6 @@ def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-_NO_VERSION = (0,)
 _OWN_ONLY = ("families", "fragments", "problems", "errors", "steps", "answers", "xids", "spoken", "readings")
 """Rows whose patterns meet hostile text, or that the probes hold too: none of somebody else's takes their place."""
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
@@ -211,14 +208,9 @@ def _joined(table: str, base: Sequence[Row], own: Sequence[Row]) -> tuple[Row, .
     return tuple(chain.from_iterable(groups.values()))
 
 
-def _by_version(row: CudaRow | TorchRow) -> tuple[int, ...]:
-    version = parse_version(row.version)
-    return version.numbers if version else _NO_VERSION
-
-
 _ORDER: dict[str, Callable[[Any], Any]] = {
-    "cuda": _by_version,
-    "torch": _by_version,
+    "cuda": lambda row: numbers_in(row.version),
+    "torch": lambda row: numbers_in(row.version),
     "driver": lambda row: (row.os, row.branch),
 }
 """Kinds of rows that ascend: whoever asks for the newest takes the last."""

@@ -84,6 +84,12 @@ def parse_version(text: str, scheme: Scheme = PLAIN) -> Version | None:
     )
 
 
+def numbers_in(text: str) -> tuple[int, ...]:
+    """The numbers of a version, by which rows are sorted; none for what is no version."""
+    version = parse_version(text)
+    return version.numbers if version else ()
+
+
 class SpecifierBound(NamedTuple):
     operator: str
     numbers: tuple[int, ...]
@@ -123,7 +129,10 @@ class Specifier(NamedTuple):
 
     def cover(self, version: Version) -> Cover:
         """How much of ``version`` is admitted."""
-        found = [_all_hold(bounds, version) for bounds in self.alternatives]
+        found = set[Cover]()
+        for bounds in self.alternatives:
+            covers = {bound.cover(version) for bound in bounds}
+            found.add("none" if "none" in covers else "some" if "some" in covers else "all")
         return "all" if "all" in found else "some" if "some" in found else "none"
 
     @property
@@ -167,11 +176,6 @@ def _bound(operator: str, value: str, text: str) -> list[SpecifierBound]:
         start = SpecifierBound("==", version.numbers[:-1], prefix=True)
         return [SpecifierBound(">=", version.numbers, version.post), start]
     return [SpecifierBound(operator, version.numbers, version.post, value.endswith(".*"))]
-
-
-def _all_hold(bounds: tuple[SpecifierBound, ...], version: Version) -> Cover:
-    found = {bound.cover(version) for bound in bounds}
-    return "none" if "none" in found else "some" if "some" in found else "all"
 
 
 def _as_cover(holds: bool) -> Cover:  # noqa: FBT001 - a Boolean is all there is to say

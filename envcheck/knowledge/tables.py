@@ -896,6 +896,7 @@ class FixText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class ProblemRow(Row, frozen=True, kw_only=True):
     """A problem that error lines alone reveal: a rule without a function, whose page is ``docs/rules/NAME.md``."""
 
+    id_of = "problem/{0.name}"
     name: str
     title: str
     """The problem in a sentence, without a full stop."""
@@ -906,10 +907,6 @@ class ProblemRow(Row, frozen=True, kw_only=True):
     explains: tuple[str, ...] = ()
     """Names of the rules whose findings are consequences of it."""
     fixes: tuple[FixText, ...] = ()
-
-    @property
-    def id(self) -> str:
-        return f"problem/{self.name}"
 
 
 class FailureRow(Row, frozen=True, kw_only=True):

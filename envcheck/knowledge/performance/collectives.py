@@ -45,7 +45,26 @@ def collective_expectation(
     if isinstance(found, str):
         return found
     part, link = found
-    return _held_against(matrix, part, fabric, link, measured, together)
+    row = _band(matrix, measured, together, link, architecture_name(matrix, part[0].compute_capability))
+    if row is None:
+        more = ", with sums inside the switch" if _sums_in_switch(together) else ""
+        return f"no band is known for {together.ranks} GPUs {_WORDS[link]}{more}: compare it with a baseline"
+    if (measured.size or 0) < row.size:
+        return "at this size latency decides more than bandwidth: compare it with a baseline"
+    top = _ceiling(matrix, part, fabric, link, measured)
+    if isinstance(top, str):
+        return top
+    ceiling, basis, cited = top
+    return Expectation(
+        ceiling=ceiling,
+        basis=basis,
+        low=row.low,
+        high=row.high,
+        wide=row.wide,
+        share=measured.value / ceiling,
+        rows=tuple(each.id for each in (row, *cited)),
+        sources=matrix.cite(row, *cited),
+    )
 
 
 class LatencyLimit(msgspec.Struct, frozen=True):
@@ -81,31 +100,6 @@ def _joined(gpus: Sequence[Gpu], fabric: Fabric | None, together: Collective) ->
         return "GPUs of several kinds took part"
     link = link_of(part, fabric, together)
     return (part, link) if link else "what joins the GPUs is not known"
-
-
-def _held_against(
-    matrix: Matrix, part: Sequence[Gpu], fabric: Fabric | None, link: str, measured: Measurement, together: Collective
-) -> Expectation | str:
-    row = _band(matrix, measured, together, link, architecture_name(matrix, part[0].compute_capability))
-    if row is None:
-        more = ", with sums inside the switch" if _sums_in_switch(together) else ""
-        return f"no band is known for {together.ranks} GPUs {_WORDS[link]}{more}: compare it with a baseline"
-    if (measured.size or 0) < row.size:
-        return "at this size latency decides more than bandwidth: compare it with a baseline"
-    found = _ceiling(matrix, part, fabric, link, measured)
-    if isinstance(found, str):
-        return found
-    ceiling, basis, cited = found
-    return Expectation(
-        ceiling=ceiling,
-        basis=basis,
-        low=row.low,
-        high=row.high,
-        wide=row.wide,
-        share=(measured.value or 0.0) / ceiling,
-        rows=tuple(each.id for each in (row, *cited)),
-        sources=matrix.cite(row, *cited),
-    )
 
 
 def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) -> str | None:

@@ -123,7 +123,16 @@ def _ceiling(
     quantity = quantity_of(measured.name)
     kind = quantity.ceiling if quantity else ""
     if kind in ("multiprocessors", "sparse"):
-        return _of_multiprocessors(matrix, gpu, model, capability, measured, 2 if kind == "sparse" else 1)
+        rate, row = _rate(matrix, model, capability, measured)
+        sms = gpu.sm_count or (model.sms if model else None)
+        # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
+        clock = _clock(measured) or (model.clock if model and measured.conditions is None else None)
+        if rate is None or row is None:
+            return f"what a multiprocessor of compute capability {capability} does in {measured.precision} is not known"
+        if not sms or not clock:
+            return "the number of multiprocessors or their clock is not known"
+        rate *= 2 if kind == "sparse" else 1  # sparse tensor cores skip half of the operations
+        return sms * clock * rate, f"{sms} SMs at {clock / 1e6:.0f} MHz, {rate:.0f} operations per clock", (row,)
     if kind == "memory":
         top = bandwidth(matrix, model)
         if top is None or model is None:
@@ -139,27 +148,6 @@ def _ceiling(
         ways = 2 if "both" in (measured.variant or "") else 1
         return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
     return "it has no ceiling: compare it with a baseline"
-
-
-def _of_multiprocessors(
-    matrix: Matrix,
-    gpu: Gpu,
-    model: GpuRow | None,
-    capability: ComputeCapability,
-    measured: Measurement,
-    times: int,
-) -> Ceiling | str:
-    """Sparse tensor cores do ``times`` the operations of the dense product in a clock: they skip half of them."""
-    rate, row = _rate(matrix, model, capability, measured)
-    sms = gpu.sm_count or (model.sms if model else None)
-    # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
-    clock = _clock(measured) or (model.clock if model and measured.conditions is None else None)
-    if rate is None or row is None:
-        return f"what a multiprocessor of compute capability {capability} does in {measured.precision} is not known"
-    if not sms or not clock:
-        return "the number of multiprocessors or their clock is not known"
-    rate *= times
-    return sms * clock * rate, f"{sms} SMs at {clock / 1e6:.0f} MHz, {rate:.0f} operations per clock", (row,)
 
 
 def _rate(

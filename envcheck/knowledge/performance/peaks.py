@@ -61,10 +61,23 @@ def peak(
     """
     rate = _rate(matrix, gpu, capability, geforce=geforce)
     if gpu is not None and gpu.peaks is not None:
-        of_sheet = _of_sheet(matrix, gpu, gpu.peaks, rate, precision)
-        if of_sheet is not None:
-            return of_sheet if sms in (None, gpu.sms) or gpu.sms is None else _part(of_sheet, sms / gpu.sms)
-    return _by_rate(matrix, gpu, rate, precision, sms=sms, clock=clock)
+        whole = _of_sheet(matrix, gpu, gpu.peaks, rate, precision)
+        if whole is not None and sms is not None and gpu.sms is not None and sms != gpu.sms:
+            value, least = whole.value * sms / gpu.sms, min(whole.confidence, "medium", key=WEAKEST_FIRST.index)
+            return msgspec.structs.replace(whole, value=value, basis="formula", confidence=least)
+        if whole is not None:
+            return whole
+    operations = rate.operations.of(precision) if rate is not None else None
+    sms = sms or (gpu.sms if gpu is not None else None)
+    if gpu is not None:  # for tensor cores no higher than the model's
+        limit = None if precision in _FULL_CLOCK else gpu.tensor_clock
+        known = clock or gpu.clock
+        clock = min(known, limit) if known and limit else known or limit
+    if operations is None or not sms or not clock:
+        return None
+    used = gpu if gpu is not None and gpu.sheet_confidence != "high" else None
+    sheet = used.sheet_confidence if used is not None else "high"
+    return _conclude(matrix, sms * clock * operations, "formula", sheet, rate, used)
 
 
 def operations_per_clock(
@@ -114,39 +127,6 @@ def _of_sheet(
         if reference is not None and others is not None:
             return _conclude(matrix, reference * own / others, "formula", gpu.sheet_confidence, gpu, rate)
     return None
-
-
-def _part(whole: Peak, share: float) -> Peak:
-    least = min(whole.confidence, "medium", key=WEAKEST_FIRST.index)
-    return msgspec.structs.replace(whole, value=whole.value * share, basis="formula", confidence=least)
-
-
-def _by_rate(
-    matrix: Matrix,
-    gpu: GpuRow | None,
-    rate: RateRow | None,
-    precision: Precision,
-    *,
-    sms: int | None,
-    clock: float | None,
-) -> Peak | None:
-    operations = rate.operations.of(precision) if rate is not None else None
-    sms = sms or (gpu.sms if gpu is not None else None)
-    hertz = _clock(gpu, precision, clock)
-    if operations is None or not sms or not hertz:
-        return None
-    used = gpu if gpu is not None and gpu.sheet_confidence != "high" else None
-    least = used.sheet_confidence if used is not None else "high"
-    return _conclude(matrix, sms * hertz * operations, "formula", least, rate, used)
-
-
-def _clock(gpu: GpuRow | None, precision: Precision, clock: float | None) -> float | None:
-    """The clock that a peak refers to: the one read, but for tensor cores no higher than the model's is."""
-    if gpu is None:
-        return clock
-    limit = None if precision in _FULL_CLOCK else gpu.tensor_clock
-    known = clock or gpu.clock
-    return min(known, limit) if known and limit else known or limit
 
 
 def _conclude(matrix: Matrix, value: float, basis: Basis, sheet: Confidence, *rows: Row | None) -> Peak:

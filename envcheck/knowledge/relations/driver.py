@@ -87,11 +87,10 @@ def _dropped(matrix: Matrix, driver: DriverRelease, row: ArchitectureRow | GpuRo
 def _before_the_data(
     matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, os: Os, model: GpuRow | None
 ) -> Fit | None:
-    kind = "linux" if os == "linux" else "windows"
     releases = (model.added_by, *model.first_drivers) if model and os == "linux" else ()
     if any(release.branch == driver.branch for text in releases if (release := DriverRelease.parse(text))):
         return None
-    rows = [row for row in matrix.drivers if row.os == kind]
+    rows = branches(matrix, "linux" if os == "linux" else "windows")
     listed = next((row for row in rows if row.branch == driver.branch and row.capabilities), None)
     if listed and str(gpu) in listed.capabilities:
         return None
@@ -302,24 +301,26 @@ def known_cuda_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> Cu
     spoken = newest_cuda_of(matrix, driver, os)
     if spoken is not None:
         return spoken
-    kind = "windows" if os in _WINDOWS_DRIVERS else os
-    rows = [row for row in matrix.drivers if row.os == kind and row.cuda]
+    rows = [row for row in branches(matrix, os) if row.cuda]
     newest = max(rows, key=lambda row: row.branch, default=None)
     if newest is None or driver.branch <= (newest.until or newest.branch):
         return None
     return CudaVersion.parse(newest.cuda)
 
 
-def branch_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
+def branches(matrix: Matrix, os: Os) -> list[DriverBranchRow]:
+    """The branches of the driver that a system has."""
     kind = "windows" if os in _WINDOWS_DRIVERS else os
-    rows = (row for row in matrix.drivers if row.os == kind)
-    return next((row for row in rows if row.branch <= driver.branch <= (row.until or row.branch)), None)
+    return [row for row in matrix.drivers if row.os == kind]
+
+
+def branch_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
+    return next((row for row in branches(matrix, os) if row.branch <= driver.branch <= (row.until or row.branch)), None)
 
 
 def branch_for_cuda(matrix: Matrix, cuda: str, os: Os = "linux") -> DriverBranchRow | None:
     """The only branch whose newest CUDA is this one; None where several have it, or none."""
-    kind = "windows" if os in _WINDOWS_DRIVERS else os
-    found = [row for row in matrix.drivers if row.os == kind and row.cuda == cuda]
+    found = [row for row in branches(matrix, os) if row.cuda == cuda]
     return found[0] if len(found) == 1 else None
 
 

@@ -7,10 +7,13 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.specifier import Cover
 from envcheck.knowledge.tables import Row
 from envcheck.sources import Confidence, Source
 
 FitVerdict: TypeAlias = Literal["compatible", "incompatible", "unknown"]
+VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+"""By how much of what was named a need admits."""
 
 WEAKEST_FIRST: tuple[Confidence, ...] = ("weak", "medium", "high")
 

@@ -38,7 +38,17 @@ def code_runs_on(
         return conclude(matrix, "compatible", f"it holds native code for {gpu.sm} ({max(native)})", row)
     ptx = [target for target in targets if target.ptx and _ptx_serves(matrix, target, gpu)]
     if ptx:
-        return _compiled_by_driver(matrix, max(ptx), gpu, driver_cuda, built_with)
+        jit = f"it holds no native code for {gpu.sm}, only PTX ({max(ptx)}) for the driver to compile"
+        if driver_cuda is None or built_with is None:
+            missing = "the CUDA that the driver supports" if driver_cuda is None else "the CUDA it was built with"
+            return conclude(matrix, "unknown", f"{jit}; {missing} is not known", row)
+        speaks, built = matrix.cuda_rows.get(driver_cuda), matrix.cuda_rows.get(built_with)
+        known, needed = (PtxVersion.parse(cuda.ptx if cuda else None) for cuda in (speaks, built))
+        if driver_cuda >= built_with or (known and needed and known >= needed):
+            return conclude(matrix, "compatible", f"{jit}, which supports CUDA {driver_cuda}", row)
+        reason = f"{jit}, which supports CUDA {driver_cuda} and cannot read the PTX of CUDA {built_with}"
+        change = f"a driver that supports CUDA {built_with}, or a build with code for {gpu.sm}"
+        return conclude(matrix, "incompatible", reason, row, speaks, built, change=change)
     rows = matrix.capability_rows
     renamed = [one for one in targets if (now := rows.get(one.capability)) and now.renamed_to == str(gpu)]
     if renamed:
@@ -91,27 +101,6 @@ def _ptx_serves(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> b
     return target.capability <= gpu
 
 
-def _compiled_by_driver(
-    matrix: Matrix,
-    target: CodeTarget,
-    gpu: ComputeCapability,
-    driver_cuda: CudaVersion | None,
-    built_with: CudaVersion | None,
-) -> Fit:
-    row = matrix.capability_rows.get(gpu)
-    jit = f"it holds no native code for {gpu.sm}, only PTX ({target}) for the driver to compile"
-    if driver_cuda is None or built_with is None:
-        missing = "the CUDA that the driver supports" if driver_cuda is None else "the CUDA it was built with"
-        return conclude(matrix, "unknown", f"{jit}; {missing} is not known", row)
-    speaks, built = matrix.cuda_rows.get(driver_cuda), matrix.cuda_rows.get(built_with)
-    known, needed = (PtxVersion.parse(cuda.ptx if cuda else None) for cuda in (speaks, built))
-    if driver_cuda >= built_with or (known and needed and known >= needed):
-        return conclude(matrix, "compatible", f"{jit}, which supports CUDA {driver_cuda}", row)
-    reason = f"{jit}, which supports CUDA {driver_cuda} and cannot read the PTX of CUDA {built_with}"
-    change = f"a driver that supports CUDA {built_with}, or a build with code for {gpu.sm}"
-    return conclude(matrix, "incompatible", reason, row, speaks, built, change=change)
-
-
 def _in_family(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
     row = matrix.capability_rows.get(target.capability)
     return row is not None and str(gpu) in row.family
@@ -135,17 +124,7 @@ def cuda_targets(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
     if gpu.sm in row.disputed_targets:
         reason = f"sources disagree on whether CUDA {cuda} compiles for {gpu.sm} or a later one is the first"
         return conclude(matrix, "unknown", reason, row)
-    renamed = _under_another_name(matrix, gpu, row)
-    if renamed:
-        return renamed
-    if not having:
-        reason = f"no CUDA toolkit in the matrix compiles for {gpu.sm}"
-        return conclude(matrix, "unknown", reason, matrix.capability_rows.get(gpu))
-    return _no_target(matrix, gpu, row, having)
-
-
-def _under_another_name(matrix: Matrix, gpu: ComputeCapability, row: CudaRow) -> Fit | None:
-    """That a toolkit has the target under the former, or the new, name of the compute capability."""
+    # The target under the former, or the new, name of the compute capability.
     former = next((other for other in matrix.capabilities if other.renamed_to == str(gpu)), None)
     if former is not None and f"sm_{former.capability.replace('.', '')}" in row.targets:
         reason = f"CUDA {row.version} calls {gpu.sm} by its former compute capability {former.capability}"
@@ -154,12 +133,14 @@ def _under_another_name(matrix: Matrix, gpu: ComputeCapability, row: CudaRow) ->
     if own is not None and own.renamed_to and f"sm_{own.renamed_to.replace('.', '')}" in row.targets:
         reason = f"CUDA {row.version} calls {gpu.sm} by its new compute capability {own.renamed_to}"
         return conclude(matrix, "unknown", reason, row, own)
-    return None
+    if not having:
+        reason = f"no CUDA toolkit in the matrix compiles for {gpu.sm}"
+        return conclude(matrix, "unknown", reason, matrix.capability_rows.get(gpu))
+    return _no_target(matrix, gpu, row, having)
 
 
 def _no_target(matrix: Matrix, gpu: ComputeCapability, row: CudaRow, having: list[CudaRow]) -> Fit:
-    first = min(having, key=_version)
-    last = max(having, key=_version)
+    first, last = min(having, key=_version), max(having, key=_version)
     if _version(row) < _version(first):
         reason = f"CUDA {row.version} is older than {gpu.sm}; CUDA {first.version} is the first that compiles for it"
         return conclude(matrix, "incompatible", reason, row, first, change=f"CUDA >= {first.version}")

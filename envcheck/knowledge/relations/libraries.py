@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
-from envcheck.knowledge.relations.fit import Fit, conclude
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.relations.fit import VERDICTS, Fit, conclude
+from envcheck.knowledge.specifier import covered, parse_specifier, parse_version
 from envcheck.knowledge.tables import FamilyRow, ReleaseRow
 from envcheck.model.versions import CudaVersion
 
@@ -26,18 +26,15 @@ def cuda_majors(matrix: Matrix, family: str, number: str) -> frozenset[int]:
         or (known.once_cuda and len(version.numbers) > 1 and covered(known.once_cuda, version) == "all")
     ):
         return frozenset(version.numbers[:1])
-    own = [(row, parse_version(row.bundles[plain])) for row in _toolkits(matrix) if plain in row.bundles]
+    own = [(row, parse_version(row.bundles[plain])) for row in _named(matrix, TOOLKIT) if plain in row.bundles]
     having = [row for row, bundled in own if bundled and bundled.numbers[0] == version.numbers[0]]
     return frozenset(cuda.major for row in having if (cuda := _cuda_of(row)))
 
 
 def cuda_release(matrix: Matrix, family: str, version: str | None) -> CudaVersion | None:
     """The CUDA release that a version of a library came with; None where not just one row has it."""
-    found, plain = parse_version(version or ""), family.lower()
-    if found is None:
-        return None
-    same = [row for row in _toolkits(matrix) if row.bundles.get(plain) and _is_older(found, row.bundles[plain]) is False
-            and _is_older(found, row.bundles[plain], reverse=True) is False]  # fmt: skip
+    plain = family.lower()
+    same = [row for row in _named(matrix, TOOLKIT) if same_version(version, row.bundles.get(plain), numbers=6)]
     return _cuda_of(same[0]) if len(same) == 1 else None
 
 
@@ -45,7 +42,7 @@ def toolkit_wheels(matrix: Matrix, cuda: CudaVersion, *, minor: bool) -> str | N
     """The release of the distribution ``cuda-toolkit`` for a CUDA, of that very minor or the major's newest: a
     specifier; None where there is none.
     """
-    releases = [release for row in _toolkits(matrix) if (release := _cuda_of(row))]
+    releases = [release for row in _named(matrix, TOOLKIT) if (release := _cuda_of(row))]
     if minor and cuda in releases:
         return f"=={cuda}.*"
     return f"=={cuda.major}.*" if any(release.major == cuda.major for release in releases) else None
@@ -53,8 +50,11 @@ def toolkit_wheels(matrix: Matrix, cuda: CudaVersion, *, minor: bool) -> str | N
 
 def is_older(found: str | None, wanted: str | None) -> bool | None:
     """Whether ``found`` is older than ``wanted``, by the numbers that both have; None where one is unknown."""
-    version = parse_version(found or "")
-    return _is_older(version, wanted or "") if version else None
+    one, other = parse_version(found or ""), parse_version(wanted or "")
+    if one is None or other is None:
+        return None
+    shortest = min(len(one.numbers), len(other.numbers))
+    return one.numbers[:shortest] < other.numbers[:shortest]
 
 
 def same_major(one: str | None, other: str | None) -> bool | None:
@@ -95,13 +95,10 @@ def release_admits(matrix: Matrix, name: str, version: str | None, component: st
     spec = row.needs.get(component) if row else None
     if row is None or here is None or spec is None:
         return conclude(matrix, "unknown", f"the matrix does not know which {component} {name} {version or ''} needs")
-    cover = parse_specifier(spec).cover(here)
+    verdict = VERDICTS[covered(spec, here)]
+    change = f"{component} {spec}" if verdict == "incompatible" else ""
     reason = f"{name} {version} needs {component} {spec}, this is {found}"
-    if cover == "all":
-        return conclude(matrix, "compatible", reason, row)
-    if cover == "some":
-        return conclude(matrix, "unknown", reason, row)
-    return conclude(matrix, "incompatible", reason, row, change=f"{component} {spec}")
+    return conclude(matrix, verdict, reason, row, change=change)
 
 
 def needed_spec(matrix: Matrix, name: str, version: str | None, component: str) -> str | None:
@@ -119,7 +116,7 @@ def nvjitlink_serves(matrix: Matrix, jitlink: str, asker: str, asker_version: st
     if wanted is None or here is None:
         reason = f"the matrix does not know which CUDA {asker} {asker_version} came with"
         return conclude(matrix, "unknown", reason)
-    row = next((row for row in _toolkits(matrix) if _cuda_of(row) == wanted), None)
+    row = next((row for row in _named(matrix, TOOLKIT) if _cuda_of(row) == wanted), None)
     reason = f"lib{asker} {asker_version} is of CUDA {wanted}, libnvJitLink is of {here}"
     if here.major != wanted.major or here >= wanted:
         return conclude(matrix, "compatible" if here.major == wanted.major else "incompatible", reason, row)
@@ -136,10 +133,6 @@ def _row_of(matrix: Matrix, name: str, version: str | None) -> ReleaseRow | None
     )
 
 
-def _toolkits(matrix: Matrix) -> list[ReleaseRow]:
-    return _named(matrix, TOOLKIT)
-
-
 def _named(matrix: Matrix, name: str) -> list[ReleaseRow]:
     """The rows of that very name; others may stand for the same component."""
     return [row for row in matrix.rows_of(canonical(name)) if row.name == name]
@@ -148,15 +141,6 @@ def _named(matrix: Matrix, name: str) -> list[ReleaseRow]:
 def _cuda_of(row: ReleaseRow) -> CudaVersion | None:
     numbers = parse_specifier(row.versions).bounds[0].numbers
     return CudaVersion(numbers[0], numbers[1] if len(numbers) > 1 else 0)
-
-
-def _is_older(found: Version, wanted: str, *, reverse: bool = False) -> bool | None:
-    other = parse_version(wanted)
-    if other is None:
-        return None
-    shortest = min(len(found.numbers), len(other.numbers))
-    one, two = found.numbers[:shortest], other.numbers[:shortest]
-    return two < one if reverse else one < two
 
 
 TOOLKIT = "cuda-toolkit"

@@ -8,7 +8,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_runs_cuda
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.gpu_code import read_targets, runs_natively
-from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.specifier import numbers_in, parse_version
 from envcheck.knowledge.tables import Machine, Os, TorchBuild, TorchRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
@@ -92,7 +92,7 @@ def builds_that_fit(
     ``gpus`` does the GPUs.
     """
     rows = matrix.torch if version is None else [row for row in (torch_row(matrix, version),) if row]
-    newest_first = sorted(rows, key=_age, reverse=True)
+    newest_first = sorted(rows, key=lambda row: numbers_in(row.version), reverse=True)
     installable = [
         row for row in newest_first if python is None or python_runs_torch(matrix, row.version, python, os, machine).ok
     ]
@@ -104,8 +104,3 @@ def builds_that_fit(
         and (driver is None or driver_runs_cuda(matrix, driver, cuda, os).ok)
         and all(any(runs_natively(matrix, target, gpu) for target in targets_of(build)) for gpu in gpus)
     ]
-
-
-def _age(row: TorchRow) -> tuple[int, ...]:
-    version = parse_version(row.version)
-    return version.numbers if version else ()

@@ -177,25 +177,20 @@ def _selects(text: str, gpus: Sequence[Gpu] | None) -> tuple[Kind, Hashable]:
     """What an entry is by itself, and the GPU that it selects."""
     if not text.strip():
         return "blank", None
-    number = _NUMBER.match(text)
-    if number:
-        return _by_number(number[1], text.strip(), gpus)
+    found = _NUMBER.match(text)
+    if found:  # a number is read as C reads it, into 32 bits
+        meant = int(found[1][:_ENTRY_LIMIT])
+        number = max(-_GREATEST_INDEX - 1, min(meant, _GREATEST_INDEX)) & 0xFFFFFFFF
+        if number >> 31:
+            return ("end" if meant < 0 else "absent"), None
+        if gpus is not None and number >= len(gpus):
+            return "absent", number
+        return ("gpu" if number == meant and found[1] == text.strip() else "misread"), number
     if text.startswith("GPU-"):
         return _by_uuid(text.rstrip().lower(), gpus)
     if text.startswith("MIG-"):
         return _mig(text.rstrip().lower(), gpus)
     return "word", None
-
-
-def _by_number(digits: str, text: str, gpus: Sequence[Gpu] | None) -> tuple[Kind, Hashable]:
-    """A number is read as C reads it, into 32 bits."""
-    meant = int(digits[:_ENTRY_LIMIT])
-    number = max(-_GREATEST_INDEX - 1, min(meant, _GREATEST_INDEX)) & 0xFFFFFFFF
-    if number >> 31:
-        return ("end" if meant < 0 else "absent"), None
-    if gpus is not None and number >= len(gpus):
-        return "absent", number
-    return ("gpu" if number == meant and digits == text else "misread"), number
 
 
 def _by_uuid(name: str, gpus: Sequence[Gpu] | None) -> tuple[Kind, Hashable]:
