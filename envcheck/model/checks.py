@@ -5,8 +5,9 @@ These structs are the report's JSON contract: field names here are keys there, u
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -39,19 +40,8 @@ DecidedBy = Literal["declared", "inferred", "driver-answered", "framework-ran", 
 STATUSES: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")
 """From the most to the least pressing."""
 
-LAYERS: tuple[Layer, ...] = (
-    "gpu",
-    "kernel",
-    "driver",
-    "fabric",
-    "container",
-    "toolkit",
-    "library",
-    "framework",
-    "request",
-)
+LAYERS: tuple[Layer, ...] = get_args(Layer)
 """From the lowest to the highest."""
-
 
 LONGEST_TITLE = 120
 LONGEST_HEADLINE = 80
@@ -327,17 +317,8 @@ class Summary(Part, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, checks: tuple[Check, ...]) -> Summary:
-        counts = dict.fromkeys(STATUSES, 0)
-        for check in checks:
-            counts[check.status] += 1
-        return cls(
-            passed=counts["pass"],
-            note=counts["note"],
-            warn=counts["warn"],
-            fail=counts["fail"],
-            unknown=counts["unknown"],
-            skipped=counts["skipped"],
-        )
+        counts = Counter("passed" if check.status == "pass" else check.status for check in checks)
+        return cls(**counts)
 
 
 class Ground(Part, frozen=True, kw_only=True):
@@ -403,12 +384,6 @@ class Target(Part, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _stands(self.exit_code, self.verdict, self.grounds)
-
-
-def _badness(target: Target) -> tuple[int, int]:
-    """Less for what is worse: findings, then no verdict, then nothing at or above ``--fail-on``."""
-    verdicts: tuple[Verdict, ...] = ("fail", "warn", "unknown", "pass")
-    return {1: 0, 3: 1, 0: 2}.get(target.exit_code, 0), verdicts.index(target.verdict)
 
 
 class Report(Part, frozen=True, kw_only=True):
@@ -489,8 +464,13 @@ class Report(Part, frozen=True, kw_only=True):
 
     @property
     def worst(self) -> Target | None:
-        """The target that the rest of the report is about."""
-        return min(self.targets, key=_badness, default=None)
+        """The target that the rest of the report is about: one with a finding, else without a verdict, else any."""
+        verdicts, findings_first = ("fail", "warn", "unknown", "pass"), {1: 0, 3: 1, 0: 2}
+        return min(
+            self.targets,
+            key=lambda target: (findings_first.get(target.exit_code, 0), verdicts.index(target.verdict)),
+            default=None,
+        )
 
     def check(self, identity: str | None) -> Check | None:
         """The check with this id."""

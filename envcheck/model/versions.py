@@ -27,9 +27,11 @@ _NO_RELEASE = re.compile(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv
 
 
 @lru_cache(maxsize=4096)
-def _numbers(text: str | None) -> tuple[int, ...] | None:
+def _numbers(text: str | None, least: int, most: int) -> tuple[int, ...] | None:
+    """So many numbers with dots between them."""
     match = _NUMBERS.fullmatch(text.strip()) if text else None
-    return tuple(int(part) for part in match.group().split(".")) if match else None
+    numbers = tuple(int(part) for part in match.group().split(".")) if match else ()
+    return numbers if least <= len(numbers) <= most else None
 
 
 class DriverRelease(NamedTuple):
@@ -44,10 +46,8 @@ class DriverRelease(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> DriverRelease | None:
-        numbers = _numbers(text)
-        if numbers is None or not 1 <= len(numbers) <= 3:
-            return None
-        return cls(*(*numbers, 0, 0)[:3])
+        numbers = _numbers(text, 1, 3)
+        return cls(*(*numbers, 0, 0)[:3]) if numbers else None
 
     @classmethod
     def stated(cls, text: str | None) -> DriverRelease | None:
@@ -69,10 +69,8 @@ class CudaVersion(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> CudaVersion | None:
-        numbers = _numbers(text)
-        if numbers is None or not 1 <= len(numbers) <= 4:
-            return None
-        return cls(numbers[0], numbers[1] if len(numbers) > 1 else 0)
+        numbers = _numbers(text, 1, 4)
+        return cls(*(*numbers, 0)[:2]) if numbers else None
 
     @classmethod
     def decode(cls, number: int) -> CudaVersion:
@@ -114,8 +112,8 @@ class PtxVersion(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> PtxVersion | None:
-        numbers = _numbers(text)
-        return cls(*numbers) if numbers is not None and len(numbers) == 2 else None
+        numbers = _numbers(text, 2, 2)
+        return cls(*numbers) if numbers else None
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
@@ -130,10 +128,8 @@ class CudnnVersion(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> CudnnVersion | None:
-        numbers = _numbers(text)
-        if numbers is None or not 2 <= len(numbers) <= 4:
-            return None
-        return cls(*(*numbers, 0)[:3])
+        numbers = _numbers(text, 2, 4)
+        return cls(*(*numbers, 0)[:3]) if numbers else None
 
     @classmethod
     def decode(cls, number: int) -> CudnnVersion:
