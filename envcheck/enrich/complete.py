@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from envcheck.enrich.loads import with_frameworks
 from envcheck.enrich.stated import (
     add_frameworks,
     add_pinned_torch,
+    driver_os,
     infer_any_build,
     infer_driver,
     infer_least_cuda,
@@ -31,8 +33,18 @@ from envcheck.enrich.stated_cuda import (
 from envcheck.enrich.torch import Inference, infer_pypi_build, infer_torch, without_foreign_build
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import architecture_of, branch_of
-from envcheck.knowledge.tables import Os
-from envcheck.model.snapshot import PASTED, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot, inferred
+from envcheck.model.snapshot import (
+    PASTED,
+    Environment,
+    Framework,
+    Gpu,
+    Listing,
+    Platform,
+    Record,
+    Snapshot,
+    inferred,
+    items_in,
+)
 from envcheck.model.versions import ComputeCapability, DriverRelease
 
 R = TypeVar("R", bound=Record)
@@ -58,20 +70,17 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
         driver = _add(driver, {"cuda": row.cuda}, row.id)
     machine = msgspec.structs.replace(
         snapshot,
-        platform=_of_superchip(snapshot, matrix) or _of_driver(snapshot) or snapshot.platform,
+        platform=_system(snapshot, matrix),
         driver=driver,
         gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
     )
     if environments is None:
         return _with_programs(machine, matrix)
-    items: list[Environment] = []
-    for item in environments.items:
-        found = add_frameworks(add_pinned_torch(item, matrix), matrix, machine.observed_errors)
-        if found.frameworks is not None:
-            frameworks = [_framework(each, found, matrix, machine) for each in found.frameworks.items]
-            found = msgspec.structs.replace(found, frameworks=_listing(found.frameworks, frameworks))
-        items.append(found)
+    items = [
+        add_frameworks(add_pinned_torch(item, matrix), matrix, machine.observed_errors) for item in environments.items
+    ]
     whole = msgspec.structs.replace(machine, environments=_listing(environments, items))
+    whole = with_frameworks(whole, lambda each, found: _framework(each, found, matrix, machine))
     return _with_programs(msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole)), matrix)
 
 
@@ -96,31 +105,17 @@ def _with_programs(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     return msgspec.structs.replace(snapshot, environments=_listing(snapshot.environments, items))
 
 
-def _of_superchip(snapshot: Snapshot, matrix: Matrix) -> Platform | None:
-    """The system of a text that names a GPU of a superchip: its processor, and that it is no Jetson."""
-    gpus = snapshot.gpus.items if snapshot.gpus else ()
+def _system(snapshot: Snapshot, matrix: Matrix) -> Platform | None:
+    """The system, with what follows from a text that names a GPU of a superchip (its processor, and that it is no
+    Jetson), or a driver as only Linux numbers it.
+    """
+    platform, driver = snapshot.platform or Platform(source=PASTED), snapshot.driver
+    gpus = items_in(snapshot.gpus)
     models = [matrix.model_of(gpu) for gpu in gpus if gpu.source == PASTED]
-    if not gpus or len(models) < len(gpus) or not all(model and model.superchip for model in models):
-        return None
-    known = {"os": "linux", "machine": "aarch64", "tegra_release": ""}
-    return _add(snapshot.platform or Platform(source=PASTED), known, f"{gpus[0].name}")
-
-
-def _of_driver(snapshot: Snapshot) -> Platform | None:
-    """The system of a text that tells a driver as only Linux numbers it."""
-    driver, platform = snapshot.driver, snapshot.platform or Platform(source=PASTED)
-    if driver is None or driver.source != PASTED or platform.os or platform.wsl:
-        return None
-    return _add(platform, {"os": "linux"}, "the driver") if _OF_LINUX.fullmatch(driver.release or "") else None
-
-
-def driver_os(platform: Platform | None) -> Os:
-    """The system whose driver releases apply: Windows in WSL, Linux when the system is unknown."""
-    if platform is None:
-        return "linux"
-    if platform.wsl:
-        return "wsl"
-    return platform.os or "linux"
+    if gpus and len(models) == len(gpus) and all(model and model.superchip for model in models):
+        return _add(platform, {"os": "linux", "machine": "aarch64", "tegra_release": ""}, f"{gpus[0].name}")
+    told = driver is not None and driver.source == PASTED and _OF_LINUX.fullmatch(driver.release or "")
+    return _add(platform, {"os": "linux"}, "the driver") if told and not platform.wsl else snapshot.platform
 
 
 def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:
@@ -134,25 +129,28 @@ def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:
 
 def _framework(framework: Framework, environment: Environment, matrix: Matrix, machine: Snapshot) -> Framework:
     platform = machine.platform or Platform()
+    os = driver_os(platform)
+
+    def add(inferences: Iterable[Inference]) -> None:
+        nonlocal framework
+        for inference in inferences:
+            framework = _add(framework, inference.values, inference.why)
+
     if framework.name == "torch":
         framework = without_foreign_build(framework, machine, matrix)
-        framework = _with(framework, infer_pypi_build(framework, machine, matrix))
+        add(infer_pypi_build(framework, machine, matrix))
     if framework.version is None:
         return framework
     if framework.name != "torch":
-        framework = _with(framework, infer_release(framework, platform, matrix))
-        framework = _with(framework, infer_least_cuda(framework, machine, matrix))
-        framework = _with(framework, infer_gpu_build(framework, machine, driver_os(platform), matrix))
-        return _with(framework, infer_code_of_older(framework, machine, matrix))
-    framework = _with(framework, infer_torch(framework, environment, platform, matrix))
-    framework = _with(framework, infer_any_build(framework, machine, matrix))
-    framework = _with(framework, infer_default_build(framework, machine, driver_os(platform), matrix))
-    return _with(framework, infer_older_build(framework, machine, driver_os(platform), matrix))
-
-
-def _with(framework: Framework, inferences: Iterable[Inference]) -> Framework:
-    for inference in inferences:
-        framework = _add(framework, inference.values, inference.why)
+        add(infer_release(framework, platform, matrix))
+        add(infer_least_cuda(framework, machine, matrix))
+        add(infer_gpu_build(framework, machine, os, matrix))
+        add(infer_code_of_older(framework, machine, matrix))
+    else:
+        add(infer_torch(framework, environment, platform, matrix))
+        add(infer_any_build(framework, machine, matrix))
+        add(infer_default_build(framework, machine, os, matrix))
+        add(infer_older_build(framework, machine, os, matrix))
     return framework
 
 

@@ -7,11 +7,11 @@ inventory of copies are read apart and meet here, by the real path of the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from envcheck.model.snapshot import Environment, Framework, Library, Listing, Load, Loaded, Snapshot, frameworks_in
+from envcheck.model.snapshot import Environment, Framework, Library, Load, Loaded, Snapshot, frameworks_in
 
 SOURCE = "memory map"
 """The source of a path that comes from a process's memory map and was not predicted."""
@@ -22,28 +22,34 @@ _MOST = 16
 
 def observed_loads(snapshot: Snapshot) -> Snapshot:
     """The Snapshot with the paths of loads that were not found but were loaded in a trial."""
+
+    def complete(framework: Framework, environment: Environment) -> Framework:
+        found = frameworks_in(environment)
+        maps = {item.name: item.trial.libraries for item in found if item.trial and item.trial.libraries}
+        # A plug-in is in the process of its framework.
+        base = framework.extends if framework.name.startswith(f"{framework.extends}-cuda") else None
+        libraries = maps.get(framework.name) or maps.get(base or "", ())
+        return _with_loads(framework, [_observed_load(load, libraries) for load in framework.loads or ()])
+
+    return with_frameworks(snapshot, complete)
+
+
+def with_frameworks(snapshot: Snapshot, change: Callable[[Framework, Environment], Framework]) -> Snapshot:
+    """The Snapshot with every framework as ``change`` makes it."""
     if snapshot.environments is None:
         return snapshot
-    items = tuple(_observed_environment(item) for item in snapshot.environments.items)
-    if items == snapshot.environments.items:
-        return snapshot
-    return msgspec.structs.replace(snapshot, environments=msgspec.structs.replace(snapshot.environments, items=items))
+    environments = []
+    for item in snapshot.environments.items:
+        listing = item.frameworks
+        if listing is not None:
+            listing = msgspec.structs.replace(listing, items=tuple(change(each, item) for each in listing.items))
+        environments.append(msgspec.structs.replace(item, frameworks=listing))
+    listed = msgspec.structs.replace(snapshot.environments, items=tuple(environments))
+    return msgspec.structs.replace(snapshot, environments=listed)
 
 
-def _observed_environment(environment: Environment) -> Environment:
-    found = frameworks_in(environment)
-    maps = {item.name: item.trial.libraries for item in found if item.trial and item.trial.libraries}
-    if not maps or environment.frameworks is None:
-        return environment
-    items: list[Framework] = []
-    for item in found:
-        # A plug-in is in the process of its framework.
-        base = item.extends if item.name.startswith(f"{item.extends}-cuda") else None
-        libraries = maps.get(item.name) or maps.get(base or "", ())
-        loads = tuple(_observed_load(load, libraries) for load in item.loads or ())
-        items.append(msgspec.structs.replace(item, loads=loads) if item.loads and loads != item.loads else item)
-    listing: Listing[Framework] = msgspec.structs.replace(environment.frameworks, items=tuple(items))
-    return msgspec.structs.replace(environment, frameworks=listing)
+def _with_loads(framework: Framework, loads: list[Load]) -> Framework:
+    return msgspec.structs.replace(framework, loads=tuple(loads)) if framework.loads else framework
 
 
 def _observed_load(load: Load, libraries: tuple[Loaded, ...]) -> Load:
@@ -59,21 +65,15 @@ def _observed_load(load: Load, libraries: tuple[Loaded, ...]) -> Load:
 
 def join_loads(snapshot: Snapshot) -> Snapshot:
     """The Snapshot with ``Load.owner``, ``Load.version`` and ``Load.unfound`` filled in where they are unknown."""
-    if not snapshot.libraries or not snapshot.libraries.items or not snapshot.environments:
+    if not snapshot.libraries or not snapshot.libraries.items:
         return snapshot
     copies = _Copies(snapshot.libraries.items)
-    environments: list[Environment] = []
-    for item in snapshot.environments.items:
-        frameworks = tuple(
-            msgspec.structs.replace(each, loads=tuple(_load(load, copies, item.key) for load in each.loads))
-            if each.loads
-            else each
-            for each in frameworks_in(item)
-        )
-        listing = msgspec.structs.replace(item.frameworks, items=frameworks) if item.frameworks else None
-        environments.append(msgspec.structs.replace(item, frameworks=listing))
-    listed = msgspec.structs.replace(snapshot.environments, items=tuple(environments))
-    return msgspec.structs.replace(snapshot, environments=listed)
+    return with_frameworks(
+        snapshot,
+        lambda framework, environment: _with_loads(
+            framework, [_load(load, copies, environment.key) for load in framework.loads or ()]
+        ),
+    )
 
 
 def version_of(library: Library) -> str | None:

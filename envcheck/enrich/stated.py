@@ -163,7 +163,7 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
         return []
     if not is_release(framework.version):
         return []
-    rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
+    rows = release_rows(matrix, framework.name, first_of(framework.version), driver_os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
     cuda = cudas.pop() if len(cudas) == 1 else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
@@ -191,11 +191,12 @@ def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -
     if framework.source != PASTED or framework.cuda or framework.cpu_only or framework.hip or driver is None:
         return []
     platform = snapshot.platform or Platform()
-    rows = release_rows(matrix, framework.name, first_of(framework.version or ""), _os(platform), _machine(platform))
+    version, os = first_of(framework.version or ""), driver_os(platform)
+    rows = release_rows(matrix, framework.name, version, os, _machine(platform))
     needs = [row.needs["cuda"] for row in rows if "cuda" in row.needs]
     bound = _LEAST.match(needs[0]) if len(needs) == 1 and "|" not in needs[0] else None
     least = CudaVersion.parse(bound[1]) if bound else None
-    if least is None or not driver_runs_cuda(matrix, driver, least, _os(platform)).bad:
+    if least is None or not driver_runs_cuda(matrix, driver, least, os).bad:
         return []
     return [Inference({"cuda": str(least)}, rows[0].id)]
 
@@ -212,41 +213,32 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     platform = snapshot.platform or Platform()
     if framework.source != PASTED or platform.tegra:  # for Jetsons NVIDIA builds wheels of its own
         return []
+    os, machine, gpus = driver_os(platform), _machine(platform), items_in(snapshot.gpus)
     if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
-        return _infer_from_cuda(framework.cuda, snapshot, matrix)
+        # A nightly of PyTorch's index, where no release that was built with its CUDA has code for a GPU.
+        every = [build for row in matrix.torch for build in builds(row, os, machine) if build.cuda == framework.cuda]
+        code = _lacking_code(every, gpus, matrix)
+        return [Inference({"gpu_code": code}, f"every release for CUDA {framework.cuda}")] if code else []
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
     own_build = "+" in (framework.version or "")  # its tag names none of the listed builds, or the platform were known
     if row is None or not row.all_builds or not unknown or own_build:
         return []
-    possible = builds(row, _os(platform), _machine(platform))
+    possible = builds(row, os, machine)
     if not possible:
         return []
     why = f"every build of {row.id}"
     found: list[Inference] = []
-    if _lack_code(possible, items_in(snapshot.gpus), matrix):
-        code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
+    if code := _lacking_code(possible, gpus, matrix):
         found.append(Inference({"gpu_code": code}, why))
     driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     oldest = CudaVersion.parse(possible[-1].cuda)
-    if driver and oldest and driver_runs_cuda(matrix, driver, oldest, _os(platform)).bad:
+    if driver and oldest and driver_runs_cuda(matrix, driver, oldest, os).bad:
         found.append(Inference({"cuda": str(oldest)}, why))
     return found
 
 
-def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
-    """The code of a nightly of PyTorch's index, where no release that was built with its CUDA has any for a GPU."""
-    platform = snapshot.platform or Platform()
-    possible = [
-        build for row in matrix.torch for build in builds(row, _os(platform), _machine(platform)) if build.cuda == cuda
-    ]
-    if not possible or not _lack_code(possible, items_in(snapshot.gpus), matrix):
-        return []
-    code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
-    return [Inference({"gpu_code": code}, f"every release for CUDA {cuda}")]
-
-
-def _lack_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matrix) -> bool:
-    """Whether no build has code for a GPU, on any driver; for Jetsons NVIDIA builds wheels of its own."""
+def _lacking_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matrix) -> tuple[str, ...]:
+    """The code of all builds, where none has any for a GPU, on any driver; Jetsons have builds of their own."""
     known = [found for gpu in gpus if (found := ComputeCapability.parse(gpu.compute_capability))]
     capabilities = [found for found in known if (row := matrix.capability_rows.get(found)) and not row.tegra]
     codes = [
@@ -254,10 +246,11 @@ def _lack_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matr
         for build in possible
         if build.targets
     ]
-    return bool(codes) and any(
+    lacking = codes and any(
         all(code_runs_on(matrix, code, capability, driver_cuda=cuda, built_with=cuda).bad for cuda, code in codes)
         for capability in capabilities
     )
+    return tuple(dict.fromkeys(target for build in possible for target in build.targets)) if lacking else ()
 
 
 def infer_driver(snapshot: Snapshot) -> Driver | None:
@@ -277,7 +270,10 @@ def infer_driver(snapshot: Snapshot) -> Driver | None:
     return Driver(source=PASTED, installed=False, read=why)
 
 
-def _os(platform: Platform) -> Os:
+def driver_os(platform: Platform | None) -> Os:
+    """The system whose driver releases apply: Windows in WSL, Linux when the system is unknown."""
+    if platform is None:
+        return "linux"
     return "wsl" if platform.wsl else platform.os or "linux"
 
 

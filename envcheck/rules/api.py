@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envcheck.compat.package_needs import marks_of
-from envcheck.enrich.complete import driver_os
+from envcheck.enrich.stated import driver_os
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.tables import ErrorRow, Os

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.enrich.complete import complete, driver_os
+from envcheck.enrich.complete import complete
+from envcheck.enrich.stated import driver_os
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
 from tests.every import cases, every
