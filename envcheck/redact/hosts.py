@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import frameworks_in
-from envcheck.redact.walk import HOST, IP, Rewriting, rewritten
+from envcheck.model.snapshot import frameworks_in, items_in
+from envcheck.redact.walk import HOST, IP, texts_in
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
@@ -94,20 +94,16 @@ def _free_texts(report: Report) -> Iterator[str]:
 
 def _versions(report: Report) -> Iterator[str]:
     """The versions with four numbers that are here."""
-    snapshot = report.snapshot
-    libraries = snapshot.libraries.items if snapshot and snapshot.libraries else ()
-    environments = snapshot.environments.items if snapshot and snapshot.environments else ()
-    for library in libraries:
-        told = (library.declared, library.on_disk, library.loaded, library.owner, library.path)
-        yield from (match for text in told if text for match in _VERSION.findall(text))
-    for environment in environments:
-        for distribution in environment.distributions or ():
-            yield from _VERSION.findall(distribution.version)
+    texts: list[str | None] = []
+    for library in items_in(report.snapshot.libraries) if report.snapshot else ():
+        texts += (library.declared, library.on_disk, library.loaded, library.owner, library.path)
+    for environment in report.environments:
+        texts += (distribution.version for distribution in environment.distributions or ())
         for framework in frameworks_in(environment):
-            answers = framework.trial.answers.values() if framework.trial else ()
-            loads = [load.version or "" for load in framework.loads or ()]
-            for text in (framework.cudnn or "", framework.tensorrt or "", *answers, *loads):
-                yield from _VERSION.findall(text)
+            texts += (framework.cudnn, framework.tensorrt, *(load.version for load in framework.loads or ()))
+            texts += framework.trial.answers.values() if framework.trial else ()
+    for text in texts:
+        yield from _VERSION.findall(text or "")
 
 
 _NAME = r"[A-Za-z](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*"
@@ -141,10 +137,10 @@ class Hosts:
         planned = (item for environment in report.environments for item in environment.planned or ())
         self._files = frozenset(item.file for item in planned if "." in item.file)
         self._number = 0
-        found: list[str] = []
-        rewritten(report, Rewriting(lambda text: self._look(text, found), lambda _, text: self._look(text, found)))
-        for name in found:
-            self._learn(name)
+        for text in texts_in(report):
+            for match in _STANDS.finditer(text) if any(sign in text for sign in _MAY_HOLD) else ():
+                if (name := _host(match, self._public, self._files)) is not None:
+                    self._learn(name)
         distinct = [name for name in self._known if len(name) >= _SHORTEST and not name.isalpha()]
         distinct.sort(key=len, reverse=True)
         self._words = (
@@ -156,15 +152,6 @@ class Hosts:
         if any(sign in text for sign in _MAY_HOLD):
             text = _STANDS.sub(self._stands, text)
         return self._words.sub(lambda match: self._known[match[0]], text) if self._words else text
-
-    def _look(self, text: str, found: list[str]) -> str:
-        if any(sign in text for sign in _MAY_HOLD):
-            found += [
-                name
-                for match in _STANDS.finditer(text)
-                if (name := _host(match, self._public, self._files)) is not None
-            ]
-        return text
 
     def _stands(self, match: re.Match[str]) -> str:
         host = _host(match, self._public, self._files)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from envcheck.model.checks import Report
 from envcheck.redact.hosts import Addresses, Hosts
-from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, Rewriting, rewritten
+from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, texts_in
 
 _SYSTEM = re.compile(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
 _NOBODY = frozenset(
@@ -54,7 +54,8 @@ class Users:
         owners = [home.rpartition("/")[2] for home in self._homes]
         judged = [found.key for found in report.environments if found.judged]
         first = [*owners, *(name for key in judged for name in _names(key))]
-        self._known = _pseudonyms([*first, *sorted(_all_names(report))])
+        named = {name for text in texts_in(report) if "/" in text or "\\" in text for name in _names(text)}
+        self._known = _pseudonyms([*first, *sorted(named)])
         self._personal = {name: known for name, known in self._known.items() if name.lower() not in _NOBODY}
         words = [name for name in self._personal if not _PSEUDONYM.match(name)]
         words.sort(key=lambda name: (-len(name), name))
@@ -98,18 +99,6 @@ class Users:
 
 def _names(text: str) -> Iterator[str]:
     return (match["name"] for match in _HOME.finditer(text))
-
-
-def _all_names(report: Report) -> set[str]:
-    found: set[str] = set()
-
-    def look(text: str) -> str:
-        if "/" in text or "\\" in text:
-            found.update(_names(text))
-        return text
-
-    rewritten(report, Rewriting(look, lambda _, value: look(value)))
-    return found
 
 
 def _pseudonyms(names: Iterable[str]) -> dict[str, str]:

@@ -40,6 +40,17 @@ _OURS = frozenset({"rule", "primary", "schema_version", "version", "unit", "prec
 """Fields that hold envcheck's own words or versions: what looks like a name or an address in them is none."""
 
 
+def texts_in(record: msgspec.Struct) -> list[str]:
+    """Every text in a record that may hold a name, each once."""
+    found: dict[str, str] = {}
+
+    def keep(text: str) -> str:
+        return found.setdefault(text, text)
+
+    rewritten(record, Rewriting(keep, lambda _, text: keep(text)))
+    return list(found)
+
+
 def rewritten(record: T, how: Rewriting) -> T:
     """``record`` with every text changed; the same object where nothing changed. Enumerated words stay."""
     found: T = _record(record, how)
