@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -97,12 +98,13 @@ def examine(
 
     coming = iter(answers)
     first = _batch(coming, _ALONE)
-    cores = min(_cores(), _PROCESSES)
+    try:
+        cores = min(len(os.sched_getaffinity(0)), _PROCESSES)
+    except AttributeError:
+        cores = min(os.cpu_count() or 1, _PROCESSES)
     if cores == 1 or not _is_full(first, _ALONE):
         known: set[bytes] = set()
-        for answer in first:
-            keep(_examined((answer,), judge, known))
-        for answer in coming:
+        for answer in chain(first, coming):
             keep(_examined((answer,), judge, known))
         return nodes, facts
     for batch in _in_processes(_batches(first, coming), judge, cores):
@@ -145,7 +147,7 @@ def _in_processes(
         waiting: deque[Future[tuple[list[Examined], Facts]]] = deque()
         try:
             for batch in batches:
-                waiting.append(pool.submit(_examined_there, batch, judge))
+                waiting.append(pool.submit(_examined, batch, judge))
                 if len(waiting) > 3 * cores:  # never the content of a whole fleet at once
                     yield waiting.popleft().result()
             while waiting:
@@ -167,11 +169,9 @@ _KNOWN_HERE: set[bytes] = set()
 """Digests whose facts this process has sent before."""
 
 
-def _examined_there(batch: Sequence[NodeAnswer], judge: Judge) -> tuple[list[Examined], Facts]:
-    return _examined(batch, judge, _KNOWN_HERE)
-
-
-def _examined(batch: Sequence[NodeAnswer], judge: Judge, known: set[bytes]) -> tuple[list[Examined], Facts]:
+def _examined(
+    batch: Sequence[NodeAnswer], judge: Judge, known: set[bytes] = _KNOWN_HERE
+) -> tuple[list[Examined], Facts]:
     facts: Facts = {}
     return [_node(answer, judge, known, facts) for answer in batch], facts
 
@@ -233,13 +233,6 @@ def _findings(report: Report) -> tuple[NodeFinding, ...]:
 
 def _stem(path: str) -> str:
     return os.path.basename(path).removesuffix(".json")[:_LONGEST_NAME]  # noqa: PTH119  10,000 of them
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 _PLAIN = re.compile(r"[^\w.@-]+", re.ASCII)

@@ -27,7 +27,7 @@ from envcheck.diff.facts import (
     yes,
 )
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Gpu, Snapshot, items_in
+from envcheck.model.snapshot import Gpu, Snapshot
 
 Aspect: TypeAlias = Literal[
     "GPU model",
@@ -77,14 +77,9 @@ class AspectFacts(msgspec.Struct, frozen=True):
         return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
-def gpu_name(gpu: Gpu, place: int) -> str:
-    """``GPU 3``, by nvidia-smi's index, else by its place in the list."""
-    return f"GPU {gpu.index if gpu.index is not None else place}"
-
-
 def gpus_of(report: Report) -> tuple[tuple[str, Gpu], ...]:
-    """The GPUs by name."""
-    return tuple((gpu_name(gpu, place), gpu) for place, gpu in enumerate(report.gpus))
+    """The GPUs by name: ``GPU 3``, by nvidia-smi's index, else by its place in the list."""
+    return tuple((f"GPU {gpu.index if gpu.index is not None else place}", gpu) for place, gpu in enumerate(report.gpus))
 
 
 def models(report: Report) -> str:
@@ -127,8 +122,7 @@ def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
         yield _held("toolkits", toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)
     if snapshot.libraries:
         yield _held("libraries", library_facts(snapshot.libraries.items))
-    listed = items_in(snapshot.environments)
-    judged = next((found for found in listed if found.judged), None)
+    judged = snapshot.judged_environment
     if judged is not None:
         facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
         yield _held("packages", facts, complete=judged.distributions_complete)
@@ -155,8 +149,9 @@ def _hardware(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
 
 
 def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
-    names = {gpu.pci_bus_id: name for name, gpu in gpus_of(report)}
+    names: dict[str | None, str] = {}
     for name, gpu in gpus_of(report):
+        names[gpu.pci_bus_id] = name
         yield f"NUMA node of {name}", number(gpu.numa_node)
     fabric = snapshot.fabric
     if fabric is None:
@@ -164,15 +159,12 @@ def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | N
     yield "NVSwitches", number(fabric.nvswitches)
     yield "Fabric Manager runs", yes(fabric.manager_running)
     for link in fabric.links or ():
-        pair = _pair(names, link.first, link.second)
+        pair = f"{names.get(link.first, link.first)} - {names.get(link.second, link.second)}"
         yield f"{pair}: NVLinks", number(link.nvlinks)
         yield f"{pair}: PCIe path", link.path
     for peer in fabric.peers or ():
-        yield f"{_pair(names, peer.first, peer.second)}: peer access", yes(peer.allowed)
-
-
-def _pair(names: Mapping[str | None, str], first: str, second: str) -> str:
-    return f"{names.get(first, first)} - {names.get(second, second)}"
+        pair = f"{names.get(peer.first, peer.first)} - {names.get(peer.second, peer.second)}"
+        yield f"{pair}: peer access", yes(peer.allowed)
 
 
 def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> AspectFacts:

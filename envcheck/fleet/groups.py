@@ -27,9 +27,7 @@ def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[Group, ...],
         reference = references.setdefault(first.models, first)
         counts = Counter(gpu.model or "GPU of an unknown model" for gpu in first.gpus)
         gpus = ", ".join(f"{count} x {model}" for model, count in sorted(counts.items()))
-        own, others = (
-            {(aspect, subject, digest) for aspect, subject, digest, _ in each.aspects} for each in (first, reference)
-        )
+        own, others = ({told[:3] for told in each.aspects} for each in (first, reference))
         groups.append(
             Group(
                 number=number,
@@ -44,10 +42,8 @@ def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[Group, ...],
 
 
 def _fact(node: Examined, facts: Facts, aspect: str, what: str) -> str | None:
-    for name, _, digest, _ in node.aspects:
-        if name == aspect:
-            return facts[digest].get(what)
-    return None
+    digest = next((digest for name, _, digest, _ in node.aspects if name == aspect), None)
+    return facts[digest].get(what) if digest is not None else None
 
 
 ALL = 0

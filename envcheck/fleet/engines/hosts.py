@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.engine import Coming, NodeProgram, coming
 from envcheck.fleet.engines.launch import NodeCommand, run_all
@@ -20,23 +18,16 @@ def answers(text: str, ask: NodeProgram, *, jobs: int, timeout: float) -> Coming
 
 def commands(text: str, ask: NodeProgram, *, timeout: float) -> list[NodeCommand]:
     """Ssh to every host of ``text``, one a line; blank lines and what follows ``#`` do not count."""
-    hosts = tuple(dict.fromkeys(_hosts(text)))
-    connect = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, min(_CONNECT, int(timeout)))}")
-    # ssh hands one line to the shell there.
-    return [NodeCommand(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in hosts]
-
-
-def _hosts(text: str) -> Iterator[str]:
-    found = 0
+    hosts: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         host = line.partition("#")[0].strip()
-        if not host:
-            continue
         if host.startswith("-") or len(host.split()) > 1 or not host.isprintable():
             raise UsageError(f"--hosts: line {number} is not a host name, optionally with user@ before it")
-        found += 1
-        if found > _MOST:
+        hosts += [host] if host else []
+        if len(hosts) > _MOST:
             raise UsageError(f"--hosts: more than {_MOST:,} hosts")
-        yield host
-    if not found:
+    if not hosts:
         raise UsageError("--hosts: the file names no host")
+    connect = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, min(_CONNECT, int(timeout)))}")
+    # ssh hands one line to the shell there.
+    return [NodeCommand(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in dict.fromkeys(hosts)]

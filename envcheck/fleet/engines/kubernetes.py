@@ -32,20 +32,18 @@ _FOLDER = "/envcheck"
 def answers(image: str, selector: str | None, ask: NodeProgram, *, timeout: float) -> Coming:
     """Run the Job on the nodes that ``selector`` chooses; raise UsageError where kubectl fails."""
     listed = json.loads(_kubectl("get", "nodes", "-o", "json", *(("-l", selector) if selector else ())))
-    nodes = {str(node["metadata"]["name"]): _not_ready(node) for node in listed.get("items", ())}
+    nodes: dict[str, str] = {}
+    """Why a node takes no pod; empty where it does."""
+    for node in listed.get("items", ()):
+        reason = ""
+        for condition in node.get("status", {}).get("conditions", ()):
+            if not reason and condition.get("type") == "Ready" and condition.get("status") != "True":
+                told = condition.get("message") or condition.get("reason") or "?"
+                reason = brief(f"Kubernetes says it is not ready: {told}")
+        nodes[str(node["metadata"]["name"])] = reason
     if not nodes:
         raise UsageError("--kubernetes: no node of the cluster is selected")
     return coming(_answers(image, nodes, ask, timeout), nodes)
-
-
-def _not_ready(node: dict[str, Any]) -> str:
-    """Why a node takes no pod; empty where it does."""
-    for condition in node.get("status", {}).get("conditions", ()):
-        if condition.get("type") == "Ready" and condition.get("status") != "True":
-            return brief(
-                f"Kubernetes says it is not ready: {condition.get('message') or condition.get('reason') or '?'}"
-            )
-    return ""
 
 
 def _answers(image: str, nodes: dict[str, str], ask: NodeProgram, timeout: float) -> Iterator[NodeAnswer]:

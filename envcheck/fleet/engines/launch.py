@@ -69,15 +69,10 @@ def output_of(
 ) -> bytes:
     """What a program that lists or starts nodes prints; raise UsageError, about ``option``, where it fails."""
     try:
-        process = NodeCommand("", tuple(argv)).start()
+        output = _Said(NodeCommand("", tuple(argv), stdin), time.monotonic() + seconds, threading.Event(), most)
     except OSError as error:
         raise UsageError(f"{option}: {argv[0]} cannot be started: {error.strerror or error}") from None
-    try:
-        output = _Said(process, stdin, most)
-        why = output.listen(time.monotonic() + seconds, threading.Event())
-        status = process.poll()
-    finally:
-        end_process(process)
+    why, status = output.why, output.status
     if why == "late":
         raise UsageError(f"{option}: {called} did not answer within {seconds:g} s")
     if why or status:
@@ -122,23 +117,16 @@ def _asked(command: NodeCommand, deadline: float, timeout: float, stop: threadin
     if stop.is_set() or time.monotonic() >= deadline:
         return NodeAnswer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
     try:
-        process = command.start()
+        output = _Said(command, deadline, stop)
     except OSError as error:
-        return NodeAnswer(
-            command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}")
-        )
-    try:
-        output = _Said(process, command.stdin)
-        why = output.listen(deadline, stop)
-        status = process.poll()
-    finally:
-        end_process(process)
-    if why == "late":
-        if not output.is_whole:
-            return NodeAnswer(command.node, problem=no_answer(timeout, output.err))
-    elif why:
-        return NodeAnswer(command.node, problem=why)
-    return read_answer(command.node, output.out, output.err, status)
+        problem = brief(f"{command.argv[0]} cannot be started: {error.strerror or error}")
+        return NodeAnswer(command.node, problem=problem)
+    # A report may have come from a program that left stdout open to one that it started.
+    if output.why == "late" and output.out.rstrip()[-1:] != b"}":
+        return NodeAnswer(command.node, problem=no_answer(timeout, output.err))
+    if output.why not in ("", "late"):
+        return NodeAnswer(command.node, problem=output.why)
+    return read_answer(command.node, output.out, output.err, output.status)
 
 
 def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> NodeAnswer:
@@ -170,16 +158,23 @@ def last_words(err: bytes, status: int | None, otherwise: str) -> str:
 
 
 class _Said:
-    """What a process prints, while its stdin is written."""
+    """What a command prints while its stdin is written, until it ends; raises OSError where it cannot be started."""
 
-    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, most: int = MOST_BYTES) -> None:
+    def __init__(self, command: NodeCommand, deadline: float, stop: threading.Event, most: int = MOST_BYTES) -> None:
         self.err = b""
         self._most = most
         self._parts: list[bytes] = []
-        self._process = process
-        self._left = memoryview(stdin)
+        self._process = command.start()
+        self._left = memoryview(command.stdin)
+        try:
+            self.why = self._listen(deadline, stop)
+            """Why it was ended: ``late``, ``interrupted`` …; empty where it ended."""
+            self.status = self._process.poll()
+        finally:
+            end_process(self._process)
+        self.out = b"".join(self._parts)
 
-    def listen(self, deadline: float, stop: threading.Event) -> str:
+    def _listen(self, deadline: float, stop: threading.Event) -> str:
         """Listen to the end of the streams, or to silence after the end of the process; return why neither came."""
         process = self._process
         size, heard = 0, time.monotonic()
@@ -209,16 +204,6 @@ class _Said:
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=max(0.1, min(5.0, deadline - time.monotonic())))
         return ""
-
-    @property
-    def out(self) -> bytes:
-        """What it printed on stdout so far."""
-        return b"".join(self._parts)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether a report seems to have come, from a program that left stdout open to one that it started."""
-        return self.out.rstrip()[-1:] == b"}"
 
     def _serve(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:
         stream = key.fileobj

@@ -54,7 +54,11 @@ def answers(address: str, ask: NodeProgram, *, timeout: float) -> Coming:
 
 def _connected(address: str, timeout: float) -> Any:
     """The package, connected to the cluster at ``address``; raise UsageError where it cannot be reached."""
-    ray = _ray()
+    try:
+        import ray  # noqa: PLC0415  the release must be the cluster's, so it is not an extra of envcheck
+        import ray.util.scheduling_strategies  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError(f"--ray needs the package 'ray' in the release that the cluster runs ({error})") from None
     _need_cluster(address, timeout)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
@@ -100,21 +104,18 @@ def _answers(ray: Any, nodes: list[RayNode], ask: NodeProgram, timeout: float) -
         while waiting and time.monotonic() < deadline:
             done, _ = ray.wait(list(waiting), num_returns=1, timeout=min(_TICK, max(0.0, deadline - time.monotonic())))
             for reference in done:
-                yield _answer(ray, waiting.pop(reference), reference)
+                node = waiting.pop(reference)
+                try:
+                    answer = read_answer(node.name, *ray.get(reference))
+                except Exception as error:  # noqa: BLE001  whatever the cluster raises is the node's reason
+                    answer = NodeAnswer(node.name, problem=_last_line(error))
+                yield answer
         for node in waiting.values():
             yield NodeAnswer(node.name, problem=f"no answer within {timeout:g} s")
     finally:
         for reference in waiting:
             ray.cancel(reference, force=True)
         ray.shutdown()
-
-
-def _answer(ray: Any, node: RayNode, reference: Any) -> NodeAnswer:
-    try:
-        out, err, status = ray.get(reference)
-    except Exception as error:  # noqa: BLE001  whatever the cluster raises is the node's reason
-        return NodeAnswer(node.name, problem=_last_line(error))
-    return read_answer(node.name, out, err, status)
 
 
 def _task(ask: NodeProgram, timeout: float) -> Callable[[], tuple[bytes, bytes, int]]:
@@ -277,12 +278,3 @@ def _program() -> type:
 def _last_line(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     return brief(f"{type(error).__name__}: {lines[-1] if lines else ''}")
-
-
-def _ray() -> Any:
-    try:
-        import ray  # noqa: PLC0415  the release must be the cluster's, so it is not an extra of envcheck
-        import ray.util.scheduling_strategies  # noqa: PLC0415
-    except ImportError as error:
-        raise UsageError(f"--ray needs the package 'ray' in the release that the cluster runs ({error})") from None
-    return ray

@@ -12,7 +12,6 @@ import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
 
 import msgspec
 
@@ -47,8 +46,15 @@ def answers(options: str, ask: NodeProgram, *, jobs: int, timeout: float) -> Com
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
     made = launches(options, ask, start=timeout, timeout=timeout)
     down = [NodeAnswer(node, problem=why) for node, why in made.down.items()]
-    answers = _and_cancel(chain(down, run_all(made.commands, jobs=jobs, timeout=timeout)), made.job)
-    return coming(answers, [*made.down, *(command.node for command in made.commands)])
+
+    def asked() -> Iterator[NodeAnswer]:
+        try:
+            yield from down
+            yield from run_all(made.commands, jobs=jobs, timeout=timeout)
+        finally:
+            cancel(made.job)
+
+    return coming(asked(), [*made.down, *(command.node for command in made.commands)])
 
 
 class Launches(msgspec.Struct, frozen=True):
@@ -72,7 +78,8 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
         raise UsageError(f"--slurm: {error}") from None
     only: set[str] = _hosts(own, _ONLY) if _in_allocation() else set()
     without = _hosts(own, _WITHOUT)
-    listed = _allocated() or _listed(own)
+    allocated = _expanded(os.environ.get("SLURM_JOB_NODELIST", "")) if _in_allocation() else []
+    listed = [SlurmNode(name, "allocated", "") for name in allocated] or _listed(own)
     nodes = [node for node in listed if (not only or node.name in only) and node.name not in without]
     if not nodes:
         raise UsageError("--slurm: Slurm lists no node for these options")
@@ -93,13 +100,6 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
     return Launches(tuple(commands), down, name)
 
 
-def _and_cancel(answers: Iterator[NodeAnswer], job: str) -> Iterator[NodeAnswer]:
-    try:
-        yield from answers
-    finally:
-        cancel(job)
-
-
 def cancel(job: str) -> None:
     """End the jobs of this name that are still there: ending srun does not always end its job."""
     if job:
@@ -111,16 +111,9 @@ def _in_allocation() -> bool:
     return "SLURM_JOB_ID" in os.environ
 
 
-def _allocated() -> list[SlurmNode]:
-    listed = os.environ.get("SLURM_JOB_NODELIST")
-    if not _in_allocation() or not listed:
-        return []
-    return [SlurmNode(name, "allocated", "") for name in _expanded(listed)]
-
-
 def _expanded(listed: str) -> list[str]:
     """The names in a list such as ``n[1-4]``."""
-    return _told(("scontrol", "show", "hostnames", listed)).split()
+    return _told(("scontrol", "show", "hostnames", listed)).split() if listed else []
 
 
 def _hosts(own: Sequence[str], options: Sequence[str]) -> set[str]:
