@@ -7,7 +7,7 @@ from typing import Any
 
 from envcheck.diff.record import Change, Facts, Match, Note, Section, added_and_removed, changed
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Environment, Gpu, Listing, Snapshot, frameworks_in, items_in
 
 _GIB = 1 << 30
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
@@ -26,7 +26,16 @@ def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Cha
     yield from _gpus(ours, theirs, matched)
     yield from _listed("toolkits", ours.toolkits, theirs.toolkits, toolkit_facts)
     yield from _listed("libraries", ours.libraries, theirs.libraries, library_facts)
-    yield from changed("libraries", "", _declared(ours), _declared(theirs))
+    # Versions of the owning packages, for files without a version of their own.
+    before, after = (
+        {
+            f"{found.path}, by its package": found.declared
+            for found in items_in(side.libraries)
+            if found.origin not in _PACKAGED and found.on_disk is None
+        }
+        for side in (ours, theirs)
+    )
+    yield from changed("libraries", "", before, after)
     yield from _environments(ours, theirs, matched)
     yield from _variables(ours, theirs, matched)
 
@@ -157,16 +166,6 @@ def library_facts(items: Any) -> Facts:
     return {found.path: found.on_disk for found in items if found.origin not in _PACKAGED}
 
 
-def _declared(snapshot: Snapshot) -> Facts:
-    """Versions of the owning packages, for files without a version of their own."""
-    items = items_in(snapshot.libraries)
-    return {
-        f"{found.path}, by its package": found.declared
-        for found in items
-        if found.origin not in _PACKAGED and found.on_disk is None
-    }
-
-
 def _environments(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change | Note]:
     yield from _only_one("environments", ours.environments, theirs.environments)
     for before, after in matched.environments:
@@ -197,19 +196,12 @@ def package_facts(environment: Environment) -> dict[str, str | None]:
 
 def build_facts(environment: Environment) -> Facts:
     """What the frameworks were built with, and whether they ran."""
-    frameworks = frameworks_in(environment)
-    return {what: value for framework in frameworks for what, value in _build(framework).items()}
-
-
-def _build(framework: Framework) -> Facts:
-    trial = framework.trial
-    name = framework.name
-    return {
-        f"CUDA of {name}": framework.cuda,
-        f"cuDNN of {name}": framework.cudnn,
-        f"NCCL of {name}": framework.nccl,
-        f"{name} ran on the GPU": yes(trial.ran_on_gpu) if trial else None,
-    }
+    found: dict[str, str | None] = {}
+    for framework in frameworks_in(environment):
+        name, trial = framework.name, framework.trial
+        found |= {f"CUDA of {name}": framework.cuda, f"cuDNN of {name}": framework.cudnn}
+        found |= {f"NCCL of {name}": framework.nccl, f"{name} ran on the GPU": yes(trial.ran_on_gpu) if trial else None}
+    return found
 
 
 def _variables(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change | Note]:
