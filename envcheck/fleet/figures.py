@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from math import isfinite
 from statistics import NormalDist
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,8 @@ from envcheck.rules.facts.measurements import measurement_name
 
 _MOST = 4096
 """Figures of one node."""
+_KEY = ("name", "precision", "shape", "burst", "variant")
+"""What distinguishes quantities."""
 _NOBODY: tuple[str, Gpu | None] = ("", None)
 
 
@@ -68,22 +71,14 @@ def figures(report: Report) -> Iterator[NodeFigure]:
 
 
 def _figure(measured: Measurement, model: str, subject: str) -> NodeFigure:
-    key = (measured.name, measured.precision, measured.shape, measured.burst, measured.variant)
+    key = (getattr(measured, field) for field in _KEY)
     return NodeFigure(_quantity(model, measured.unit, *key), subject, measured.value or 0.0)
 
 
 @lru_cache(maxsize=4096)
-def _quantity(
-    model: str,
-    unit: str,
-    name: str,
-    precision: str | None,
-    shape: tuple[int, ...],
-    burst: bool | None,  # noqa: FBT001  a fact
-    variant: str | None,
-) -> Quantity:
+def _quantity(model: str, unit: str, *key: Any) -> Quantity:
     """One object for each quantity: a fleet has a few dozen, and a million figures."""
-    alike = Measurement(name=name, precision=precision, shape=shape, burst=burst, variant=variant)
+    alike = Measurement(**dict(zip(_KEY, key, strict=True)))
     return Quantity(model, measurement_name(alike), unit)
 
 

@@ -78,24 +78,19 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
     return found.pop() if len(found) == 1 else None
 
 
-def bounds_by_python(metadata: Metadata, distribution: str, platform: Platform) -> list[tuple[str, str]]:
-    """What is required of ``distribution`` on a platform, whatever extras are asked for: Pythons and their bounds.
+def bounds_by_python(
+    wheels: Sequence[tuple[tuple[int, int], Metadata]], distribution: str, platform: Platform
+) -> list[tuple[str, str]]:
+    """What wheels for these Pythons, ascending, require of ``distribution`` on a platform, whatever extras are asked
+    for: Pythons and their bounds.
 
     The Pythons are a specifier, empty for all. What has no bound is left out.
     """
-    named = of_name(metadata, distribution)
-    pythons = _pythons_around_markers(named, metadata.requires_python)
-    return _by_python([(python, _plain(named, _environment(platform, python))) for python in pythons])
-
-
-def bounds_by_wheel(
-    wheels: Sequence[tuple[tuple[int, int], Metadata]], distribution: str, platform: Platform
-) -> list[tuple[str, str]]:
-    """The same, where the wheels for several Pythons, ascending, say different things."""
-    bounds = [
-        (python, _plain(of_name(metadata, distribution), _environment(platform, python))) for python, metadata in wheels
-    ]
-    return _by_python(bounds)
+    named = [(python, of_name(metadata, distribution)) for python, metadata in wheels]
+    first = named[0][1]
+    if all(each == first for _, each in named):
+        named = [(python, first) for python in _pythons_around_markers(first, wheels[0][1].requires_python)]
+    return _by_python([(python, _plain(each, _environment(platform, python))) for python, each in named])
 
 
 def of_name(metadata: Metadata, distribution: str) -> list[Requirement]:

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from envcheck.refresh.document import Project, RowChange, rewrite
 from envcheck.refresh.index import IndexFile, in_parallel
-from envcheck.refresh.metadata import Metadata, bounds_by_python, bounds_by_wheel, of_name
+from envcheck.refresh.metadata import Metadata, bounds_by_python
 from envcheck.refresh.release_rows import specifier_of
 from envcheck.refresh.wheel_files import MACHINES, Files, Platform, Release, WheelFile, files_of
 
@@ -222,12 +222,7 @@ def _needs(release: Release, read: _Read, known: Collection[str]) -> _Needs:
             for name in map(str, named):
                 if name not in known and not name.startswith(_LIBRARIES):
                     continue
-                first = metadata[0][1]
-                if all(of_name(one, name) == of_name(first, name) for _, one in metadata):
-                    bounds = bounds_by_python(first, name, platform)
-                else:
-                    bounds = bounds_by_wheel(metadata, name, platform)
-                for python, spec in bounds:
+                for python, spec in bounds_by_python(metadata, name, platform):
                     places[name, python, spec].append(platform)
     found: _Needs = defaultdict(dict)
     for (name, python, spec), there in places.items():

@@ -33,16 +33,23 @@ def driver_supports(
     if capability.tegra:
         reason = f"{gpu.sm} is integrated in a Tegra system, whose driver comes with its system software"
         return conclude(matrix, "unknown", reason, capability)
-    reason = f"driver {driver} supports {_named(gpu, architecture)}"
+    named = _named(gpu, architecture)
+    dropped = _dropped(matrix, driver, architecture, named) or (model and _dropped(matrix, driver, model, model.name))
+    first = capability.first_branch or architecture.first_branch
+    if dropped is None and first is not None and driver.branch < first:
+        # First branches are Linux's. On Windows a branch has the same name, and its releases are numbered differently.
+        reason = f"driver {driver} is older than {named}; R{first} is the first branch that supports it"
+        known = os == "linux" or branch_of(matrix, driver, os) is not None
+        verdict: FitVerdict = "incompatible" if known else "unknown"
+        return conclude(matrix, verdict, reason, capability, architecture, change=f"driver >= {first}")
+    on_linux = model if os == "linux" else None
     return (
-        _dropped(matrix, driver, architecture, _named(gpu, architecture))
-        or (model and _dropped(matrix, driver, model, model.name))
-        or _not_yet(matrix, gpu, driver, os, capability, architecture)
+        dropped
         or _before_the_data(matrix, gpu, driver, os, model)
-        or _before_the_model(matrix, driver, os, model)
-        or _before_it_is_added(matrix, driver, os, model)
+        or (on_linux and _before_the_model(matrix, driver, on_linux))
+        or (on_linux and _before_it_is_added(matrix, driver, on_linux))
         or _wrong_flavour(matrix, gpu, flavour, capability, architecture, model)
-        or conclude(matrix, "compatible", reason, capability, architecture)
+        or conclude(matrix, "compatible", f"driver {driver} supports {named}", capability, architecture)
     )
 
 
@@ -103,58 +110,37 @@ def _before_the_data(
     return conclude(matrix, "unknown", reason)
 
 
-def _not_yet(
-    matrix: Matrix,
-    gpu: ComputeCapability,
-    driver: DriverRelease,
-    os: Os,
-    capability: CapabilityRow,
-    architecture: ArchitectureRow,
-) -> Fit | None:
-    """First branches are Linux's. On Windows a branch has the same name, and its releases are numbered differently."""
-    first = capability.first_branch or architecture.first_branch
-    if first is None or driver.branch >= first:
-        return None
-    reason = f"driver {driver} is older than {_named(gpu, architecture)}; R{first} is the first branch that supports it"
-    known = os == "linux" or branch_of(matrix, driver, os) is not None
-    verdict: FitVerdict = "incompatible" if known else "unknown"
-    return conclude(matrix, verdict, reason, capability, architecture, change=f"driver >= {first}")
-
-
-def _before_the_model(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuRow | None) -> Fit | None:
+def _before_the_model(matrix: Matrix, driver: DriverRelease, model: GpuRow) -> Fit | None:
     """Releases that know other GPUs of the generation, but not yet this model.
 
     Branches are kept up side by side: one with a higher number than the first release may still be older.
     """
-    firsts = [release for text in (model.first_drivers if model else ()) if (release := DriverRelease.parse(text))]
+    firsts = [release for text in model.first_drivers if (release := DriverRelease.parse(text))]
     own = [release for release in firsts if release.branch == driver.branch]
     least = own[0] if own else min(firsts, default=driver)
-    if model is None or os != "linux" or driver >= least:
+    if driver >= least:
         return None
-    branch = branch_of(matrix, driver, os)
+    branch = branch_of(matrix, driver)
     reason = f"driver {driver} is older than {model.name}; {firsts[0]} is the first that supports it"
     change = f"driver >= {least}"
     if driver > firsts[0]:
-        reason = (
-            f"driver {driver} is older than {least}, the first of R{least.branch} that is known to support {model.name}"
-        )
-        return conclude(matrix, "unknown", reason, model, change=change)
+        known = f"the first of R{least.branch} that is known to support {model.name}"
+        return conclude(matrix, "unknown", f"driver {driver} is older than {least}, {known}", model, change=change)
     if branch and branch.developer and parse_specifier(branch.developer).cover(Version(tuple(driver))) == "all":
         reason = f"driver {driver} is a release for developers, which may support {model.name} before {least} does"
         return conclude(matrix, "unknown", reason, model, branch, change=change)
     return conclude(matrix, "incompatible", reason, model, change=change)
 
 
-def _before_it_is_added(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuRow | None) -> Fit | None:
+def _before_it_is_added(matrix: Matrix, driver: DriverRelease, model: GpuRow) -> Fit | None:
     """Releases before the one that adds the model: those of its branch up to the one before it lack it, and of others
     nobody can tell. Nor can anybody of those before the first that lists it.
     """
-    listed = DriverRelease.parse(model.listed_from) if model and os == "linux" else None
-    if model is not None and listed is not None and driver < listed:
+    listed, added = DriverRelease.parse(model.listed_from), DriverRelease.parse(model.added_by)
+    if listed is not None and driver < listed:
         reason = f"the first driver that lists {model.name} is {listed}; whether {driver} supports it is not known"
         return conclude(matrix, "unknown", reason, model, change=f"driver >= {listed}")
-    added = DriverRelease.parse(model.added_by) if model and os == "linux" else None
-    if model is None or added is None or driver >= added:
+    if added is None or driver >= added:
         return None
     lacking = DriverRelease.parse(model.lacked_by)
     if lacking is not None and driver.branch == lacking.branch and driver.minor <= lacking.minor:
@@ -244,9 +230,8 @@ def driver_runs_cuda(
         return _beyond_the_data(matrix, driver, cuda, os)
     needed = DriverRelease.parse(least.driver)
     if needed is None or driver >= needed:
-        return conclude(
-            matrix, "compatible", f"CUDA {cuda_told} needs driver {least.driver}, this is {driver}", least.row
-        )
+        reason = f"CUDA {cuda_told} needs driver {least.driver}, this is {driver}"
+        return conclude(matrix, "compatible", reason, least.row)
     disputed = DriverRelease.parse(least.disputed)
     change = f"driver >= {least.driver}"
     if disputed is not None and driver >= disputed:
@@ -333,7 +318,5 @@ def _beyond_the_data(matrix: Matrix, driver: DriverRelease, cuda: CudaVersion, o
         if least and needed and driver < (DriverRelease.parse(least.disputed) or needed):
             reason = f"CUDA {newest} already needs driver {least.driver}, CUDA {cuda} no less; this is {driver}"
             return conclude(matrix, "incompatible", reason, least.row, change=f"driver > {least.driver}")
-    reason = (
-        f"the matrix has no minimum driver of CUDA {cuda} for {os}; the CUDA that the driver supports would decide it"
-    )
-    return conclude(matrix, "unknown", reason)
+    reason = f"the matrix has no minimum driver of CUDA {cuda} for {os}"
+    return conclude(matrix, "unknown", f"{reason}; the CUDA that the driver supports would decide it")
