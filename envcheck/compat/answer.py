@@ -260,9 +260,8 @@ def _divided(start: _Numbers, seams: Sequence[_Numbers], known: Sequence[_Number
         if known and not within:
             continue
         releases = tuple(map(_dotted, within))
-        pieces.append(
-            _Piece(releases[-1] if releases else _dotted(first), releases, _dotted(low or ()), _dotted(high or ()))
-        )
+        asked = releases[-1] if releases else _dotted(first)
+        pieces.append(_Piece(asked, releases, _dotted(low or ()), _dotted(high or ())))
     return pieces
 
 
@@ -313,10 +312,8 @@ def _obtainable(matrix: Matrix, name: str, short: Version) -> list[_Numbers]:
         row = matrix.cuda_rows.get(CudaVersion(*(*short.numbers, 0)[:2]))
         return [_numbers(text) for text in row.releases] if row else []
     wheels = [family.wheel for family in matrix.families if canonical(family.name) == name and family.wheel]
-    distributions = [
-        name,
-        *(f"nvidia-{wheel}-cu{major}" for wheel in wheels for major in sorted({one.major for one in matrix.toolkits})),
-    ]
+    majors = sorted({one.major for one in matrix.toolkits})
+    distributions = [name, *(f"nvidia-{wheel}-cu{major}" for wheel in wheels for major in majors)]
     known = {one.numbers for each in distributions for one in published(matrix, each)}
     return sorted(numbers for numbers in known if numbers[: len(short.numbers)] == short.numbers)
 

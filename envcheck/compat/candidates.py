@@ -225,9 +225,8 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     label = f"torch {row.version}"
     reason = f"{label} has no build +{tag}" if listed else f"the matrix knows no build +{tag} of {label}"
     change = f"{label}+{tag_of(known[0].cuda)}" if listed else ""
-    problem = conclude(
-        question.matrix, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change
-    )
+    reason = f"{reason} for {_where(question)}{_there_are(known)}"
+    problem = conclude(question.matrix, "unknown", reason, row, change=change)
     toolkits = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc"))) if cuda else []
     if toolkits and not any(of_os(one, question) for one in toolkits):
         reason = f"CUDA {cuda} is not for {question.os}: {label} has no build +{tag} for it"
@@ -379,9 +378,16 @@ def with_implied(question: Question) -> Question:
             # Programs may run in another Python than the system's.
             if version and brought not in question.labels and brought != "python":
                 found.setdefault(brought, Implied(system.by, system.label, version, system.row))
-    jetpack = _jetpack(question)
-    if jetpack and "jetpack" not in question.labels:
-        found["jetpack"] = jetpack
+    # The JetPack whose L4T was named, where it is that of one alone.
+    rows = [
+        row
+        for version in question.versions.get("l4t", ())
+        for row in question.matrix.rows_of("jetpack")
+        if covered(row.needs.get("l4t", "<0"), version) != "none"
+    ]
+    if len({row.versions for row in rows}) == 1 and "jetpack" not in question.labels:
+        jetpack = Version(parse_specifier(rows[0].versions).bounds[0].numbers, scheme=scheme("jetpack"))
+        found["jetpack"] = Implied("l4t", question.labels["l4t"], jetpack, rows[0])
     container = question.container
     for key, text in container.holds.items() if container else ():
         version = parse_version(text, scheme(key))
@@ -409,20 +415,6 @@ def _of_distribution(question: Question) -> Implied | None:
             if libc:
                 return Implied(told_by, f"{name} {version}", libc, row)
     return None
-
-
-def _jetpack(question: Question) -> Implied | None:
-    """The JetPack whose L4T was named, where it is that of one alone."""
-    rows = [
-        row
-        for version in question.versions.get("l4t", ())
-        for row in question.matrix.rows_of("jetpack")
-        if covered(row.needs.get("l4t", "<0"), version) != "none"
-    ]
-    if len({row.versions for row in rows}) != 1:
-        return None
-    bound = parse_specifier(rows[0].versions).bounds[0]
-    return Implied("l4t", question.labels["l4t"], Version(bound.numbers, scheme=scheme("jetpack")), rows[0])
 
 
 def _of_torch(question: Question) -> Implied | None:

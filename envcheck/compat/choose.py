@@ -178,26 +178,22 @@ def families_of(components: Sequence[Component], question: Question) -> Iterator
         name = canonical(component.name)
         if component.exact is None or (ENGINE in question.versions and name in _ONE_FOR_ALL):
             continue
+        matrix, versions = question.matrix, question.versions.get(name, ())
+        members: list[str] = []
         if name in ("cuda", "nvcc"):
-            members = tuple(str(version) for version in reversed(question.cuda if name == "cuda" else question.nvcc))
-        else:
-            members = _members(question.matrix, name, question.versions.get(name, ()))
-        version = question.versions.get(name, ())[:1]
-        if len(members) > 1 or (members and version and version[0].family):
-            yield Family(place, name, members)
-
-
-def _members(matrix: Matrix, name: str, versions: Sequence[Version]) -> tuple[str, ...]:
-    """The releases that are published, or those and narrower families that rows name, newest first; none for what is a
-    release itself.
-    """
-    family = versions[0] if len(versions) == 1 and versions[0].family else None
-    if family is None:
-        return ()
-    start, local = family.numbers, f"+{family.local}" if family.local else ""
-    named = matrix.known_versions(name) if name in _LISTED else published(matrix, name) or matrix.named_versions(name)
-    found = [one for one in reversed(named) if one.numbers[: len(start)] == start and len(one.numbers) > len(start)]
-    return tuple(f"{one}{local}" for one in found)
+            members = [str(version) for version in reversed(question.cuda if name == "cuda" else question.nvcc)]
+        elif len(versions) == 1 and versions[0].family:
+            # The releases that are published, or those and narrower families that rows name.
+            start, local = versions[0].numbers, f"+{versions[0].local}" if versions[0].local else ""
+            if name in _LISTED:
+                named = matrix.known_versions(name)
+            else:
+                named = published(matrix, name) or matrix.named_versions(name)
+            for one in reversed(named):
+                if one.numbers[: len(start)] == start and len(one.numbers) > len(start):
+                    members.append(f"{one}{local}")
+        if len(members) > 1 or (members and versions and versions[0].family):
+            yield Family(place, name, tuple(members))
 
 
 def _fitting(components: Sequence[Component], families: Sequence[Family], found: Result) -> Fit:

@@ -115,10 +115,8 @@ def _holds(matrix: Matrix, container: Container, part: str, version: Version) ->
     """Whether the container holds a version, by the numbers that both name."""
     text = container.holds.get("cuda" if part == "nvcc" else part)
     if text is None:
-        reason = (
-            f"{container.label} holds its publisher's own build of {part}, and the matrix does not know which version"
-        )
-        return conclude(matrix, "unknown", reason, container.row)
+        reason = f"{container.label} holds its publisher's own build of {part}"
+        return conclude(matrix, "unknown", f"{reason}, and the matrix does not know which version", container.row)
     other = container.row.disputed.get(part, "")
     held = [parse_version(each, scheme(part)) for each in (text, other)]
     same, disputed = (
@@ -152,11 +150,8 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu:
     known = [one for one in matrix.images if one.capability_min and _month(one) and set(one.names) & set(row.names)]
     before = sorted((one for one in known if _month(one) < _month(row)), key=_month)[-1:]
     after = sorted((one for one in known if _month(one) > _month(row)), key=_month)[:1]
-    around = [
-        one
-        for one in (*before, *after)
-        if _month(row) and (its := ComputeCapability.parse(one.capability_min)) and gpu.capability < its
-    ]
+    least_around = [(one, ComputeCapability.parse(one.capability_min)) for one in (*before, *after) if _month(row)]
+    around = [one for one, its in least_around if its and gpu.capability < its]
     if fit.ok and not least and around:
         told = listed([f"{_month(other)} needs {other.capability_min}" for other in around])
         reason = f"which GPUs {container.label} needs could not be read; of the months around it, {told} or higher"

@@ -57,9 +57,8 @@ def system_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> It
         capabilities = [one for text in system.row.capabilities if (one := ComputeCapability.parse(text))]
         if question.gpus or candidate.name in SYSTEMS or not targets or not capabilities:
             continue
-        serving = [
-            one for one in capabilities if any(runs_natively(question.matrix, target, one) for target in targets)
-        ]
+        matrix = question.matrix
+        serving = [one for one in capabilities if any(runs_natively(matrix, target, one) for target in targets)]
         listing = listed([one.sm for one in serving or capabilities])
         verdict: FitVerdict = "compatible" if serving else "incompatible"
         reason = f"{candidate.label} holds {'' if serving else 'no '}native code for {listing} of {system.label}"
@@ -83,7 +82,12 @@ def _documented(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: Aske
     if disputed and covered(disputed, Version(tuple(gpu.capability))) != "none":
         reason = f"whether {candidate.label} supports compute capability {gpu.capability} of {gpu.label} is disputed"
         return conclude(matrix, "unknown", f"{reason}: {row.note}", row)
-    toolkit = None if _bounded(row) else _newest_toolkit(matrix, row)
+    toolkit = None if _bounded(row) else CudaVersion.parse(row.cuda)
+    if not _bounded(row) and "cuda" in row.needs and not (row.cuda or row.targets or row.code):
+        # Where neither the CUDA of the build nor its code is known: the last of those that it is for.
+        spec = parse_specifier(row.needs["cuda"])
+        admitted = matrix.admitted_toolkits(spec) if spec.cover(_YET_TO_COME) == "none" else []
+        toolkit = admitted[-1] if admitted else None
     if toolkit is not None and _comes_later(matrix, gpu, toolkit):
         built = "was built with CUDA" if row.cuda else "is for no CUDA after"
         reason = f"{candidate.label} {built} {toolkit}, which is older than {gpu.capability.sm}"
@@ -108,15 +112,6 @@ def _beside_cuda(question: Question, candidate: Candidate, row: ReleaseRow, gpu:
 def _bounded(row: ReleaseRow) -> bool:
     """Whether documents say on which GPUs it runs, at both ends."""
     return bool(row.capabilities) or row.capability_max is not None
-
-
-def _newest_toolkit(matrix: Matrix, row: ReleaseRow) -> CudaVersion | None:
-    """The one that it was built with; where its code is not known either, the last of those that it is for."""
-    if row.cuda or "cuda" not in row.needs or row.targets or row.code:
-        return CudaVersion.parse(row.cuda)
-    spec = parse_specifier(row.needs["cuda"])
-    admitted = matrix.admitted_toolkits(spec)
-    return admitted[-1] if admitted and spec.cover(_YET_TO_COME) == "none" else None
 
 
 def _comes_later(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> str:

@@ -292,11 +292,10 @@ def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Can
     row = next(row for row in one.rows if row.index)
     what = f"PyPI's {one.label.partition('+')[0]} does not fit: {refusals[0].reason}"
     doubt = "" if overall(its) == "compatible" else "; whether it fits is not known"
-    reason = (
-        f"{what}; {row.index} has {one.label} under the same version, built with CUDA {row.cuda}: the index decides"
-    )
+    other = f"{row.index} has {one.label} under the same version, built with CUDA {row.cuda}"
     about = dict.fromkeys(name for fit in refusals for name in fit.about)
-    told = summary("unknown", reason + doubt, [*refusals, *its]).concerning(*about)
+    reason = f"{what}; {other}: the index decides{doubt}"
+    told = summary("unknown", reason, [*refusals, *its]).concerning(*about)
     told = msgspec.structs.replace(told, nearest_change=refusals[0].nearest_change)
     return [(one.label, [told, *(fit for fit in fits if not fit.bad)])]
 

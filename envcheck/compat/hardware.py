@@ -72,9 +72,8 @@ def compat_fits(question: Question, package: CudaVersion) -> Iterator[Fit]:
     if question.os != "linux":
         verdict: FitVerdict = "unknown" if question.os == "wsl" else "incompatible"
         reason = f"the forward-compatibility package is for Linux, not for {question.os}"
-        yield conclude(question.matrix, verdict, reason, *_citable(question.matrix), change="os linux").concerning(
-            NAME, "os"
-        )
+        fit = conclude(question.matrix, verdict, reason, *_citable(question.matrix), change="os linux")
+        yield fit.concerning(NAME, "os")
     for gpu in question.gpus:
         yield _on_gpu(question.matrix, package, gpu).concerning(NAME, "gpu")
     if question.drivers:
@@ -289,9 +288,8 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     having = [row for row in rows if profile in row.profiles]
     if not having:
         known = listed([each for row in rows for each in row.profiles])
-        return conclude(
-            matrix, "incompatible", f"{listed([row.name for row in rows])}: MIG instances {known}, no {profile}", *rows
-        )
+        reason = f"{listed([row.name for row in rows])}: MIG instances {known}, no {profile}"
+        return conclude(matrix, "incompatible", reason, *rows)
     needed = [release for row in having if (release := DriverRelease.parse(row.drivers.get(profile) or row.driver))]
     if needed and question.drivers and max(question.drivers) < min(needed):
         reason = f"{profile} of {having[0].name} needs driver {min(needed)} or newer, this is {question.drivers[-1]}"

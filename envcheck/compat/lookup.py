@@ -89,9 +89,8 @@ def look_up(matrix: Matrix, component: Component) -> Page | None:
     """What is known of a component, with an exact version or without one; None when that is nothing."""
     name = canonical(component.name)
     if component.bounds and component.exact is None:
-        raise UsageError(
-            f"{str(component)!r}: write {component.name}==VERSION, or {component.name} alone for the known ones"
-        )
+        how = f"write {component.name}==VERSION, or {component.name} alone for the known ones"
+        raise UsageError(f"{str(component)!r}: {how}")
     if not component.bounds:
         known = _known(matrix, name)
         return Page(component=name, known=tuple(known)) if known else None

@@ -13,7 +13,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, conclude
-from envcheck.knowledge.relations.torch import python_runs_torch, torch_row
+from envcheck.knowledge.relations.torch import python_runs_torch, tag_of, torch_row
 from envcheck.knowledge.specifier import Cover, Version, parse_specifier, parse_version
 from envcheck.knowledge.tables import Machine, Os, ReleaseRow
 
@@ -320,7 +320,16 @@ def needed_of(
 ) -> tuple[str, ...]:
     """What a release requires by the matrix, as requirement lines; empty where no row tells."""
     if name == "torch":
-        return _pins_of_torch(matrix, version)
+        # The default build's; builds for another CUDA pin the same Triton, but other wheels of NVIDIA.
+        torch, local = torch_row(matrix, version), version.partition("+")[2]
+        cuda = (torch.default_cuda or "") if torch else ""
+        if torch is None or not cuda or (local and not local.startswith("cu")):
+            return ()
+        pins = [("triton", torch.triton)]
+        if local in ("", tag_of(cuda)):
+            wheels, major = matrix.wheels_of_libraries, cuda.partition(".")[0]
+            pins[:0] = [(wheels[key].format(major), getattr(torch, key)) for key in ("cudnn", "nccl")]
+        return tuple(f"{wheel}=={pin}" for wheel, pin in pins if pin)
     lines: dict[str, None] = {}
     for row in release_rows(matrix, name, version, os, machine):
         major = (row.cuda or "").partition(".")[0]
@@ -338,18 +347,3 @@ def needed_of(
                 bounds.append(f"{bare}.*" if short else bare)
             lines[f"{asked}{','.join(bounds)}"] = None
     return tuple(lines)
-
-
-def _pins_of_torch(matrix: Matrix, version: str) -> tuple[str, ...]:
-    """The pins of the default build, which are the matrix's; builds for another CUDA pin the same Triton, but other
-    wheels of NVIDIA.
-    """
-    row, local = torch_row(matrix, version), version.partition("+")[2]
-    cuda = (row.default_cuda or "") if row else ""
-    if row is None or not cuda or (local and not local.startswith("cu")):
-        return ()
-    major = cuda.partition(".")[0]
-    wheels = matrix.wheels_of_libraries
-    own = ((wheels["cudnn"].format(major), row.cudnn), (wheels["nccl"].format(major), row.nccl))
-    pins = (*(own if not local or local == f"cu{cuda.replace('.', '')}" else ()), ("triton", row.triton))
-    return tuple(f"{name}=={pin}" for name, pin in pins if pin)

@@ -42,8 +42,13 @@ def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
     verdicts = {fit.verdict for fit in fits}
     if len(verdicts) == 1:
         return fits[-1]
-    groups = (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown"))
-    parts = [f"{word} {_listed(members, verdict)}" for word, verdict in groups if verdict in verdicts]
+    parts = []
+    for word, verdict in (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown")):
+        told = []
+        for held, run in groupby(members, lambda item: item[1].verdict):
+            labels = [label for label, _ in run if held == verdict]
+            told += [f"{labels[0]} to {labels[-1]}"] if len(labels) > _FEW else labels  # of a run, the ends
+        parts += [f"{word} {', '.join(told)}"] if told else []
     return summary("unknown", f"{what} is ambiguous: {'; '.join(parts)}", fits)
 
 
@@ -56,14 +61,6 @@ def summary(verdict: FitVerdict, reason: str, fits: Iterable[Fit]) -> Fit:
         rows=tuple(dict.fromkeys(row for fit in resting for row in fit.rows)),
         sources=tuple(dict.fromkeys(source for fit in resting for source in fit.sources)),
     )
-
-
-def _listed(members: Sequence[tuple[str, Fit]], verdict: FitVerdict) -> str:
-    """The labels of a verdict; of those that follow each other, the ends."""
-    runs = (
-        [label for label, _ in run] for held, run in groupby(members, lambda item: item[1].verdict) if held == verdict
-    )
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > _FEW else ", ".join(run) for run in runs)
 
 
 def soften(fit: Fit) -> Fit:
@@ -214,7 +211,16 @@ class Question(NamedTuple):
 
 def readable(name: str, spec: str) -> str:
     """A specifier in words: ``torch 2.5.1``, ``CUDA >=12.1, <13``, ``driver R470 or R535``."""
-    return f"{name} {listed([_alternative(name, part.strip()) for part in spec.split('|')], 'or')}"
+    alternatives = []
+    for text in map(str.strip, spec.split("|")):
+        branch, plain = _BRANCH.fullmatch(text), text.replace(".*", "")
+        if name.startswith("driver") and branch and int(branch[2]) == int(branch[1]) + 1:
+            alternatives.append(f"R{branch[1]}")
+        elif plain.startswith("==") and "," not in plain:
+            alternatives.append(plain.removeprefix("=="))
+        else:
+            alternatives.append(plain.replace(",", ", "))
+    return f"{name} {listed(alternatives, 'or')}"
 
 
 def unknown_release(question: Question, name: str, version: Version) -> str:
@@ -229,16 +235,6 @@ def listed(words: Sequence[str], last: str = "and") -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
-
-
-def _alternative(name: str, text: str) -> str:
-    branch = _BRANCH.fullmatch(text)
-    if name.startswith("driver") and branch and int(branch[2]) == int(branch[1]) + 1:
-        return f"R{branch[1]}"
-    plain = text.replace(".*", "")
-    if plain.startswith("==") and "," not in plain:
-        return plain.removeprefix("==")
-    return plain.replace(",", ", ")
 
 
 # The answer to a question about compatibility: the JSON contract of ``envcheck matrix check``.

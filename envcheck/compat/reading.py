@@ -189,9 +189,16 @@ def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
         if name != "gpu" and any(name == other for other, _ in named[:place]):
             raise UsageError(f"{str(component)!r}: {name} is named twice; ask two separate questions")
     draft = _Draft(matrix)
-    only = None if any(name == "os" for name, _ in named) else _only_system(matrix, named)
-    if only:
-        draft.fields["os"] = draft.assumed["os"] = only
+    # The system for which alone something that was named is to be had, where none was and that is not Linux.
+    for name, component in named if all(name != "os" for name, _ in named) else ():
+        version = parse_version(component.exact, scheme(name)) if component.exact else None
+        rows = wheels_of(matrix, name, version) if version else ()
+        systems = {system.partition("-")[0] for row in rows for system in row.pythons}
+        elsewhere = any(row.archive for row in rows) or any(name in row.packages for row in matrix.indexes)
+        only = "" if elsewhere or len(systems) != 1 else systems.pop()
+        if only in ("windows", "macos"):
+            draft.fields["os"] = draft.assumed["os"] = _OS[only]
+            break
     for name, component in sorted(named, key=lambda item: item[0] != "os"):
         _READERS.get(name, _read_version)(draft, name, spelled(name, component))
         if matrix.has_trait(name, _CHOOSES) and name != _CUDA:
@@ -202,19 +209,6 @@ def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
         if matrix.has_trait(name, _CHOOSES):
             labels.setdefault(_CUDA, str(component))
     return draft.finish(labels)
-
-
-def _only_system(matrix: Matrix, named: Sequence[tuple[str, Component]]) -> Os | None:
-    """The operating system for which alone something that was named is to be had, where that is not Linux."""
-    for name, component in named:
-        version = parse_version(component.exact, scheme(name)) if component.exact else None
-        rows = wheels_of(matrix, name, version) if version else ()
-        systems = {system.partition("-")[0] for row in rows for system in row.pythons}
-        elsewhere = any(row.archive for row in rows) or any(name in row.packages for row in matrix.indexes)
-        only = "" if elsewhere or len(systems) != 1 else systems.pop()
-        if only in ("windows", "macos"):
-            return _OS[only]
-    return None
 
 
 class _Draft:
@@ -241,7 +235,11 @@ class _Draft:
         if "os" not in self.fields:
             self.assumed["os"] = "linux"
         if "machine" not in self.fields:
-            self.fields["machine"] = self.assumed["machine"] = self._machine(labels)
+            # Jetsons, DRIVE and superchips have Arm processors.
+            rows = [(gpu, self.matrix.capability_rows.get(gpu.capability)) for gpu in self.gpus]
+            chips = any((row and row.tegra) or (gpu.model and gpu.model.superchip) for gpu, row in rows)
+            machine = "aarch64" if ARM & labels.keys() or chips else "x86_64"
+            self.fields["machine"] = self.assumed["machine"] = machine
         libraries: dict[str, LibraryWheel] = {}
         for name, (wheel, component) in self.libraries.items():
             members = version_members(self.matrix, name, component)
@@ -261,16 +259,6 @@ class _Draft:
             libraries=libraries,
             **self.fields,
         )
-
-    def _machine(self, labels: dict[str, str]) -> Machine:
-        """Jetsons, DRIVE and superchips have Arm processors."""
-        if ARM & labels.keys():
-            return "aarch64"
-        for gpu in self.gpus:
-            row = self.matrix.capability_rows.get(gpu.capability)
-            if (row and row.tegra) or (gpu.model and gpu.model.superchip):
-                return "aarch64"
-        return "x86_64"
 
 
 _Reader = Callable[[_Draft, str, Component], None]

@@ -180,9 +180,8 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
 
 def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
     """Whether the driver runs any CUDA that the row admits; None when the matrix knows none of them."""
-    admitted = question.matrix.admitted_toolkits(parse_specifier(row.needs["cuda"]))
     fits: list[Fit] = []
-    for cuda in admitted:
+    for cuda in question.matrix.admitted_toolkits(parse_specifier(row.needs["cuda"])):
         fits.append(runs(question, cuda))
         if fits[-1].ok:
             break
@@ -198,11 +197,9 @@ def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     label = question.labels.get(name, name)
     wheel, own = question.libraries.get(name), CudaVersion.parse(row.cuda)
     if wheel and wheel.major and own and wheel.major != own.major:
-        reason = (
-            f"{candidate.label} comes with {name} for CUDA {own.major}; {wheel.name} is built for CUDA {wheel.major}"
-        )
-        told = f"{reason}, and whether it takes its place is not documented"
-        return conclude(question.matrix, "unknown", told, row)
+        reason = f"{candidate.label} comes with {name} for CUDA {own.major}; {wheel.name} is built for CUDA"
+        reason = f"{reason} {wheel.major}, and whether it takes its place is not documented"
+        return conclude(question.matrix, "unknown", reason, row)
     spec = parse_specifier(version)
     covers = {spec.cover(member) for member in question.versions[name]}
     if covers & {"all", "some"}:
@@ -220,20 +217,16 @@ def candidate_fits(question: Question, candidate: Candidate) -> list[Fit]:
     if candidate.cuda and runner:
         found.append(_run(question, candidate, candidate.cuda).concerning(candidate.name, runner))
     found += wheel_fits(question, candidate.label, candidate.name, candidate.wheels, candidate.rows)
-    return found + _beside_torch(question, candidate)
-
-
-def _beside_torch(question: Question, candidate: Candidate) -> list[Fit]:
-    """A build by its tag and PyTorch's, which it is loaded into: code for two majors of CUDA does not mix."""
-    torch = question.torch_cuda
-    rows = [row for row in candidate.rows if TORCH in row.needs]
-    if not candidate.cuda or torch is None or not rows:
-        return []
-    same = candidate.cuda.major == torch.version.numbers[0]
-    verdict: FitVerdict = "compatible" if same else "incompatible"
-    majors = "the same major version" if same else "different major versions"
-    reason = f"{candidate.label} and {torch.label} are built with {majors} of CUDA"
-    return [conclude(question.matrix, verdict, reason, *rows, torch.row).concerning(candidate.name, TORCH)]
+    # A build by its tag and PyTorch's, which it is loaded into: code for two majors of CUDA does not mix.
+    torch, rows = question.torch_cuda, [row for row in candidate.rows if TORCH in row.needs]
+    if candidate.cuda and torch and rows:
+        same = candidate.cuda.major == torch.version.numbers[0]
+        verdict: FitVerdict = "compatible" if same else "incompatible"
+        majors = "the same major version" if same else "different major versions"
+        reason = f"{candidate.label} and {torch.label} are built with {majors} of CUDA"
+        fit = conclude(question.matrix, verdict, reason, *rows, torch.row)
+        found.append(fit.concerning(candidate.name, TORCH))
+    return found
 
 
 def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
@@ -319,9 +312,8 @@ def part_fits(question: Question) -> Iterator[Fit]:
             continue
         toolkit = _toolkit_of(found, versions[0])
         if toolkit is None:
-            yield conclude(
-                question.matrix, "unknown", f"no toolkit in the matrix brings {name} {versions[0]}"
-            ).concerning(name)
+            reason = f"no toolkit in the matrix brings {name} {versions[0]}"
+            yield Fit(verdict="unknown", reason=reason, about=(name,))
             continue
         cuda, row, known = toolkit
         label = f"{name} {versions[0]} comes with CUDA {cuda}"

@@ -79,20 +79,20 @@ def diff(reports: Iterable[Named], base: Sequence[Named] = ()) -> Diff:
     one of them is kept at a time besides those that others are compared with: a thousand take gigabytes. Raises
     UsageError where there are too few, or nothing is comparable.
     """
+
+    def refuse_redacted(report: Report) -> Report:
+        if is_redacted(report):
+            raise _RedactedError
+        return report
+
     try:
-        return _diff(reports, base, _refuse_redacted)
+        return _diff(reports, base, refuse_redacted)
     except _RedactedError:
         return _diff(reports, base, redact)
 
 
 class _RedactedError(Exception):
     """A report is redacted, and others may not be."""
-
-
-def _refuse_redacted(report: Report) -> Report:
-    if is_redacted(report):
-        raise _RedactedError
-    return report
 
 
 def _diff(reports: Iterable[Named], base: Sequence[Named], changed: Callable[[Report], Report]) -> Diff:

@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.diff.facts import called
 from envcheck.diff.record import Change, ComparedFigure, Match, Note
-from envcheck.knowledge.performance.spread import base_of, speed_ratio
+from envcheck.knowledge.performance.spread import Base, base_of, speed_ratio
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Conditions, Measurement
 from envcheck.rules.facts.measurements import differences, measurement_key, measurement_name, quantity
@@ -83,19 +83,7 @@ def compare_figures(
         )
         compared.append(figure)
         if figure.changed:
-            change = Change(
-                section="measurements",
-                subject=figure.subject,
-                what=figure.what,
-                kind="changed",
-                before=base_text(known, unit),
-                after=quantity(value, unit),
-                ratio=figure.ratio,
-                faster=speed > 1,
-                tolerated=tolerated,
-                why=tuple(_why(before, now, faster=speed > 1)),
-            )
-            found.append(change)
+            found.append(_change(figure, known, before, now))
     reasons = sum((report.left_out for report in (*(run for run, _ in base), second)), Counter[str]())
     counts = {"only in the first report": len(gone), "only in the second report": new}
     for what, count in {**counts, **{f"left out: {why}": count for why, count in reasons.items()}}.items():
@@ -103,6 +91,22 @@ def compare_figures(
             figures = "1 figure is" if count == 1 else f"{count} figures are"
             found.append(Note(section="measurements", why=f"{figures} {what}"))
     return compared, found
+
+
+def _change(figure: ComparedFigure, base: Base, before: Sequence[Measurement], after: Measurement) -> Change:
+    faster = speed_ratio(figure.after, figure.before, figure.unit) > 1
+    return Change(
+        section="measurements",
+        subject=figure.subject,
+        what=figure.what,
+        kind="changed",
+        before=base_text(base, figure.unit),
+        after=quantity(figure.after, figure.unit),
+        ratio=figure.ratio,
+        faster=faster,
+        tolerated=figure.tolerated,
+        why=tuple(_why(before, after, faster=faster)),
+    )
 
 
 def _as_first(key: _Key, matched: Match) -> _Key:

@@ -31,7 +31,8 @@ def observed_loads(snapshot: Snapshot) -> Snapshot:
         libraries = maps.get(framework.name) or maps.get(base or "", ())
         return _with_loads(framework, [_observed_load(load, libraries) for load in framework.loads or ()])
 
-    return with_frameworks(snapshot, complete)
+    found = with_frameworks(snapshot, complete)
+    return snapshot if found == snapshot else found
 
 
 def with_frameworks(snapshot: Snapshot, change: Callable[[Framework, Environment], Framework]) -> Snapshot:

@@ -49,8 +49,17 @@ def infer_torch(framework: Framework, environment: Environment, platform: Platfo
         default = _default_wheel(row, likely, planned=environment.planned is not None)
         found += [default] if default else []
     cuda = framework.cuda or next((item.values["cuda"] for item in found if "cuda" in item.values), None)
-    build = _of_build(matrix, row, cuda, platform)
-    return [*found, build] if build else found
+    # The GPU code of the build, and the pins of the default build.
+    parsed = None if platform.os == "macos" else CudaVersion.parse(cuda)
+    os: Os = "windows" if platform.os == "windows" else "linux"
+    machine: Machine = "aarch64" if platform.on_arm else "x86_64"
+    build = build_of(matrix, row.version, parsed, os, machine) if parsed else None
+    if build is None:
+        return found
+    values: dict[str, Any] = {"gpu_code": build.targets or None}
+    if (os, machine, build.cuda) == ("linux", "x86_64", row.default_cuda):
+        values |= {"cudnn": row.cudnn, "nccl": row.nccl}
+    return [*found, Inference(values, row.id)]
 
 
 def _from_local_version(version: str) -> Inference | None:
@@ -87,22 +96,6 @@ def _default_wheel(row: TorchRow, platform: Platform, *, planned: bool) -> Infer
         cuda = row.default_cuda_aarch64
         return Inference({"cuda": cuda, "cpu_only": False} if cuda else {"cpu_only": True}, row.id)
     return None
-
-
-def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Platform) -> Inference | None:
-    """The GPU code of the build, and the pins of the default build."""
-    cuda = CudaVersion.parse(cuda_text)
-    if cuda is None or platform.os == "macos":
-        return None
-    os: Os = "windows" if platform.os == "windows" else "linux"
-    machine: Machine = "aarch64" if platform.on_arm else "x86_64"
-    build = build_of(matrix, row.version, cuda, os, machine)
-    if build is None:
-        return None
-    values: dict[str, Any] = {"gpu_code": build.targets or None}
-    if (os, machine, build.cuda) == ("linux", "x86_64", row.default_cuda):
-        values |= {"cudnn": row.cudnn, "nccl": row.nccl}
-    return Inference(values, row.id)
 
 
 def without_foreign_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Framework:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TypeVar, get_args
 
 import msgspec
@@ -70,7 +71,7 @@ class _Comparison:
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
     def result(self) -> FleetComparison:
-        with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, Tables(folder) as tables:
+        with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, closing(Tables(folder)) as tables:
             tables.fill("held", self._held())
             measured = ((number, each) for number, node in enumerate(self._nodes) for each in node.figures)
             tables.fill(
@@ -88,28 +89,10 @@ class _Comparison:
             tables.fill("fact", rows)
             tables.compare()
             differences = tuple(self._differences(tables))
-            splits = tuple(
-                Split(
-                    aspect=ASPECTS[aspect],
-                    what=what,
-                    among=self._kinds.named(basis),
-                    values=tuple(values),
-                    counts=tuple(map(int, counts)),
-                )
-                for basis, aspect, what, values, counts in tables.undecided()
-            )
+            splits = tuple(self._splits(tables))
             spreads, found_limits = self._spreads(tables)
             slow = tuple(self._slow(tables, found_limits))
-            drifts = tuple(
-                Drift(
-                    aspect=ASPECTS[aspect],
-                    what=what,
-                    before=before,
-                    after=after,
-                    places=self._places(zip(nodes, subjects, strict=True)),
-                )
-                for aspect, what, before, after, nodes, subjects in (tables.drift() if self._earlier else ())
-            )
+            drifts = tuple(self._drifts(tables)) if self._earlier else ()
             slowed = tuple(self._slowed(tables)) if self._earlier else ()
         came_or_went = None
         if self._earlier is not None:
@@ -186,6 +169,16 @@ class _Comparison:
                     known=known,
                     places=self._places(departing),
                 )
+
+    def _splits(self, tables: Tables) -> Iterator[Split]:
+        for basis, aspect, what, values, counts in tables.undecided():
+            among, numbers = self._kinds.named(basis), tuple(map(int, counts))
+            yield Split(aspect=ASPECTS[aspect], what=what, among=among, values=tuple(values), counts=numbers)
+
+    def _drifts(self, tables: Tables) -> Iterator[Drift]:
+        for aspect, what, before, after, nodes, subjects in tables.drift():
+            places = self._places(zip(nodes, subjects, strict=True))
+            yield Drift(aspect=ASPECTS[aspect], what=what, before=before, after=after, places=places)
 
     def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[Place, ...]:
         names = list(self._subjects)

@@ -50,7 +50,6 @@ OF_HARDWARE: frozenset[Aspect] = frozenset({"GPUs", "firmware", "GPU settings", 
 _FIRMWARE = ("VBIOS", "GSP firmware")
 _OF_ONE_GPU = frozenset({"UUID", "model", "uncorrected memory errors", "row remapping pending", *_FIRMWARE})
 """What differs between healthy GPUs, or is an aspect of its own."""
-_KERNEL = "kernel"
 _LONGEST = 300
 """Characters of a value; of a longer one the start is kept with a digest of the whole."""
 _MOST = 5000
@@ -112,11 +111,12 @@ def aspects(report: Report) -> Iterator[AspectFacts]:
 
 def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
     yield from _hardware(report, snapshot)
-    system = system_facts(snapshot.platform) if snapshot.platform else {}
-    yield _held("system", {what: value for what, value in system.items() if what != _KERNEL})
-    yield _held("kernel", {"kernel": system.get(_KERNEL)})
-    driver = driver_facts(snapshot.driver) if snapshot.driver else {}
-    driver = {what: value for what, value in driver.items() if what != "devices that CUDA shows"}
+    system = {**system_facts(snapshot.platform)} if snapshot.platform else {}
+    kernel = system.pop("kernel", None)
+    yield _held("system", system)
+    yield _held("kernel", {"kernel": kernel})
+    driver = {**driver_facts(snapshot.driver)} if snapshot.driver else {}
+    driver.pop("devices that CUDA shows", None)
     yield _held("driver", {**driver, **module_facts(snapshot)})
     if snapshot.toolkits:
         yield _held("toolkits", toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)

@@ -65,7 +65,11 @@ def figures(report: Report) -> Iterator[NodeFigure]:
         name, gpu = named.get(measured.gpu, _NOBODY)
         if measured.gpu is None:
             yield _figure(measured, processor, "")
-        elif gpu is not None and gpu.name and not _busy(measured, gpu):
+        elif gpu is not None and gpu.name:
+            seen, total = measured.conditions, gpu.memory.total if gpu.memory else None
+            before = seen.utilisation_before if seen else None
+            if seen and at_work(before / 100 if before is not None else None, seen.memory_before, total):
+                continue
             peer = named.get(measured.peer, _NOBODY)[0] if measured.peer else ""
             yield _figure(measured, gpu.name, f"{name} to {peer}" if peer else name)
 
@@ -80,15 +84,6 @@ def _quantity(model: str, unit: str, *key: Any) -> Quantity:
     """One object for each quantity: a fleet has a few dozen, and a million figures."""
     alike = Measurement(**dict(zip(_KEY, key, strict=True)))
     return Quantity(model, measurement_name(alike), unit)
-
-
-def _busy(measured: Measurement, gpu: Gpu) -> bool:
-    seen = measured.conditions
-    if seen is None:
-        return False
-    before = seen.utilisation_before
-    total = gpu.memory.total if gpu.memory else None
-    return bool(at_work(before / 100 if before is not None else None, seen.memory_before, total))
 
 
 BINS = 24

@@ -15,7 +15,6 @@ import csv
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from envcheck.errors import UsageError
@@ -146,12 +145,8 @@ class Tables:
             },
         )
 
-    def __enter__(self) -> Tables:  # noqa: PYI034  Self is newer than Python 3.10
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Forget all."""
         self._database.close()
 
     def fill(self, table: str, rows: Iterable[Sequence[Any]]) -> None:

@@ -58,8 +58,16 @@ def _named(matrix: Matrix, reference: str) -> Image | None:
     for row in rows:
         found = re.fullmatch(row.tags, tag[:_LONGEST_TAG])
         if found:
-            stated = {part: _dotted(part, version) for part, version in found.groupdict().items() if version}
-            return Image(row, f"{name}:{tag}"[:200], {**row.holds, **stated})
+            holds = dict(row.holds)
+            for part, version in found.groupdict().items():
+                # As tags write it: for CUDA 126 is 12.6, for Python 312 is 3.12.
+                short = version or ""
+                if short.isdigit() and len(short) > 1 and part == "python":
+                    short = f"{short[0]}.{short[1:]}"
+                elif short.isdigit() and len(short) > 1 and part == "cuda":
+                    short = str(CudaVersion.from_tag(short) or short)
+                holds |= {part: short} if short else {}
+            return Image(row, f"{name}:{tag}"[:200], holds)
     return Image(None, f"{name}:{tag}"[:200], {}) if rows else None
 
 
@@ -68,15 +76,6 @@ def also_held(row: ImageRow, name: str) -> dict[str, str]:
     repository = name.partition(":")[0]
     own = [held for key, held in row.also.items() if key == repository or fnmatchcase(name, key)]
     return {part: version for held in own for part, version in held.items()}
-
-
-def _dotted(part: str, version: str) -> str:
-    """A version as tags write it: for CUDA ``126`` is 12.6, for Python ``312`` is 3.12."""
-    if not version.isdigit() or len(version) == 1:
-        return version
-    if part == "python":
-        return f"{version[0]}.{version[1:]}"
-    return str(CudaVersion.from_tag(version) or version) if part == "cuda" else version
 
 
 def is_framework(matrix: Matrix, name: str) -> bool:

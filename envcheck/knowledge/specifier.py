@@ -8,11 +8,11 @@ admits 12.9 and not 13.0, and ``==2.16`` is ``==2.16.*``. A version that names t
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
+
+from envcheck.model.components import COMPARE, OPERATORS
 
 Cover: TypeAlias = Literal["all", "some", "none"]
 """How much of what a version stands for a specifier admits."""
@@ -24,16 +24,7 @@ _VERSION = re.compile(
     r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
     re.IGNORECASE,
 )
-_BOUND = re.compile(r"(==|!=|>=|<=|~=|>|<)\s*([^\s,|]+)")
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
+_BOUND = re.compile(rf"({OPERATORS})\s*([^\s,|]+)")
 
 
 class Scheme(NamedTuple):
@@ -104,7 +95,7 @@ class SpecifierBound(NamedTuple):
             if version.family:
                 start, rest = self.numbers[: len(own)], self.numbers[len(own) :]
                 if own != start:
-                    return _as_cover(_COMPARE[self.operator](own, start))
+                    return _as_cover(COMPARE[self.operator](own, start))
                 if not any(rest) and self.post is None and self.operator in (">=", "<"):
                     return _as_cover(self.operator == ">=")
                 return "some"
@@ -112,13 +103,13 @@ class SpecifierBound(NamedTuple):
                 return _as_cover(self.operator not in ("<", ">"))
         own = (own + (0,) * len(its))[: len(its)]
         if own != its:
-            return _as_cover(_COMPARE[self.operator](own, its))
+            return _as_cover(COMPARE[self.operator](own, its))
         # The numbers are the same: what follows them decides, unless the version has further ones.
         beyond = any(version.numbers[len(self.numbers) :])
         if version.pre and not beyond and not self.prefix:
             return _as_cover(self.operator in ("<=", "!="))
         if self.post is not None and not beyond:
-            return _as_cover(_COMPARE[self.operator](-1 if version.post is None else version.post, self.post))
+            return _as_cover(COMPARE[self.operator](-1 if version.post is None else version.post, self.post))
         return _as_cover(self.operator in ("==", ">=", "<="))
 
 

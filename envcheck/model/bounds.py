@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from packaging.version import InvalidVersion, Version
 
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import COMPARE, Bound, Component
 
 _CAPABILITY = re.compile(r"sm_([0-9]{1,2})([0-9])[af]?")
 _NUMBERS = re.compile(r"([0-9]{1,3})\.([0-9])")
@@ -47,33 +47,20 @@ def version_holds(operator: str, found: Version, wanted: Version) -> bool:
     """Whether ``found`` is within a bound; a build of the wanted version (``2.4.0+cu124``) is that version."""
     if not wanted.local:
         found = Version(found.public)
-    if operator in ("==", "!="):
-        return _is_of(found, wanted) is (operator == "==")
+    if operator in ("==", "!="):  # a short version is wanted (``535``) as its family
+        whole = wanted.pre or wanted.local or wanted.dev is not None
+        same = found == wanted if whole else found.release[: len(wanted.release)] == wanted.release
+        return same is (operator == "==")
     if operator == "~=":
         return found >= wanted and found.release[: len(wanted.release) - 1] == wanted.release[:-1]
-    return {">=": found >= wanted, "<=": found <= wanted, ">": found > wanted, "<": found < wanted}[operator]
-
-
-def _is_of(found: Version, wanted: Version) -> bool:
-    """Whether ``found`` is the wanted version or, where a short one is wanted (``535``), of its family."""
-    if wanted.pre or wanted.local or wanted.dev is not None:
-        return found == wanted
-    return found.release[: len(wanted.release)] == wanted.release
+    return COMPARE[operator](found, wanted)
 
 
 def capability_holds(bound: Bound, capability: str | None) -> bool:
     """Whether a compute capability (``9.0``) is within a bound such as ``>=sm_90``; an unknown one never is."""
     found, wanted = parse_capability(capability or ""), parse_capability(bound.value)
-    if found is None or wanted is None:
-        return False
-    return {
-        "==": found == wanted,
-        "!=": found != wanted,
-        ">=": found >= wanted,
-        "<=": found <= wanted,
-        ">": found > wanted,
-        "<": found < wanted,
-    }.get(bound.operator, False)
+    compare = COMPARE.get(bound.operator)
+    return compare is not None and found is not None and wanted is not None and compare(found, wanted)
 
 
 def same_words(wanted: str, name: str) -> bool:

@@ -6,15 +6,27 @@ an operator is a further bound of the component before it: ``torch>=2.4,<2.6,dri
 
 from __future__ import annotations
 
+import operator
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from envcheck.errors import UsageError
 
+OPERATORS = "==|!=|>=|<=|~=|>|<"
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+"""What each asks of two versions; ``~=`` asks for a bound at either end."""
 _NAME = re.compile(r"\s*([A-Za-z][A-Za-z0-9._-]*)\s*")
-_SECOND = re.compile(r"\s([A-Za-z][A-Za-z0-9._-]{0,80}\s{0,8}(?:==|!=|>=|<=|~=|>|<).{0,40})")
+_SECOND = re.compile(rf"\s([A-Za-z][A-Za-z0-9._-]{{0,80}}\s{{0,8}}(?:{OPERATORS}).{{0,40}})")
 """A further component within a value, after a blank."""
-_BOUND = re.compile(r"\s*(==|!=|>=|<=|~=|>|<)\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
+_BOUND = re.compile(rf"\s*({OPERATORS})\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
 
 
 class Bound(NamedTuple):

@@ -37,20 +37,9 @@ _BOOKKEEPING = frozenset({"source", "read"})
 _JOINED = ("unreadable", "measurements", "baseline", "observed_errors", "runs", "disagreements")
 
 
-class _Clashes(msgspec.Struct):
-    found: list[Disagreement] = []
-
-    def note(self, path: str, kept: tuple[Any, str], other: tuple[Any, str]) -> None:
-        readings = [
-            Reading(value=value if isinstance(value, str) else msgspec.json.encode(value).decode(), source=source)
-            for value, source in (kept, other)
-        ]
-        self.found.append(Disagreement(path=path, readings=tuple(readings)))
-
-
 def merge(parts: Iterable[Snapshot]) -> Snapshot:
     """Join ``parts``; where two know the same fact, the earlier one decides."""
-    clashes = _Clashes()
+    clashes: list[Disagreement] = []
     merged = Snapshot()
     for part in parts:
         sections: dict[str, Any] = {}
@@ -58,10 +47,10 @@ def merge(parts: Iterable[Snapshot]) -> Snapshot:
             ours, theirs = getattr(merged, name), getattr(part, name)
             sections[name] = ours + theirs if name in _JOINED else _merge_values(name, ours, theirs, clashes)
         merged = Snapshot(**sections)
-    return msgspec.structs.replace(merged, disagreements=merged.disagreements + tuple(clashes.found))
+    return msgspec.structs.replace(merged, disagreements=merged.disagreements + tuple(clashes))
 
 
-def _merge_values(path: str, ours: Any, theirs: Any, clashes: _Clashes) -> Any:
+def _merge_values(path: str, ours: Any, theirs: Any, clashes: list[Disagreement]) -> Any:
     """Join two values of which neither is a plain scalar of a record (those are joined in ``_merge_records``)."""
     if ours is None or theirs is None:
         return theirs if ours is None else ours
@@ -74,7 +63,7 @@ def _merge_values(path: str, ours: Any, theirs: Any, clashes: _Clashes) -> Any:
     return ours or theirs
 
 
-def _merge_records(path: str, ours: R, theirs: R, clashes: _Clashes) -> R:
+def _merge_records(path: str, ours: R, theirs: R, clashes: list[Disagreement]) -> R:
     changed: dict[str, Any] = {}
     read = dict(ours.read)
     for name in ours.__struct_fields__:
@@ -94,13 +83,20 @@ def _merge_records(path: str, ours: R, theirs: R, clashes: _Clashes) -> R:
         elif isinstance(mine, Record | Listing | dict):
             changed[name] = _merge_values(f"{path}.{name}", mine, other, clashes)
         elif not isinstance(mine, tuple) and name not in VOLATILE:
-            clashes.note(f"{path}.{name}", (mine, ours.source_of(name)), (other, theirs.source_of(name)))
+            readings = [
+                Reading(
+                    value=value if isinstance(value, str) else msgspec.json.encode(value).decode(),
+                    source=record.source_of(name),
+                )
+                for value, record in ((mine, ours), (other, theirs))
+            ]
+            clashes.append(Disagreement(path=f"{path}.{name}", readings=tuple(readings)))
     if not changed:
         return ours
     return msgspec.structs.replace(ours, **changed, read=read)
 
 
-def _merge_listings(path: str, ours: Listing[Any], theirs: Listing[Any], clashes: _Clashes) -> Listing[Any]:
+def _merge_listings(path: str, ours: Listing[Any], theirs: Listing[Any], clashes: list[Disagreement]) -> Listing[Any]:
     items: list[Identified] = list(ours.items)
     places: dict[str, int] = {}
     """The first item with each identity."""

@@ -55,9 +55,15 @@ class Addresses:
     def __init__(self, report: Report) -> None:
         self._versions = set(_versions(report))
         self._known: dict[str, str] = {}
-        for text in _free_texts(report):
-            for match in _LOOSE.finditer(text):
-                self._learn(match[0])
+        # Texts in which four numbers with dots are an address: variables, what programs printed, error lines.
+        texts, snapshot = [run.noise for run in report.probes], report.snapshot
+        if snapshot is not None:
+            values = snapshot.variables.values if snapshot.variables else {}
+            named = [value for name, value in values.items() if "VERSION" not in name]
+            lines = [text for error in snapshot.observed_errors for text in (error.text, error.as_written)]
+            texts[:0] = [*named, *lines]
+        for match in (match for text in texts for match in _LOOSE.finditer(text)):
+            self._learn(match[0])
         self._words: re.Pattern[str] | None = None
         if self._known:
             ordered = sorted(self._known, key=len, reverse=True)
@@ -80,16 +86,6 @@ class Addresses:
         if address in self._versions or _EVERY_HOST.match(address):
             return address
         return self._known.setdefault(address, f"{IP}{len(self._known) + 1}")
-
-
-def _free_texts(report: Report) -> Iterator[str]:
-    """Texts in which four numbers with dots are an address: variables, what programs printed, error lines."""
-    snapshot = report.snapshot
-    if snapshot is not None:
-        values = snapshot.variables.values if snapshot.variables else {}
-        yield from (value for name, value in values.items() if "VERSION" not in name)
-        yield from (text for error in snapshot.observed_errors for text in (error.text, error.as_written))
-    yield from (run.noise for run in report.probes)
 
 
 def _versions(report: Report) -> Iterator[str]:

@@ -23,7 +23,7 @@ from packaging.version import parse
 
 from envcheck.compat.package_needs import marks_of, read_requirement
 from envcheck.errors import UsageError
-from envcheck.knowledge.specifier import SpecifierBound, Version, parse_specifier
+from envcheck.knowledge.specifier import Version, parse_specifier
 from envcheck.refresh.index import TIMEOUT, IndexFile, RemoteWheel, WheelMembers, cause
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 
@@ -90,7 +90,17 @@ def bounds_by_python(
     first = named[0][1]
     if all(each == first for _, each in named):
         named = [(python, first) for python in _pythons_around_markers(first, wheels[0][1].requires_python)]
-    return _by_python([(python, _plain(each, _environment(platform, python))) for python, each in named])
+    said = [(python, _plain(each, _environment(platform, python))) for python, each in named]
+    # Runs of Pythons with the same bounds, as specifiers: the ends are open.
+    starts = [place for place, (_, spec) in enumerate(said) if not place or spec != said[place - 1][1]]
+    found = []
+    for start, following in zip(starts, [*starts[1:], None], strict=True):
+        (major, minor), spec = said[start]
+        lower = f">={major}.{minor}" if start else ""
+        upper = "<{}.{}".format(*said[following][0]) if following is not None else ""
+        if spec:
+            found.append((",".join(filter(None, (lower, upper))), spec))
+    return found
 
 
 def of_name(metadata: Metadata, distribution: str) -> list[Requirement]:
@@ -104,19 +114,6 @@ def _plain(named: Sequence[Requirement], environment: dict[str, str]) -> str:
     bounds = {bound for item in named if _holds(item, environment) for bound in item.specifier}
     least = sorted((bound for bound in bounds if bound.operator == ">="), key=lambda bound: parse(bound.version))
     return as_specifier(",".join(map(str, bounds.difference(least[:-1])))) or ""
-
-
-def _by_python(said: Sequence[tuple[tuple[int, int], str]]) -> list[tuple[str, str]]:
-    """Runs of Pythons with the same bounds, as specifiers: the ends are open."""
-    starts = [place for place, (_, spec) in enumerate(said) if not place or spec != said[place - 1][1]]
-    found = []
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
-        (major, minor), spec = said[start]
-        lower = f">={major}.{minor}" if start else ""
-        upper = "<{}.{}".format(*said[following][0]) if following is not None else ""
-        if spec:
-            found.append((",".join(filter(None, (lower, upper))), spec))
-    return found
 
 
 def python_range(release: Release, requires_python: str) -> str | None:
@@ -149,7 +146,13 @@ def as_specifier(text: str) -> str | None:
     bounds = [(part.operator, part.version) for part in ordered if part.operator != "==="]
     if [operator for operator, _ in bounds] == [">=", "<="] and len({version for _, version in bounds}) == 1:
         bounds = [("==", bounds[0][1])]
-    spec = ",".join(operator + _whole(operator, version) for operator, version in bounds)
+    written = []
+    for operator, version in bounds:
+        plain = _PRE_RELEASE.sub("", version.partition("+")[0])
+        if operator in _EXACT and not plain.endswith(".*"):  # for pip ==2.5 is 2.5.0 alone, for the matrix every 2.5.x
+            plain += ".0" * (_NUMBERS - 1 - plain.partition(".post")[0].count("."))
+        written.append(operator + plain)
+    spec = ",".join(written)
     try:
         parse_specifier(spec)
     except ValueError:
@@ -168,18 +171,13 @@ def narrower(one: str, other: str) -> bool:
         inner, outer = parse_specifier(one), parse_specifier(other)
     except ValueError:
         return False
-    starts = {start for bound in (*inner.bounds, *outer.bounds) for start in _starts(bound)} | {
-        Version((0,) * _NUMBERS)
-    }
+    starts = {Version((0,) * _NUMBERS)}  # what a bound admits can start at its own version, and at the next
+    for bound in (*inner.bounds, *outer.bounds):
+        for numbers in (bound.numbers, (*bound.numbers[:-1], bound.numbers[-1] + 1)):
+            starts.add(Version(numbers + (0,) * (_NUMBERS - len(numbers))))
+        posts = () if bound.post is None else (bound.post, bound.post + 1)
+        starts |= {Version(bound.numbers, post=post) for post in posts}
     return all(outer.cover(start) == "all" for start in starts if inner.cover(start) == "all")
-
-
-def _starts(bound: SpecifierBound) -> Iterator[Version]:
-    """The versions at which the set that a bound admits can start: its own, and the next."""
-    for numbers in (bound.numbers, (*bound.numbers[:-1], bound.numbers[-1] + 1)):
-        yield Version(numbers + (0,) * (_NUMBERS - len(numbers)))
-    if bound.post is not None:
-        yield from (Version(bound.numbers, post=post) for post in (bound.post, bound.post + 1))
 
 
 def _pythons_around_markers(named: Sequence[Requirement], requires_python: str) -> list[tuple[int, int]]:
@@ -189,16 +187,12 @@ def _pythons_around_markers(named: Sequence[Requirement], requires_python: str) 
     """
     marked = (found for item in named for found in _PYTHON_NAMED.findall(str(item.marker or "")))
     near = {(int(major), int(minor) + step) for major, minor in marked for step in (-1, 0, 1) if int(minor) + step >= 0}
-    return sorted(python for python in near if _admits(requires_python, python)) or sorted(near) or [(3, 0)]
-
-
-def _admits(requires_python: str, python: tuple[int, int]) -> bool:
-    """Whether a specifier admits any release of a minor version of Python."""
     try:
         spec = SpecifierSet(requires_python)
     except InvalidSpecifier:
-        return True
-    return any(spec.contains(f"{python[0]}.{python[1]}.{patch}") for patch in (0, 99))
+        spec = SpecifierSet()
+    admitted = (one for one in near if any(spec.contains(f"{one[0]}.{one[1]}.{patch}") for patch in (0, 99)))
+    return sorted(admitted) or sorted(near) or [(3, 0)]
 
 
 def _first_active(named: Sequence[Requirement], environment: dict[str, str]) -> str | None:
@@ -231,34 +225,22 @@ def _environment(platform: Platform, python: tuple[int, int]) -> dict[str, str]:
     return {**marks, "extra": ""}
 
 
-def _whole(operator: str, version: str) -> str:
-    """A version in the matrix's form: without pre-release and local parts, and exact where pip treats it as exact.
-
-    For pip, ``==2.5`` is 2.5.0 alone; for the matrix, it is every 2.5.x.
-    """
-    plain = _PRE_RELEASE.sub("", version.partition("+")[0])
-    if operator in _EXACT and not plain.endswith(".*"):
-        return plain + ".0" * (_NUMBERS - 1 - plain.partition(".post")[0].count("."))
-    return plain
-
-
 def _meaning(text: str) -> set[frozenset[tuple[str, tuple[int, ...], int | None]]]:
     try:
         alternatives = parse_specifier(text).alternatives
     except ValueError:
         return set()
-    return {
-        frozenset((bound.operator, _significant(bound.operator, bound.numbers), bound.post) for bound in bounds)
-        for bounds in alternatives
-    }
-
-
-def _significant(operator: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
-    """Remove trailing zeros: they have no meaning at the end of a bound, or after the numbers of a release."""
-    kept = 1 if operator in (">=", "<") else _NUMBERS
-    while len(numbers) > kept and numbers[-1] == 0:
-        numbers = numbers[:-1]
-    return numbers
+    found = set()
+    for bounds in alternatives:
+        meant = set()
+        for bound in bounds:
+            # Trailing zeros have no meaning at the end of a bound, or after the numbers of a release.
+            numbers, kept = bound.numbers, 1 if bound.operator in (">=", "<") else _NUMBERS
+            while len(numbers) > kept and numbers[-1] == 0:
+                numbers = numbers[:-1]
+            meant.add((bound.operator, numbers, bound.post))
+        found.add(frozenset(meant))
+    return found
 
 
 _DECLARED = re.compile(r"[^/]+/(?:[^/]+/){0,2}[^/]+\.egg-info/requires\.txt")

@@ -71,9 +71,10 @@ def _of_release(own: Files) -> dict[str, Any]:
             for system in (system for tag in tags for system in _systems(tag.platform)):
                 served[system] |= named
         for tag in tags:
-            least = _glibc(tag.platform)
-            if least:
-                machine, numbers = least
+            machine = next((one for one in ("x86_64", "aarch64") if tag.platform.endswith(one)), None)
+            match = _GLIBC.match(tag.platform)
+            numbers = (int(match[1]), int(match[2])) if match else _OLD_NAMES.get(tag.platform.partition("_")[0])
+            if machine and numbers:
                 glibc[machine] = min(glibc.get(machine, numbers), numbers)
     ordinary, free = (
         {system: _specifier(served[system]) for system in _SYSTEMS if served.get(system)} for served in pythons.values()
@@ -133,13 +134,6 @@ def _systems(platform: str) -> list[str]:
     return [f"{os}-{machine}"] if machine and f"{os}-{machine}" in _SYSTEMS else []
 
 
-def _glibc(platform: str) -> tuple[str, tuple[int, int]] | None:
-    machine = next((one for one in ("x86_64", "aarch64") if platform.endswith(one)), None)
-    match = _GLIBC.match(platform)
-    numbers = (int(match[1]), int(match[2])) if match else _OLD_NAMES.get(platform.partition("_")[0])
-    return (machine, numbers) if machine and numbers else None
-
-
 def _specifier(pythons: Collection[_Release]) -> str:
     """Runs of consecutive releases, oldest first; one that reaches the end is open."""
     runs: list[list[_Release]] = []
@@ -154,16 +148,17 @@ def _specifier(pythons: Collection[_Release]) -> str:
         else:
             runs.append([release])
             left_out.append([])
-    return "|".join(_run(run[0], run[-1], out) for run, out in zip(runs, left_out, strict=True))
-
-
-def _run(first: _Release, last: _Release, left_out: Sequence[_Release]) -> str:
-    whole = first[2] == _PATCHES[0] and last[2] == _PATCHES[-1] and not left_out
-    if whole and first[:2] == last[:2] and first[:2] != _PYTHONS[-1]:
-        return f"=={_written_out(first)}"
-    end = f",<{_written_out(_next(last))}" if last[2] == _PATCHES[-1] else f",<={'.'.join(map(str, last))}"
-    end = "" if last == (*_PYTHONS[-1], _PATCHES[-1]) else end
-    return f">={_written_out(first)}{end}{''.join(f',!={_written_out(each)}' for each in left_out)}"
+    specs = []
+    for run, out in zip(runs, left_out, strict=True):
+        first, last = run[0], run[-1]
+        whole = first[2] == _PATCHES[0] and last[2] == _PATCHES[-1] and not out
+        if whole and first[:2] == last[:2] and first[:2] != _PYTHONS[-1]:
+            specs.append(f"=={_written_out(first)}")
+            continue
+        end = f",<{_written_out(_next(last))}" if last[2] == _PATCHES[-1] else f",<={'.'.join(map(str, last))}"
+        end = "" if last == (*_PYTHONS[-1], _PATCHES[-1]) else end
+        specs.append(f">={_written_out(first)}{end}{''.join(f',!={_written_out(each)}' for each in out)}")
+    return "|".join(specs)
 
 
 def _next(release: _Release) -> _Release:
@@ -225,8 +220,14 @@ def _needs(release: Release, read: _Read, known: Collection[str]) -> _Needs:
                 for python, spec in bounds_by_python(metadata, name, platform):
                     places[name, python, spec].append(platform)
     found: _Needs = defaultdict(dict)
+    everywhere = {os for os, _ in platforms}
     for (name, python, spec), there in places.items():
-        for os_names, machines in _narrowed(there, platforms):
+        by_machines: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for os in dict.fromkeys(os for os, _ in there):
+            here, every = ([machine for system, machine in some if system == os] for some in (there, platforms))
+            by_machines[() if here == every else tuple(here)].append(os)
+        for machines, systems in by_machines.items():
+            os_names = () if set(systems) == everywhere else tuple(systems)
             found[_Declared(python, os_names, machines)][name] = spec
     return dict(found)
 
@@ -248,19 +249,6 @@ def _by_python(release: Release, os: str, read: _Read) -> _MetadataByPython:
         return ends[:1]
     between = {wheel: read(wheel) for wheel in dict.fromkeys(wheels.values()) if wheel not in (first, last)}
     return [(python, between.get(wheels[python]) or dict(ends)[python]) for python in sorted(wheels)]
-
-
-def _narrowed(
-    there: Sequence[Platform], platforms: Sequence[Platform]
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Systems and machines of a requirement; empty where it holds for all of the release, or of the systems."""
-    by_machines: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for os in dict.fromkeys(os for os, _ in there):
-        here, every = ([machine for system, machine in some if system == os] for some in (there, platforms))
-        by_machines[() if here == every else tuple(here)].append(os)
-    everywhere = {os for os, _ in platforms}
-    for machines, systems in by_machines.items():
-        yield () if set(systems) == everywhere else tuple(systems), machines
 
 
 def _rows(releases: Sequence[Release], needs: Sequence[_Needs]) -> Iterator[dict[str, Any]]:

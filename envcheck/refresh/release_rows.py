@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from packaging.version import Version
@@ -29,15 +30,12 @@ class _Facts:
     """The METADATA of each release, read once."""
 
     def __init__(self, read: ReadMetadata, needs: Mapping[str, str]) -> None:
-        self._read = read
+        self._read = cache(read)
         self._needs = needs
-        self._known: dict[Version, Sequence[Metadata]] = {}
 
     def of(self, release: Release, key: str, machines: Sequence[str]) -> str | None:
         """The specifier of one need, with alternatives where wheels for several Pythons need different things."""
-        metadata = self._known.get(release.version)
-        if metadata is None:
-            metadata = self._known[release.version] = self._read(release)
+        metadata = self._read(release)
         distribution = self._needs[key]
         if distribution == PYTHON:
             return python_range(release, metadata[0].requires_python)

@@ -13,7 +13,7 @@ from tomlkit.items import Table
 from envcheck.model.versions import CudaVersion
 from envcheck.refresh.document import RowChange, Work, array, inline, sources_of
 from envcheck.refresh.index import WheelMembers, in_parallel
-from envcheck.refresh.metadata import Metadata, pin, read_metadata
+from envcheck.refresh.metadata import pin, read_metadata
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
 
 _CUDA = re.compile(r"^cuda\s*(?::[^=\n]*)?=\s*(?:None|'([^'\n]*)'|\"([^\"\n]*)\")\s*$", re.MULTILINE)
@@ -131,7 +131,10 @@ def look(release: Release, open_wheel: Open) -> TorchFacts:
     fields: dict[str, Any] = {"default_cuda": builds["x86_64"].cuda, **_pythons(release)}
     if "aarch64" in builds:
         fields["default_cuda_aarch64"] = builds["aarch64"].cuda
-    fields |= {key: _pinned(metadata, name) for key, name in _PINS.items()}
+    for key, name in _PINS.items():  # the plain version if the pin is exact; names of CUDA libraries end in its major
+        of_cuda = {item.name for item in metadata.requirements if item.name.rpartition("-cu")[0] == name}
+        spec = next((found for each in (name, *sorted(of_cuda)) if (found := pin(metadata, each))), None)
+        fields[key] = spec.removeprefix("==") if spec else None
     return TorchFacts(str(_base(release)), {key: value for key, value in fields.items() if value is not None}, builds)
 
 
@@ -145,22 +148,12 @@ def _pythons(release: Release) -> dict[str, Any]:
     if not newer:
         return {}
     fields: dict[str, Any] = {"python_min": _dotted(newer[0]), "python_max": _dotted(newer[-1])}
-    for field, os, machine in (
-        ("python_max_windows", "windows", "x86_64"),
-        ("python_max_aarch64", "linux", "aarch64"),
-    ):
+    for field, os, machine in (("python_max_windows", "windows", "x86_64"), ("python_max_aarch64", "linux", "aarch64")):
         there = pythons_of(release, os, machine)
         if there and there[-1] != newer[-1]:
             fields[field] = _dotted(there[-1])
     older = [_dotted(python) for python in named if python not in newer]
     return fields | ({"python_also": older} if older else {})
-
-
-def _pinned(metadata: Metadata, name: str) -> str | None:
-    """The pin of a library: the plain version if it is exact. Names of CUDA libraries end in the CUDA major version."""
-    distributions = {item.name for item in metadata.requirements if item.name.rpartition("-cu")[0] == name}
-    spec = next((found for each in (name, *sorted(distributions)) if (found := pin(metadata, each))), None)
-    return spec.removeprefix("==") if spec else None
 
 
 def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:

@@ -66,7 +66,6 @@ VARIABLES = {
     "redact/names.py": (2, "who the user is"),
     "refresh/index.py": (1, "the index that envcheck itself asks"),
     "rules/packages/environment.py": (1, "which environment is active"),
-    "model/snapshot.py": (1, "no variables: what it exports"),
 }
 OF_THE_LOADER = {"LD_LIBRARY_PATH", "LD_PRELOAD"}
 _OF_RE = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})

@@ -132,7 +132,16 @@ class _NodeLine:
     def take(self, descriptor: int, data: bytes) -> list[NodeWord]:
         """The whole lines in ``data``; at the end of stdout, why it ended."""
         if not data and descriptor == self.out:
-            return [NodeWord(self._node, ended=self._why())]
+            # What the process started may keep its stderr open, so its end is not waited for.
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=5.0)
+            os.set_blocking(self.err, False)
+            for _ in range(64):
+                if not (more := self.read(self.err)):
+                    break
+                self.take(self.err, more)
+            why = last_words(self.told, self.process.returncode, "it ended without a message")
+            return [NodeWord(self._node, ended=why)]
         if descriptor == self.err:
             self.told = (self.told + data)[-_TAIL:]
             return []
@@ -145,15 +154,3 @@ class _NodeLine:
     def hang_up(self) -> None:
         with suppress(OSError):
             self._orders.close()
-
-    def _why(self) -> str:
-        """The last words; what the process started may keep its stderr open, so its end is not waited for."""
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=5.0)
-        os.set_blocking(self.err, False)
-        for _ in range(64):
-            data = self.read(self.err)
-            if not data:
-                break
-            self.take(self.err, data)
-        return last_words(self.told, self.process.returncode, "it ended without a message")

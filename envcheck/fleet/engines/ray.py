@@ -59,27 +59,22 @@ def _connected(address: str, timeout: float) -> Any:
         import ray.util.scheduling_strategies  # noqa: PLC0415
     except ImportError as error:
         raise UsageError(f"--ray needs the package 'ray' in the release that the cluster runs ({error})") from None
-    _need_cluster(address, timeout)
+    # Whether a cluster answers at host:port: ray.init would try for many minutes. "auto" is found, or not, at once.
+    if re.fullmatch(r"[\w.-]+:\d{1,5}", address):
+        command = (sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address)
+        within = min(timeout, _CONNECT)
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=within, check=False, stdin=subprocess.DEVNULL)
+            answers = not done.returncode
+        except subprocess.TimeoutExpired:
+            answers = False
+        if not answers:
+            raise UsageError(f"--ray {address}: no Ray cluster answers there")
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except Exception as error:  # noqa: BLE001  Ray raises many kinds
         raise UsageError(brief(f"--ray {address}: {error}")) from None
     return ray
-
-
-def _need_cluster(address: str, timeout: float) -> None:
-    """Raise UsageError where no cluster answers at ``host:port``: ray.init would try for many minutes."""
-    if not re.fullmatch(r"[\w.-]+:\d{1,5}", address):
-        return  # "auto" and such are found, or not, at once
-    command = (sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address)
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=min(timeout, _CONNECT), check=False, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        done = None
-    if done is None or done.returncode:
-        raise UsageError(f"--ray {address}: no Ray cluster answers there")
 
 
 def _quietly(answers: Iterator[NodeAnswer]) -> Iterator[NodeAnswer]:
@@ -160,7 +155,7 @@ def _on(ray: Any, node: RayNode) -> Any:
 
 
 class Actors:
-    """Programs that are talked to while they run (``talk.Crew``): children of actors, which hold their nodes' GPUs.
+    """Programs that are talked to while they run (``protocol.Crew``): children of actors, which hold their nodes' GPUs.
 
     Raises UsageError where the cluster at ``address`` cannot be reached.
     """

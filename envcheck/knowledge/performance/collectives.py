@@ -45,7 +45,7 @@ def collective_expectation(
     if isinstance(found, str):
         return found
     part, link = found
-    row = _band(matrix, measured, together, link, architecture_name(matrix, part[0].compute_capability))
+    row = _band(matrix, measured, together, link, part[0])
     if row is None:
         more = ", with sums inside the switch" if _sums_in_switch(together) else ""
         return f"no band is known for {together.ranks} GPUs {_WORDS[link]}{more}: compare it with a baseline"
@@ -85,7 +85,7 @@ def latency_limit(
     if isinstance(found, str):
         return found
     part, link = found
-    row = _band(matrix, measured, together, link, architecture_name(matrix, part[0].compute_capability))
+    row = _band(matrix, measured, together, link, part[0])
     if row is None or row.latency is None:
         return f"no latency is known for {together.ranks} GPUs {_WORDS[link]}: compare it with a baseline"
     return LatencyLimit(row.latency, matrix.cite(row))
@@ -131,9 +131,8 @@ def _direct(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:
     return counts if len(counts) == pairs else None
 
 
-def _band(
-    matrix: Matrix, measured: Measurement, together: Collective, link: str, architecture: str
-) -> CollectiveRow | None:
+def _band(matrix: Matrix, measured: Measurement, together: Collective, link: str, gpu: Gpu) -> CollectiveRow | None:
+    architecture = architecture_name(matrix, gpu.compute_capability)
     rows = [
         row
         for row in matrix.collectives

@@ -20,7 +20,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.performance.peaks import bandwidth, operations_per_clock
 from envcheck.knowledge.performance.quantities import quantity_of
 from envcheck.knowledge.relations.driver import architecture_name
-from envcheck.knowledge.tables import EfficiencyRow, GpuRow, LinkRow, Precision, RateRow, Row
+from envcheck.knowledge.tables import EfficiencyRow, GpuRow, LinkRow, Precision, Row
 from envcheck.model.snapshot import Gpu, Measurement
 from envcheck.model.versions import ComputeCapability
 from envcheck.sources import Source
@@ -123,7 +123,15 @@ def _ceiling(
     quantity = quantity_of(measured.name)
     kind = quantity.ceiling if quantity else ""
     if kind in ("multiprocessors", "sparse"):
-        rate, row = _rate(matrix, model, capability, measured)
+        try:
+            precision = msgspec.convert(measured.precision, Precision)
+        except msgspec.ValidationError:  # one that a newer envcheck measured
+            rate, row = None, None
+        else:
+            rate, row = operations_per_clock(matrix, model, capability, precision)
+            tensor = operations_per_clock(matrix, model, capability, "fp64_tensor")
+            if precision == "fp64" and measured.name != "fma" and tensor[0] is not None:
+                rate, row = tensor  # cuBLAS multiplies FP64 on tensor cores where there are such
         sms = gpu.sm_count or (model.sms if model else None)
         # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
         clock = _clock(measured) or (model.clock if model and measured.conditions is None else None)
@@ -148,21 +156,6 @@ def _ceiling(
         ways = 2 if "both" in (measured.variant or "") else 1
         return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
     return "it has no ceiling: compare it with a baseline"
-
-
-def _rate(
-    matrix: Matrix, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
-) -> tuple[float | None, RateRow | None]:
-    """Operations per clock; cuBLAS multiplies FP64 on tensor cores where there are such."""
-    try:
-        precision = msgspec.convert(measured.precision, Precision)
-    except msgspec.ValidationError:  # one that a newer envcheck measured
-        return None, None
-    if precision == "fp64" and measured.name != "fma":
-        rate, row = operations_per_clock(matrix, model, capability, "fp64_tensor")
-        if rate is not None:
-            return rate, row
-    return operations_per_clock(matrix, model, capability, precision)
 
 
 def _clock(measured: Measurement) -> float | None:

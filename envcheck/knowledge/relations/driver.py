@@ -226,8 +226,15 @@ def driver_runs_cuda(
         return conclude(matrix, "compatible", f"driver {driver} supports CUDA {reported}, as new as CUDA {cuda}")
     least = minimum_driver(matrix, cuda, os, release)
     cuda_told = ".".join(map(str, release)) if least and least.release else str(cuda)
-    if least is None:
-        return _beyond_the_data(matrix, driver, cuda, os)
+    if least is None:  # minimums only grow: what cannot run the newest known CUDA cannot run one that is newer still
+        newest = max(matrix.cuda_rows, default=None)
+        last = minimum_driver(matrix, newest, os) if newest and cuda > newest else None
+        needed = (DriverRelease.parse(last.disputed) or DriverRelease.parse(last.driver)) if last else None
+        if last and needed and driver < needed:
+            reason = f"CUDA {newest} already needs driver {last.driver}, CUDA {cuda} no less; this is {driver}"
+            return conclude(matrix, "incompatible", reason, last.row, change=f"driver > {last.driver}")
+        reason = f"the matrix has no minimum driver of CUDA {cuda} for {os}"
+        return conclude(matrix, "unknown", f"{reason}; the CUDA that the driver supports would decide it")
     needed = DriverRelease.parse(least.driver)
     if needed is None or driver >= needed:
         reason = f"CUDA {cuda_told} needs driver {least.driver}, this is {driver}"
@@ -252,27 +259,21 @@ def minimum_driver(matrix: Matrix, cuda: CudaVersion, os: Os = "linux", release:
     if row is None and cuda > newest and cuda.major == newest.major and minor_compatible(cuda):
         row = rows[newest]
     if row is not None:
-        own = _of_release(row, release, os)
-        if own:
-            return Minimum(own, row, None, release=True)
+        numbers = tuple(release)
+        updates = [  # of those that the release is not older than, the newest tells
+            update
+            for update in row.updates
+            if (own := parse_version(update.release)) and len(numbers) >= len(own.numbers) and numbers >= own.numbers
+        ]
+        if updates and os != "macos":
+            least = updates[-1].driver_windows if os in _WINDOWS_DRIVERS else updates[-1].driver_linux
+            if least:
+                return Minimum(least, row, None, release=True)
         if os in _WINDOWS_DRIVERS and row.driver_windows:
             return Minimum(row.driver_windows, row, row.disputed_windows)
         if os == "linux" and row.driver_linux:
             return Minimum(row.driver_linux, row, row.disputed_linux)
     return None
-
-
-def _of_release(row: CudaRow, release: Sequence[int], os: Os) -> str | None:
-    """The minimum of the newest update that a release is not older than."""
-    numbers = tuple(release)
-    found = [
-        update
-        for update in row.updates
-        if (own := parse_version(update.release)) and len(numbers) >= len(own.numbers) and numbers >= own.numbers
-    ]
-    if not found or os == "macos":
-        return None
-    return found[-1].driver_windows if os in _WINDOWS_DRIVERS else found[-1].driver_linux
 
 
 def newest_cuda_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
@@ -307,16 +308,3 @@ def branch_for_cuda(matrix: Matrix, cuda: str, os: Os = "linux") -> DriverBranch
     """The only branch whose newest CUDA is this one; None where several have it, or none."""
     found = [row for row in branches(matrix, os) if row.cuda == cuda]
     return found[0] if len(found) == 1 else None
-
-
-def _beyond_the_data(matrix: Matrix, driver: DriverRelease, cuda: CudaVersion, os: Os) -> Fit:
-    """Minimums only grow: a driver below the newest known one cannot run a CUDA that is newer still."""
-    newest = max(matrix.cuda_rows, default=None)
-    if newest is not None and cuda > newest:
-        least = minimum_driver(matrix, newest, os)
-        needed = DriverRelease.parse(least.driver) if least else None
-        if least and needed and driver < (DriverRelease.parse(least.disputed) or needed):
-            reason = f"CUDA {newest} already needs driver {least.driver}, CUDA {cuda} no less; this is {driver}"
-            return conclude(matrix, "incompatible", reason, least.row, change=f"driver > {least.driver}")
-    reason = f"the matrix has no minimum driver of CUDA {cuda} for {os}"
-    return conclude(matrix, "unknown", f"{reason}; the CUDA that the driver supports would decide it")

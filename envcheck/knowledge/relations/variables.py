@@ -148,17 +148,12 @@ def read_visible(value: str, gpus: Sequence[Gpu] | None) -> VisibleGpus:
 
     By NVIDIA's documentation, and by what cuInit answered to some hundred lists on two H200 with driver 580.
     """
-    entries = tuple(_entries(value, gpus))
-    shown = sum(entry.kind in _VISIBLE for entry in entries)
-    return VisibleGpus(entries, 0 if any(entry.kind == "twice" for entry in entries) else shown)
-
-
-def _entries(value: str, gpus: Sequence[Gpu] | None) -> Iterator[VisibleEntry]:
     texts = value.split(",")[:_ENTRY_LIMIT]
     while len(texts) > 1 and not texts[-1].strip():
         texts.pop()  # a comma at the end takes nothing away
     by_number: bool | None = None
     met: set[Hashable] = set()
+    entries: list[VisibleEntry] = []
     for text in texts:
         kind, gpu = _selects(text, gpus)
         is_number = bool(_NUMBER.match(text))
@@ -168,9 +163,11 @@ def _entries(value: str, gpus: Sequence[Gpu] | None) -> Iterator[VisibleEntry]:
             kind = "twice"
         by_number = is_number
         met.add(gpu)
-        yield VisibleEntry(text.strip(), kind)
+        entries.append(VisibleEntry(text.strip(), kind))
         if kind not in _VISIBLE and kind != "twice":
-            return
+            break
+    shown = sum(entry.kind in _VISIBLE for entry in entries)
+    return VisibleGpus(tuple(entries), 0 if any(entry.kind == "twice" for entry in entries) else shown)
 
 
 def _selects(text: str, gpus: Sequence[Gpu] | None) -> tuple[Kind, Hashable]:
