@@ -294,11 +294,13 @@ def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, 
     Raises UsageError for a configuration that cannot be read or is wrong.
     """
     configuration, found_outputs = None, False
-    if options.config:
+    if options.no_config:  # it outranks the variable of --config
+        pass
+    elif options.config:
         from envcheck.config.read import read
 
         configuration = read(options.config)
-    elif not options.no_config:
+    else:
         from envcheck.collect.request import working_folder
         from envcheck.config.find import find
 
