@@ -9,17 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import MatrixError
 from envcheck.knowledge.names import canonical
+from envcheck.knowledge.patterns import fragments_of, index_of, patterns_of
 
 BY_NAME = {"releases": "release", "wheels": "wheel", "requirements": "requirement", "published": "published"}
 """The tables whose rows are decoded by the name of their component, by what generated lines call them."""
 
 COMPILED = "compiled.json"
+ERROR_INDEX = "error-index"
+"""The entry of the compiled matrix that is no table."""
 PROJECTS = "generated/pypi.jsonl"
 """The file that ``envcheck matrix refresh`` alone writes: a line of name, source and rows for each project."""
 _MOST_MARKS = 400_000
@@ -55,7 +59,7 @@ def compile_folder(folder: Path, known: Collection[str] = ()) -> dict[str, Any]:
 
 def write_compiled(document: dict[str, Any], place: Path) -> None:
     """Write what ``compile_folder`` returned as the wheel carries it: rows of components by canonical name, so that
-    those of one component can be decoded alone.
+    those of one component can be decoded alone, and the index of the patterns of error lines.
     """
     import json  # noqa: PLC0415 - only the build writes it
 
@@ -64,6 +68,13 @@ def write_compiled(document: dict[str, Any], place: Path) -> None:
         grouped[table] = {}
         for row in document.get(table, ()):
             grouped[table].setdefault(canonical(row["name"]), []).append(row)
+    fragments = fragments_of(
+        ((row["name"], row["pattern"]) for row in document["fragment"]),
+        ((row["kind"], row["files"]) for row in document["family"]),
+    )
+    errors = sorted(document["error"], key=lambda row: row["priority"])
+    lines = (patterns_of(row.get("lines", ()), row.get("codes", ()), fragments) for row in errors)
+    grouped[ERROR_INDEX] = index_of(chain.from_iterable(lines))
     place.write_text(json.dumps(grouped, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
+from envcheck.knowledge.patterns import families_pattern
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, conclude
 from envcheck.knowledge.specifier import covered, parse_specifier, parse_version
 from envcheck.knowledge.tables import FamilyRow, ReleaseRow
@@ -153,9 +154,8 @@ SPOKEN_OF = ("cuda", "cudnn", "nccl", "tensorrt")
 
 @cache
 def files_of(*kinds: str) -> str:
-    """A regular expression for what stands between ``lib`` and ``.so``, as short as can be: what follows decides."""
-    short = (re.sub(r"\\w([*+])", r"\\w\1?", row.files) for row in load_matrix().families if row.kind in kinds)
-    return "(?:" + "|".join(short) + ")"
+    """A regular expression for what stands between ``lib`` and ``.so`` in the names of these kinds."""
+    return families_pattern(row.files for row in load_matrix().families if row.kind in kinds)
 
 
 @lru_cache(maxsize=1024)

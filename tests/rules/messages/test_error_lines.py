@@ -9,8 +9,9 @@ from pathlib import Path
 from envcheck.importers import read_text
 from envcheck.importers.formats.error_lines import is_error, read
 from envcheck.importers.paste import Paste
-from envcheck.knowledge.error_lines import LONGEST, error_lines, has_needed, named_beside, named_by, needed_by
+from envcheck.knowledge.error_lines import LONGEST, error_lines, named_beside, named_by
 from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.patterns import has_needed, needed_by
 from envcheck.model.snapshot import Framework, ObservedError, Platform, Snapshot
 from envcheck.rules.catalog import all_rules, find_rule
 from tests.documents import lines_of
