@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, List
 
 from ...common.paths import printable
+from ...common.tasks import run_tasks
 from ...common.tree import Tree
-from ..owners.shipped import shipped
+from ..owners.shipped import closure, shipped
 from ..python.candidates import EnvironmentCandidate, asked_for, everywhere, found
 from ..python.distributions import installed_by_conda, installed_in
 from ..python.layout import read_layout, unreadable, unreadable_place
@@ -138,7 +139,6 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     site = Site(
         tree, key, path.folders, path.by_variable, tuple(distributions), mapped(tree, path.folders), path.led_by
     )
-    looked = shipped(tree, distributions, DETAILED, layout.version)
     record.update(
         {
             "python": layout.version,
@@ -149,24 +149,31 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
             "lock_file": layout.lock_file,
             "externally_managed": layout.externally_managed,
             "site_packages": list(path.folders),
-            "distributions": [*shadowing(site, looked), *distributions],
+            "distributions": distributions,
             "hides_pythons_own": hides_pythons_own(site, layout.minor),
             "distributions_complete": complete,
             "damaged": [*wheels.damaged, *conda.damaged],
             "unrecorded": unrecorded(site),
-            "shipped": looked,
             "startup": list(path.startup),
             "startup_variables": list(path.variables),
             "problem": layout.problem,
         }
     )
 
+    # What was shipped and the frameworks are read side by side: they take about as long as each other.
+    compare = partial(shipped, tree, distributions, closure(tree, distributions, DETAILED), layout.version)
     # With several environments it is not known yet which one to search for libraries.
     further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
-    found, told = frameworks_and(site, *further)
-    searched.update((key, libraries) for libraries in told if libraries)
+    read = partial(frameworks_and, site, *further)
+    looked, frameworks = run_tasks([compare, read])
+    looked = compare() if looked is None else looked
+    items, libraries = read() if frameworks is None else frameworks
+    searched.update((key, each) for each in libraries if each)
+    record["shipped"] = looked
+    record["distributions"] = [*shadowing(site, looked), *distributions]
+    record["frameworks"] = {"items": items, "complete": complete}
     record["unreadable"] = unreadable(tree, place, layout, path.folders, asked_for=candidate.why == "--python")
-    return _known({**record, "frameworks": {"items": found, "complete": complete}})
+    return _known(record)
 
 
 def _libraries(tree: Tree, environments: list[Record]) -> Libraries:

@@ -39,12 +39,11 @@ _ELF = b"\x7fELF"
 _BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 
 
-def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], python: str | None) -> Fields:
-    """The record ``Shipped`` of an environment; requirements are added to its distributions.
+def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fields], python: str | None) -> Fields:
+    """The record ``Shipped`` of an environment.
 
-    ``roots`` are names of the distributions with frameworks; ``python`` is the environment's version.
+    ``required`` is what ``closure`` found among its distributions; ``python`` is the environment's version.
     """
-    required = _closure(tree, distributions, roots)
     names = {item["name"] for item in required}
     others = (item for item in _listed(distributions) if item["name"] not in names)
     cuda = [item for item in others if libraries_by(tree, item["path"])]
@@ -134,10 +133,11 @@ def _listed(distributions: Iterable[Fields]) -> list[Fields]:
     return [item for item in distributions if item["channel"] == "pip" and item["path"].endswith(".dist-info")]
 
 
-def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
-    """The installed distributions of frameworks, then those that their metadata requires.
+def closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
+    """The installed distributions of frameworks, which ``roots`` names, then those that their metadata requires.
 
-    Markers are not evaluated: whatever is installed and required is examined.
+    Requirements that were not read before are added to the distributions. Markers are not evaluated: whatever is
+    installed and required is examined.
     """
     by_name: dict[str, list[Fields]] = {}
     for item in distributions:

@@ -14,9 +14,10 @@ import msgspec
 import pytest
 
 from envcheck.model.snapshot import DamagedFile, Shipped
+from probes.common.tree import Tree
 from probes.files.installations.catalog import DETAILED
 from probes.files.owners import wheels
-from probes.files.owners.shipped import shipped
+from probes.files.owners.shipped import closure, shipped
 from probes.files.python.distributions import installed_in
 from tests.every import cases
 from tests.probes.conftest import RunProbe
@@ -47,9 +48,13 @@ def tree(tmp_path: Path) -> Frameworks:
     return made
 
 
+def looked_at(tree: Tree, items: list[dict[str, Any]], python: str | None) -> dict[str, Any]:
+    return shipped(tree, items, closure(tree, items, DETAILED), python)
+
+
 def look(tree: Frameworks, python: str | None = "3.8") -> Shipped:
     found = installed_in(tree.view(), (SITE,), DETAILED)
-    return msgspec.convert(shipped(tree.view(), found.items, DETAILED, python), Shipped)
+    return msgspec.convert(looked_at(tree.view(), found.items, python), Shipped)
 
 
 def differing(tree: Frameworks) -> dict[str, tuple[str, str, str | None]]:
@@ -68,7 +73,7 @@ def test_what_is_required_says_what_it_requires_itself(tree: Frameworks) -> None
     lines = ["numpy", "alone ; extra == 'x'"]
     tree.package({}, "left-out", "1.0", requires(*lines))
     items = installed_in(tree.view(), (SITE,), DETAILED).items
-    assert "alone" not in shipped(tree.view(), items, DETAILED, None)["packages"]
+    assert "alone" not in looked_at(tree.view(), items, None)["packages"]
     assert {item["name"]: item.get("requires") for item in items}["left-out"] == lines
 
 
@@ -326,7 +331,7 @@ def tree_modules(tmp_path: Path) -> Frameworks:
 
 def look_modules(tree_modules: Frameworks) -> Shipped:
     found = installed_in(tree_modules.view(), (SITE,), DETAILED)
-    return msgspec.convert(shipped(tree_modules.view(), found.items, DETAILED, "3.8"), Shipped)
+    return msgspec.convert(looked_at(tree_modules.view(), found.items, "3.8"), Shipped)
 
 
 def damaged(tree_modules: Frameworks) -> dict[str, DamagedFile]:

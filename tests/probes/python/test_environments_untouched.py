@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.model.snapshot import Snapshot
+from probes.common import tasks
 from tests.every import cases
 from tests.probes.environment_trees import DATA
 
@@ -82,7 +83,8 @@ def test_no_mark_is_left(project: Path, mark: Path, run_probe: RunProbe, way: st
         assert judged.problem.endswith("is a script, which is never run here; name the interpreter itself")
 
 
-def test_no_program_is_started(project: Path, run_probe: RunProbe) -> None:
+def test_no_program_is_started(project: Path, run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_other_cores", lambda: 0)  # the only forks are those of run_tasks, which start nothing
     seen: list[str] = []
     armed = True
 
