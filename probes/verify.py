@@ -8,7 +8,7 @@ import stat
 import threading
 import time
 from base64 import urlsafe_b64encode
-from typing import Any, NamedTuple
+from typing import Any, Dict, NamedTuple
 
 from .common.out import Out
 from .common.tree import Tree
@@ -43,7 +43,7 @@ _NOT_RUN = (
 )  # fmt: skip
 """Endings of what only compilers and people read: images that were made smaller have it removed."""
 
-Fields = dict[str, Any]
+Fields = Dict[str, Any]
 
 
 class _Task(NamedTuple):

@@ -138,12 +138,12 @@ def test_an_older_python_is_not_started(tmp_path: Path) -> None:
     assert row(report)["detail"].startswith("a trial needs Python 3.8 or newer; this is 3.7.")
 
 
-def test_every_deep_probe_is_read_by_python_3_8() -> None:
-    modules = sorted(path.stem for path in (ROOT / "probes" / "deep").glob("[a-z]*.py"))
-    assert "torch" in modules
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import " + ", ".join(
-        f"probes.deep.{name}" for name in modules
-    )
+@cases("package, one", ("probes.deep", "torch"), ("probes", "verify"))
+def test_what_runs_elsewhere_is_read_by_python_3_8(package: str, one: str) -> None:
+    modules = sorted(path.stem for path in ROOT.joinpath(*package.split(".")).glob("[a-z]*.py"))
+    assert one in modules
+    imports = ", ".join(f"{package}.{name}" for name in modules)
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {imports}"
     subprocess.run([python_of("3.8"), "-I", "-B", "-c", code], check=True)
 
 
