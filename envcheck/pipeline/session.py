@@ -13,7 +13,7 @@ from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.request import probe_request
 from envcheck.model.checks import Report
-from envcheck.model.events import Event, Interrupted, OnEvent, ProbeStarted, ignore
+from envcheck.model.events import Event, Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, ignore
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Listing, ProbeRun, Snapshot
 from envcheck.pipeline.assume import assumes_machine, together
@@ -47,18 +47,30 @@ def check(
     """
     started = time.monotonic()
     stopped: list[Interrupted] = []
+    parts: list[Snapshot] = []
+    kinds = {spec.name: spec.kind for spec in all_probes()}
+    left = set[str]()
     warm_up = WarmUp(lambda: import_module("envcheck.pipeline.judging").get_ready(request), meanwhile)
+    rehearsal = WarmUp(warm_up.join, lambda: judge(merge(parts), request))
 
     def watched(event: Event) -> None:
         if isinstance(event, Interrupted):
             stopped.append(event)
+        if isinstance(event, ProbesPlanned):
+            left.update(name for name, _ in event.probes)
         if isinstance(event, ProbeStarted):
             warm_up.start()  # not before: it would delay the start of the first child
+        if isinstance(event, ProbeFinished):
+            parts.append(event.facts)
+            left.discard(event.run.name)
+            if {kinds.get(name) for name in left} == {"driver"}:
+                rehearsal.start()  # what the second judgement finds ready is most of the first
         on_event(event)
 
     try:
         snapshot = gather_here(request, watched, should_stop)
     finally:
+        rehearsal.join()
         warm_up.join()
     return judge(snapshot, request, on_event, started=started, interrupted=bool(stopped))
 

@@ -1,0 +1,45 @@
+"""What was read is judged once while the driver is asked, and the report knows nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from envcheck.model.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted
+from envcheck.model.snapshot import Kernel, ProbeRun, Snapshot
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from tests.every import cases
+
+FACTS = {
+    "kernel": Snapshot(kernel=Kernel(source="made up", nouveau_loaded=False)),
+    "nvml": Snapshot(),
+}
+
+
+@cases("order, rehearsed", (("kernel", "nvml"), 1), (("nvml", "kernel"), 0))
+def test_it_is_judged_when_only_drivers_are_left(
+    monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...], rehearsed: int
+) -> None:
+    judged: list[Snapshot] = []
+    judge: Callable[..., Any] = session.judge
+
+    def noted(snapshot: Snapshot, *others: Any, **named: Any) -> Any:
+        judged.append(snapshot)
+        return judge(snapshot, *others, **named)
+
+    def gathered(_request: Request, on_event: OnEvent, _should_stop: Callable[[], bool]) -> Snapshot:
+        on_event(ProbesPlanned(probes=tuple((name, name) for name in order)))
+        for name in order:
+            on_event(ProbeStarted(name, name))
+            on_event(ProbeFinished(run=ProbeRun(name=name, status="ok"), facts=FACTS[name]))
+        return Snapshot()
+
+    monkeypatch.setattr(session, "judge", noted)
+    monkeypatch.setattr(session, "gather_here", gathered)
+    report = session.check(Request())
+    assert judged == [FACTS["kernel"]] * rehearsed + [Snapshot()]
+    assert report.snapshot is not None
+    assert report.snapshot.kernel is None
