@@ -17,8 +17,6 @@ from .files.loader.cache import LoaderPath, search_path
 
 PROBE = {
     "title": "Libraries of the driver on disk",
-    "kind": "file",
-    "early": False,
     "seconds": 10.0,
     "uses": "files",
     "scopes": ["node", "container", "env"],

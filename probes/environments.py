@@ -8,7 +8,6 @@ from .files.installations.examined import examine, examined
 
 PROBE = {
     "title": "Python environments and their frameworks",
-    "kind": "file",
     "seconds": 20.0,
     "uses": "files",
     "scopes": ["env", "container"],

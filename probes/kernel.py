@@ -15,7 +15,6 @@ from .machine.kernel import find_module, forbidden_by, kernel_log, module_folder
 
 PROBE = {
     "title": "Kernel module, device nodes, Secure Boot and kernel log",
-    "kind": "file",
     "early": True,
     "seconds": 10.0,
     "uses": "files",

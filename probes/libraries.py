@@ -8,7 +8,6 @@ from .files.installations.examined import examined
 
 PROBE = {
     "title": "Copies of CUDA's libraries",
-    "kind": "file",
     "seconds": 10.0,
     "uses": "files",
     "scopes": ["env", "container"],

@@ -24,8 +24,6 @@ from .machine.hardware import (
 
 PROBE = {
     "title": "Operating system, container and processor",
-    "kind": "file",
-    "early": False,
     "seconds": 5.0,
     "uses": "files",
     "scopes": ["node", "container", "env"],

@@ -13,8 +13,6 @@ from .files.owners.claims import header_places, version
 
 PROBE = {
     "title": "CUDA toolkits on disk",
-    "kind": "file",
-    "early": False,
     "seconds": 10.0,
     "uses": "files",
     "scopes": ["node", "container", "env"],

@@ -11,8 +11,6 @@ from .common.variable_names import matters
 
 PROBE = {
     "title": "Environment variables",
-    "kind": "file",
-    "early": False,
     "seconds": 2.0,
     "uses": "files",
     "scopes": ["node", "container", "env"],

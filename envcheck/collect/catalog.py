@@ -19,8 +19,12 @@ from envcheck.model.snapshot import Snapshot
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
-KIND_FOLDERS = ("bench", "deep")
-"""Folders of probes, beside those at the top; the others hold what probes share."""
+_USUAL = {
+    "": {"kind": "file"},
+    "bench": {"kind": "bench", "fills": ["measurements"]},
+    "deep": {"kind": "deep", "fills": ["environments.frameworks.trial"]},
+}
+"""What a header need not say, by the folder of its probe; folders that are not named here hold what probes share."""
 
 _HEADER = re.compile(r"^PROBE = \{.*?\}$", re.DOTALL | re.MULTILINE)
 
@@ -32,6 +36,7 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The name of its file, after that of its folder: ``nvml``, ``deep.torch``."""
     title: Text
     kind: Literal["file", "driver", "verify", "deep", "bench"]
+    """As its folder, if the header does not say."""
     early: bool = False
     """Whether it must end before the first NVML or CUDA call; only file probes may be early."""
     seconds: Seconds
@@ -56,17 +61,17 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
     """The scopes that need its facts."""
     fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
-    """Paths of the Snapshot that it fills."""
+    """Paths of the Snapshot that it fills; those of ``_USUAL`` if the header does not say."""
 
 
 def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:
-    """The probes of ``folder`` (the shipped ones when None) and of its ``KIND_FOLDERS``, by name.
+    """The probes of ``folder`` (the shipped ones when None) and of its folders ``bench`` and ``deep``, by name.
 
     Raises EnvcheckError, naming the file, for a header that is missing or malformed.
     """
     place = folder or bundle.folder("probes")
     found = []
-    for within in ("", *KIND_FOLDERS):
+    for within in _USUAL:
         with suppress(FileNotFoundError):
             names = os.listdir(place / within)  # noqa: PTH208  most are not wanted, and a Path for each takes its time
             wanted = (place / within / name for name in names if name.endswith(".py") and name[0] != "_")
@@ -81,7 +86,7 @@ def read_spec(file: Path, within: str = "") -> ProbeSpec:
     name = f"{within}.{file.stem}" if within else file.stem
     try:
         header = _literal(file.read_text(encoding="utf-8"))
-        spec = msgspec.convert({**header, "name": name}, ProbeSpec)
+        spec = msgspec.convert({**_USUAL[within], **header, "name": name}, ProbeSpec)
         problem = _contradiction(header, spec, within)
     except SyntaxError as error:
         problem = f"{error.msg} (line {error.lineno})"

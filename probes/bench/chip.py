@@ -21,12 +21,10 @@ from ..measuring.runtime import Measures, Unavailable
 
 PROBE = {
     "title": "Caches, latencies and instructions",
-    "kind": "bench",
     "seconds": 60.0,
     "uses": "gpu",
     "per": "gpu",
     "scopes": ["node"],
-    "fills": ["measurements"],
 }
 
 BLOCK = 512

@@ -32,13 +32,10 @@ from ..measuring.runtime import Measure, Unavailable, run_all
 
 PROBE = {
     "title": "The CPU beside the GPU (NumPy, SciPy)",
-    "kind": "bench",
     "seconds": 60.0,
     "uses": "files",
-    "per": "machine",
     "runs_in": "environment",
     "scopes": ["node"],
-    "fills": ["measurements"],
 }
 
 KINDS = ("fp32", "fp64")

@@ -20,13 +20,11 @@ from .cudnn_gpus import handles
 
 PROBE = {
     "title": "cuDNN",
-    "kind": "bench",
     "seconds": 90.0,
     "uses": "gpu",
     "per": "gpu",
     "scopes": ["node", "env"],
     "deep": True,
-    "fills": ["measurements"],
 }
 LAYOUTS = ("NCHW", "NHWC")
 SMALLEST = FigureKey("cudnn-convolution", "fp32", variant="forward, NCHW")

@@ -20,13 +20,10 @@ from ..measuring.runtime import Measures, run_all
 
 PROBE = {
     "title": "cuDNN on several GPUs",
-    "kind": "bench",
     "seconds": 30.0,
     "seconds_per_gpu": 5.0,
     "uses": "gpu",
-    "per": "machine",
     "scopes": ["node"],
-    "fills": ["measurements"],
 }
 
 NAME = "cudnn-handles"

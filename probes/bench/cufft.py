@@ -23,13 +23,11 @@ from ..measuring.verify import encoded
 
 PROBE = {
     "title": "Fourier transforms (cuFFT)",
-    "kind": "bench",
     "seconds": 60.0,
     "uses": "gpu",
     "per": "gpu",
     "scopes": ["node", "env"],
     "deep": True,
-    "fills": ["measurements"],
 }
 
 FORWARD, INVERSE = -1, 1

@@ -17,7 +17,6 @@ from ..trials.trial import OnCpuError
 
 PROBE = {
     "title": "CuPy at work",
-    "kind": "bench",
     "seconds": 120.0,
     "uses": "gpu",
     "per": "gpu",

@@ -27,13 +27,11 @@ from ..measuring.runtime import Measures
 
 PROBE = {
     "title": "Random numbers (cuRAND)",
-    "kind": "bench",
     "seconds": 60.0,
     "uses": "gpu",
     "per": "gpu",
     "scopes": ["node", "env"],
     "deep": True,
-    "fills": ["measurements"],
 }
 
 GENERATORS = {"XORWOW": 101, "MTGP32": 141, "Philox": 161}

@@ -25,13 +25,11 @@ from ..measuring.verify import encoded
 
 PROBE = {
     "title": "Dense factorizations (cuSOLVER)",
-    "kind": "bench",
     "seconds": 60.0,
     "uses": "gpu",
     "per": "gpu",
     "scopes": ["node", "env"],
     "deep": True,
-    "fills": ["measurements"],
 }
 
 LOWER = 0
@@ -125,7 +123,7 @@ def factored(arrays: Arrays, library: Callable[[], CuSolver], name: str, kind: s
         side //= 2
     matrix, work = (held.enter_context(make(kind, side * side)) for make in (arrays.random, arrays.empty))
     status = held.enter_context(arrays.empty("int32", 1))
-    problem = Problem(arrays, cusolver, kind, side, matrix, work, status)
+    problem = DenseProblem(arrays, cusolver, kind, side, matrix, work, status)
     factorize, outputs, check = getattr(problem, name)(held)
 
     def run() -> None:
@@ -147,7 +145,7 @@ Factoring = tuple[Work, tuple[Array, ...], Callable[[], Fields]]
 
 
 @dataclass(frozen=True)
-class Problem:
+class DenseProblem:
     """A matrix, memory for it and its factors, and the status of what is done with them; matrices lie by columns."""
 
     arrays: Arrays

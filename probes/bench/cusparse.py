@@ -22,13 +22,11 @@ from ..measuring.sparse import SIDE, Blocks, Panels, SparseResult, blocks, panel
 
 PROBE = {
     "title": "Sparse products (cuSPARSE, cuSPARSELt)",
-    "kind": "bench",
     "seconds": 60.0,
     "uses": "gpu",
     "per": "gpu",
     "scopes": ["node", "env"],
     "deep": True,
-    "fills": ["measurements"],
 }
 
 INDEX_32 = 2

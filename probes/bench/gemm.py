@@ -23,12 +23,10 @@ from ..measuring.verify import Operands, all_elements, drawn_elements
 
 PROBE = {
     "title": "Matrix products (cuBLASLt)",
-    "kind": "bench",
     "seconds": 150.0,
     "uses": "gpu",
     "per": "gpu",
     "scopes": ["node"],
-    "fills": ["measurements"],
 }
 
 QUICK = ("fp32", "bf16", "fp8")

@@ -18,7 +18,6 @@ from ..trials.trial import OnCpuError
 
 PROBE = {
     "title": "JAX at work",
-    "kind": "bench",
     "seconds": 240.0,
     "uses": "gpu",
     "per": "gpu",

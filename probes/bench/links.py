@@ -19,13 +19,10 @@ from ..measuring.verify import pattern_code
 
 PROBE = {
     "title": "Host and peer links",
-    "kind": "bench",
     "seconds": 60.0,
     "seconds_per_gpu": 15.0,
     "uses": "link",
-    "per": "machine",
     "scopes": ["node"],
-    "fills": ["measurements"],
 }
 
 _NAMES = (*WAYS, "both-directions", "copy-latency", "peer-to-peer")

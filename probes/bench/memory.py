@@ -17,12 +17,10 @@ from ..measuring.runtime import Measures, Unavailable
 
 PROBE = {
     "title": "Device-memory bandwidth",
-    "kind": "bench",
     "seconds": 30.0,
     "uses": "gpu",
     "per": "gpu",
     "scopes": ["node"],
-    "fills": ["measurements"],
 }
 
 SEED = 0x5DEECE66D

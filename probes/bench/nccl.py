@@ -18,11 +18,9 @@ from ..measuring.nccl.worker import NcclRank, Order, run_worker
 
 PROBE = {
     "title": "NCCL",
-    "kind": "bench",
     "seconds": 90.0,
     "seconds_per_gpu": 5.0,
     "uses": "all",
-    "per": "machine",
     "scopes": ["node"],
     "fills": ["measurements", "observed_errors"],
 }

@@ -17,7 +17,6 @@ from ..trials.onnx_models import node, work_model
 
 PROBE = {
     "title": "ONNX Runtime at work",
-    "kind": "bench",
     "seconds": 120.0,
     "uses": "gpu",
     "per": "gpu",

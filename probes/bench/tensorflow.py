@@ -16,7 +16,6 @@ from ..trials.trial import OnCpuError
 
 PROBE = {
     "title": "TensorFlow at work",
-    "kind": "bench",
     "seconds": 240.0,
     "uses": "gpu",
     "per": "gpu",

@@ -19,14 +19,12 @@ from ..trials.libraries import mapped_files
 
 PROBE = {
     "title": "TensorRT's convolution",
-    "kind": "bench",
     "seconds": 150.0,
     "uses": "gpu",
     "per": "gpu",
     "runs_in": "environment",
     "tries": ["tensorrt", "tensorrt-cu*", "nvidia-tensorrt"],
     "scopes": ["node"],
-    "fills": ["measurements"],
 }
 
 SHAPE = ConvolutionShape(64, 128, 56, 56, 128)

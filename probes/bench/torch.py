@@ -19,7 +19,6 @@ from ..trials.trial import OnCpuError
 
 PROBE = {
     "title": "PyTorch at work",
-    "kind": "bench",
     "seconds": 240.0,
     "uses": "gpu",
     "per": "gpu",

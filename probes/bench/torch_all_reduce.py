@@ -20,14 +20,12 @@ from ..measuring.runtime import LibraryError, Measure, Unavailable, run_all
 
 PROBE = {
     "title": "PyTorch's all-reduce",
-    "kind": "bench",
     "seconds": 90.0,
     "uses": "gpu",
     "runs_in": "environment",
     "tries": ["torch"],
     "asked": "frameworks",
     "scopes": ["node", "env"],
-    "fills": ["measurements"],
 }
 
 NAME, LATENCY = "torch-all-reduce", "torch-all-reduce-latency"

@@ -11,7 +11,6 @@ from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_
 
 PROBE = {
     "title": "CuPy, imported and run",
-    "kind": "deep",
     "seconds": 150.0,
     "uses": "gpu",
     "tries": ["cupy", "cupy-*"],

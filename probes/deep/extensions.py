@@ -25,7 +25,6 @@ from ..trials.trial import (
 
 PROBE = {
     "title": "Extensions and smaller frameworks, imported and run",
-    "kind": "deep",
     "seconds": 180.0,
     "uses": "gpu",
     "tries": [
@@ -46,7 +45,6 @@ PROBE = {
         "llama-cpp-python",
     ],
     "scopes": ["env"],
-    "fills": ["environments.frameworks.trial"],
 }
 
 

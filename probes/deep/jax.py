@@ -11,7 +11,6 @@ from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close
 
 PROBE = {
     "title": "JAX, imported and run",
-    "kind": "deep",
     "seconds": 180.0,
     "uses": "gpu",
     "tries": ["jax", "jaxlib"],

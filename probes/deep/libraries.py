@@ -14,7 +14,6 @@ from ..trials.libraries import can_be_asked, version_of_file
 
 PROBE = {
     "title": "Versions that CUDA's libraries answer",
-    "kind": "deep",
     "seconds": 120.0,
     "uses": "files",
     "scopes": ["env"],

@@ -11,7 +11,6 @@ from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, eq
 
 PROBE = {
     "title": "Numba, imported and run",
-    "kind": "deep",
     "seconds": 120.0,
     "uses": "gpu",
     "tries": ["numba", "numba-cuda"],

@@ -13,12 +13,10 @@ from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close
 
 PROBE = {
     "title": "ONNX Runtime, imported and run",
-    "kind": "deep",
     "seconds": 150.0,
     "uses": "gpu",
     "tries": ["onnxruntime", "onnxruntime-*", "ort-*"],
     "scopes": ["env"],
-    "fills": ["environments.frameworks.trial"],
 }
 
 PROVIDER = "CUDAExecutionProvider"

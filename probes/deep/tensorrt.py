@@ -15,12 +15,10 @@ from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, eq
 
 PROBE = {
     "title": "TensorRT, imported and run",
-    "kind": "deep",
     "seconds": 180.0,
     "uses": "gpu",
     "tries": ["tensorrt", "tensorrt-*", "nvidia-tensorrt"],
     "scopes": ["env"],
-    "fills": ["environments.frameworks.trial"],
 }
 
 _SIZE = 64

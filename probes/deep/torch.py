@@ -12,7 +12,6 @@ from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_
 
 PROBE = {
     "title": "PyTorch, imported and run",
-    "kind": "deep",
     "seconds": 150.0,
     "uses": "gpu",
     "tries": ["torch"],

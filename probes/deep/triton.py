@@ -11,12 +11,10 @@ from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, eq
 
 PROBE = {
     "title": "Triton, imported and run",
-    "kind": "deep",
     "seconds": 150.0,
     "uses": "gpu",
     "tries": ["triton", "pytorch-triton", "triton-nightly"],
     "scopes": ["env"],
-    "fills": ["environments.frameworks.trial"],
 }
 
 

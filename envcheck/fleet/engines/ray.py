@@ -227,8 +227,8 @@ class Actors:
 def _program() -> type:
     """The class of the actors. It is nested, since Ray sends such a class itself and not its name."""
 
-    class Program:
-        """A child of the worker, whose stdout is read in a thread."""
+    class ChildOfWorker:
+        """A child of the Ray worker, whose stdout is read in a thread."""
 
         def __init__(self, argv: tuple[str, ...], own_python: bool) -> None:  # noqa: FBT001  Ray calls it
             import queue  # noqa: PLC0415  the node has no module of ours
@@ -267,7 +267,7 @@ def _program() -> type:
             self.err.seek(0)
             return found[:-1], self.err.read()[-4096:], self.child.wait()
 
-    return Program
+    return ChildOfWorker
 
 
 def _last_line(error: Exception) -> str:

@@ -8,7 +8,7 @@ from .common.tree import Tree
 # The header is a literal: it is read, not imported. ``ProbeSpec`` in envcheck/collect/catalog.py has all keys.
 PROBE = {
     "title": "Example thing",
-    "kind": "file",  # or driver: it calls NVML or CUDA; deep and bench have folders of their own
+    "kind": "file",  # as if left out; or driver: it calls NVML or CUDA; deep and bench have folders of their own
     "seconds": 5.0,  # then the child is ended, and the report says so
     "uses": "files",
     "scopes": ["node", "container", "env"],  # the scopes of --scope that need these facts
