@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from tests.fleet.made import Planted, make_fleet
 
 _TICK = 0.1
@@ -61,7 +61,7 @@ def measure(nodes: int, *, first: bool) -> Run:
 
 def check(out: Path, planted: Planted) -> None:
     """Raise AssertionError unless the fleet report tells what was planted, and nothing else."""
-    fleet = saved.read(out.read_bytes())
+    fleet = record.read(out.read_bytes())
     told = {
         (place.node, subject, difference.what, difference.value)
         for difference in fleet.differences

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from envcheck.collect.request import working_folder
+from envcheck.collect.starting import working_folder
 from envcheck.errors import UsageError
 from envcheck.model.components import Component, parse_components
 from envcheck.model.snapshot import Snapshot

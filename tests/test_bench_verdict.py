@@ -17,7 +17,7 @@ from envcheck.model.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request, judge
 from envcheck.redact import redact
-from envcheck.report.saved import baseline
+from envcheck.report import saved
 from envcheck.rules.speed.ceilings import MEASURED
 from tests.every import cases, every
 from tests.rules.machines import but, h200, machine
@@ -140,19 +140,19 @@ def reported(*figures: Measurement) -> Report:
 
 
 def read(path: Path) -> tuple[Measurement, ...]:
-    return baseline.read(path.read_bytes(), str(path)).measurements
+    return saved.read_baseline(path.read_bytes(), str(path)).measurements
 
 
 def test_round_trip(tmp_path: Path) -> None:
     figures = (memory_copy(), gemm(), to_gpu())
-    baseline.save(reported(*figures), str(tmp_path / "base.json"))
+    saved.save_baseline(reported(*figures), str(tmp_path / "base.json"))
     assert read(tmp_path / "base.json") == tuple(but(each, conditions=None, verification=None) for each in figures)
     assert list(tmp_path.iterdir()) == [tmp_path / "base.json"]
 
 
 def test_it_says_when_and_where_it_was_written(tmp_path: Path) -> None:
     report = reported(gemm())
-    baseline.save(report, str(tmp_path / "base.json"))
+    saved.save_baseline(report, str(tmp_path / "base.json"))
     document = json.loads((tmp_path / "base.json").read_text())
     assert (document["baseline_version"], document["created"]) == ("1.0", report.created)
     assert document["tool"] == report.tool.version
@@ -166,10 +166,10 @@ def test_it_says_when_and_where_it_was_written(tmp_path: Path) -> None:
     gemm(conditions=conditions(memory_before=100 << 30)),
 )
 def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path: Path) -> None:
-    baseline.save(reported(left_out, memory_copy()), str(tmp_path / "base.json"))
+    saved.save_baseline(reported(left_out, memory_copy()), str(tmp_path / "base.json"))
     assert [each.name for each in read(tmp_path / "base.json")] == ["device-memory-copy"]
     with pytest.raises(UsageError, match="no figure to compare with later"):
-        baseline.save(reported(left_out), str(tmp_path / "other.json"))
+        saved.save_baseline(reported(left_out), str(tmp_path / "other.json"))
     assert not (tmp_path / "other.json").exists()
 
 
@@ -187,14 +187,14 @@ def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path
 )
 def test_bad_files_are_refused_by_name(text: str) -> None:
     with pytest.raises(UsageError, match=r"^old\.json is not a baseline"):
-        baseline.read(text.encode("utf-8", "surrogateescape"), "old.json")
+        saved.read_baseline(text.encode("utf-8", "surrogateescape"), "old.json")
 
 
 def test_a_report_is_a_baseline_with_the_same_figures(tmp_path: Path) -> None:
     report = reported(memory_copy(), gemm(), gemm("fp8", verification=wrong()))
-    baseline.save(report, str(tmp_path / "base.json"))
-    found = baseline.read(msgspec.json.encode(report), "report.json")
-    assert found == baseline.read((tmp_path / "base.json").read_bytes(), "base.json")
+    saved.save_baseline(report, str(tmp_path / "base.json"))
+    found = saved.read_baseline(msgspec.json.encode(report), "report.json")
+    assert found == saved.read_baseline((tmp_path / "base.json").read_bytes(), "base.json")
     assert [(each.name, each.precision) for each in found.measurements] == [
         ("device-memory-copy", None),
         ("gemm", "bf16"),
@@ -203,17 +203,17 @@ def test_a_report_is_a_baseline_with_the_same_figures(tmp_path: Path) -> None:
 
 def test_a_report_that_compares_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="old is not a baseline: it holds no figure"):
-        baseline.read(msgspec.json.encode(reported()), "old")
+        saved.read_baseline(msgspec.json.encode(reported()), "old")
     with pytest.raises(UsageError, match="old is redacted, so its GPUs cannot be recognized"):
-        baseline.read(msgspec.json.encode(redact(reported(gemm()))), "old")
+        saved.read_baseline(msgspec.json.encode(redact(reported(gemm()))), "old")
     with pytest.raises(UsageError, match=r"old is not a baseline: the saved report has schema 99\.0"):
-        baseline.read(b'{"schema_version": "99.0"}', "old")
+        saved.read_baseline(b'{"schema_version": "99.0"}', "old")
 
 
 def test_of_many_runs_the_newest_count() -> None:
     runs = [
-        baseline.Baseline(created=f"2026-{number:02}-01T00:00:00Z", measurements=(memory_copy(number * 1e12),))
+        saved.Baseline(created=f"2026-{number:02}-01T00:00:00Z", measurements=(memory_copy(number * 1e12),))
         for number in (12, 3, *range(4, 12), 1, 2, *range(13, 20))
     ]
-    kept = baseline.newest(runs)
+    kept = saved.newest(runs)
     assert [each.value for each in kept] == [number * 1e12 for number in range(4, 20)]

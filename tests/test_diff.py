@@ -34,7 +34,7 @@ from envcheck.redact import redact
 from envcheck.report import Options
 from envcheck.report.answers.diff import render_diff as as_text
 from envcheck.report.json import render as as_json
-from envcheck.report.saved.schema import schema
+from envcheck.report.schema import schema
 from tests.every import cases
 from tests.report.examples import EXAMPLES, HOME, VENV, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying

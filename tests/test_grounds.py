@@ -19,7 +19,7 @@ from envcheck.model.checks import Ground, Report
 from envcheck.model.snapshot import Environment, Listing, ProbeRun, Snapshot
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, exit_status, render
-from envcheck.report.saved.read import read_report
+from envcheck.report.saved import read_report
 from tests.every import cases
 from tests.test_machines import FOLDER, load
 from tests.thorough import sample

@@ -15,7 +15,7 @@ from envcheck.model.checks import Evidence, Report
 from envcheck.model.snapshot import ObservedError, Variables
 from envcheck.redact import redact
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.saved.read import read_report
+from envcheck.report.saved import read_report
 from tests.every import cases
 from tests.test_machines import report_on
 

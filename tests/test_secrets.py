@@ -19,7 +19,7 @@ from envcheck.model.checks import Report
 from envcheck.model.snapshot import ObservedError, Snapshot, Variables
 from envcheck.redact import mask_secrets, redact
 from envcheck.redact.secrets import MASK, masked, masked_value
-from envcheck.report.saved.read import read_report
+from envcheck.report.saved import read_report
 from tests.every import cases, every
 from tests.report.examples import report
 

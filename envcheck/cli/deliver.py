@@ -74,7 +74,7 @@ def write_all(
     """Write what ``render`` makes of a format to ``targets``, and print it; then raise UsageError for what failed."""
     shown, failures, over = _for_files(options), [], None
     if getattr(options, "found_outputs", False):
-        from envcheck.report.saved.read import REPORT
+        from envcheck.report.saved import REPORT
 
         over = REPORT
     for target in targets:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from envcheck.errors import EnvcheckError, ExitCode, NoVerdictError
+from envcheck.errors import EnvcheckError, ExitCode, NoVerdictError, UsageError
 from envcheck.text import streams
 
 TYPE_CHECKING = False
@@ -132,8 +132,7 @@ def _run_verb(argv: Sequence[str]) -> int:
         options = configured(options, argv, os.environ)
     verb = f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
     if verb == "check" and not options.saved:
-        from envcheck.collect.request import probe_request, working_folder
-        from envcheck.collect.starting import send_early
+        from envcheck.collect.starting import probe_request, send_early, working_folder
         from envcheck.pipeline.request import ALL_SCOPES
 
         if options.scopes == ALL_SCOPES:
@@ -150,3 +149,31 @@ def _can_show_application() -> bool:
     from envcheck.cli.verbs.tui import why_not
 
     return not why_not()
+
+
+def pre_commit() -> NoReturn:
+    """The hook of pre-commit: ``envcheck check`` with the file names that pre-commit appends to its arguments.
+
+    ``--plan`` takes one file, so that what follows it stays readable; pre-commit can only append names. A program of
+    its own keeps ``envcheck check FILE`` an error. Exit statuses are those of ``envcheck check``.
+    """
+    sys.exit(main(check_of_plans(sys.argv[1:])))
+
+
+def check_of_plans(arguments: Sequence[str]) -> list[str]:
+    """The command line that checks the files at the end of ``arguments``, all of them as one environment.
+
+    Without a file, or with an unknown option, it is one that ``envcheck`` refuses with exit status 2.
+    """
+    from envcheck.cli.parser import grammar
+
+    whole = ["check", *arguments]
+    try:
+        files: list[str] = grammar().parse_known_args(whole)[1]
+    except UsageError:
+        return whole  # main says what is wrong
+    if not files:
+        return [*whole, "--plan="]  # never the machine at hand instead of a file
+    if whole[-len(files) :] != files or any(name.startswith("-") for name in files):
+        return whole
+    return [*whole[: -len(files)], *(f"--plan={name}" for name in files)]

@@ -80,7 +80,7 @@ def unmasked_report(name: str) -> Report:
 
     Whoever shows anything of it masks that.
     """
-    from envcheck.report.saved.read import read_report
+    from envcheck.report.saved import read_report
 
     try:
         return read_report(read_input(name))
@@ -97,13 +97,13 @@ def baseline(names: Sequence[str]) -> tuple[Measurement, ...]:
     """The figures of all that ``--baseline`` names."""
     if not names:
         return ()
-    from envcheck.report.saved.baseline import MOST_RUNS, NoFiguresError, newest, read
+    from envcheck.report.saved import MOST_RUNS, NoFiguresError, newest, read_baseline
 
     found = []
     for name in names:
         for file in files_of(name):
             try:
-                found.append(read(read_input(file), file))
+                found.append(read_baseline(read_input(file), file))
             except NoFiguresError as error:
                 if file == name:
                     raise
@@ -197,7 +197,7 @@ def _within(seconds: float | None) -> Iterator[None]:
 
 def request_of(options: Namespace, **more: Any) -> Request:
     """The Request with every option that has the name of a field, and with ``more``, which outranks them."""
-    from envcheck.collect.request import working_folder
+    from envcheck.collect.starting import working_folder
 
     given = fields(Request, options)
     unread: list[str] = []
@@ -301,7 +301,7 @@ def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, 
 
         configuration = read(options.config)
     else:
-        from envcheck.collect.request import working_folder
+        from envcheck.collect.starting import working_folder
         from envcheck.config.find import find
 
         configuration = find(working_folder())

@@ -19,7 +19,7 @@ from envcheck.model.snapshot import Snapshot
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
-_USUAL = {
+_USUAL: dict[str, dict[str, Any]] = {
     "": {"kind": "file"},
     "bench": {"kind": "bench", "fills": ["measurements"]},
     "deep": {"kind": "deep", "fills": ["environments.frameworks.trial"]},

@@ -1,7 +1,7 @@
 """Run probes in child processes, and return the facts of each with one row about how it ended.
 
 Order of work: what is here is read (``runner.reading_groups``); then, if they are asked for, the deep probes
-(``trials.py``) and the bench probes (``bench.py``).
+and the bench probes (``trials.py``).
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from envcheck import bundle
 from envcheck.collect import child
 from envcheck.collect.catalog import ProbeSpec
-from envcheck.collect.deaths import noted
+from envcheck.collect.child import noted
 from envcheck.collect.protocol import Message, decode, receive, run_of
-from envcheck.collect.request import own_path
 from envcheck.collect.runner import (
     GPUS_OF_A_LARGE_SERVER,
     Attempt,
@@ -29,7 +28,7 @@ from envcheck.collect.runner import (
     not_run,
     reading_groups,
 )
-from envcheck.collect.starting import Launch, take_early
+from envcheck.collect.starting import Launch, own_path, take_early
 from envcheck.model import events
 from envcheck.model.checks import Scope
 from envcheck.model.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
@@ -124,7 +123,7 @@ def _measure(specs: Sequence[ProbeSpec], wish: BenchRequest, loop: Loop, launch:
     """Run the measurements; if the user interrupts them, keep the results so far."""
     if not specs:
         return
-    from envcheck.collect.bench import run_bench  # noqa: PLC0415  as above
+    from envcheck.collect.trials import run_bench  # noqa: PLC0415  as above
 
     with noted() as interrupted:
         loop.stop_when(interrupted)

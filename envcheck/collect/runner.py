@@ -14,14 +14,14 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from envcheck.collect import child, deaths
+from envcheck.collect import child
 
 if TYPE_CHECKING:
     import selectors
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from envcheck.collect.catalog import ProbeSpec
-    from envcheck.collect.deaths import Death
+    from envcheck.collect.child import Death
     from envcheck.collect.protocol import Done, Message
     from envcheck.collect.starting import Launch, Started
 
@@ -219,8 +219,8 @@ class _Job:
         death: Death = "outside"
         if killed:
             returncode = self._child.reap()
-            death = deaths.whose(returncode) if verdict is None else "outside"
-            verdict = verdict or Verdict(*deaths.describe(returncode))
+            death = child.whose(returncode) if verdict is None else "outside"
+            verdict = verdict or Verdict(*child.describe(returncode))
         else:
             self._child.abandon()
             self._left.append(f"process {self.pid}, which cannot be killed and was abandoned")

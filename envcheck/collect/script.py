@@ -29,7 +29,6 @@ _OTHERS = ("bench", "deep", "framework_bench", "kernels", "measuring", "trials")
 _RUNNER = (
     "collect/bootstrap.py",
     "collect/child.py",
-    "collect/deaths.py",
     "collect/runner.py",
     "collect/starting.py",
     "text/clean.py",

@@ -1,5 +1,5 @@
-"""How a child is started: its command, its three pipes, its environment, its order; and the child that is started
-before anything else.
+"""How a child is started: its command, its three pipes, its environment, its order with the request and the folders of
+third-party packages; and the child that is started before anything else.
 
 The child that reads environments takes longest of all, and a check waits for it. It starts before this process has
 imported the rest of envcheck, and gets its order as soon as the options are parsed. What that saves is measured in
@@ -179,8 +179,6 @@ def send_early(request: dict[str, Any]) -> None:
         return
     import json  # noqa: PLC0415  there is time for it while the child imports its probes
 
-    from envcheck.collect.request import own_path  # noqa: PLC0415
-
     child = _waiting.pop()
     first_line = json.dumps(Launch(sys.executable, request, own_path()).order(child.folder, _ALARM))
     data = f"{first_line}\n{EARLY_PROBE}\n".encode()
@@ -211,3 +209,46 @@ def take_early(folder: str, first: str, launch: Launch) -> Started | None:
     if child.folder != folder or child.request not in (None, launch.request):
         return None
     return _waiting.pop().started
+
+
+def own_path() -> list[str]:
+    """The entries of ``sys.path`` that a child may import third-party packages from.
+
+    The working folder is left out, since it may contain anything. Entries of PYTHONPATH come last, so that they cannot
+    replace envcheck's own dependencies.
+    """
+    from pathlib import Path  # noqa: PLC0415  a check has no use for it before
+
+    added: set[Path] = set()
+    with suppress(OSError):  # an entry is relative to a removed working folder
+        added = {Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
+    entries = []
+    for entry in sys.path:
+        is_working_folder = False
+        with suppress(OSError):
+            is_working_folder = Path(entry).samefile(".") and not entry.endswith("-packages")
+        if Path(entry).is_absolute() and not is_working_folder:
+            entries.append(entry)
+    return sorted(entries, key=lambda entry: Path(entry).resolve() in added)
+
+
+def probe_request(
+    *, cwd: str, variables: Mapping[str, str], python: Sequence[str] = (), all_envs: bool = False, root: str = "/"
+) -> dict[str, Any]:
+    """The request that every probe gets, as JSON values; the ``Tree`` of probes/common/tree.py is made of it."""
+    return {
+        "root": root,
+        "cwd": cwd,
+        "python": list(python),
+        "all_envs": all_envs,
+        "own_prefix": sys.prefix,
+        "variables": dict(variables),
+    }
+
+
+def working_folder() -> str:
+    """The current folder, or the root if it was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109  as above
+    except OSError:
+        return "/"

@@ -23,7 +23,7 @@ from envcheck.fleet.figures import NodeFigure, figures
 from envcheck.fleet.record import NodeGpu
 from envcheck.model.checks import Report, Status, Verdict
 from envcheck.report.page.findings import folded
-from envcheck.report.saved.read import MOST_BYTES, read_report
+from envcheck.report.saved import MOST_BYTES, read_report
 from envcheck.text.clean import brief
 from envcheck.text.output import write_whole
 

@@ -1,23 +1,28 @@
 """The records of reports about many nodes: what both reports say first, and those of ``envcheck fleet --format jsonl``.
 
-A record is a line, distinct by ``record``.
+A record is a line, distinct by ``record``. A fleet report is written, and read again; what is read is untrusted.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from envcheck import __version__
-from envcheck.errors import ExitCode
+from envcheck.errors import ExitCode, UsageError
 from envcheck.fleet.figures import Quantity
 from envcheck.knowledge.load import matrix_date
 from envcheck.model.checks import Status, Tool, Verdict
+from envcheck.text.clean import clean
+from envcheck.text.encode import encode
+from envcheck.text.wrap import clip
 
 
 class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -365,3 +370,55 @@ class Fleet(FleetComparison, frozen=True, kw_only=True):
             name: tuple(found[kind]) for name, kind in zip(cls.__struct_fields__, kinds, strict=False)
         }
         return cls(head=head, **{**fields, "came_or_went": next(iter(fields["came_or_went"]), None)})
+
+
+MOST_BYTES = 512 << 20
+"""A fleet of 10,000 nodes with 100 figures each takes some 60 MB."""
+_MOST_LINES = 2_000_000
+
+
+def write(fleet: Fleet) -> Iterator[str]:
+    """The lines of ``fleet``, each with its end."""
+    for record in fleet.records():
+        yield encode(record) + "\n"
+
+
+def is_fleet(content: bytes) -> bool:
+    """Whether ``content`` begins as a fleet report does."""
+    return content[:400].lstrip().startswith(b'{"record":"fleet"')
+
+
+def read(content: bytes) -> Fleet:
+    """The fleet report in ``content``; raise UsageError where it is none."""
+    if len(content) > MOST_BYTES or content.count(b"\n") > _MOST_LINES:
+        raise UsageError(f"the fleet report has more than {MOST_BYTES >> 20} MiB or {_MOST_LINES:,} lines")
+    if not is_fleet(content):
+        raise UsageError("this is not a fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
+    try:
+        found = msgspec.json.Decoder(Record).decode_lines(content)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"this is not a fleet report of this version: {clip(clean(str(error)), 160)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise UsageError("the fleet report is cut off or damaged: a line is not JSON") from None
+    heads = [record for record in found if isinstance(record, Head)]
+    if len(heads) != 1 or heads[0].schema_version.partition(".")[0] != FLEET_SCHEMA_VERSION.partition(".")[0]:
+        raise UsageError(f"the fleet report has another schema than {FLEET_SCHEMA_VERSION}")
+    return Fleet.of(heads[0], found)
+
+
+def placed(fleet: Fleet, file: str) -> Fleet:
+    """``fleet``, read from ``file``: the reports of its nodes may have moved together with it."""
+    folder = Path(file).expanduser().parent
+    nodes = []
+    for node in fleet.nodes:
+        # As it was given, from here; else from the folder of the file.
+        is_here = not node.path or os.path.isabs(node.path) or os.path.exists(node.path)  # noqa: PTH110, PTH117  10,000
+        nodes.append(node if is_here else msgspec.structs.replace(node, path=str(folder / node.path)))
+    return msgspec.structs.replace(fleet, nodes=tuple(nodes))
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a line of a fleet report."""
+    from envcheck.report.schema import described  # noqa: PLC0415  most want the records alone
+
+    return described(Record, "fleet", FLEET_SCHEMA_VERSION, ": a line")

@@ -11,7 +11,7 @@ import msgspec
 
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
-from envcheck.collect.request import probe_request
+from envcheck.collect.starting import probe_request
 from envcheck.model.checks import Report
 from envcheck.model.events import Event, Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, ignore
 from envcheck.model.merge import merge

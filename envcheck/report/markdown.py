@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from envcheck.model.checks import STATUSES, Report, Status, ways_in_order
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.markup.html import is_page
-from envcheck.report.markup.markdown import block, code, fence, link, prose
+from envcheck.report.markup import block, code, fence, is_page, prose
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, WHO, steps
@@ -121,7 +120,9 @@ def _cause(outline: Outline) -> list[str]:
             risk = f" (risk: {prose(fix.risk)})" if fix.risk else ""
             parts.append(f"**Fix:** {prose(f'{step}{WHO[fix.who]}{fix.text}')}{risk}")
             parts += [fence(fix.command, _LONGEST_COMMAND)] if fix.command else []
-    links = [link(source.title, source.address) for source in check.sources if is_page(source.address)]
+    pages = [source for source in check.sources if is_page(source.address)]
+    # What looks like an entity in an address stays as it is.
+    links = [f"[{prose(page.title)}](<{page.address.replace('&', '&amp;')}>)" for page in pages]
     parts += [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
     follows = outline.consequences(finding)[:_FINDINGS]
     return [*parts, *(["Consequences:\n" + "\n".join(map(_item, follows))] if follows else [])]

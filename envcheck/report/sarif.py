@@ -14,7 +14,7 @@ import msgspec
 
 from envcheck.model.checks import Check, Report
 from envcheck.report import Format, Options
-from envcheck.report.markup.html import is_page
+from envcheck.report.markup import is_page
 from envcheck.report.page.plain import NO_FILE, explained, fingerprint, is_red, why_open
 from envcheck.text.clean import clean
 from envcheck.text.encode import encode

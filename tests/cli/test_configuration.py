@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from envcheck.report.saved.schema import published
+from envcheck.report.schema import published
 from tests.cli.calling import envcheck
 from tests.every import cases
 

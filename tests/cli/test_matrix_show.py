@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from envcheck.knowledge.load import load_matrix
-from envcheck.report.saved.schema import schema
+from envcheck.report.schema import schema
 from tests.cli.calling import envcheck
 from tests.every import cases
 from tests.installed import INSTALLED

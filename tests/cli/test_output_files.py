@@ -14,7 +14,7 @@ import pytest
 from envcheck.cli.main import main
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS as PAGES
-from envcheck.report.saved.read import REPORT
+from envcheck.report.saved import REPORT
 from envcheck.text.output import parse_targets, writable, write_whole
 from tests.cli.calling import Result, envcheck
 from tests.every import cases

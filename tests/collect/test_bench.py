@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.deaths import noted
+from envcheck.collect.child import noted
 from envcheck.collect.plan import BenchRequest
 from envcheck.model import events
 from envcheck.model.merge import merge
@@ -280,7 +280,7 @@ def test_what_was_measured_before_it_died_stays(end: str, status: str, words: st
 
 
 def test_the_main_figures_have_a_shorter_deadline(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envcheck.collect.bench._QUICK_SECONDS", 0.5)
+    monkeypatch.setattr("envcheck.collect.trials._QUICK_SECONDS", 0.5)
     machine.probes.add("bench_a", machine.ends("time.sleep(2)"), **ON_GPU, seconds=60.0)
     assert runs(machine.run(), "bench_a")["GPU-0"].status == "timed-out"
     assert runs(machine.run(BenchRequest(full=True)), "bench_a")["GPU-0"].status == "ok"

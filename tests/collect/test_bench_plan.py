@@ -299,7 +299,7 @@ def test_the_main_figures_start_nothing_of_the_environment(machine_inside: Machi
 def test_its_deadline_is_its_own_even_where_only_a_few_figures_were_asked_for(
     machine_inside: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("envcheck.collect.bench._QUICK_SECONDS", 0.2)
+    monkeypatch.setattr("envcheck.collect.trials._QUICK_SECONDS", 0.2)
     machine_inside.add("bench_trt", "time.sleep(1)")
     found = machine_inside.run(BenchRequest(only=("tensorrt-convolution",)))
     assert {run.status for run in runs(found, "bench_trt").values()} == {"ok"}

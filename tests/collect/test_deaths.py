@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import deaths
+from envcheck.collect import child
 from tests.collect.trying import LOOK, Machine, environment
 from tests.every import cases
 
@@ -122,7 +122,7 @@ def test_absent_is_said_by_the_probe(probes: Any) -> None:
     (-63, ("crashed", "killed by signal 63")),
 )  # fmt: skip
 def test_words_for_return_codes(returncode: int, expected: tuple[str, str]) -> None:
-    assert deaths.describe(returncode) == expected
+    assert child.describe(returncode) == expected
 
 
 # --- How a trial may end --------------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from envcheck.collect import starting
-from envcheck.collect.request import own_path
-from envcheck.collect.starting import own_variables
+from envcheck.collect.starting import own_path, own_variables
 from probes.common import harmless
 from tests.every import cases
 

@@ -6,7 +6,7 @@ import resource
 import time
 from typing import Any
 
-from envcheck.collect.deaths import LONGEST_LINE, MOST_TELLING, TAIL, Noise
+from envcheck.collect.child import LONGEST_LINE, MOST_TELLING, TAIL, Noise
 from envcheck.model.events import Progress
 from tests.every import cases
 

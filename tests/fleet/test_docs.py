@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from envcheck.cli.parser import parse
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from envcheck.fleet.engines.engine import asked
 from envcheck.fleet.engines.kubernetes import manifest
 from tests.cli.calling import ROOT, envcheck
@@ -63,7 +63,7 @@ def test_the_first_example_of_an_engine_runs(tmp_path: Path, page: str, program:
     if "--timeout" not in argv or page == "kubernetes":
         argv += ["--timeout", "4"]
     assert "Traceback" not in envcheck(*argv, cwd=tmp_path, PATH=path).err
-    found = saved.read((tmp_path / "fleet.jsonl").read_bytes())
+    found = record.read((tmp_path / "fleet.jsonl").read_bytes())
     assert any(not node.problem for node in found.nodes)
 
 
@@ -72,7 +72,7 @@ def test_the_logs_of_the_pods_are_reports(tmp_path: Path) -> None:
     (line,) = [each for each in examples("kubernetes") if each.startswith("kubectl")]
     logs = "".join(json.dumps(report, indent=2) + "\n" for report in healthy(4))
     told = envcheck(*shlex.split(line.rpartition("| ")[2])[1:], "--format", "jsonl", cwd=tmp_path, stdin=logs)
-    assert [node.problem for node in saved.read(told.out.encode()).nodes] == [""] * 4
+    assert [node.problem for node in record.read(told.out.encode()).nodes] == [""] * 4
 
 
 @pytest.mark.parametrize("line", examples("bench")[:2])
@@ -230,13 +230,13 @@ def test_every_line_of_a_fleet_fits_the_schema(tmp_path: Path) -> None:
     made = healthy(5)
     made[0]["snapshot"]["driver"]["release"] = "570.1"
     made[1]["measurements"][0]["value"] *= 0.5
-    validator = jsonschema.Draft202012Validator(saved.schema())
-    lines = list(saved.write(fleet_of(write(tmp_path, made))))
+    validator = jsonschema.Draft202012Validator(record.schema())
+    lines = list(record.write(fleet_of(write(tmp_path, made))))
     kinds = set()
     for line in lines:
-        record = json.loads(line)
-        validator.validate(record)
-        kinds.add(record["record"])
+        found = json.loads(line)
+        validator.validate(found)
+        kinds.add(found["record"])
     assert {"fleet", "difference", "slow", "spread", "group", "node", "facts"} <= kinds
     with pytest.raises(jsonschema.ValidationError):
         validator.validate({"record": "node"})
@@ -244,13 +244,13 @@ def test_every_line_of_a_fleet_fits_the_schema(tmp_path: Path) -> None:
 
 def test_the_published_schema_is_the_one_that_is_printed() -> None:
     file = ROOT / "docs/schema/fleet-1.0.json"
-    assert json.loads(file.read_text()) == json.loads(msgspec.json.encode(saved.schema()))
+    assert json.loads(file.read_text()) == json.loads(msgspec.json.encode(record.schema()))
 
 
 def test_every_property_of_the_schema_is_described() -> None:
     lacking = [
         f"{kind}.{key}"
-        for kind, part in saved.schema()["$defs"].items()
+        for kind, part in record.schema()["$defs"].items()
         for key, value in part.get("properties", {}).items()
         if key != "record" and len(value.get("description", "")) < 5
     ]

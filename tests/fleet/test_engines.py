@@ -17,8 +17,8 @@ from typing import IO, Any
 import pytest
 
 from envcheck.errors import UsageError
-from envcheck.fleet import saved
-from envcheck.fleet.engines import hosts, kubernetes, launch, slurm
+from envcheck.fleet import record
+from envcheck.fleet.engines import engine, kubernetes, launch, slurm
 from envcheck.fleet.engines.engine import NodeProgram, asked
 from envcheck.fleet.engines.launch import NodeCommand, run_all
 from envcheck.fleet.examine import file_name
@@ -77,7 +77,7 @@ def programs(folder: Path, **texts: str) -> str:
 def fleet(*arguments: str, cwd: Path, **variables: str) -> Fleet:
     told = envcheck("fleet", *arguments, "--format", "jsonl", cwd=cwd, **variables)
     assert told.out, told.err
-    return saved.read(told.out.encode())
+    return record.read(told.out.encode())
 
 
 def problems(found: Fleet) -> dict[str, str]:
@@ -139,7 +139,7 @@ def test_a_node_cannot_choose_a_folder(name: str, told: str) -> None:
 @cases("line, number", ("-oProxyCommand=x", 1), ("ok\ntwo words", 2), ("a\x1bb", 1))
 def test_a_host_that_is_an_option_is_refused(line: str, number: int) -> None:
     with pytest.raises(UsageError, match=f"line {number} is not a host name"):
-        hosts.answers(line, NodeProgram(("true",)), jobs=1, timeout=1)
+        engine.over_ssh(line, NodeProgram(("true",)), timeout=1)
 
 
 def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    found = saved.read(out.encode())
+    found = record.read(out.encode())
     assert problems(found) == {"one": "", "hang": "interrupted before it answered"}
     assert found.head.verdict == "unknown"
 
@@ -197,7 +197,7 @@ def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path
         wait_until_read(process.stdin)
         process.send_signal(asked)
         assert process.stdout is not None
-        found = saved.read(process.stdout.read())
+        found = record.read(process.stdout.read())
         process.stdin.close()
     assert (process.returncode, found.head.exit_code) == (130, 130)
     assert {node.problem for node in found.nodes} == {""}
@@ -224,7 +224,7 @@ def test_an_interrupt_while_reports_are_read_loses_none_that_came(tmp_path: Path
         [sys.executable, "-c", program], cwd=tmp_path, env=variables, capture_output=True, check=False
     )
     assert done.returncode == 130, done.stderr
-    assert [node.problem for node in saved.read(done.stdout).nodes] == [""] * 6
+    assert [node.problem for node in record.read(done.stdout).nodes] == [""] * 6
 
 
 def test_no_more_nodes_than_asked_for_are_asked_at_once(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given as drawing
 from hypothesis import strategies as st
 
 from envcheck.errors import UsageError
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.reports import answers
 from envcheck.fleet.examine import Examined, NodeAnswer, _batch, _batches, examine, newest
@@ -244,7 +244,7 @@ def test_when_a_figure_is_slow(
 
 def test_what_changed_since_an_earlier_fleet_report(tmp_path: Path) -> None:
     made = healthy(5)
-    before = saved.read("".join(saved.write(fleet_of(write(tmp_path, made)))).encode())
+    before = record.read("".join(record.write(fleet_of(write(tmp_path, made)))).encode())
     made[0]["snapshot"]["driver"]["release"] = "590.1"
     for figure in made[1]["measurements"]:
         figure["value"] *= 0.9 if figure["name"] == "device-memory-copy" else 1.2
@@ -264,7 +264,7 @@ def test_what_changed_since_an_earlier_fleet_report(tmp_path: Path) -> None:
 
 
 def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
-    assert saved.read("".join(saved.write(fleet)).encode()) == fleet
+    assert record.read("".join(record.write(fleet)).encode()) == fleet
 
 
 @cases(
@@ -277,7 +277,7 @@ def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
 )
 def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        saved.read(content)
+        record.read(content)
 
 
 # Names and pages.
@@ -382,7 +382,7 @@ def test_every_node_is_a_row_whatever_it_is_called(tmp_path_factory: pytest.Temp
     files = [f" ({place}/file {number}.json)" if called.count(name) > 1 else "" for number, name in enumerate(called)]
     assert sorted(node.name for node in fleet.nodes) == sorted(map("".join, zip(called, files, strict=True)))
     assert fleet.head.superseded == 0
-    assert saved.read("".join(saved.write(fleet)).encode()).head == fleet.head
+    assert record.read("".join(record.write(fleet)).encode()).head == fleet.head
     for line in text.render(fleet, Options(verbose=True)).splitlines():
         assert line.isprintable()
 
@@ -445,7 +445,7 @@ def test_what_stands_between_reports_on_stdin_costs_no_other_report(tmp_path: Pa
     whole, last = json.dumps(made[0]), json.dumps(made[3], indent=2)
     parts = ("2026-11-25 \x1b[31mstarting", whole, json.dumps(made[1])[:-50], last, "exec: envcheck: not found", whole)
     told = envcheck("fleet", "--reports", "-", "--format", "jsonl", cwd=tmp_path, stdin=("\n".join(parts) + "\n"))
-    found = saved.read(told.out.encode())
+    found = record.read(told.out.encode())
     problems = {node.name: node.problem for node in found.nodes}
     cut = "no usable report: it is not JSON, or is cut off"
     assert problems.pop("report 1 on stdin").startswith(f"{cut}: 2026-11-25 ")

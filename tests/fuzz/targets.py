@@ -18,9 +18,8 @@ from envcheck.errors import EnvcheckError, ExitCode
 from envcheck.importers import read_text
 from envcheck.knowledge.load import read_folder
 from envcheck.redact import redact
-from envcheck.report import render
-from envcheck.report.saved import baseline
-from envcheck.report.saved.read import read_report
+from envcheck.report import render, saved
+from envcheck.report.saved import read_report
 from envcheck.text.inert import inert
 from probes.common.tree import Tree
 from probes.files.elf.library import Elf, ElfError
@@ -54,7 +53,7 @@ def reports(data: bytes) -> None:
 
 def baselines(data: bytes) -> None:
     with contextlib.suppress(EnvcheckError):
-        baseline.read(data, "a file")
+        saved.read_baseline(data, "a file")
 
 
 def overlays(data: bytes) -> None:
@@ -115,7 +114,7 @@ def seeds(target: str) -> list[bytes]:
     if target == "reports":
         return [msgspec.json.encode(make()) for make in EXAMPLES.values()]
     if target == "baselines":
-        baseline.save(report_on("h100-tried-and-measured"), os.fspath(_place / "baseline.json"))
+        saved.save_baseline(report_on("h100-tried-and-measured"), os.fspath(_place / "baseline.json"))
         return [(_place / "baseline.json").read_bytes()]
     if target == "importers":
         files = sorted((ROOT / "tests" / "importers" / "data").iterdir())

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envcheck.report.saved import baseline
-from envcheck.report.saved.read import read_report
+from envcheck.report import saved
+from envcheck.report.saved import read_report
 from tests.fuzz.targets import TARGETS, seeds
 from tests.thorough import examples
 
@@ -35,7 +35,7 @@ def test_the_seeds_are_what_they_stand_for() -> None:
     for seed in seeds("reports"):
         assert read_report(seed).checks
     for seed in seeds("baselines"):
-        assert baseline.read(seed, "a file")
+        assert saved.read_baseline(seed, "a file")
 
 
 @pytest.mark.parametrize("target", [name for name in TARGETS if name not in ("reports", "elf", "fatbins")])

@@ -87,7 +87,7 @@ def libraries() -> dict[str, list[str]]:
     return found
 
 
-REQUEST = "envcheck.collect.bench.request_of"
+REQUEST = "envcheck.collect.trials.request_of"
 
 
 def with_libraries(*given: Any) -> dict[str, Any]:
@@ -469,7 +469,7 @@ def test_a_kernel_that_never_ends_costs_only_its_own_figures(tmp_path: Path) -> 
         text.replace("    Word sum = 0;\n", "    Word sum = 0;\n    while (*(volatile Word *)total != 1) {}\n")
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("envcheck.collect.bench._QUICK_SECONDS", 12.0)
+        patch.setattr("envcheck.collect.trials._QUICK_SECONDS", 12.0)
         patch.setattr(REQUEST, with_libraries)
         specs = [spec for spec in all_probes(folder) if spec.name in ("cuda", "nvml", "bench.memory", "bench.links")]
         request = {"root": "/", "variables": {}, "cwd": "/", "python": []}

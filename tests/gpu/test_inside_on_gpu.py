@@ -16,7 +16,7 @@ import pytest
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.plan import BenchRequest
-from envcheck.collect.request import probe_request
+from envcheck.collect.starting import probe_request
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Measurement, Snapshot, Trial
 from envcheck.rules.speed.frameworks import library_figure

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from tests.every import cases
 from tests.gpu.test_nccl_on_gpu import VARIABLES, asked
 
@@ -118,7 +118,7 @@ def test_processes_that_see_a_gpu_each_are_nodes_that_differ_in_that_alone(tmp_p
     command = [sys.executable, "-m", "envcheck", "fleet", "--hosts", "hosts", "--command", check, "--format", "jsonl"]
     path = os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]])
     done = subprocess.run(command, cwd=tmp_path, env={**VARIABLES, "PATH": path}, capture_output=True, check=False)
-    fleet = saved.read(done.stdout)
+    fleet = record.read(done.stdout)
     assert [node.problem for node in fleet.nodes] == [""] * count
     assert {len(node.gpus) for node in fleet.nodes} == {len(asked()["gpus"])}
     told = {each.what for each in fleet.differences} | {each.what for each in fleet.splits}

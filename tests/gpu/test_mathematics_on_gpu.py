@@ -21,7 +21,7 @@ from probes.bench import cusolver as bench_cusolver
 from probes.bench import cusparse as bench_cusparse
 from probes.bench.cufft import Transform
 from probes.bench.curand import Generator
-from probes.bench.cusolver import Factorization, Problem
+from probes.bench.cusolver import DenseProblem, Factorization
 from probes.bench.cusparse import Multiplication
 from probes.files.gpu_code.targets import gpu_targets
 from probes.measuring.cusparselt import StructuredProduct
@@ -180,7 +180,7 @@ def test_a_factor_that_is_spoiled_is_caught(workshop: Bench, monkeypatch: pytest
     def harm(*_: Any) -> None:
         workshop.device.fill(factored[-1] + 4 * side * (side // 2), 4 * side, 0x3C)
 
-    spoiled(monkeypatch, Problem, "lu", lambda problem, _: factored.append(problem.work.address))
+    spoiled(monkeypatch, DenseProblem, "lu", lambda problem, _: factored.append(problem.work.address))
     spoiled(monkeypatch, Factorization, "run", harm)
     assert not deep("cusolver", workshop)["verification"]["right"]
 

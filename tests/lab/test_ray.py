@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from envcheck.fleet.collective.report import FleetBench
 from envcheck.fleet.record import Fleet
 from tests.every import cases
@@ -84,7 +84,7 @@ class Running:
         command = [str(ENVCHECK), "fleet", "--ray", self.address, "--format", "jsonl", *arguments]
         done = subprocess.run(command, capture_output=True, timeout=300, check=False)
         assert done.stdout, done.stderr
-        return saved.read(done.stdout)
+        return record.read(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def test_ctrl_c_keeps_what_came(cluster: Running, tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         printed, _ = process.communicate(timeout=100)
     assert process.returncode == 130
-    problems = sorted(node.problem for node in saved.read(printed).nodes)
+    problems = sorted(node.problem for node in record.read(printed).nodes)
     assert problems == [*[""] * (NODES - 1), "interrupted before it answered"]
     until = time.monotonic() + 30
     while left := subprocess.run(["pgrep", "-fx", "sleep 611"], capture_output=True, check=False).stdout:

@@ -19,7 +19,7 @@ from typing import IO
 import msgspec
 import pytest
 
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from envcheck.fleet.collective.report import FleetBench
 from envcheck.fleet.record import Fleet
 from tests.every import cases
@@ -163,7 +163,7 @@ class Cluster:
         self.wait(lambda: self.states()[node] == "idle")
 
     def fleet(self, *arguments: str) -> Fleet:
-        return saved.read(self._printed("fleet", "--slurm=-p gpu", "--format", "jsonl", *arguments))
+        return record.read(self._printed("fleet", "--slurm=-p gpu", "--format", "jsonl", *arguments))
 
     def bench(self, plan: dict[str, dict[str, float]], *arguments: str) -> FleetBench:
         """All-reduce between the nodes, which behave as ``plan`` says (tests/fleet/collective/stand_in.py)."""
@@ -265,7 +265,7 @@ def test_ctrl_c_keeps_what_came_and_cancels_the_jobs(cluster: Cluster) -> None:
         process.send_signal(signal.SIGINT)
         printed, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    problems = {node.name: node.problem for node in saved.read(printed).nodes}
+    problems = {node.name: node.problem for node in record.read(printed).nodes}
     assert [name for name in NODES if not problems[name]] == ["n1", "n2", "n3", "n6"]
     assert problems["n4"] == "interrupted before it answered"
     cluster.wait(lambda: cluster.asked("squeue", "-h") == "")
@@ -340,7 +340,7 @@ def test_within_an_allocation_its_nodes_are_asked(cluster: Cluster) -> None:
         "90",
     ]
     done = subprocess.run(command, env=cluster.variables, capture_output=True, timeout=180, check=False)
-    found = saved.read(done.stdout)
+    found = record.read(done.stdout)
     assert {node.name: node.problem for node in found.nodes} == {"n1": "", "n2": ""}
 
 

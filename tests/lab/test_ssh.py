@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from envcheck.fleet.collective.report import FleetBench
 from tests.fleet.collective.stand_in import BANDWIDTH
 
@@ -111,7 +111,7 @@ def test_the_example_of_the_page_finds_who_does_not_answer(path: str, tmp_path: 
     page = (ROOT / "docs/fleet/ssh.md").read_text()
     line = next(line.strip() for line in page.splitlines() if line.startswith("    envcheck fleet"))
     run(path, tmp_path, *shlex.split(line)[1:])
-    found = saved.read((tmp_path / "fleet.jsonl").read_bytes())
+    found = record.read((tmp_path / "fleet.jsonl").read_bytes())
     problems = {node.name: node.problem for node in found.nodes}
     assert [problems.pop(name) for name in GOOD] == [""] * len(GOOD)
     assert "Connection refused" in problems["closed"]

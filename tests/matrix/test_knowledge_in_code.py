@@ -61,8 +61,7 @@ DISTRIBUTIONS = {
     "rules/system/windows.py": (1, "the commands of their package managers"),
 }
 VARIABLES = {
-    "collect/bench.py": (1, "what envcheck sets for its own programs"),
-    "collect/trials.py": (3, "what envcheck sets for programs that it tries"),
+    "collect/trials.py": (4, "what envcheck sets for programs that it tries, and its own"),
     "redact/names.py": (2, "who the user is"),
     "refresh/index.py": (1, "the index that envcheck itself asks"),
     "rules/packages/environment.py": (1, "which environment is active"),

@@ -10,7 +10,7 @@ import msgspec
 from envcheck.model.snapshot import Framework, ProbeRun, Snapshot, Trial
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
-from envcheck.report.saved.schema import schema
+from envcheck.report.schema import schema
 from tests.every import cases
 from tests.rules.machines import VENV, but, h200, machine, torch, venv, with_venv
 

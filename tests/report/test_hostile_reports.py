@@ -18,7 +18,7 @@ from envcheck.model.snapshot import Distribution, Environment, Framework, Listin
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import render
-from envcheck.report.saved.read import MOST_JUDGED, MOST_RECORDS, MOST_VALUES, NOT_KNOWN, read_report
+from envcheck.report.saved import MOST_JUDGED, MOST_RECORDS, MOST_VALUES, NOT_KNOWN, read_report
 from envcheck.rules.engine import evaluate
 from tests.every import cases
 from tests.test_machines import TRIED, report_on

@@ -16,8 +16,7 @@ from markdown_it.token import Token
 from envcheck.model.checks import Check, Figure, Fix, Report, Source, Status
 from envcheck.model.snapshot import Conditions, Measurement, Span, Verification
 from envcheck.report import Options, render
-from envcheck.report.markup.html import link, tag, text
-from envcheck.report.markup.markdown import code, fence, prose
+from envcheck.report.markup import code, fence, link, prose, tag, text
 from envcheck.text.clean import clean
 from tests.every import cases
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report, torch_build

@@ -21,8 +21,8 @@ from envcheck.model.checks import SCHEMA_VERSION, Check, Fix, Report, Summary, w
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.saved.read import MOST_BYTES, read_report
-from envcheck.report.saved.schema import SCHEMAS, published, schema
+from envcheck.report.saved import MOST_BYTES, read_report
+from envcheck.report.schema import SCHEMAS, published, schema
 from envcheck.text.output import parse_targets
 from envcheck.tui.widgets.choices import choices
 from tests.every import cases

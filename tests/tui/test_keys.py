@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from envcheck.report import render
-from envcheck.report.saved.read import read_report
+from envcheck.report.saved import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.widgets.choices import choices
 from envcheck.tui.windows import ChooseWindow, TextWindow

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from envcheck.collect.plan import BenchRequest
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from envcheck.fleet.record import Fleet
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Conditions, Gpu, Measurement, Span, Verification
@@ -274,7 +274,7 @@ def test_reports_are_found_beside_a_fleet_report_that_moved(tmp_path: Path, monk
     (first / "reports").mkdir(parents=True)
     write(first / "reports", healthy(4))
     monkeypatch.chdir(first)
-    (first / "fleet.jsonl").write_text("".join(saved.write(fleet_of(Path("reports")))))
+    (first / "fleet.jsonl").write_text("".join(record.write(fleet_of(Path("reports")))))
     monkeypatch.chdir(tmp_path)
     first.rename(moved)
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _PLACES = {
     **{name: ("shipped", name) for name in ("collect", "completion", "rule", "schema")},
+    "init": ("config", "init"),
+    "serve": ("tui", "serve"),
     "matrix check": ("matrix", "check"),
     "matrix show": ("matrix", "show"),
     "matrix refresh": ("matrix_refresh", "run"),

@@ -1,22 +1,32 @@
-"""``envcheck config``: the configuration that counts here, and where each value comes from."""
+"""``envcheck config``: the configuration that counts here, and where each value comes from; and ``init``, which writes
+one that requires what this machine has.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from envcheck.cli.parser import parse
-from envcheck.config.describe import VARIABLE, entries
+from envcheck.cli.request import request_of, saved_report
+from envcheck.collect.starting import working_folder
+from envcheck.config.describe import VARIABLE, configuration_for, entries
+from envcheck.config.find import OWN, in_folder
 from envcheck.config.meaning import default_targets, of_gpus, options_of, policy
 from envcheck.config.options import KEYS, variable
 from envcheck.config.read import FIELDS, Configuration
 from envcheck.config.values import SCOPES
 from envcheck.errors import ExitCode, UsageError
-from envcheck.text.streams import print_text
+from envcheck.pipeline import session
+from envcheck.report.progress import progress
+from envcheck.text.output import writable, write_whole
+from envcheck.text.streams import print_text, say
 
 
 def run(options: Namespace) -> int:
@@ -68,3 +78,26 @@ def _lines(configuration: Configuration, values: dict[str, dict[str, Any]]) -> l
         if isinstance(found["value"], dict) or key == "ignore":
             lines += ["", f"# {found['from']}", *entries({key: found["value"]})]
     return lines
+
+
+def init(options: Namespace) -> int:
+    """Write it to a new file, or to stdout; raise UsageError where the file exists or cannot be written."""
+    name = options.output or OWN
+    if name != "-" and os.path.lexists(name):
+        raise UsageError(f"{name} exists and was not changed; name another file with -o, or - for stdout")
+    counting = in_folder(os.path.realpath(working_folder())) if name == OWN else None
+    if counting is not None:
+        raise UsageError(f"{counting.path} has a configuration already; -o - prints another one to copy from")
+    path = None if name == "-" else writable(name, f"-o {name}")
+    if options.saved:
+        report = saved_report(options.saved)
+    else:
+        with progress(sys.stderr, quiet=False, lines=False) as on_event:
+            report = session.check(request_of(options), on_event)
+    text = configuration_for(report)
+    if path is None:
+        print_text(text, syntax="text")
+    else:
+        write_whole(Path(path), text)
+        say(f"envcheck: wrote {path}; envcheck check uses it from now on")
+    return ExitCode.OK

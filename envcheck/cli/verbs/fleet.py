@@ -1,4 +1,7 @@
-"""``envcheck fleet``: bring the reports of many nodes together, and tell which of them is different."""
+"""``envcheck fleet``: bring the reports of many nodes together, and tell which of them is different.
+
+And ``envcheck bench --fleet``: all-reduce between nodes; and ``--fleet-node``, what each of them runs.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,30 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from envcheck.cli.deliver import write_all
-from envcheck.cli.request import read_input
-from envcheck.collect.deaths import noted
+from envcheck.cli.request import fields, read_input
+from envcheck.collect.child import noted
+from envcheck.collect.plan import BenchRequest
+from envcheck.collect.starting import probe_request, working_folder
+from envcheck.collect.trials import become_node
 from envcheck.errors import UsageError
-from envcheck.fleet import saved
+from envcheck.fleet import record
+from envcheck.fleet.collective import report as between_nodes
+from envcheck.fleet.collective.report import FleetBench
+from envcheck.fleet.collective.search import GroupOutcome, Search
+from envcheck.fleet.collective.together import OutOfTimeError, Together
 from envcheck.fleet.compare import compare, conclude, judged
-from envcheck.fleet.engines.engine import Coming, chosen_engine
+from envcheck.fleet.engines.engine import Coming, chosen_engine, started
 from envcheck.fleet.examine import Examined, NodeAnswer, examine, keeping, newest
 from envcheck.fleet.record import circumstances, counted
 from envcheck.fleet.tables import need_engine
+from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
+from envcheck.text.encode import encode
 from envcheck.text.inert import Syntax
 from envcheck.text.output import parse_targets
 
@@ -41,7 +53,7 @@ def run(options: Namespace) -> int:
     earlier = None
     if options.since:
         try:
-            earlier = saved.read(read_input(options.since, saved.MOST_BYTES))
+            earlier = record.read(read_input(options.since, record.MOST_BYTES))
         except UsageError as error:
             raise UsageError(f"--since {options.since}: {error}") from None
     hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
@@ -59,6 +71,8 @@ def run(options: Namespace) -> int:
     fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
 
     def render(form: str, shown: Options) -> str:
+        if form == "jsonl":
+            return "".join(record.write(fleet))
         page: Callable[..., str] = importlib.import_module(f"envcheck.fleet.pages.{form}").render
         return page(fleet, shown)
 
@@ -119,3 +133,77 @@ class Watched:
             told += [f"{self._read:,} read" if self._read else ""]
             sys.stderr.write(f"\r\x1b[K{', '.join(filter(None, told))} (Ctrl-C: show these)")
             sys.stderr.flush()
+
+
+_MEASURED: dict[str, Syntax] = {"text": "text", "json": "json"}
+_TIMEOUT = 600.0
+_START = 120.0
+"""Seconds in which a node starts: imports from a network file system, and starts the GPUs' driver."""
+
+
+def measure_between_nodes(options: Namespace) -> int:
+    """Print which nodes are slow together with others; the exit status says whether any is."""
+    targets = parse_targets(options.output, _MEASURED)
+    if options.format not in _MEASURED:
+        raise UsageError(f"--fleet prints text or json, not {options.format}")
+    found = _measured(options)
+    write_all(
+        lambda form, shown: encode(found) + "\n" if form == "json" else between_nodes.render(found, shown),
+        _MEASURED.__getitem__,
+        options,
+        targets,
+    )
+    return found.exit_code
+
+
+def take_part(options: Namespace) -> NoReturn:
+    """Become the program of a node; raise UsageError where that is impossible."""
+    variables = dict(os.environ)
+    python = tuple(options.python or ())
+    facts = session.gather_here(Request(python=python, cwd=working_folder(), variables=variables))
+    request = probe_request(cwd=working_folder(), variables=variables, python=python)
+    try:
+        become_node(facts, request, BenchRequest(**fields(BenchRequest, options)))
+    except OSError as error:
+        raise UsageError(f"--fleet-node: its program cannot be started: {error.strerror or error}") from None
+
+
+def _measured(options: Namespace) -> FleetBench:
+    began, timeout = time.monotonic(), options.timeout or _TIMEOUT
+    hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
+    unfinished, interrupted = "", False
+    start = min(_START, timeout / 2)
+    with started(options, hosts, start=start, timeout=timeout) as on:
+        together = Together(on.crew, on.nodes, timeout)
+        search = Search((), together.measure)
+        try:
+            together.gather(start)
+            search = Search(sorted(together.members), _shown(together.measure, quiet=options.quiet))
+            search.run()
+        except OutOfTimeError:
+            unfinished = f"--timeout {timeout:g} s was over"
+        except KeyboardInterrupt:
+            unfinished, interrupted = "interrupted", True
+        problems = {**on.down, **together.problems}
+    how = circumstances(on.engine, began, options.fail_on, interrupted=interrupted)
+    return between_nodes.judged(search, together.members, problems, how, unfinished)
+
+
+def _shown(
+    measure: Callable[[Sequence[str]], GroupOutcome], *, quiet: bool
+) -> Callable[[tuple[str, ...]], GroupOutcome]:
+    """``measure``, announced on a terminal's stderr."""
+    shows = not quiet and sys.stderr.isatty()
+
+    def announced(group: tuple[str, ...]) -> GroupOutcome:
+        if shows:
+            sys.stderr.write(f"\r\x1b[Kall-reduce over {len(group)} nodes (Ctrl-C: show the results so far)")
+            sys.stderr.flush()
+        try:
+            return measure(group)
+        finally:
+            if shows:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+
+    return announced

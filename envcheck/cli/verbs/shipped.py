@@ -12,7 +12,7 @@ from envcheck.text.streams import print_text
 
 _OTHERS = {
     "config": "envcheck.config.read",
-    "fleet": "envcheck.fleet.saved",
+    "fleet": "envcheck.fleet.record",
     "fleet-bench": "envcheck.fleet.collective.report",
 }
 """What is no output of ``envcheck.report``: the module whose ``schema`` describes it."""
@@ -38,7 +38,7 @@ def completion(options: Namespace) -> int:
 
 def rule(options: Namespace) -> int:
     """Print a rule's page, or the list of those that a word matches; raise UsageError where none does."""
-    from envcheck.collect.request import working_folder
+    from envcheck.collect.starting import working_folder
     from envcheck.config.describe import documentation_address
     from envcheck.report.answers.rule import address_line, rule_json, rule_list, rule_markdown, rule_page
     from envcheck.rules.catalog import all_rules, find_rule, matching_rules, no_rule
@@ -65,7 +65,7 @@ def schema(options: Namespace) -> int:
     if options.name in _OTHERS:
         found = importlib.import_module(_OTHERS[options.name]).schema()
     else:
-        from envcheck.report.saved.schema import schema as of_output
+        from envcheck.report.schema import schema as of_output
 
         found = of_output(options.name)
     print_text(json.dumps(found, indent=2) + "\n", syntax="json")

@@ -1,4 +1,4 @@
-"""``envcheck tui``: the terminal application, and the report that it prints when it ends."""
+"""``envcheck tui``: the terminal application, and the report that it prints when it ends; ``serve``, in a browser."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import FrameType
 
 from envcheck.cli.deliver import supports_unicode
 from envcheck.cli.request import read_input, request_of, saved_report
+from envcheck.config.options import options_of
 from envcheck.errors import ExitCode, UsageError
 from envcheck.report import Options, render
 from envcheck.text.clean import clean
@@ -31,7 +32,7 @@ def run(options: Namespace) -> int:
         raise UsageError(f"the terminal application cannot be loaded ({reason}); use envcheck check")
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
         raise UsageError("envcheck tui needs a terminal; use envcheck check")
-    from envcheck.fleet.saved import MOST_BYTES, is_fleet, placed, read
+    from envcheck.fleet.record import MOST_BYTES, is_fleet, placed, read
     from envcheck.tui.app import EnvcheckApp
 
     shown = Options(
@@ -73,3 +74,50 @@ def _end_with_the_terminal() -> None:
 
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
         signal.signal(signal.SIGHUP, end)
+
+
+def serve(options: Namespace) -> int:
+    """Serve the application in a browser on this machine until Ctrl+C.
+
+    Raises UsageError for a host that others could reach, or where the extra is missing.
+    """
+    import asyncio
+
+    host = _loopback(options.host)
+    if options.saved == "-":
+        raise UsageError("every visit reads the report again, and stdin can be read only once: name a file")
+    try:
+        from envcheck.tui.serve.server import Served
+    except ModuleNotFoundError as error:
+        needed = "serve needs the extra 'serve': pip install 'gpu-envcheck[serve]'"
+        raise UsageError(f"{needed} ({error.name} is missing)") from None
+    given: list[str] = []
+    for option in options_of("tui"):  # each visit starts envcheck tui with them
+        flag, value = option.flags[-1], getattr(options, option.dest)
+        values = [value] if isinstance(value, str) else value or []
+        given += [flag] if value is True else [part for each in values for part in (flag, each)]
+    asyncio.run(
+        Served(given, host, options.port).run(
+            lambda address: print_text(
+                f"envcheck is at {address}, for browsers on this machine; Ctrl+C stops it\n"
+                "Anyone on this machine with this address can use the application: keep it secret.\n"
+            )
+        )
+    )
+    return ExitCode.OK
+
+
+def _loopback(host: str) -> str:
+    """The address of ``host``, if only this machine can reach it."""
+    import ipaddress
+
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
+    except ValueError:
+        raise UsageError(f"--host {host}: use 127.0.0.1, ::1 or localhost") from None
+    if not address.is_loopback:
+        raise UsageError(
+            f"--host {host}: the application has your permissions, so it is served to this machine only "
+            "(from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
+        )
+    return str(address)

@@ -14,7 +14,7 @@ from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
 from envcheck.model.checks import Status, Verdict
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, StyledSpan
-from envcheck.report.saved.schema import described
+from envcheck.report.schema import described
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import quantity
 

@@ -15,8 +15,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from envcheck.fleet.collective.search import GroupOutcome
-from envcheck.fleet.engines.launch import no_answer
-from envcheck.fleet.engines.protocol import Crew
+from envcheck.fleet.engines.launch import Crew, no_answer
 from envcheck.text.clean import brief
 
 SIZE = 256 << 20

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.protocol import Crew, Processes
+from envcheck.fleet.engines.launch import DEFAULT_JOBS, DEFAULT_TIMEOUT, Crew, NodeCommand, Processes, run_all
 from envcheck.fleet.examine import NodeAnswer
 
 COLLECTOR = ("python3", "-I", "-")
@@ -87,13 +87,11 @@ def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Coming]:
         from envcheck.fleet.engines import reports
 
         return "reports", reports.answers(options.reports)
-    from envcheck.fleet.engines.launch import DEFAULT_JOBS, DEFAULT_TIMEOUT
-
     jobs, timeout = options.jobs or DEFAULT_JOBS, options.timeout or DEFAULT_TIMEOUT
     if options.hosts:
-        from envcheck.fleet.engines import hosts as ssh
-
-        return "hosts", ssh.answers(hosts, asked(options.command), jobs=jobs, timeout=timeout)
+        made = over_ssh(hosts, asked(options.command), timeout=timeout)
+        answers = run_all(made, jobs=jobs, timeout=timeout)
+        return "hosts", coming(answers, [command.node for command in made])
     if options.slurm is not None:
         from envcheck.fleet.engines import slurm
 
@@ -130,9 +128,7 @@ def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> 
     """
     ask = node_program(options.command)
     if options.hosts:
-        from envcheck.fleet.engines import hosts as ssh
-
-        commands = ssh.commands(hosts, ask, timeout=start)
+        commands = over_ssh(hosts, ask, timeout=start)
         with Processes(commands) as processes:
             yield StartedCrew("hosts", processes, [command.node for command in commands], {})
     elif options.slurm is not None:
@@ -151,3 +147,27 @@ def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> 
             yield StartedCrew("ray", actors, list(actors.nodes), actors.down)
     else:
         raise UsageError("--fleet needs what starts the nodes: --hosts FILE, --slurm or --ray ADDRESS")
+
+
+_MOST = 100_000
+_CONNECT = 10
+
+
+def over_ssh(text: str, ask: NodeProgram, *, timeout: float) -> list[NodeCommand]:
+    """Ssh to every host of ``text``, one a line; blank lines and what follows ``#`` do not count.
+
+    Keys, users, ports and jump hosts are those of the user's configuration.
+    """
+    hosts: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        host = line.partition("#")[0].strip()
+        if host.startswith("-") or len(host.split()) > 1 or not host.isprintable():
+            raise UsageError(f"--hosts: line {number} is not a host name, optionally with user@ before it")
+        hosts += [host] if host else []
+        if len(hosts) > _MOST:
+            raise UsageError(f"--hosts: more than {_MOST:,} hosts")
+    if not hosts:
+        raise UsageError("--hosts: the file names no host")
+    connect = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, min(_CONNECT, int(timeout)))}")
+    # ssh hands one line to the shell there.
+    return [NodeCommand(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in dict.fromkeys(hosts)]

@@ -16,7 +16,7 @@ from envcheck.errors import UsageError
 from envcheck.fleet.engines.engine import COLLECTOR, Coming, NodeProgram, coming
 from envcheck.fleet.engines.launch import output_of, read_answer
 from envcheck.fleet.examine import NodeAnswer
-from envcheck.report.saved.read import MOST_BYTES
+from envcheck.report.saved import MOST_BYTES
 from envcheck.text.clean import brief
 
 _SECONDS = 60.0

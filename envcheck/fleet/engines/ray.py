@@ -18,10 +18,9 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.engine import COLLECTOR, NODE, Coming, NodeProgram, coming
-from envcheck.fleet.engines.launch import last_words, read_answer
-from envcheck.fleet.engines.protocol import NodeWord
+from envcheck.fleet.engines.launch import NodeWord, last_words, read_answer
 from envcheck.fleet.examine import NodeAnswer
-from envcheck.report.saved.read import MOST_BYTES
+from envcheck.report.saved import MOST_BYTES
 from envcheck.text.clean import brief
 
 _TICK = 1.0

@@ -16,7 +16,7 @@ import msgspec
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.engine import Coming
 from envcheck.fleet.examine import NodeAnswer
-from envcheck.report.saved.read import MOST_BYTES
+from envcheck.report.saved import MOST_BYTES
 from envcheck.text.clean import brief
 
 if TYPE_CHECKING:

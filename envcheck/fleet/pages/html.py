@@ -12,7 +12,7 @@ from envcheck.fleet.pages.text import FleetSection, NodeRow, counts, folded, lef
 from envcheck.fleet.record import Fleet, Node, Spread
 from envcheck.model.checks import Status
 from envcheck.report import Options
-from envcheck.report.markup.html import Markup, chip, document, join, tag
+from envcheck.report.markup import Markup, chip, document, join, tag
 from envcheck.report.page.pen import WORDS
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip

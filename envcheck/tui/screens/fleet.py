@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from envcheck.errors import UsageError
-from envcheck.fleet import saved
+from envcheck.fleet import record
 from envcheck.fleet.pages.text import page_lines
 from envcheck.fleet.record import Fleet, Node
 from envcheck.report import Options
@@ -31,7 +31,7 @@ def read_fleet(name: str) -> Fleet:
     """The fleet report in a file; raise UsageError when it cannot be read."""
     try:
         with Path(name).expanduser().open("rb") as file:
-            return saved.placed(saved.read(file.read(saved.MOST_BYTES + 1)), name)
+            return record.placed(record.read(file.read(record.MOST_BYTES + 1)), name)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
 

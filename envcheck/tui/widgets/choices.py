@@ -18,7 +18,7 @@ from envcheck.report import FORMATS
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import framework_title, gpu_name, listed, worst
 from envcheck.report.page.verbose import check_lines
-from envcheck.report.saved.read import read_report
+from envcheck.report.saved import read_report
 from envcheck.text.clean import shell_line
 from envcheck.text.output import write_whole
 from envcheck.tui.widgets.paint import Paint
@@ -124,9 +124,9 @@ async def export(
     path = Path.cwd() / f"envcheck-{time.strftime('%Y%m%d-%H%M%S')}.{suffix}"
     homes = [home] if home else []
     if form == "baseline":
-        from envcheck.report.saved.baseline import save
+        from envcheck.report.saved import save_baseline
 
-        save(report, str(path))
+        save_baseline(report, str(path))
     elif form == "svg":
         import msgspec
 

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, cast, get_args
 import msgspec
 
 import envcheck
-from envcheck.collect.request import own_path
+from envcheck.collect.starting import own_path
 from envcheck.model.checks import Report
 from envcheck.model.events import Event, OnEvent
 from envcheck.model.snapshot import Snapshot

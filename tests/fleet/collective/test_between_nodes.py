@@ -22,8 +22,7 @@ import pytest
 
 from envcheck.fleet.collective.report import FleetBench
 from envcheck.fleet.collective.together import Together
-from envcheck.fleet.engines.launch import NodeCommand
-from envcheck.fleet.engines.protocol import Processes
+from envcheck.fleet.engines.launch import NodeCommand, Processes
 from tests.cli.calling import ROOT, envcheck
 from tests.every import cases
 from tests.fleet.collective.stand_in import BANDWIDTH

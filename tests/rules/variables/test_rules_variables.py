@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.deaths import Noise
+from envcheck.collect.child import Noise
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.variables import effects, said_by, wrong
 from envcheck.model.checks import Check

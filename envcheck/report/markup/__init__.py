@@ -1,1 +1,0 @@
-"""Foreign text in HTML and Markdown, and what only those formats need."""

@@ -1,1 +1,0 @@
-"""Reports and baselines in files, and the schemas of what is written."""
