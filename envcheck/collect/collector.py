@@ -120,18 +120,8 @@ def collect(headers: "list[dict[str, Any]]", folder: str, asked: "dict[str, Any]
     sys.path.insert(0, folder)
     from envcheck.collect import child, runner, starting
 
-    try:
-        cwd = os.getcwd()
-    except OSError:
-        cwd = "/"
-    request = {
-        "root": "/",
-        "cwd": cwd,
-        "python": asked["python"],
-        "all_envs": False,
-        "own_prefix": "",
-        "variables": dict(os.environ),
-    }
+    request = starting.probe_request(cwd=starting.working_folder(), variables=os.environ, python=asked["python"])
+    request["own_prefix"] = ""  # the Python that runs this is none of envcheck's
     specs: list[Any] = [types.SimpleNamespace(**header) for header in headers]
     specs = [spec for spec in specs if set(spec.scopes) & set(asked["scope"].split(","))]
     early = {spec.name for spec in specs if spec.early}

@@ -94,6 +94,7 @@ def gather(
             started=results.started,
             heard=results.heard,
             finished=results.add,
+            planned=results.announce,
         )
         loop = Loop(setting, deadline_s, should_stop)
         try:
@@ -108,8 +109,7 @@ def gather(
                 from envcheck.collect.trials import run_deep  # noqa: PLC0415
 
                 trials = [spec for spec in chosen if spec.kind == "deep"]
-                gathered = results.gathered()
-                run_deep(trials, loop, request=request, gathered=gathered, force=force, on_event=on_event)
+                run_deep(trials, loop, request, results.gathered(), force=force)
                 _measure(shown, BenchRequest(force=force, timing=False), loop, launch, results)
             if bench:
                 measured = [spec for spec in chosen if spec.kind == "bench" and spec not in shown]
@@ -127,7 +127,7 @@ def _measure(specs: Sequence[ProbeSpec], wish: BenchRequest, loop: Loop, launch:
 
     with noted() as interrupted:
         loop.stop_when(interrupted)
-        run_bench(specs, wish, loop, launch, gathered=results.gathered(), on_event=results.on_event)
+        run_bench(specs, wish, loop, launch, results.gathered())
         if interrupted():
             results.on_event(Interrupted())
 
@@ -147,8 +147,12 @@ class _Results:
 
     def plan(self, specs: Sequence[ProbeSpec]) -> None:
         self._early = frozenset(spec.name for spec in specs if spec.early)
-        self.on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
+        self.announce(specs)
         self._count_gpus()
+
+    def announce(self, specs: Sequence[ProbeSpec]) -> None:
+        """Tell which probes are going to run."""
+        self.on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
 
     def started(self, attempt: Attempt) -> None:
         spec, about = attempt.spec, attempt.about

@@ -141,6 +141,8 @@ class Setting(NamedTuple):
     """Takes facts and progress from a message; raises WrongMessageError."""
     finished: Callable[[Ended], None]
     """Called once for every probe."""
+    planned: Callable[[Sequence[ProbeSpec]], None] = lambda _specs: None
+    """Called with probes that are going to be tried or measured, one as often as it runs."""
 
 
 def reading_groups(specs: Sequence[ProbeSpec], launch: Launch, ready: Callable[[], bool]) -> list[ProbeGroup]:
@@ -288,7 +290,7 @@ class Loop:
 
     def __init__(self, setting: Setting, deadline_s: float | None, should_stop: Callable[[], bool]) -> None:
         self._setting = setting
-        self.finished = setting.finished
+        self.finished, self.planned = setting.finished, setting.planned
         self._deadline_s = deadline_s
         self._started = time.monotonic()
         self._should_stop = should_stop

@@ -35,7 +35,6 @@ from envcheck.collect.plan import (
 )
 from envcheck.collect.runner import About, Ended, Loop, ProbeGroup, Verdict, not_run
 from envcheck.collect.starting import AS_A_USERS_PROGRAM, ISOLATED, Launch, bootstrap, own_path, own_variables
-from envcheck.model.events import OnEvent, ProbesPlanned
 from envcheck.model.snapshot import (
     Environment,
     Framework,
@@ -161,28 +160,16 @@ def proof_of(ended: Ended, run: ProbeRun) -> tuple[Snapshot, ...]:
 
 
 def run_deep(
-    specs: Sequence[ProbeSpec],
-    loop: Loop,
-    *,
-    request: Mapping[str, Any],
-    gathered: Snapshot,
-    force: bool,
-    on_event: OnEvent,
+    specs: Sequence[ProbeSpec], loop: Loop, request: Mapping[str, Any], gathered: Snapshot, *, force: bool
 ) -> None:
     """Run the deep probes ``specs`` for the ``gathered`` facts; ``force`` allows busy GPUs."""
     choice = choose_gpu(gathered, request["variables"], force=force)
     most = 1 if choice.one_at_a_time else MOST_AT_ONCE
-    _run_trials(plan_trials(specs, gathered, request, choice), loop, most, on_event)
+    _run_trials(plan_trials(specs, gathered, request, choice), loop, most)
 
 
 def run_inside(
-    specs: Sequence[ProbeSpec],
-    chosen: Chosen,
-    loop: Loop,
-    *,
-    request: Mapping[str, Any],
-    gathered: Snapshot,
-    on_event: OnEvent,
+    specs: Sequence[ProbeSpec], chosen: Chosen, loop: Loop, request: Mapping[str, Any], gathered: Snapshot
 ) -> None:
     """Run the bench probes ``specs`` in the environment that libraries are taken from too.
 
@@ -207,10 +194,10 @@ def run_inside(
         ([*plan_trials(on_machine, gathered, request, Choice())], 1),
     )
     for steps, most in stages:
-        _run_trials(steps, loop, most, on_event)
+        _run_trials(steps, loop, most)
 
 
-def _run_trials(steps: Iterable[PlannedTrial | Ended], loop: Loop, most: int, on_event: OnEvent) -> None:
+def _run_trials(steps: Iterable[PlannedTrial | Ended], loop: Loop, most: int) -> None:
     """Run the trials among ``steps``, at most ``most`` of them side by side, and remove what they left in their
     folders.
     """
@@ -222,7 +209,7 @@ def _run_trials(steps: Iterable[PlannedTrial | Ended], loop: Loop, most: int, on
             loop.finished(step)
     if not trials:
         return
-    on_event(ProbesPlanned(probes=tuple((trial.spec.name, trial.spec.title) for trial in trials)))
+    loop.planned([trial.spec for trial in trials])
     with ExitStack() as stack:
         groups = []
         try:
@@ -249,15 +236,7 @@ CHILD_VARIABLES = {"CUDA_CACHE_DISABLE": "1", "CUDA_MODULE_LOADING": "LAZY"}
 """Nothing that is compiled for a measurement is left behind."""
 
 
-def run_bench(
-    specs: Sequence[ProbeSpec],
-    wish: BenchRequest,
-    loop: Loop,
-    launch: Launch,
-    *,
-    gathered: Snapshot,
-    on_event: OnEvent,
-) -> None:
+def run_bench(specs: Sequence[ProbeSpec], wish: BenchRequest, loop: Loop, launch: Launch, gathered: Snapshot) -> None:
     """Run the bench probes ``specs`` on the GPUs that ``gathered`` shows, and tell how each ended.
 
     What a GPU computes by itself is measured on all GPUs at once, each by a child of its own, so that one that hangs
@@ -277,8 +256,7 @@ def run_bench(
         own = [msgspec.structs.replace(spec, seconds=min(spec.seconds, _QUICK_SECONDS)) for spec in own]
     on_chip = [spec for spec in own if spec.per == "gpu"]
     links = sorted((spec for spec in own if spec.per == "machine"), key=lambda spec: spec.uses != "link")
-    planned = [*(on_chip * len(chosen.gpus)), *links]
-    on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
+    loop.planned([*(on_chip * len(chosen.gpus)), *links])
     with ExitStack() as stack:
         variables = {**os.environ, **CHILD_VARIABLES}
         with suppress(OSError):  # children that are killed remove nothing; without a folder they use the usual one
@@ -301,7 +279,7 @@ def run_bench(
             else:  # nothing of the environment is started for the main figures
                 loop.finished(not_run(spec, Verdict("absent", f"measured with --{spec.asked or 'full'}")))
     if inside:
-        run_inside(inside, chosen, loop, request=request, gathered=gathered, on_event=on_event)
+        run_inside(inside, chosen, loop, request, gathered)
 
 
 def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> Iterator[Ended]:
