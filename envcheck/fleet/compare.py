@@ -17,7 +17,7 @@ import msgspec
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
-from envcheck.fleet.figures import BINS, MOVED, FigureLimits, Quantity, limits
+from envcheck.fleet.figures import BINS, MOST_MOVED, FigureLimits, Quantity, limits
 from envcheck.fleet.record import (
     CameOrWent,
     Circumstances,
@@ -37,13 +37,15 @@ from envcheck.fleet.record import (
     Spread,
     counted,
 )
-from envcheck.fleet.tables import Tables
+from envcheck.fleet.tables import DEPARTURES, DRIFT, HISTOGRAM, MOVED, OUTSIDE, SHARES, SPREAD, UNDECIDED, Tables
 from envcheck.knowledge.performance.spread import speed_ratio
 from envcheck.model.checks import STATUSES, Report, Verdict
 from envcheck.pipeline.request import Request
 from envcheck.text.clean import clean
 
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
+_OF_ITS_REPORT = ("host", "path", "problem", "created", "verdict", "headline", "primary", "models")
+"""Fields of ``Examined`` that the record of a node has too."""
 T = TypeVar("T")
 
 
@@ -91,7 +93,7 @@ class _Comparison:
             named = ((number, self._facts[digest]) for digest, number in self._digests.items())
             rows = ((number, clean(what), clean(value)) for number, facts in named for what, value in facts.items())
             tables.fill("fact", rows)
-            tables.compare()
+            tables.ask(SHARES)
             differences = tuple(self._differences(tables))
             splits = tuple(self._splits(tables))
             spreads, found_limits = self._spreads(tables)
@@ -159,7 +161,7 @@ class _Comparison:
         return ((now[node.name], node) for node in earlier.nodes if node.name in now and not node.problem)
 
     def _differences(self, tables: Tables) -> Iterator[Difference]:
-        for basis, aspect, what, value, common, share, known, nodes, subjects in tables.departures():
+        for basis, aspect, what, value, common, share, known, nodes, subjects in tables.ask(DEPARTURES):
             pairs = zip(nodes, subjects, strict=True)
             departing = [pair for pair in pairs if not means(value, self._nodes[pair[0]].host, common)]
             if departing:
@@ -175,12 +177,12 @@ class _Comparison:
                 )
 
     def _splits(self, tables: Tables) -> Iterator[Split]:
-        for basis, aspect, what, values, counts in tables.undecided():
+        for basis, aspect, what, values, counts in tables.ask(UNDECIDED):
             among, numbers = self._kinds.named(basis), tuple(map(int, counts))
             yield Split(aspect=ASPECTS[aspect], what=what, among=among, values=tuple(values), counts=numbers)
 
     def _drifts(self, tables: Tables) -> Iterator[Drift]:
-        for aspect, what, before, after, nodes, subjects in tables.drift():
+        for aspect, what, before, after, nodes, subjects in tables.ask(DRIFT):
             places = self._places(zip(nodes, subjects, strict=True))
             yield Drift(aspect=ASPECTS[aspect], what=what, before=before, after=after, places=places)
 
@@ -193,9 +195,9 @@ class _Comparison:
 
     def _spreads(self, tables: Tables) -> tuple[tuple[Spread, ...], dict[int, FigureLimits]]:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
-        for quantity, place, count in tables.histogram(BINS):
+        for quantity, place, count in tables.ask(HISTOGRAM, BINS, BINS - 1):
             bins[quantity][place] = count
-        by_quantity = {row[0]: row[1:] for row in tables.spread()}
+        by_quantity = {row[0]: row[1:] for row in tables.ask(SPREAD)}
         spreads, found = [], {}
         for measured, number in self._quantities.items():
             # A quantity of the earlier report alone has no figure.
@@ -218,7 +220,7 @@ class _Comparison:
     def _slow(self, tables: Tables, found: Mapping[int, FigureLimits]) -> Iterator[Slow]:
         names, quantities = list(self._subjects), list(self._quantities)
         for number, limit in found.items():
-            for node, subject, value in tables.outside(number, limit.low, limit.high):
+            for node, subject, value in tables.ask(OUTSIDE, number, limit.low, limit.high):
                 name, examined = names[subject], self._nodes[node]
                 first = name.partition(" to ")[0]
                 yield Slow(
@@ -235,7 +237,7 @@ class _Comparison:
 
     def _slowed(self, tables: Tables) -> Iterator[Slowed]:
         names, quantities = list(self._subjects), list(self._quantities)
-        for node, subject, number, before, after in tables.moved(MOVED):
+        for node, subject, number, before, after in tables.ask(MOVED, MOST_MOVED, MOST_MOVED):
             ratio = speed_ratio(after, before, quantities[number].unit)
             if ratio < 1:
                 yield Slowed(
@@ -255,14 +257,7 @@ class _Comparison:
         for node in self._nodes:
             yield Node(
                 name=node.node,
-                host=node.host,
-                path=node.path,
-                problem=node.problem,
-                created=node.created,
-                verdict=node.verdict,
-                headline=node.headline,
-                primary=node.primary,
-                models=node.models,
+                **{field: getattr(node, field) for field in _OF_ITS_REPORT},
                 gpus=tuple(gpu if self._serials else msgspec.structs.replace(gpu, serial=None) for gpu in node.gpus),
                 group=group_of.get(node.node),
                 differences=departs[node.node],
@@ -316,10 +311,7 @@ def conclude(
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
     verdict = _verdict(compared, counts)
     head = Head(
-        tool=how.tool,
-        created=how.created,
-        duration_s=how.duration_s,
-        engine=how.engine,
+        **how.told(),
         headline=_headline(compared, counts, len(nodes)),
         verdict=verdict,
         exit_code=how.exit_code(verdict, lacking=bool(counts["unknown"] or counts[UNANSWERED])),

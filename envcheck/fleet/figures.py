@@ -87,7 +87,7 @@ def _quantity(model: str, unit: str, *key: Any) -> Quantity:
 
 
 BINS = 24
-MOVED = 0.05
+MOST_MOVED = 0.05
 """Share by which a figure may be worse than an earlier one."""
 _LEAST_SCORE = 3.5
 _BY_CHANCE = 0.01

@@ -68,6 +68,10 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
             return ExitCode.FOUND
         return ExitCode.UNKNOWN if verdict == "unknown" or lacking else ExitCode.OK
 
+    def told(self) -> dict[str, Any]:
+        """What a report says of it, as fields of ``Overall``."""
+        return {name: getattr(self, name) for name in ("tool", "created", "duration_s", "engine")}
+
 
 def circumstances(engine: str, began: float, fail_on: Literal["fail", "warn"], *, interrupted: bool) -> Circumstances:
     """How a report came about that ``began`` by ``time.monotonic()``, and is finished now."""

@@ -30,7 +30,7 @@ _COLUMNS = {
 _COLUMNS["held_before"] = {name: kind for name, kind in _COLUMNS["held"].items() if name != "basis"}
 _COLUMNS["figure_before"] = _COLUMNS["figure"]
 
-_SHARES = """
+SHARES = """
 create temp table weight as
     select basis, aspect, facts, complete, count(*) as n from held group by all;
 create temp table share as
@@ -49,9 +49,12 @@ from (select basis, aspect, what, value, n from told union all from absent where
 create temp table majority as
     select basis, aspect, what, value, n, known from share where place = 1 and n * 2 > known;
 """
-"""How many know which value of each fact, an absent one (null) among them, and which more than half share."""
+"""How many know which value of each fact, an absent one (null) among them, and which more than half share.
 
-_DEPARTURES = """
+It makes tables, of which ``DEPARTURES`` and ``UNDECIDED`` ask.
+"""
+
+DEPARTURES = """
 with other as (
     select weight.basis, weight.aspect, weight.facts, what, fact.value as value, majority.value as common,
         majority.n, majority.known
@@ -68,29 +71,33 @@ select basis, aspect, what, value, common, n, known, list(node order by node, su
 from other join held using (basis, aspect, facts) where node >= 0
 group by all order by aspect, what, count(*), value
 """
+"""Basis, aspect, fact, value (None: absent), common value, how many share it, how many know theirs, and the nodes and
+subjects that depart."""
 
-_UNDECIDED = """
+UNDECIDED = """
 select basis, aspect, what, list(value order by place), list(n order by place)
 from share where (basis, aspect, what) in (select (basis, aspect, what) from share where place = 1 and n * 2 <= known)
 group by all order by aspect, what
 """
+"""Basis, aspect, fact, values and how many have each, where no value is that of more than half."""
 
-_SPREAD = """
+SPREAD = """
 with middle as (select quantity, median(value) as middle from figure group by quantity)
 select quantity, count(*), any_value(middle), median(abs(value - middle)), min(value), max(value)
 from figure join middle using (quantity) group by quantity order by quantity
 """
+"""Of each quantity: its number, count, median, median absolute deviation, lowest and highest value."""
 
-_HISTOGRAM = """
+HISTOGRAM = """
 with span as (
     select quantity, min(value) as low, (max(value) - min(value)) / ? as step from figure group by quantity
 )
 select quantity, least(cast(floor((value - low) / nullif(step, 0)) as int), ?) as bin, count(*)
 from figure join span using (quantity) where bin is not null group by all order by all
 """
+"""Quantity, bin from 0 on, count; of so many bins, and their greatest number."""
 
-
-_DRIFT = """
+DRIFT = """
 with moved as (
     select distinct aspect, before.facts as old, now.facts as new, before.complete as old_complete,
         now.complete as new_complete
@@ -118,13 +125,18 @@ from changed join held_before as before using (aspect)
 where before.facts = old and now.facts = new and now.node >= 0
 group by all order by aspect, what, count(*), old_value, new_value
 """
+"""Aspect, fact, value before and now (None: absent), and the nodes and subjects where it changed."""
 
-_SLOWED = """
+MOVED = """
 select node, subject, quantity, before.value, now.value
 from figure as now join figure_before as before using (node, subject, quantity)
 where now.value < before.value * (1 - ?) or now.value > before.value * (1 + ?)
 order by all
 """
+"""Node, subject, quantity, value before and now, of figures that moved by more than a share, which is given twice."""
+
+OUTSIDE = "select node, subject, value from figure where quantity = ? and (value < ? or value > ?) order by node"
+"""Node, subject and value of the figures of a quantity below a limit or above another."""
 
 
 class Tables:
@@ -166,40 +178,9 @@ class Tables:
         )
         file.unlink()
 
-    def compare(self) -> None:
-        """Find what most share; before ``departures`` and ``undecided``."""
-        self._database.execute(_SHARES)
-
-    def departures(self) -> list[tuple[Any, ...]]:
-        """Basis, aspect, fact, value (None: absent), common value, how many share it, how many know theirs, and the
-        nodes and subjects that depart.
-        """
-        return self._database.execute(_DEPARTURES).fetchall()
-
-    def undecided(self) -> list[tuple[Any, ...]]:
-        """Basis, aspect, fact, values and how many have each, where no value is that of more than half."""
-        return self._database.execute(_UNDECIDED).fetchall()
-
-    def spread(self) -> list[tuple[int, int, float, float, float, float]]:
-        """For each quantity: its number, count, median, median absolute deviation, lowest and highest value."""
-        return self._database.execute(_SPREAD).fetchall()
-
-    def histogram(self, bins: int) -> list[tuple[int, int, int]]:
-        """Quantity, bin from 0 on, count."""
-        return self._database.execute(_HISTOGRAM, [bins, bins - 1]).fetchall()
-
-    def drift(self) -> list[tuple[Any, ...]]:
-        """Aspect, fact, value before and now (None: absent), and the nodes and subjects where it changed."""
-        return self._database.execute(_DRIFT).fetchall()
-
-    def moved(self, tolerated: float) -> list[tuple[int, int, int, float, float]]:
-        """Node, subject, quantity, value before and now, of figures that moved by more than the share ``tolerated``."""
-        return self._database.execute(_SLOWED, [tolerated, tolerated]).fetchall()
-
-    def outside(self, quantity: int, low: float, high: float) -> list[tuple[int, int, float]]:
-        """Node, subject and value of the figures below ``low`` or above ``high``."""
-        asked = "select node, subject, value from figure where quantity = ? and (value < ? or value > ?) order by node"
-        return self._database.execute(asked, [quantity, low, high]).fetchall()
+    def ask(self, query: str, *values: float) -> list[tuple[Any, ...]]:
+        """The rows that one of the queries of this module finds, with ``values`` for its question marks."""
+        return self._database.execute(query, values).fetchall()
 
 
 def need_engine() -> None:

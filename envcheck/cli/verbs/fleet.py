@@ -80,12 +80,24 @@ def run(options: Namespace) -> int:
     return fleet.head.exit_code
 
 
+class _Line:
+    """A line on a terminal's stderr, overwritten by the next; an empty one clears it."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.shows = not quiet and sys.stderr.isatty()
+
+    def write(self, text: str) -> None:
+        if self.shows:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+
 class Watched:
     """Answers as they come, with their number on a terminal's stderr; Ctrl-C ends them and keeps what came."""
 
     def __init__(self, coming: Coming, *, quiet: bool) -> None:
         self._coming = coming
-        self._shows = not quiet and sys.stderr.isatty()
+        self._line = _Line(quiet=quiet)
         self._came = self._read = self._failed = 0
         self.waits = False
         """Whether it waits for a node now."""
@@ -121,18 +133,15 @@ class Watched:
 
     def end(self) -> None:
         """Clear the line."""
-        if self._shows:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self._line.write("")
 
     def _show(self) -> None:
         asked = len(self._coming.asked)
-        if self._shows and (self._came + self._read) % (1 + asked // _LINES) == 0:
+        if self._line.shows and (self._came + self._read) % (1 + asked // _LINES) == 0:
             told = [f"{self._came:,} of {asked:,} nodes" if asked else counted(self._came, "node", "nodes")]
             told += [f"{self._failed:,} without an answer" if self._failed else ""]
             told += [f"{self._read:,} read" if self._read else ""]
-            sys.stderr.write(f"\r\x1b[K{', '.join(filter(None, told))} (Ctrl-C: show these)")
-            sys.stderr.flush()
+            self._line.write(f"{', '.join(filter(None, told))} (Ctrl-C: show these)")
 
 
 _MEASURED: dict[str, Syntax] = {"text": "text", "json": "json"}
@@ -193,17 +202,13 @@ def _shown(
     measure: Callable[[Sequence[str]], GroupOutcome], *, quiet: bool
 ) -> Callable[[tuple[str, ...]], GroupOutcome]:
     """``measure``, announced on a terminal's stderr."""
-    shows = not quiet and sys.stderr.isatty()
+    line = _Line(quiet=quiet)
 
     def announced(group: tuple[str, ...]) -> GroupOutcome:
-        if shows:
-            sys.stderr.write(f"\r\x1b[Kall-reduce over {len(group)} nodes (Ctrl-C: show the results so far)")
-            sys.stderr.flush()
+        line.write(f"all-reduce over {len(group)} nodes (Ctrl-C: show the results so far)")
         try:
             return measure(group)
         finally:
-            if shows:
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
+            line.write("")
 
     return announced

@@ -84,10 +84,7 @@ def judged(
         nodes.append(node)
     verdict = _verdict(search, problems)
     return FleetBench(
-        tool=how.tool,
-        created=how.created,
-        duration_s=how.duration_s,
-        engine=how.engine,
+        **how.told(),
         headline=_headline(search, slow, problems, unfinished),
         verdict=verdict,
         exit_code=how.exit_code(verdict, lacking=bool(problems or unfinished)),
@@ -162,28 +159,23 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
     most = len(found.nodes) + len(found.groups) if options.verbose else _ROWS
     gone = by_reason((node.name, node.problem) for node in found.nodes if node.problem)
     yield from section(pen, "Not measured", [NodeRow("unknown", *text) for text in gone], most, "--json")
-    yield from section(pen, "Slow beside a healthy node", [_slow_row(each) for each in found.slow], most, "--json")
-    yield from section(pen, "Slow with each other only", [_link_row(each) for each in found.links], most, "--json")
+    yield from section(pen, "Slow beside a healthy node", [*map(_slow_row, found.slow)], most, "--json")
+    yield from section(pen, "Slow with each other only", [*map(_slow_row, found.links)], most, "--json")
     text = "slow, although neither a node nor a link of it was found to be"
     unsettled = [NodeRow("warn", text, names) for names in found.unsettled]
     yield from section(pen, "Not settled", unsettled, most, "--json")
     yield from section(pen, "Measured groups", [_group_row(group, found) for group in found.groups], most, "--json")
 
 
-def _slow_row(each: SlowNode) -> NodeRow:
-    healthy = f"two healthy nodes reach {quantity(each.expected, 'B/s')}"
-    return NodeRow(each.status, f"{each.node} with {each.beside}: {_figure(each)}; {healthy}", ())
-
-
-def _link_row(each: SlowLink) -> NodeRow:
-    others = f"with {each.beside} each reaches {quantity(each.expected, 'B/s')}"
-    return NodeRow(each.status, f"{' with '.join(each.nodes)}: {_figure(each)}; {others}", ())
-
-
-def _figure(each: SlowNode | SlowLink) -> str:
-    if each.bandwidth is None:
-        return each.problem
-    return f"{quantity(each.bandwidth, 'B/s')}, {each.bandwidth / each.expected:.0%}"
+def _slow_row(each: SlowNode | SlowLink) -> NodeRow:
+    figure, expected = each.problem, quantity(each.expected, "B/s")
+    if each.bandwidth is not None:
+        figure = f"{quantity(each.bandwidth, 'B/s')}, {each.bandwidth / each.expected:.0%}"
+    if isinstance(each, SlowNode):
+        text = f"{each.node} with {each.beside}: {figure}; two healthy nodes reach {expected}"
+    else:
+        text = f"{' with '.join(each.nodes)}: {figure}; with {each.beside} each reaches {expected}"
+    return NodeRow(each.status, text)
 
 
 def _group_row(group: MeasuredGroup, found: FleetBench) -> NodeRow:

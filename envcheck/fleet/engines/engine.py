@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import msgspec
 
@@ -129,21 +129,21 @@ def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> 
     ask = node_program(options.command)
     if options.hosts:
         commands = over_ssh(hosts, ask, timeout=start)
-        with Processes(commands) as processes:
+        with closing(Processes(commands)) as processes:
             yield StartedCrew("hosts", processes, [command.node for command in commands], {})
     elif options.slurm is not None:
         from envcheck.fleet.engines import slurm
 
         made = slurm.launches(options.slurm, ask, start=start, timeout=timeout)
         try:
-            with Processes(made.commands) as processes:
+            with closing(Processes(made.commands)) as processes:
                 yield StartedCrew("slurm", processes, [command.node for command in made.commands], made.down)
         finally:
             slurm.cancel(made.job)
     elif options.ray:
         from envcheck.fleet.engines.ray import Actors
 
-        with Actors(options.ray, ask, start) as actors:
+        with closing(Actors(options.ray, ask, start)) as actors:
             yield StartedCrew("ray", actors, list(actors.nodes), actors.down)
     else:
         raise UsageError("--fleet needs what starts the nodes: --hosts FILE, --slurm or --ray ADDRESS")

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import IO, Protocol, cast
 
 import msgspec
@@ -262,13 +261,7 @@ class NodeWord(msgspec.Struct, frozen=True):
 
 
 class Crew(Protocol):
-    """Programs on nodes; within ``with`` they run."""
-
-    def __enter__(self) -> Crew: ...  # noqa: PYI034  Self is newer than Python 3.10
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    """Running programs on nodes."""
 
     def send(self, node: str, data: bytes) -> None:
         """Send a line to a node; a failure is reported by ``receive``."""
@@ -284,13 +277,10 @@ class Processes:
     """A crew of processes here, each of which is the line to its node."""
 
     def __init__(self, commands: Sequence[NodeCommand]) -> None:
-        self._commands = commands
         self._selector = selectors.DefaultSelector()
         self._lines: dict[str, _NodeLine] = {}
         self._failed: list[NodeWord] = []
-
-    def __enter__(self) -> Processes:  # noqa: PYI034  Self is newer than Python 3.10
-        for command in self._commands:
+        for command in commands:
             try:
                 line = _NodeLine(command)
             except OSError as error:
@@ -300,11 +290,9 @@ class Processes:
             self._lines[command.node] = line
             for descriptor in (line.out, line.err):
                 self._selector.register(descriptor, selectors.EVENT_READ, line)
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End every program."""
         for line in self._lines.values():
             line.hang_up()  # all at once: each may take a while to end
         until = time.monotonic() + 3.0

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, redirect_stdout, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -154,7 +153,7 @@ def _on(ray: Any, node: RayNode) -> Any:
 
 
 class Actors:
-    """Programs that are talked to while they run (``protocol.Crew``): children of actors, which hold their nodes' GPUs.
+    """A ``Crew`` of programs that are children of actors, which hold their nodes' GPUs.
 
     Raises UsageError where the cluster at ``address`` cannot be reached.
     """
@@ -164,25 +163,20 @@ class Actors:
         listed = nodes_of(self._ray.nodes())
         self.nodes = {node.name: node for node in listed if node.alive}
         self.down = {node.name: node.why_dead for node in listed if not node.alive}
-        self._ask = ask
         self._quiet = ExitStack()
         self._actors: dict[str, Any] = {}
         self._listening: dict[Any, str] = {}
-
-    def __enter__(self) -> Actors:  # noqa: PYI034  Self is newer than Python 3.10
-        nothing = self._quiet.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+        nothing = self._quiet.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  until it is closed
         self._quiet.enter_context(redirect_stdout(nothing))  # what Ray's threads print is not a report
         program = _program()
         for name, node in self.nodes.items():
             options = {"num_cpus": 0, "num_gpus": node.gpus, "max_restarts": 0, "max_concurrency": 2}
             remote = self._ray.remote(scheduling_strategy=_on(self._ray, node), **options)(program)
-            self._actors[name] = remote.remote(self._ask.argv, self._ask.argv == NODE)
+            self._actors[name] = remote.remote(ask.argv, ask.argv == NODE)
             self._listen(name)
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End every program, and leave the cluster."""
         for actor in self._actors.values():
             with suppress(Exception):
                 self._ray.kill(actor)

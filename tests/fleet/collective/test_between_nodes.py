@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,7 @@ def test_a_node_whose_program_stops_is_named(tmp_path: Path) -> None:
     (tmp_path / "plan").write_text(json.dumps({"n2": {"stops": 1}}))
     argv = (sys.executable, str(STAND_IN), str(tmp_path / "plan"))
     commands = [NodeCommand(name, argv, variables={"FLEET_NODE": name}) for name in names(3)]
-    with Processes(commands) as crew:
+    with closing(Processes(commands)) as crew:
         together = Together(crew, names(3), 60.0, limit=3.0)
         together.gather(20.0)
         outcome = together.measure(names(3))
