@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -89,18 +90,15 @@ def _unlinked(found: Sequence[Check]) -> list[Check]:
     ]
 
 
-def _own(rule: str, key: str, status: Status, title: str, message: str) -> Check:
-    return Check(
-        id=f"{rule}@{key}",
-        rule=rule,
-        scope="node",
-        layer="request",
-        subject=Subject(key=key),
-        status=status,
-        title=title,
-        message=message,
-        decided_by="declared",
-    )
+def _own(rule: str, key: str, status: Status, title: str, message: str, **more: Any) -> Check:
+    made: dict[str, Any] = {
+        "scope": "node",
+        "layer": "request",
+        "subject": Subject(key=key),
+        "decided_by": "declared",
+        **more,
+    }
+    return Check(id=f"{rule}@{key}", rule=rule, status=status, title=title, message=message, **made)
 
 
 def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Check:
@@ -109,14 +107,13 @@ def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Chec
     pending = [check for check in about if check.status in _OPEN]
     if met:
         message = f"The configuration forbids it; found: {met[0].title}"
-        check = _own(FORBIDDEN, name, "fail", f"Forbidden: {name}", message)
-        return msgspec.structs.replace(check, explained_by=met[0].id)
+        return _own(FORBIDDEN, name, "fail", f"Forbidden: {name}", message, explained_by=met[0].id)
     if name not in put:
         return _own(FORBIDDEN, name, "unknown", f"Forbidden, not checked: {name}", f"The rule {name} did not run.")
     if pending:
         message = f"The configuration forbids it, and it was not judged: {pending[0].message or pending[0].title}"
-        check = _own(FORBIDDEN, name, "unknown", f"Forbidden, not checked: {name}", message)
-        return msgspec.structs.replace(check, missing=pending[0].missing)
+        title = f"Forbidden, not checked: {name}"
+        return _own(FORBIDDEN, name, "unknown", title, message, missing=pending[0].missing)
     return _own(FORBIDDEN, name, "pass", f"Absent, as required: {name}", "")
 
 
@@ -172,5 +169,5 @@ def _share(least: float, gpu: Gpu, measured: Measurement, matrix: Matrix) -> Che
         message = f"The configuration requires at least {least:.0%}."
         evidence = (Evidence(what="share of the ceiling", value=f"{result.share:.3f}", source=result.basis),)
     subject = describe(MeasurementSubject(gpu, measured))
-    check = _own(BELOW_MINIMUM, subject.key, status, title, message)
-    return msgspec.structs.replace(check, subject=subject, evidence=evidence, decided_by="measured")
+    more = {"subject": subject, "evidence": evidence, "decided_by": "measured"}
+    return _own(BELOW_MINIMUM, subject.key, status, title, message, **more)

@@ -1,8 +1,9 @@
-"""The checks that judging a plan yields, and the question that it puts to the matrix."""
+"""A plan that is judged: the question that it puts to the matrix, and the checks that it yields."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from envcheck.compat.answer import ask
 from envcheck.compat.question import Answer
@@ -14,83 +15,86 @@ from envcheck.model.snapshot import Environment, Planned
 from envcheck.sources import Source
 
 
-def asked(
-    matrix: Matrix, name: str, version: str, machine: Sequence[Component], *, suggest: bool = True
-) -> Answer | None:
-    """What the matrix answers; None for what it cannot be asked."""
-    try:
-        return ask(matrix, [Component(name, (Bound("==", version),)), *machine], suggest=suggest)
-    except UsageError:
-        return None
+@dataclass(frozen=True)
+class JudgedPlan:
+    """What plans would install, and what it is held against; it puts the questions, and words the checks."""
 
+    environment: Environment
+    matrix: Matrix
+    machine: Sequence[Component]
+    """The GPUs, the driver, the system and the Python."""
+    markers: Mapping[str, str]
 
-def answered(item: Planned, environment: Environment, answer: Answer | None, of: str = "") -> Check:
-    """The check that states the matrix's answer about a package; ``of`` tells which releases it stands for."""
-    label = label_of(item)
-    if answer is None:
-        return check_of(
-            item, environment, "unknown", f"Whether {label} fits is not known", "The matrix cannot read this version."
+    @property
+    def entries(self) -> Sequence[Planned]:
+        """What the plans name."""
+        return self.environment.planned or ()
+
+    def asked(
+        self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True
+    ) -> Answer | None:
+        """What the matrix answers of a release ``beside`` these, else the machine; None for what it cannot be asked."""
+        others = self.machine if beside is None else beside
+        try:
+            return ask(self.matrix, [Component(name, (Bound("==", version),)), *others], suggest=suggest)
+        except UsageError:
+            return None
+
+    def check(
+        self,
+        item: Planned,
+        status: Status,
+        title: str,
+        message: str,
+        *,
+        fixes: tuple[Fix, ...] = (),
+        sources: tuple[Source, ...] = (),
+    ) -> Check:
+        """A check on one entry of the plan, at its line."""
+        environment = self.environment.key
+        key = f"{environment}:{item.name or f'{item.source} {item.asked}'}"
+        return Check(
+            id=f"{PLAN}@{key}",
+            rule=PLAN,
+            scope="env",
+            layer="framework",
+            subject=Subject(kind="framework", key=key, environment=environment),
+            status=status,
+            title=title,
+            message=message,
+            evidence=(Evidence(what="planned", value=item.asked, source=item.source),),
+            location=Location(file=item.file, line=item.line),
+            fixes=fixes,
+            sources=sources,
         )
-    statuses: dict[str, Status] = {"compatible": "pass", "incompatible": "fail"}
-    status = statuses.get(answer.verdict, "unknown")
-    titles = {"pass": f"{label} fits", "fail": f"{label} does not fit{of}"}
-    reasons = [reason for reason in answer.reasons if reason.verdict == answer.verdict]
-    return check_of(
-        item,
-        environment,
-        status,
-        titles.get(status, f"Whether {label} fits is not known"),
-        "; ".join(dict.fromkeys(reason.message for reason in reasons)),
-        fixes=tuple(Fix(text=f"Use {text}.") for text in answer.suggestions[:3]) if status == "fail" else (),
-        sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources)),
-    )
 
+    def answered(self, item: Planned, answer: Answer | None, of: str = "") -> Check:
+        """The check that states the matrix's answer about a package; ``of`` tells which releases it stands for."""
+        label = label_of(item)
+        title = f"Whether {label} fits is not known"
+        if answer is None:
+            return self.check(item, "unknown", title, "The matrix cannot read this version.")
+        reasons = [reason for reason in answer.reasons if reason.verdict == answer.verdict]
+        message = "; ".join(dict.fromkeys(reason.message for reason in reasons))
+        sources = tuple(dict.fromkeys(source for reason in reasons for source in reason.sources))
+        if answer.verdict == "incompatible":
+            fixes = tuple(Fix(text=f"Use {text}.") for text in answer.suggestions[:3])
+            return self.check(item, "fail", f"{label} does not fit{of}", message, fixes=fixes, sources=sources)
+        if answer.verdict == "compatible":
+            return self.check(item, "pass", f"{label} fits", message, sources=sources)
+        return self.check(item, "unknown", title, message, sources=sources)
 
-def left_open(item: Planned, environment: Environment, fits: Sequence[str] = (), others: Sequence[str] = ()) -> Check:
-    """The plan does not say which release, and they do not all fit."""
-    name = item.name
-    why = item.problem or "the plan accepts several releases"
-    told = f"; {name} {fits[-1]} fits" if fits else "; no release that it accepts is known to fit" if others else ""
-    told += f", {name} {others[-1]} does not or is not known to" if fits and others else ""
-    fixes = (Fix(text=f"Pin {name}=={fits[-1]}, which fits."),) if fits else (Fix(text=f"Pin {name} to one release."),)
-    return check_of(
-        item,
-        environment,
-        "unknown",
-        f"Which release of {name} would be installed is open",
-        f"{item.asked}: {why}{told}.",
-        fixes=fixes,
-    )
+    def left_open(self, item: Planned, fits: Sequence[str] = (), others: Sequence[str] = ()) -> Check:
+        """The plan does not say which release, and they do not all fit."""
+        name = item.name
+        why = item.problem or "the plan accepts several releases"
+        told = f"; {name} {fits[-1]} fits" if fits else "; no release that it accepts is known to fit" if others else ""
+        told += f", {name} {others[-1]} does not or is not known to" if fits and others else ""
+        fix = Fix(text=f"Pin {name}=={fits[-1]}, which fits." if fits else f"Pin {name} to one release.")
+        title = f"Which release of {name} would be installed is open"
+        return self.check(item, "unknown", title, f"{item.asked}: {why}{told}.", fixes=(fix,))
 
 
 def label_of(item: Planned) -> str:
     """What the plan asks for, as text: ``torch 2.5.1``."""
     return item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")
-
-
-def check_of(
-    item: Planned,
-    environment: Environment,
-    status: Status,
-    title: str,
-    message: str,
-    *,
-    fixes: tuple[Fix, ...] = (),
-    sources: tuple[Source, ...] = (),
-) -> Check:
-    """A check on one entry of the plan, at its line."""
-    name = item.name or f"{item.source} {item.asked}"
-    return Check(
-        id=f"{PLAN}@{environment.key}:{name}",
-        rule=PLAN,
-        scope="env",
-        layer="framework",
-        subject=Subject(kind="framework", key=f"{environment.key}:{name}", environment=environment.key),
-        status=status,
-        title=title,
-        message=message,
-        evidence=(Evidence(what="planned", value=item.asked, source=item.source),),
-        location=Location(file=item.file, line=item.line),
-        fixes=fixes,
-        sources=sources,
-    )

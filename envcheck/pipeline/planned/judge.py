@@ -8,6 +8,7 @@ that it accepts: it fits where all do, and does not where none does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -24,7 +25,7 @@ from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.model.versions import CondaBuild
-from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of, left_open
+from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
 from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_range
 from envcheck.plans.settle import is_published
@@ -40,43 +41,43 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     environment = facts.environment
     if environment is None or environment.planned is None:
         return ()
-    return _Judge(facts, environment).checks()
+    machine = _machine(facts)
+    stated = {part.name: part.exact for part in machine}
+    markers = marks_of(environment.python, stated.get("os") or "linux", stated.get("machine"))
+    return _Judge(environment, matrix, machine, markers, facts).checks()
 
 
-class _Judge:
+@dataclass(frozen=True)
+class _Judge(JudgedPlan):
     """Judges the entries of one plan."""
 
-    def __init__(self, facts: Facts, environment: Environment) -> None:
-        self.facts = facts
-        self.environment = environment
-        self.planned = environment.planned or ()
-        self.matrix = facts.matrix
-        self.machine = _machine(facts)
-        stated = {part.name: part.exact for part in self.machine}
-        self.markers = marks_of(environment.python, stated.get("os") or "linux", stated.get("machine"))
+    facts: Facts
 
     def checks(self) -> tuple[Check, ...]:
         checks = [
             self._beside_its_double(check, item)
-            for item in self.planned
+            for item in self.entries
             for check in self._found_where_it_looks(item, [*self._judge(item)])
         ]
-        checks += contradictions(self.environment, self.markers, self.matrix)
+        checks += contradictions(self)
         checks += self._beside_system(checks)
         rules_judge = any(
-            item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.planned
+            item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.entries
         )
         about = {check.subject.key for check in checks}
-        of_packages = [item for item in self.planned if item.image is None or self._important(item)]
+        of_packages = [item for item in self.entries if item.image is None or self._important(item)]
         if not rules_judge and not any(f"{self.environment.key}:{item.name}" in about for item in of_packages):
             checks += self._of_extras()
         if not checks and not rules_judge:
             checks.append(_nothing(self.environment))
         return tuple(checks)
 
+    def _framework(self, name: str) -> Framework | None:
+        return next((each for each in frameworks_in(self.environment) if each.name == name), None)
+
     def _of_extras(self) -> Iterator[Check]:
         """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""
-        for item in self.planned:
+        for item in self.entries:
             if (
                 item.extras
                 and not self.matrix.rows_of(canonical(item.name))
@@ -84,16 +85,14 @@ class _Judge:
             ):
                 label = f"{item.name}[{','.join(item.extras)}]"
                 why = f"the matrix does not know {item.name}, and extras may bring packages that need a GPU"
-                yield check_of(
-                    item, self.environment, "unknown", f"What {label} brings is not known", f"{label}: {why}."
-                )
+                yield self.check(item, "unknown", f"What {label} brings is not known", f"{label}: {why}.")
 
     def _beside_system(self, judged: Sequence[Check]) -> Iterator[Check]:
         """The failures of packages for GPUs that the image's system does not take, where nothing else fails them."""
         failing = {check.id for check in judged if check.status == "fail"}
-        for item in self.planned:
+        for item in self.entries:
             if _is_torch(item, self.matrix) or self._important(item) or self._needs_gpu(item):
-                found = beside_system(item, self.environment, self.matrix)
+                found = beside_system(item, self)
                 if found is not None and found.id not in failing:
                     yield found
 
@@ -120,21 +119,15 @@ class _Judge:
             return checks
         why = f"PyPI has no build +{tag}, and the plan names no index that has it; pip finds none unless it is told one"
         fix = Fix(text="Name the index in the plan with --extra-index-url.")
-        return [check_of(item, self.environment, "unknown", f"{label_of(item)} is not on PyPI", why, fixes=(fix,))]
+        return [self.check(item, "unknown", f"{label_of(item)} is not on PyPI", why, fixes=(fix,))]
 
     def _judge(self, item: Planned) -> Iterator[Check]:
         if item.refused is not None:
-            yield check_of(
-                item,
-                self.environment,
-                "fail",
-                f"{label_of(item)} cannot be installed",
-                f"{item.asked}: {item.refused}.",
-            )
+            yield self.check(item, "fail", f"{label_of(item)} cannot be installed", f"{item.asked}: {item.refused}.")
         elif item.brings is not None:
             return  # it counts for what needs it
         elif not item.name:
-            yield check_of(item, self.environment, "unknown", f"{item.asked} may install anything", item.problem or "")
+            yield self.check(item, "unknown", f"{item.asked} may install anything", item.problem or "")
         elif _is_torch(item, self.matrix):
             yield from self._of_torch(item)
         elif item.conda is not None:
@@ -142,8 +135,8 @@ class _Judge:
             if item.version is not None:
                 yield from self._of_build(item, item.name) if self._important(item) else ()
             elif (self._important(item) or self._needs_gpu(item)) and not self._follows_torch(item):
-                yield left_open(item, self.environment)
-        elif item.image is not None and any(each.image == item.image and each.name == "cuda" for each in self.planned):
+                yield self.left_open(item)
+        elif item.image is not None and any(each.image == item.image and each.name == "cuda" for each in self.entries):
             if item.name == "cuda":
                 yield from self._of_image(item)
         else:
@@ -152,22 +145,20 @@ class _Judge:
     def _of_package(self, item: Planned) -> Iterator[Check]:
         important = self._important(item)
         if not (important or self._needs_gpu(item) or (_is_open(item) and self._is_built_for_gpus(item))):
-            held = (
-                held_back(item, self.environment, self.machine, self.matrix, self.markers) if _is_open(item) else None
-            )
+            held = held_back(item, self) if _is_open(item) else None
             yield from (held,) if held else ()
             return
         if self._is_part_of_torch(item):
             return  # PyTorch, which brings it, runs without it on GPUs that it does not support
         found = self._other(item)
         if found.status == "pass" and item.version is not None:
-            found = without_libraries(item, self.environment, self.matrix) or found
-        if found.status == "pass" and (unbuilt := uncompiled(item, self.environment, self.matrix)):
+            found = without_libraries(item, self) or found
+        if found.status == "pass" and (unbuilt := uncompiled(item, self)):
             yield unbuilt
             return
-        torch = next((each for each in frameworks_in(self.environment) if each.name == "torch"), None)
+        torch = self._framework("torch")
         may_use_cuda = torch is None or not (torch.cpu_only or torch.hip)  # an open release may
-        planned = any(_is_torch(each, self.matrix) and each.build != "cpu" for each in self.planned)
+        planned = any(_is_torch(each, self.matrix) and each.build != "cpu" for each in self.entries)
         if found.status == "fail" and planned and may_use_cuda and self._is_for_the_cpu(item):
             found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
         if found.status != "unknown" or important or not self._is_required(item):
@@ -176,7 +167,7 @@ class _Judge:
     def _is_required(self, item: Planned) -> bool:
         """Whether it is the release that another pinned package requires, which is judged in its place."""
         markers = self.markers
-        pinned = (each for each in self.planned if each is not item and each.version is not None)
+        pinned = (each for each in self.entries if each is not item and each.version is not None)
         lists = (declared(self.matrix, each.name, each.version or "", markers, extras=each.extras) for each in pinned)
         return not _is_open(item) and any(item.name in names for names in lists)
 
@@ -212,25 +203,23 @@ class _Judge:
             return
         if item.build and "+" not in item.version and item.conda is None and item.image is None:
             release = f"{item.version}+{item.build}"
-            answer = (
-                None if is_published(release, item, self.matrix) else asked(self.matrix, "torch", release, self.machine)
-            )
+            answer = None if is_published(release, item, self.matrix) else self.asked("torch", release)
             if answer is not None:
-                yield answered(item, self.environment, answer)
+                yield self.answered(item, answer)
                 return
         yield from self._of_build(item, "torch")
 
     def _torch(self, item: Planned) -> Check:
         """PyTorch within bounds, by all known releases that they accept."""
         if item.build is None or item.conda is not None:
-            return left_open(item, self.environment)
+            return self.left_open(item)
         tag = f"+{item.build}" if item.build else ""
 
         def judge(release: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
-            answer = asked(self.matrix, "torch", f"{release.version}{tag}", self.machine, suggest=suggest)
-            return answered(release, self.environment, answer)
+            answer = self.asked("torch", f"{release.version}{tag}", suggest=suggest)
+            return self.answered(release, answer)
 
-        return judge_range(item, self.environment, self.matrix, judge, self.markers)
+        return judge_range(item, self, judge)
 
     def _of_build(self, item: Planned, name: str) -> Iterator[Check]:
         """A build of a framework: what the rules leave out of one that they judge, else what is known of it."""
@@ -240,47 +229,39 @@ class _Judge:
         elif framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
             # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
             gpus = [part for part in self.machine if part.name == "gpu"]
-            answer = asked(self.matrix, "cuda", framework.cuda, gpus) if gpus else None
+            answer = self.asked("cuda", framework.cuda, gpus) if gpus else None
             if answer is not None and answer.verdict == "incompatible":
-                yield answered(item, self.environment, answer)
+                yield self.answered(item, answer)
 
     def _follows_torch(self, item: Planned) -> bool:
         """Whether it selects a build of PyTorch, or conda chooses its release for the pinned PyTorch."""
         if any(row.selector == item.name for row in self.matrix.conda_builds):
             return True
-        pinned = any(_is_torch(each, self.matrix) and each.version is not None for each in self.planned)
+        pinned = any(_is_torch(each, self.matrix) and each.version is not None for each in self.entries)
         return pinned and self.matrix.has_trait(item.name, "released-with-torch")
 
     def _judged_by_rules(self, name: str) -> Framework | None:
         """The framework, where enough is known of its build for the rules: what they skip would not prevent a pass."""
-        found = next((each for each in frameworks_in(self.environment) if each.name == name), None)
+        found = self._framework(name)
         return found if found and (found.cpu_only or found.hip or (found.cuda and found.gpu_code)) else None
 
     def _without_code(self, item: Planned) -> Check:
         """A build whose GPU code is not known: it does not fit where its CUDA does not, and else that is open."""
         build = CondaBuild.parse(item.conda or "")
         if build.cpu:
-            why = f"the build {item.conda} is for the CPU."
-            return check_of(
-                item, self.environment, "fail", f"{label_of(item)} has no GPU support", f"{label_of(item)}: {why}"
-            )
-        named = (
-            found.cuda
-            for found in frameworks_in(self.environment)
-            if found.name == "torch" and _is_torch(item, self.matrix)
-        )
-        cuda = next(named, None) or (str(build.cuda) if build.cuda else None)
-        answer = asked(self.matrix, "cuda", cuda, self.machine) if cuda else None
+            why = f"{label_of(item)}: the build {item.conda} is for the CPU."
+            return self.check(item, "fail", f"{label_of(item)} has no GPU support", why)
+        torch = self._framework("torch") if _is_torch(item, self.matrix) else None
+        cuda = (torch and torch.cuda) or (str(build.cuda) if build.cuda else None)
+        answer = self.asked("cuda", cuda) if cuda else None
         if answer is not None and answer.verdict == "incompatible":
-            return answered(item, self.environment, answer)
+            return self.answered(item, answer)
         why = "no row of the matrix has the GPU code of this release"
         if item.conda is not None:
             why = "the matrix does not have the GPU code of this build of conda's"
         elif item.build is None:
             why = "the package indexes that the plan names may serve another build than PyPI"
-        return check_of(
-            item, self.environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why
-        )
+        return self.check(item, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
 
     def _important(self, item: Planned) -> bool:
         """Whether people install a project for it, so that an open question about it leaves the verdict open."""
@@ -313,7 +294,7 @@ class _Judge:
         def judge(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
             return self._release(one, one.version or "", suggest=suggest)
 
-        return judge_range(item, self.environment, self.matrix, judge, self.markers)
+        return judge_range(item, self, judge)
 
     def _release(self, item: Planned, version: str, *, suggest: bool = True) -> Check:
         by_extras: list[Component] = []
@@ -322,26 +303,24 @@ class _Judge:
             by_extras = brought(rows, version, item.extras) or []
             asks_gpu = any(part.name == "gpu" for part in self.machine)
             if rows and not by_extras and asks_gpu and not self._comes_otherwise(rows):
-                alone = asked(self.matrix, item.name, version, self.machine, suggest=suggest)
+                alone = self.asked(item.name, version, suggest=suggest)
                 if alone is not None and alone.verdict == "incompatible":
-                    return answered(item, self.environment, alone)
+                    return self.answered(item, alone)
                 return self._without_gpu(item, rows)
-        return answered(
-            item, self.environment, asked(self.matrix, item.name, version, [*by_extras, *self.machine], suggest=suggest)
-        )
+        return self.answered(item, self.asked(item.name, version, [*by_extras, *self.machine], suggest=suggest))
 
     def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
         """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
         names = {name for row in rows for name in row.brings} - set(_ALWAYS)
         built = {row.built for row in rows}
-        if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in self.planned):
+        if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in self.entries):
             return True
         of_cuda = [row for row in rows if _brings_libraries(row)]
         return any(
             all(
                 any(
                     name in (canonical(each.name), each.brings) or each.name.startswith(f"nvidia-{name}-")
-                    for each in self.planned
+                    for each in self.entries
                 )
                 for name in row.brings
             )
@@ -353,17 +332,16 @@ class _Judge:
         version = item.version or ""
         names = [row.extras[0] for row in reversed(rows)]
         answers = {
-            name: asked(self.matrix, item.name, version, [*(brought(rows, version, (name,)) or ()), *self.machine])
+            name: self.asked(item.name, version, [*(brought(rows, version, (name,)) or ()), *self.machine])
             for name in names
         }
         fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
-        unseen = any(not each.name or each.image is not None for each in self.planned)
+        unseen = any(not each.name or each.image is not None for each in self.entries)
         told = "; what else the plan installs may bring it" if unseen else ""
         if any(map(_brings_libraries, rows)):
             unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
-        return check_of(
+        return self.check(
             item,
-            self.environment,
             "unknown" if unseen else "fail",
             f"{label_of(item)} is asked for without GPU support",
             f"Without an extra such as {fits} it computes on the CPU{told}.",
@@ -374,18 +352,18 @@ class _Judge:
     def _of_image(self, item: Planned) -> Iterator[Check]:
         """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks, then its parts."""
         stated = [part for part in self.machine if part.name != "python"]  # it brings its own
-        answer = asked(self.matrix, CONTAINER, item.image or "", stated)
+        answer = self.asked(CONTAINER, item.image or "", stated)
         whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
-        found = answered(whole, self.environment, answer)
+        found = self.answered(whole, answer)
         if found.status == "fail" and self._is_unused(item, stated):
             told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
             found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
         yield found
         if found.status in ("fail", "warn"):
             return  # which its parts would only say again
-        for part in self.planned:
+        for part in self.entries:
             if part.image == item.image and part is not item and not _is_torch(part, self.matrix):
-                of_part = answered(part, self.environment, asked(self.matrix, part.name, part.version or "", stated))
+                of_part = self.answered(part, self.asked(part.name, part.version or "", stated))
                 if of_part.status == "fail":
                     yield of_part
 
@@ -394,11 +372,11 @@ class _Judge:
         libraries. An image whose notes name GPUs is meant as a whole.
         """
         known = image_of(self.matrix, item.image or "")
-        installed = any(each.image is None and each.conda is None and self._important(each) for each in self.planned)
+        installed = any(each.image is None and each.conda is None and self._important(each) for each in self.entries)
         if known is None or known.row is None or known.row.capability_max or not installed:
             return False
         beside = [part for part in stated if part.name != "gpu"]
-        alone = asked(self.matrix, CONTAINER, item.image or "", beside, suggest=False)
+        alone = self.asked(CONTAINER, item.image or "", beside, suggest=False)
         return alone is None or alone.verdict != "incompatible"
 
 

@@ -17,8 +17,8 @@ from envcheck.knowledge.specifier import covered, parse_specifier, parse_version
 from envcheck.knowledge.tables import ReleaseRow, WheelRow
 from envcheck.model.checks import Check, Fix, Status
 from envcheck.model.components import Bound, Component
-from envcheck.model.snapshot import Environment, Planned
-from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of
+from envcheck.model.snapshot import Planned
+from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.plans.readers import dockerfile
 from envcheck.plans.readers.dockerfile import MUSL
 
@@ -29,32 +29,31 @@ _OUTSIDE: tuple[tuple[str, str, Literal["cuda-from-outside", "cudnn-from-outside
 """Component, what text calls it, and how packages behave that take it from outside."""
 
 
-def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -> Check | None:
+def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
     """The check on a package whose libraries the image has in another version, or nothing that is read brings.
 
     None where they are there, where the package brings them, and outside of images: a machine may have any.
     """
-    planned = environment.planned or ()
-    files = {environment.key, *(each.file for each in planned)}
+    files = {plan.environment.key, *(each.file for each in plan.entries)}
     if (
         not any(dockerfile.FILES.fullmatch(PurePath(file).name) for file in files)
         or item.build != ""
         or item.image is not None
     ):
         return None
-    if any(not each.name for each in planned):
+    if any(not each.name for each in plan.entries):
         return None  # what may bring anything leaves the verdict open
     for component, title, trait in _OUTSIDE:
         own = item.version or ""
         takers = [(item.name, own)]
-        if not matrix.has_trait(item.name, trait):
+        if not plan.matrix.has_trait(item.name, trait):
             # Extras may bring what takes its libraries from outside: ``jax[cuda12-local]``.
-            rows = [row for row in extras_of(matrix, item.name, own) if set(row.outside) & set(item.extras)]
+            rows = [row for row in extras_of(plan.matrix, item.name, own) if set(row.outside) & set(item.extras)]
             takers = [(name, own if bound == "=" else bound) for row in rows for name, bound in row.brings.items()]
-        row = next((row for name, version in takers if (row := _row(name, version, component, matrix))), None)
-        if row is None or _by_wheels(item, component, environment, matrix):
+        row = next((row for name, version in takers if (row := _row(name, version, component, plan.matrix))), None)
+        if row is None or _by_wheels(item, component, plan):
             continue
-        needed, there = row.needs[component], list(_there(component, environment, matrix))
+        needed, there = row.needs[component], list(_there(component, plan))
         versions = [(each, parse_version(_version(each), scheme(component))) for each in there]
         misfit = next((each for each, its in versions if its and parse_specifier(needed).cover(its) == "none"), None)
         if there and misfit is None:
@@ -70,10 +69,10 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
                 f"{told}, which its wheel does not bring; neither the base image nor a package that is named has it, "
                 "and whether other commands install it is not known"
             )
-        extra = next((row.extras[0] for row in extras_of(matrix, item.name, own) if component in row.brings), "")
+        extra = next((row.extras[0] for row in extras_of(plan.matrix, item.name, own) if component in row.brings), "")
         fixes = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
         fixes = (*fixes, Fix(text=f"Start from an image with that {title}, or install its packages."))
-        return check_of(item, environment, status, heading, reason, fixes=fixes, sources=matrix.cite(row))
+        return plan.check(item, status, heading, reason, fixes=fixes, sources=plan.matrix.cite(row))
     return None
 
 
@@ -87,9 +86,9 @@ def _version(there: Planned) -> str:
     return there.version or there.bounds.removeprefix("==").removesuffix(".*")
 
 
-def _by_wheels(item: Planned, component: str, environment: Environment, matrix: Matrix) -> bool:
+def _by_wheels(item: Planned, component: str, plan: JudgedPlan) -> bool:
     """Whether an extra, a wheel of NVIDIA's, a package of conda or PyTorch's requirements bring the library."""
-    extras = brought(extras_of(matrix, item.name, item.version or ""), item.version or "", item.extras)
+    extras = brought(extras_of(plan.matrix, item.name, item.version or ""), item.version or "", item.extras)
     if any(part.name == component for part in extras or ()):
         return True
     return any(
@@ -98,39 +97,40 @@ def _by_wheels(item: Planned, component: str, environment: Environment, matrix: 
         and (
             each.name.startswith(f"nvidia-{component}")
             or (each.conda is not None and each.name.startswith(component))
-            or matrix.has_trait(each.name, "distributes-torch")
+            or plan.matrix.has_trait(each.name, "distributes-torch")
         )
-        for each in environment.planned or ()
+        for each in plan.entries
     )
 
 
-def _there(component: str, environment: Environment, matrix: Matrix) -> Iterator[Planned]:
+def _there(component: str, plan: JudgedPlan) -> Iterator[Planned]:
     """What the base image and the system's packages bring of a library."""
-    for each in environment.planned or ():
-        known = image_of(matrix, each.image) if each.image is not None and each.name == component else None
+    for each in plan.entries:
+        known = image_of(plan.matrix, each.image) if each.image is not None and each.name == component else None
         if each.brings == component or (known is not None and known.row is not None and known.row.libraries):
             yield each
 
 
-def uncompiled(item: Planned, environment: Environment, matrix: Matrix) -> Check | None:
+def uncompiled(item: Planned, plan: JudgedPlan) -> Check | None:
     """The open question of a package that must be compiled, where its build sees no PyTorch, or the image no nvcc."""
-    rows = _rows(item, matrix)
+    rows = _rows(item, plan.matrix)
     if rows is None:
         return None
-    images = {each.image for each in environment.planned or () if each.image is not None}
+    images = {each.image for each in plan.entries if each.image is not None}
     first = f"Install PyTorch first, then {item.name} with --no-build-isolation, or a compiled wheel."
     if item.isolated:
         told, fix = "pip builds it in isolation, where it sees no PyTorch unless its source asks for it", first
     # pip builds before it installs, so PyTorch must come from the base image or another command.
     elif images and not any(
-        matrix.has_trait(each.name, "distributes-torch") and (each.image is not None or each.together != item.together)
-        for each in environment.planned or ()
+        plan.matrix.has_trait(each.name, "distributes-torch")
+        and (each.image is not None or each.together != item.together)
+        for each in plan.entries
     ):
         told, fix = "no command before this one is known to install PyTorch", first
     elif images and not any(
         known.row.nvcc and re.fullmatch(known.row.nvcc, name.rpartition(":")[2])
         for name in images
-        if (known := image_of(matrix, name)) is not None and known.row is not None
+        if (known := image_of(plan.matrix, name)) is not None and known.row is not None
     ):
         told = "nothing that was read brings nvcc into the image"
         fix = "Start from an image with the CUDA toolkit (nvcc), or install a compiled wheel."
@@ -138,8 +138,8 @@ def uncompiled(item: Planned, environment: Environment, matrix: Matrix) -> Check
         return None
     why = f"PyPI has its source alone, which is compiled against PyTorch with nvcc; {told}."
     title = f"Whether {label_of(item)} can be built is not known"
-    message, sources = f"{label_of(item)}: {why}", matrix.cite(*rows)
-    return check_of(item, environment, "unknown", title, message, fixes=(Fix(text=fix),), sources=sources)
+    message, sources = f"{label_of(item)}: {why}", plan.matrix.cite(*rows)
+    return plan.check(item, "unknown", title, message, fixes=(Fix(text=fix),), sources=sources)
 
 
 def _rows(item: Planned, matrix: Matrix) -> tuple[WheelRow, ReleaseRow] | None:
@@ -157,37 +157,38 @@ def _rows(item: Planned, matrix: Matrix) -> tuple[WheelRow, ReleaseRow] | None:
     return (wheels[-1], releases[-1]) if wheels and releases else None
 
 
-def beside_system(item: Planned, environment: Environment, matrix: Matrix) -> Check | None:
+def beside_system(item: Planned, plan: JudgedPlan) -> Check | None:
     """The failure of a package whose wheels the image's system does not take; None where it does, or none is known."""
     if item.version is None or item.conda is not None or item.image is not None or item.brings is not None:
         return None
     release = f"{item.version}+{item.build}" if item.build and item.name == "torch" else item.version
-    for part in environment.planned or ():
+    for part in plan.entries:
         if part.image is None or part.version is None:
             continue
         if part.name == MUSL:
-            return _without_glibc(item, part, environment, matrix)
-        if part.name in matrix.distribution_names:
-            answer = asked(matrix, item.name, release, [Component(part.name, (Bound("==", part.version),))])
+            return _without_glibc(item, part, plan)
+        if part.name in plan.matrix.distribution_names:
+            answer = plan.asked(item.name, release, [Component(part.name, (Bound("==", part.version),))])
             if answer is not None and answer.verdict == "incompatible":
-                return answered(item, environment, answer, f" {part.image}")
+                return plan.answered(item, answer, f" {part.image}")
     return None
 
 
-def _without_glibc(item: Planned, part: Planned, environment: Environment, matrix: Matrix) -> Check | None:
+def _without_glibc(item: Planned, part: Planned, plan: JudgedPlan) -> Check | None:
     """Rows of wheels leave out those for musl; no package for GPUs had any on 26 November 2026."""
     number = parse_version(item.version or "")
     rows = [
-        row for row in matrix.wheels_by_name.get(item.name, ()) if number and covered(row.versions, number) == "all"
+        row
+        for row in plan.matrix.wheels_by_name.get(item.name, ())
+        if number and covered(row.versions, number) == "all"
     ]
     if not rows or any(row.archive or "any" in row.pythons for row in rows):
         return None
-    return check_of(
+    return plan.check(
         item,
-        environment,
         "fail",
         f"{label_of(item)} does not fit {part.image}",
         f"the wheels of {label_of(item)} for Linux need glibc, and the C library of {part.image} is musl",
         fixes=(Fix(text="Start from an image of Debian or Ubuntu, as the tags without alpine are."),),
-        sources=matrix.cite(*rows),
+        sources=plan.matrix.cite(*rows),
     )
