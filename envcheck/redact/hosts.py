@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import frameworks_in, items_in
-from envcheck.redact.walk import HOST, IP, texts_in
+from envcheck.redact.walk import HOST, IP, texts_in, whole_words
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
@@ -64,17 +64,13 @@ class Addresses:
             texts[:0] = [*named, *lines]
         for match in (match for text in texts for match in _LOOSE.finditer(text)):
             self._learn(match[0])
-        self._words: re.Pattern[str] | None = None
-        if self._known:
-            ordered = sorted(self._known, key=len, reverse=True)
-            self._words = re.compile(rf"(?<![\w.:])(?:{'|'.join(map(re.escape, ordered))})(?![\w.]*\w)")
+        self._words = whole_words(self._known, r"(?<![\w.:])", r"(?![\w.]*\w)")
 
     def hide(self, text: str) -> str:
         """``text`` with every address in it replaced."""
         if _SIGN.search(text) is None:
             return text
-        if self._words is not None:
-            text = self._words.sub(lambda match: self._known[match[0]], text)
+        text = self._words.sub(lambda match: self._known[match[0]], text)
         text = _BARE_MAC.sub(lambda match: match["before"] + self._learn(match["mac"]), text)
         return _PLACED.sub(lambda match: self._learn(match[0]), text)
 
@@ -137,17 +133,14 @@ class Hosts:
             for match in _STANDS.finditer(text) if any(sign in text for sign in _MAY_HOLD) else ():
                 if (name := _host(match, self._public, self._files)) is not None:
                     self._learn(name)
-        distinct = [name for name in self._known if len(name) >= _SHORTEST and not name.isalpha()]
-        distinct.sort(key=len, reverse=True)
-        self._words = (
-            re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, distinct))})(?![\w-]|\.\w)") if distinct else None
-        )
+        distinct = (name for name in self._known if len(name) >= _SHORTEST and not name.isalpha())
+        self._words = whole_words(distinct, r"(?<![\w./-])", r"(?![\w-]|\.\w)")
 
     def hide(self, text: str) -> str:
         """``text`` with every such name in it replaced."""
         if any(sign in text for sign in _MAY_HOLD):
             text = _STANDS.sub(self._stands, text)
-        return self._words.sub(lambda match: self._known[match[0]], text) if self._words else text
+        return self._words.sub(lambda match: self._known[match[0]], text)
 
     def _stands(self, match: re.Match[str]) -> str:
         host = _host(match, self._public, self._files)

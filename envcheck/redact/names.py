@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from envcheck.model.checks import Report
 from envcheck.redact.hosts import Addresses, Hosts
-from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, texts_in
+from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, texts_in, whole_words
 
 _SYSTEM = re.compile(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
 _NOBODY = frozenset(
@@ -57,10 +57,8 @@ class Users:
         named = {name for text in texts_in(report) if "/" in text or "\\" in text for name in _names(text)}
         self._known = _pseudonyms([*first, *sorted(named)])
         self._personal = {name: known for name, known in self._known.items() if name.lower() not in _NOBODY}
-        words = [name for name in self._personal if not _PSEUDONYM.match(name)]
-        words.sort(key=lambda name: (-len(name), name))
-        joined = "|".join(map(re.escape, words))
-        self._words = re.compile(rf"(?<![\w.-])(?:{joined})(?![\w-])") if words else None
+        words = (name for name in self._personal if not _PSEUDONYM.match(name))
+        self._words = whole_words(words, r"(?<![\w.-])", r"(?![\w-])")
 
     def hide(self, text: str) -> str:
         """``text`` with every user's name in it replaced."""
@@ -71,7 +69,7 @@ class Users:
                 own = re.compile(rf"(?<![\w./~-]){re.escape(home)}(?![\w.-])")
                 text = own.sub(f"/home/{self._known[home.rpartition('/')[2]]}", text)
         text = _TILDE.sub(lambda match: self._known.get(match["name"], "user"), _HOME.sub(self._at_home, text))
-        if self._words is None or self._words.search(text) is None:
+        if self._words.search(text) is None:
             return text
         return _PATH.sub(self._in_path, self._words.sub(self._named, text))
 
@@ -138,15 +136,12 @@ class Names:
             for host in hosts
             if len(host) >= _SHORTEST_HOST and _HOST_NAME.fullmatch(host) and not (host.isalpha() or host.isdigit())
         ]
-        ordered = sorted({*self._identities, *distinctive}, key=lambda name: (-len(name), name))
-        words = "|".join(map(re.escape, ordered))
-        self._exact = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])") if ordered else None
+        self._exact = whole_words({*self._identities, *distinctive}, r"(?<![\w-])", r"(?![\w-])")
         self._others = Hosts(report, hosts)
 
     def hide(self, text: str) -> str:
         """``text`` with every name in it replaced."""
-        if self._exact is not None:
-            text = self._exact.sub(lambda match: self._identities.get(match[0], HOST), text)
+        text = self._exact.sub(lambda match: self._identities.get(match[0], HOST), text)
         if "GPU-" in text or "MIG-" in text:
             text = _UUID.sub(self._uuid, text)
         return self._addresses.hide(self._others.hide(self._users.hide(text)))

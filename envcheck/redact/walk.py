@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -38,6 +39,12 @@ _AT_ONCE, _FEW = 64, 8
 """Records that are asked about together, and the number from which on each is looked at by itself."""
 _OURS = frozenset({"rule", "primary", "schema_version", "version", "unit", "precision"})
 """Fields that hold envcheck's own words or versions: what looks like a name or an address in them is none."""
+
+
+def whole_words(names: Iterable[str], before: str, after: str) -> re.Pattern[str]:
+    """A pattern of each of ``names``, the longest first, within what may stand around; without any, of nothing."""
+    ordered = sorted(names, key=lambda name: (-len(name), name))
+    return re.compile(rf"{before}(?:{'|'.join(map(re.escape, ordered))}){after}" if ordered else r"(?!)")
 
 
 def texts_in(record: msgspec.Struct) -> list[str]:
