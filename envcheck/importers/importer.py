@@ -98,6 +98,12 @@ def with_environment(found: Environment) -> Snapshot:
     return Snapshot(environments=Listing(items=(found,)))
 
 
+def of_framework(name: str, **facts: object) -> Snapshot:
+    """A Snapshot with these facts about one framework."""
+    framework = Framework(source=SOURCE, name=name, **facts)  # type: ignore[arg-type]
+    return with_environment(environment(frameworks=(framework,)))
+
+
 def stated_cuda(version: str, *, told_by: str = "") -> Library:
     """The toolkit of a CUDA version that a text states; ``told_by``: what kind of image has it, if one does."""
     read = {"declared": told_by} if told_by else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.importers import read_text
-from envcheck.importers.prose.gpu_names import models
+from envcheck.importers.prose.mentions import models
 from envcheck.model.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
 from tests.every import cases, every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word

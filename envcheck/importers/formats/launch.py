@@ -11,7 +11,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from envcheck.importers.importer import Rank, environment, importer, stated_cuda, stated_cudnn, with_environment
+from envcheck.importers.importer import (
+    Rank,
+    environment,
+    importer,
+    of_framework,
+    stated_cuda,
+    stated_cudnn,
+    with_environment,
+)
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import facts_in
 from envcheck.knowledge.images import Image, image_of, is_framework
@@ -22,7 +30,6 @@ from envcheck.model.snapshot import (
     OF_IMAGE,
     Distribution,
     Driver,
-    Framework,
     Listing,
     Platform,
     Snapshot,
@@ -240,10 +247,9 @@ def _snapshot(image: Image) -> Snapshot:
         version = versions.get(framework)
         minor = ".".join(cuda.split(".")[:2]) if cuda else None
         gpu_build = False if cuda else None
-        found = Framework(source=SOURCE, name=framework, version=version, cuda=minor, cpu_only=gpu_build)
-        return with_environment(environment(frameworks=(found,)))
-    of_framework = is_framework(load_matrix(), canonical(image.name.partition(":")[0].rpartition("/")[2]))
-    told_by = OF_FRAMEWORK_IMAGE if of_framework else OF_IMAGE
+        return of_framework(framework, version=version, cuda=minor, cpu_only=gpu_build)
+    package = canonical(image.name.partition(":")[0].rpartition("/")[2])
+    told_by = OF_FRAMEWORK_IMAGE if is_framework(load_matrix(), package) else OF_IMAGE
     items = (*((stated_cuda(cuda, told_by=told_by),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
     libraries = Listing(items=items) if items else None
     packages = {name: version for name, version in versions.items() if is_framework(load_matrix(), name)}

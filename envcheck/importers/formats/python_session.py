@@ -16,7 +16,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from envcheck.importers.assemble import OF_MODULE
-from envcheck.importers.importer import Rank, environment, importer, joined, with_environment
+from envcheck.importers.importer import Rank, environment, importer, joined, of_framework, with_environment
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import PythonQuestion, answered, facts_in, question, read_lines
 from envcheck.knowledge.error_lines import matches_fragment
@@ -119,9 +119,7 @@ def _answers(paste: Paste) -> Iterator[Snapshot | None]:
         if logged := list(facts_in(_NAME, text)):
             yield from logged
         elif _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
-            yield with_environment(
-                environment(frameworks=(Framework(source=SOURCE, name="torch", gpu_available=False),))
-            )
+            yield of_framework("torch", gpu_available=False)
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):
             below = lines[place + 1 : place + 1 + _MOST_ANSWERS]
             yield from _below(asked[1], below)
@@ -251,7 +249,7 @@ def read_providers(paste: Paste) -> Snapshot:
     facts = list(_lists(paste))
     for place, line in enumerate(paste.lines):
         if ".get_device()" in line and (found := _DEVICE.search("\n".join(paste.lines[place : place + 2]))):
-            facts.append(_onnxruntime(cpu_only=True if found["device"] == "CPU" else None))
+            facts.append(of_framework("onnxruntime", cpu_only=True if found["device"] == "CPU" else None))
     return joined(facts)
 
 
@@ -270,7 +268,7 @@ def _lists(paste: Paste) -> Iterator[Snapshot | None]:
         if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
             yield answered("onnxruntime.get_available_providers()", listed["list"])
         elif on_cpu and not on_purpose:
-            yield _onnxruntime(gpu_available=False)
+            yield of_framework("onnxruntime", gpu_available=False)
 
 
 def _with_questions(
@@ -290,11 +288,6 @@ def _with_questions(
         events = events[len(questions) + len(answers) :]
 
 
-def _onnxruntime(**facts: object) -> Snapshot:
-    framework = Framework(source=SOURCE, name="onnxruntime", **facts)  # type: ignore[arg-type]
-    return with_environment(environment(frameworks=(framework,)))
-
-
 _BUILT_FOR_CODE = re.compile(r"- ([0-9]{1,2})\.([0-9]) which supports hardware CC\b")
 """A line of the list in which PyTorch 2.10 and newer tell the code of the build."""
 _OF_TORCH, _MOST_CODE = "PyTorch's messages", 40
@@ -306,5 +299,4 @@ def read_torch_messages(paste: Paste) -> Snapshot:
     found = read_lines(_OF_TORCH, paste)
     listed = (_BUILT_FOR_CODE.search(line) for line in paste.statements if "supports hardware CC" in line)
     code = tuple(f"sm_{match[1]}{match[2]}" for match in listed if match)[:_MOST_CODE]
-    torch = Framework(source=SOURCE, name="torch", gpu_code=code)
-    return merge((found, with_environment(environment(frameworks=(torch,))))) if code else found
+    return merge((found, of_framework("torch", gpu_code=code))) if code else found

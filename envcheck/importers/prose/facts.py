@@ -13,8 +13,7 @@ import msgspec
 from envcheck.importers.assemble import OF_MODULE, STATED
 from envcheck.importers.importer import Rank, environment, importer, stated_cuda, stated_cudnn, with_environment
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.importers.prose.gpu_names import same_model
-from envcheck.importers.prose.mentions import DRIVER_CUDA, TORCH_CUDA, Mention, NamedGpu
+from envcheck.importers.prose.mentions import DRIVER_CUDA, TORCH_CUDA, Mention, NamedGpu, same_model
 from envcheck.model.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
 _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA, DRIVER_CUDA})

@@ -13,17 +13,11 @@ from functools import cache
 from itertools import pairwise
 
 from envcheck.importers.formats.operating_system import from_title
-from envcheck.importers.importer import (
-    Rank,
-    environment,
-    importer,
-    joined,
-    with_environment,
-)
+from envcheck.importers.importer import Rank, importer, joined, of_framework
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.languages import whole_words_for, words_for
 from envcheck.importers.readings import facts_in
-from envcheck.model.snapshot import Driver, Framework, Platform, Snapshot, Told
+from envcheck.model.snapshot import Driver, Platform, Snapshot, Told
 
 _BULLET = " \t-*•#>`|"
 _LONGEST_NAME, _LONGEST_LIST = 300, 160
@@ -235,7 +229,7 @@ _AVAILABILITY = "CUDA's availability"
 @importer(_AVAILABILITY, Rank.PROSE)
 def read_answers(paste: Paste) -> Snapshot:
     devices = {found["kind"] for line in paste.statements if (found := _OF_TENSORFLOW.search(line[:_LONGEST_LINE]))}
-    listed = [_finds("tensorflow", found="GPU" in devices)] if devices else []
+    listed = [of_framework("tensorflow", gpu_available="GPU" in devices)] if devices else []
     return joined((*map(_found_or_not, (*paste.statements, *_broken(paste))), *listed))
 
 
@@ -256,7 +250,7 @@ def _found_or_not(line: str) -> Snapshot | None:
         return printed
     if (sentence := _TOLD.search(text)) and not _HEDGED.search(text[: sentence.end()].rpartition(". ")[2]):
         name = next(found for found in sentence.groups() if found).lower()
-        return _finds(_SPOKEN.get(name, name), found=False)
+        return of_framework(_SPOKEN.get(name, name), gpu_available=False)
     return _answer(text) if any(word in text for word in ("available", "AVAILABLE", "orch", "None")) else None
 
 
@@ -267,12 +261,8 @@ def _answer(text: str) -> Snapshot | None:
     if match is None or _NO_ANSWER.search(text[: match.end()]) or text.rstrip().endswith("?"):
         return None
     if match.re is _NO_CUDA:
-        return with_environment(environment(frameworks=(Framework(source=SOURCE, name="torch", cpu_only=True),)))
+        return of_framework("torch", cpu_only=True)
     answer = next(each for each in match.groups() if each)
     if match.re is _NUMBER and int(answer):
         return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
-    return _finds("torch", found=answer.lower() in ("true", "yes"))
-
-
-def _finds(name: str, *, found: bool) -> Snapshot:
-    return with_environment(environment(frameworks=(Framework(source=SOURCE, name=name, gpu_available=found),)))
+    return of_framework("torch", gpu_available=answer.lower() in ("true", "yes"))

@@ -55,6 +55,8 @@ _UNITS = {
 }
 """Factor to the base unit. Old releases of nvidia-smi wrote MB for MiB."""
 
+_ON, _OFF = ("enabled", "yes", "active", "on"), ("disabled", "no", "not active", "off")
+
 _QUANTITY = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([A-Za-z%]{0,4})$")
 
 
@@ -92,16 +94,8 @@ def whole(text: str) -> int | None:
 
 def flag(text: str) -> bool | None:
     """True for Enabled, Yes, Active and On; False for their opposites."""
-    return {
-        "enabled": True,
-        "yes": True,
-        "active": True,
-        "on": True,
-        "disabled": False,
-        "no": False,
-        "not active": False,
-        "off": False,
-    }.get(text.strip().lower())
+    said = text.strip().lower()
+    return True if said in _ON else False if said in _OFF else None
 
 
 def bus_id(text: str) -> str | None:

@@ -46,21 +46,23 @@ from envcheck.model.snapshot import (
     Throttle,
 )
 
+_OWN_REASONS = (
+    *("gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost"),
+    *("sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"),
+)
+"""Those that the Snapshot calls as nvidia-smi does."""
 REASONS = {
-    "gpu_idle": "gpu_idle",
-    "applications_clocks_setting": "applications_clocks_setting",
-    "sw_power_cap": "sw_power_cap",
-    "hw_slowdown": "hw_slowdown",
-    "sync_boost": "sync_boost",
-    "sw_thermal_slowdown": "sw_thermal_slowdown",
-    "hw_thermal_slowdown": "hw_thermal_slowdown",
-    "hw_power_brake_slowdown": "hw_power_brake_slowdown",
+    **{name: name for name in _OWN_REASONS},
     "display_clocks_setting": "display_clock_setting",
     "sw_therm_slowdown": "sw_thermal_slowdown",
     "hw_therm_slowdown": "hw_thermal_slowdown",
     "hw_power_brake": "hw_power_brake_slowdown",
+    "idle": "gpu_idle",
+    "display_clock_setting": "display_clock_setting",
+    "sw_power_capping": "sw_power_cap",
+    "hw_power_braking": "hw_power_brake_slowdown",
 }
-"""Endings of nvidia-smi's element names (flags, then time counters), and their names in the Snapshot."""
+"""Endings of nvidia-smi's element names (flags, then time counters), then labels, and their names in the Snapshot."""
 _PROCESS_KINDS = {"c": "compute", "g": "graphics"}
 _MOST_PROCESSES = 4096
 
@@ -77,10 +79,7 @@ _ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total
 """The elements for totals in the oldest formats."""
 _FABRIC_STATES = {
     "n/a": "not_supported",
-    "not supported": "not_supported",
-    "not started": "not_started",
-    "in progress": "in_progress",
-    "completed": "completed",
+    **{name: name.replace(" ", "_") for name in ("not supported", "not started", "in progress", "completed")},
 }
 _HEALTH = {
     ("bandwidth", "degraded"): "degraded_bandwidth",
@@ -92,11 +91,8 @@ _HEALTH = {
 _ADDRESSING_MODES = {name: name for name in ("hmm", "ats", "none")}
 _COMPUTE_MODES = {name: name for name in ("default", "exclusive_thread", "prohibited", "exclusive_process")}
 _VIRTUALIZATION = {
-    "none": "none",
     "pass-through": "passthrough",
-    "vgpu": "vgpu",
-    "host vgpu": "host_vgpu",
-    "host vsga": "host_vsga",
+    **{name: name.replace(" ", "_") for name in ("none", "vgpu", "host vgpu", "host vsga")},
 }
 _RECOVERY = {
     "none": "none",
@@ -297,9 +293,8 @@ def _throttle(fields: Fields) -> Throttle | None:
 
 def _reason(name: str) -> str | None:
     for start in ("clocks_event_reasons_counters_", "clocks_event_reason_", "clocks_throttle_reason_"):
-        if name.startswith(start):
-            return REASONS.get(name.removeprefix(start))
-    return None
+        name = name.removeprefix(start)
+    return REASONS.get(name)
 
 
 def _fabric(fields: Fields) -> GpuFabric | None:

@@ -147,24 +147,8 @@ _ELEMENTS: dict[str, dict[str, str]] = {
     "process_info": {"used_gpu_memory": "used_memory"},
 }
 
-_REASONS = {"idle": "gpu_idle", "display_clock_setting": "display_clocks_setting"}
-_COUNTERS = {
-    "sw_power_capping": "sw_power_cap",
-    "sw_thermal_slowdown": "sw_therm_slowdown",
-    "hw_thermal_slowdown": "hw_therm_slowdown",
-    "hw_power_braking": "hw_power_brake",
-}
-_PREFIXED: dict[str, tuple[str, dict[str, str]]] = {
-    "clocks_event_reasons": ("clocks_event_reason_", _REASONS),
-    "clocks_throttle_reasons": ("clocks_throttle_reason_", _REASONS),
-    "clocks_event_reasons_counters": ("clocks_event_reasons_counters_", _COUNTERS),
-}
-
 
 def element_path(parent: str, label: str) -> str:
     """The path below ``parent`` of the XML element that the text labels ``label``."""
     name = re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
-    if parent in _PREFIXED:
-        prefix, others = _PREFIXED[parent]
-        return f"{prefix}{others.get(name, name)}"
     return _ELEMENTS.get(parent, {}).get(name, name)
