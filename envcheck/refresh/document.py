@@ -92,19 +92,8 @@ def read_whole(path: Path) -> str:
         raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def array(values: Sequence[str]) -> tomlkit.items.Array:
-    """A list on one line."""
-    made: tomlkit.items.Array = _parsed(list(values))
-    return made
-
-
-def inline(values: Mapping[str, Any]) -> tomlkit.items.InlineTable:
-    """A table on one line."""
-    made: tomlkit.items.InlineTable = _parsed(values)
-    return made
-
-
-def _parsed(value: Any) -> Any:
+def on_one_line(value: Any) -> Any:
+    """A list or a table as an item of TOML on one line."""
     return tomlkit.parse(f"value = {_text_of(value)}\n")["value"]
 
 

@@ -11,7 +11,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.knowledge.specifier import parse_specifier, parse_version
-from envcheck.refresh.document import RowChange, Work, inline, sources_of
+from envcheck.refresh.document import RowChange, Work, on_one_line, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 
@@ -97,7 +97,7 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
     if further:
         yield RowChange(f"{work.name} {row['versions']}", f"needs differ: split into {len(runs)} rows")
         row["versions"] = _text(first.releases, releases)
-    yield from _set_needs(f"{work.name} {row['versions']}", row.setdefault("needs", inline({})), first.needs)
+    yield from _set_needs(f"{work.name} {row['versions']}", row.setdefault("needs", on_one_line({})), first.needs)
     for offset, run in enumerate(further, start=1):
         needs = {**template.get("needs", {}), **run.needs}
         needs = {key: spec for key, spec in needs.items() if spec is not None}

@@ -11,7 +11,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.model.versions import CudaVersion
-from envcheck.refresh.document import RowChange, Work, array, inline, sources_of
+from envcheck.refresh.document import RowChange, Work, on_one_line, sources_of
 from envcheck.refresh.index import WheelMembers, in_parallel
 from envcheck.refresh.metadata import pin, read_metadata
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
@@ -165,7 +165,7 @@ def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:
     for field in _FIELDS:
         new, old = facts.fields.get(field), known.get(field)
         if new is not None and old != new:
-            row[field] = array(new) if isinstance(new, list) else new
+            row[field] = on_one_line(new) if isinstance(new, list) else new
             yield RowChange(what, f"{field}: {_shown(old)} -> {_shown(new)}")
         elif new is None and old is not None and field in _OPTIONAL and cited == [source]:
             del row[field]
@@ -183,13 +183,13 @@ def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -
     place = systems.index(own) if own in systems else None
     if place is None:
         if "builds" not in row:
-            row["builds"] = array([])
-        row["builds"].append(inline(_build(machine, build)))
+            row["builds"] = on_one_line([])
+        row["builds"].append(on_one_line(_build(machine, build)))
         yield RowChange(what, f"new build: CUDA {build.cuda} for {machine}")
     elif build.targets and list(entries[place].get("targets", [])) != list(build.targets):
         old = " ".join(entries[place].get("targets", [])) or "none"
         known = entries[place].unwrap()
-        row["builds"][place] = inline(_build(machine, build) | known | {"targets": list(build.targets)})
+        row["builds"][place] = on_one_line(_build(machine, build) | known | {"targets": list(build.targets)})
         yield RowChange(what, f"targets of CUDA {build.cuda} for {machine}: {old} -> {' '.join(build.targets)}")
 
 
