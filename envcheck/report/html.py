@@ -255,27 +255,13 @@ def figures(report: Report) -> list[Markup]:
 def _card(part: FigurePart) -> Markup:
     hottest = f"at most {part.hottest:.0f} °C" if part.hottest is not None else ""
     about = ", ".join(filter(None, (*part.conditions, hottest))) or part.shares
-    bars = [
-        tag(
-            "div",
-            tag("span", row.whole_name or row.name),
-            tag("span", row.value, class_="value"),
-            _bar(row.figure, row.status),
-            _beside(row),
-            class_="figure",
-        )
-        for row in part.rows
-        if row.figure
-    ]
-    plain = [
-        tag(
-            "div",
-            tag("span", row.whole_name or row.name),
-            tag("span", tag("span", row.value, class_="value"), _beside(row)),
-        )
-        for row in part.rows
-        if row.figure is None
-    ]
+    bars, plain = [], []
+    for row in part.rows:
+        name, value = tag("span", row.whole_name or row.name), tag("span", row.value, class_="value")
+        if row.figure:
+            bars.append(tag("div", name, value, _bar(row.figure, row.status), _beside(row), class_="figure"))
+        else:
+            plain.append(tag("div", name, tag("span", value, _beside(row))))
     return tag(
         "div",
         tag("h3", part.title),
@@ -305,20 +291,14 @@ def _bar(figure: Figure, status: Style) -> Markup:
         ("got", 0, reached, 3, 9),
         ("edge", 99.6, 100.4, 0, 15),
     )
+    drawn = []
+    for kind, left, right, top, height in boxes:
+        place = {"x": f"{left:.2f}", "y": f"{top:g}", "width": f"{max(right - left, 0):.2f}", "height": f"{height:g}"}
+        drawn.append(tag("rect", class_=kind, **place))
     return tag(
         "svg",
         tag("title", words),
-        *(
-            tag(
-                "rect",
-                class_=kind,
-                x=f"{left:.2f}",
-                y=f"{top:g}",
-                width=f"{max(right - left, 0):.2f}",
-                height=f"{height:g}",
-            )
-            for kind, left, right, top, height in boxes
-        ),
+        *drawn,
         class_=f"bar {status}",
         viewBox=f"0 0 {_FULL:g} 15",
         preserveAspectRatio="none",

@@ -296,12 +296,8 @@ def read_baseline(data: bytes, name: str) -> Baseline:
     Raises NoFiguresError for a report that holds nothing to compare with.
     """
     try:
-        head = msgspec.json.decode(data, type=_Version)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{name} is not a baseline that --save-baseline wrote: {error}") from None
-    if head.schema_version is not None:
-        return _of_report(data, name)
-    try:
+        if msgspec.json.decode(data, type=_Version).schema_version is not None:
+            return _of_report(data, name)
         found = msgspec.json.decode(data, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{name} is not a baseline that --save-baseline wrote: {error}") from None

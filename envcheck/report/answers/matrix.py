@@ -46,14 +46,12 @@ def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list
     if answer.assumed:
         assumed = ", ".join(f"{name}: {value}" for name, value in answer.assumed.items())
         lines += [(), *pen.hang("", f"Assumed: {assumed}")]
-    if overlays:
-        cited = [source for reason in answer.reasons for source in reason.sources]
-        lines += [(), *overlay_lines(overlays, cited)]
-    return lines
+    return [*lines, *_overlay_lines(overlays, [source for reason in answer.reasons for source in reason.sources])]
 
 
-def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[Line]:
-    """The overlay folders of the matrix, and whether what is shown rests on them."""
+def _overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[Line]:
+    """The overlay folders of the matrix, below a blank line, and whether what is shown rests on them."""
+    yield from [()] if overlays else ()
     for place in overlays:
         role = "cited above" if decides(cited, place) else "not cited here"
         yield (StyledSpan(f"Matrix overlay: {clean(place)} ({role})"),)
@@ -138,9 +136,7 @@ def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> s
         # An address is never cut.
         address: Line = (StyledSpan(_INDENT * 2), StyledSpan(clean(source.address), "dim"))
         lines += [*pen.hang(_INDENT, f"{source.title}, read {source.read}"), address]
-    if overlays:
-        lines += [(), *overlay_lines(overlays, page.sources)]
-    return pen.show(lines)
+    return pen.show([*lines, *_overlay_lines(overlays, page.sources)])
 
 
 def render_overview(found: Overview, options: Options, overlays: Sequence[str] = ()) -> str:
@@ -152,9 +148,7 @@ def render_overview(found: Overview, options: Options, overlays: Sequence[str] =
         (StyledSpan(_INDENT), StyledSpan(clean(f"{each.name:<{width}}  {each.rows:>4}  {each.read}")))
         for each in found.components
     ]
-    if overlays:
-        lines += [(), *overlay_lines(overlays, ())]
-    return pen.show(lines)
+    return pen.show([*lines, *_overlay_lines(overlays, ())])
 
 
 def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from envcheck.model.checks import ASSUMPTION, PLAN, STATUSES, Evidence, Report, pressing
 from envcheck.model.names import fact_name, fact_title
 from envcheck.model.snapshot import frameworks_in
@@ -259,13 +261,5 @@ def _not_run(report: Report) -> list[str]:
 
 def count_text(report: Report) -> str:
     """``1 fail, 14 pass, 3 skipped``."""
-    summary = report.summary
-    numbers = {
-        "fail": summary.fail,
-        "warn": summary.warn,
-        "unknown": summary.unknown,
-        "note": summary.note,
-        "pass": summary.passed,
-        "skipped": summary.skipped,
-    }
+    numbers = {**msgspec.structs.asdict(report.summary), "pass": report.summary.passed}
     return ", ".join(f"{numbers[status]} {status}" for status in STATUSES if numbers[status]) or "no check ran"
