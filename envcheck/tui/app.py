@@ -318,15 +318,15 @@ class EnvcheckApp(WindowedApp):
         self.open_list("environments; enter checks one", [*rows, more], check)
 
     def action_open(self) -> None:
+        if self._is_idle():
+            self.open_saved("open a saved report", self._show_saved)
+
+    async def _show_saved(self, name: str) -> None:
         from envcheck.tui.widgets.choices import read_saved
 
-        async def read(name: str) -> None:
-            report = await asyncio.to_thread(read_saved, name)
-            self._is_saved = True
-            self.show(report)
-
-        if self._is_idle():
-            self.open_saved("open a saved report", read)
+        report = await asyncio.to_thread(read_saved, name)
+        self._is_saved = True
+        self.show(report)
 
     def action_fleet(self) -> None:
         """Show the fleet that is open, else ask for one; from it, open the report of a node."""
@@ -345,18 +345,14 @@ class EnvcheckApp(WindowedApp):
     def show_fleet(self, fleet: Fleet) -> None:
         """Open the fleet screen."""
         from envcheck.tui.screens.fleet import FleetPage
-        from envcheck.tui.widgets.choices import read_saved
 
         self.fleet = fleet
 
         async def read(name: str) -> None:
             try:
-                report = await asyncio.to_thread(read_saved, name)
+                await self._show_saved(name)
             except EnvcheckError as error:
                 self.tell(f"{name}: {error}", severity="error")
-            else:
-                self._is_saved = True
-                self.show(report)
 
         def chosen(name: str | None) -> None:
             if name is not None:

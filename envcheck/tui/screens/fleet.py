@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
@@ -13,12 +12,12 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from envcheck.errors import UsageError
 from envcheck.fleet import record
 from envcheck.fleet.pages.text import page_lines
 from envcheck.fleet.record import Fleet, Node
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Pen, StyledSpan
+from envcheck.tui.widgets.choices import content_of
 from envcheck.tui.widgets.paint import Paint
 
 _ORDER = ("fail", "unknown", "warn", "pass")
@@ -29,11 +28,7 @@ _WIDE = 92
 
 def read_fleet(name: str) -> Fleet:
     """The fleet report in a file; raise UsageError when it cannot be read."""
-    try:
-        with Path(name).expanduser().open("rb") as file:
-            return record.placed(record.read(file.read(record.MOST_BYTES + 1)), name)
-    except OSError as error:
-        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+    return record.placed(record.read(content_of(name, record.MOST_BYTES + 1)), name)
 
 
 class FleetPage(ModalScreen[str | None]):

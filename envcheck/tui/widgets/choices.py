@@ -93,13 +93,16 @@ def environment_rows(report: Report, paint: Paint) -> tuple[Sequence[str], Seque
 
 def read_saved(name: str) -> Report:
     """The report in a file; raise UsageError when it cannot be read."""
-    path = Path(name).expanduser()
+    return mask_secrets(read_report(content_of(name, _MOST_INPUT)))
+
+
+def content_of(name: str, most: int) -> bytes:
+    """At most so many bytes of a file; raise UsageError when it cannot be read."""
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_INPUT)
+        with Path(name).expanduser().open("rb") as file:
+            return file.read(most)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
-    return mask_secrets(read_report(data))
 
 
 _OWN = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.text import Text
 from textual.theme import Theme
@@ -10,83 +11,52 @@ from textual.theme import Theme
 from envcheck.report.page.pen import Line, Style
 from envcheck.text.clean import clean
 
-_DARK: Mapping[Style, str] = {
-    "fail": "bold #ff7b72",
-    "warn": "bold #e3b341",
-    "unknown": "bold #d2a8ff",
-    "note": "#79c0ff",
-    "pass": "#7ee787",
-    "skipped": "#8b949e",
-    "title": "bold",
-    "command": "bold #79c0ff",
-    "dim": "#8b949e",
+_STYLES: Mapping[Style, tuple[str, str]] = {
+    "fail": ("bold #ff7b72", "bold #b00020"),
+    "warn": ("bold #e3b341", "bold #7d4e00"),
+    "unknown": ("bold #d2a8ff", "bold #7a1fa2"),
+    "note": ("#79c0ff", "#005f87"),
+    "pass": ("#7ee787", "#1b6e2d"),
+    "skipped": ("#8b949e", "#59636e"),
+    "title": ("bold", "bold"),
+    "command": ("bold #79c0ff", "bold #005f87"),
+    "dim": ("#8b949e", "#59636e"),
 }
-_LIGHT: Mapping[Style, str] = {
-    "fail": "bold #b00020",
-    "warn": "bold #7d4e00",
-    "unknown": "bold #7a1fa2",
-    "note": "#005f87",
-    "pass": "#1b6e2d",
-    "skipped": "#59636e",
-    "title": "bold",
-    "command": "bold #005f87",
-    "dim": "#59636e",
+"""Of each style, its colour on a dark screen and on a light one; so below."""
+_COLOURS = {
+    "primary": ("#76b900", "#3f6b00"),
+    "secondary": ("#79c0ff", "#005f87"),
+    "accent": ("#76b900", "#3f6b00"),
+    "foreground": ("#e6edf3", "#1f2328"),
+    "background": ("#0d1117", "#ffffff"),
+    "surface": ("#0d1117", "#ffffff"),
+    "panel": ("#1c2430", "#eaeef2"),
+    "success": ("#7ee787", "#1b6e2d"),
+    "warning": ("#e3b341", "#7d4e00"),
+    "error": ("#ff7b72", "#b00020"),
+}
+_VARIABLES = {
+    "border": ("#76b900", "#3f6b00"),
+    "border-blurred": ("#30363d", "#c4ccd4"),
+    "block-cursor-background": ("#263445", "#d5e3f0"),
+    "block-cursor-foreground": ("#e6edf3", "#1f2328"),
+    "block-cursor-blurred-background": ("#1c2430", "#eaeef2"),
+    "footer-key-foreground": ("#76b900", "#3f6b00"),
+    "scrollbar": ("#30363d", "#c4ccd4"),
+    "scrollbar-background": ("#0d1117", "#f6f8fa"),
+    "scrollbar-corner-color": ("#0d1117", "#f6f8fa"),
+    "input-selection-background": ("#76b900 35%", "#3f6b00 30%"),
 }
 
-THEMES = (
-    Theme(
-        name="envcheck-dark",
-        primary="#76b900",
-        secondary="#79c0ff",
-        accent="#76b900",
-        foreground="#e6edf3",
-        background="#0d1117",
-        surface="#0d1117",
-        panel="#1c2430",
-        success="#7ee787",
-        warning="#e3b341",
-        error="#ff7b72",
-        dark=True,
-        variables={
-            "border": "#76b900",
-            "border-blurred": "#30363d",
-            "block-cursor-background": "#263445",
-            "block-cursor-foreground": "#e6edf3",
-            "block-cursor-blurred-background": "#1c2430",
-            "footer-key-foreground": "#76b900",
-            "scrollbar": "#30363d",
-            "scrollbar-background": "#0d1117",
-            "scrollbar-corner-color": "#0d1117",
-            "input-selection-background": "#76b900 35%",
-        },
-    ),
-    Theme(
-        name="envcheck-light",
-        primary="#3f6b00",
-        secondary="#005f87",
-        accent="#3f6b00",
-        foreground="#1f2328",
-        background="#ffffff",
-        surface="#ffffff",
-        panel="#eaeef2",
-        success="#1b6e2d",
-        warning="#7d4e00",
-        error="#b00020",
-        dark=False,
-        variables={
-            "border": "#3f6b00",
-            "border-blurred": "#c4ccd4",
-            "block-cursor-background": "#d5e3f0",
-            "block-cursor-foreground": "#1f2328",
-            "block-cursor-blurred-background": "#eaeef2",
-            "footer-key-foreground": "#3f6b00",
-            "scrollbar": "#c4ccd4",
-            "scrollbar-background": "#f6f8fa",
-            "scrollbar-corner-color": "#f6f8fa",
-            "input-selection-background": "#3f6b00 30%",
-        },
-    ),
-)
+
+def _theme(name: str, *, dark: bool) -> Theme:
+    def chosen(pairs: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+        return {key: on_dark if dark else on_light for key, (on_dark, on_light) in pairs.items()}
+
+    return Theme(name=name, **chosen(_COLOURS), dark=dark, variables=chosen(_VARIABLES))
+
+
+THEMES = (_theme("envcheck-dark", dark=True), _theme("envcheck-light", dark=False))
 """Textual's own themes can be chosen from the palette as well."""
 
 _BRIGHT_BACKGROUNDS = ("7", "15")
@@ -102,7 +72,6 @@ class Paint:
     """Colours of styles on a dark or a light screen."""
 
     def __init__(self, *, dark: bool, ascii_only: bool) -> None:
-        self._colours = _DARK if dark else _LIGHT
         self.dark, self.ascii = dark, ascii_only
 
     def line(self, line: Line) -> Text:
@@ -137,4 +106,5 @@ class Paint:
 
     def colour(self, style: Style) -> str:
         """The colour of a style."""
-        return self._colours.get(style, "")
+        on_dark, on_light = _STYLES.get(style, ("", ""))
+        return on_dark if self.dark else on_light
