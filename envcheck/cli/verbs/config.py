@@ -23,8 +23,6 @@ from envcheck.config.options import KEYS, variable
 from envcheck.config.read import FIELDS, Configuration
 from envcheck.config.values import SCOPES
 from envcheck.errors import ExitCode, UsageError
-from envcheck.pipeline import session
-from envcheck.report.progress import progress
 from envcheck.text.output import writable, write_whole
 from envcheck.text.streams import print_text, say
 
@@ -81,7 +79,7 @@ def _lines(configuration: Configuration, values: dict[str, dict[str, Any]]) -> l
 
 
 def init(options: Namespace) -> int:
-    """Write it to a new file, or to stdout; raise UsageError where the file exists or cannot be written."""
+    """Write one to a new file, or to stdout; raise UsageError where the file exists or cannot be written."""
     name = options.output or OWN
     if name != "-" and os.path.lexists(name):
         raise UsageError(f"{name} exists and was not changed; name another file with -o, or - for stdout")
@@ -92,6 +90,9 @@ def init(options: Namespace) -> int:
     if options.saved:
         report = saved_report(options.saved)
     else:
+        from envcheck.pipeline import session
+        from envcheck.report.progress import progress
+
         with progress(sys.stderr, quiet=False, lines=False) as on_event:
             report = session.check(request_of(options), on_event)
     text = configuration_for(report)
