@@ -80,7 +80,7 @@ def run(options: Namespace) -> int:
     return fleet.head.exit_code
 
 
-class _Line:
+class _ProgressLine:
     """A line on a terminal's stderr, overwritten by the next; an empty one clears it."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -97,7 +97,7 @@ class Watched:
 
     def __init__(self, coming: Coming, *, quiet: bool) -> None:
         self._coming = coming
-        self._line = _Line(quiet=quiet)
+        self._line = _ProgressLine(quiet=quiet)
         self._came = self._read = self._failed = 0
         self.waits = False
         """Whether it waits for a node now."""
@@ -202,7 +202,7 @@ def _shown(
     measure: Callable[[Sequence[str]], GroupOutcome], *, quiet: bool
 ) -> Callable[[tuple[str, ...]], GroupOutcome]:
     """``measure``, announced on a terminal's stderr."""
-    line = _Line(quiet=quiet)
+    line = _ProgressLine(quiet=quiet)
 
     def announced(group: tuple[str, ...]) -> GroupOutcome:
         line.write(f"all-reduce over {len(group)} nodes (Ctrl-C: show the results so far)")
