@@ -21,7 +21,7 @@ HEAD = """# Rules
 `scripts/rule_index.py` writes this page, and a test fails where it differs from the rules. Each name leads to the page
 of the rule, which `envcheck rule NAME` prints: what it checks, why it matters, how to fix it, an example. A family
 is a folder of `envcheck/rules/`; rows of `matrix/errors.toml` are problems that error lines alone reveal, and those
-under *request* are said of a plan, an option or a configuration (`envcheck/rules/problems.py` makes both). *Needs* are
+under *request* are said of a plan, an option or a configuration (`envcheck/rules/catalog.py` makes both). *Needs* are
 the facts without which a rule answers "unknown" or "skipped". A rule marked \\* is required: without its answer there
 is no verdict.
 """

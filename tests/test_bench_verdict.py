@@ -18,12 +18,12 @@ from envcheck.pipeline import session
 from envcheck.pipeline.session import Request, judge
 from envcheck.redact import redact
 from envcheck.report import saved
-from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.rules.catalog import measured_rules
 from tests.every import cases, every
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong
 
-MEASURES = Request(only=MEASURED, bench=BenchRequest())
+MEASURES = Request(only=measured_rules(), bench=BenchRequest())
 BUSY = conditions(utilisation_before=97.0)
 
 

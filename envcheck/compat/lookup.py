@@ -17,7 +17,7 @@ from envcheck.compat.wheels import covering, gap_of, published
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, canonical, scheme
-from envcheck.knowledge.performance.peaks import peak
+from envcheck.knowledge.performance.expected import peak
 from envcheck.knowledge.relations.driver import architecture_of, branch_of, module_supports
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version

@@ -13,7 +13,7 @@ from envcheck.knowledge.performance.spread import Base, base_of, speed_ratio
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Conditions, Measurement
 from envcheck.rules.facts.measurements import differences, measurement_key, measurement_name, quantity
-from envcheck.rules.speed.baseline import base_text
+from envcheck.rules.speed.figures import base_text
 from envcheck.rules.speed.trust import why_not_judged
 
 _Key = tuple[str | None, str, str]

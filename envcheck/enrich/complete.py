@@ -18,15 +18,13 @@ from envcheck.enrich.stated import (
     add_pinned_torch,
     driver_os,
     infer_any_build,
-    infer_driver,
-    infer_least_cuda,
-    infer_release,
-)
-from envcheck.enrich.stated_cuda import (
     infer_code_of_older,
     infer_default_build,
+    infer_driver,
     infer_gpu_build,
+    infer_least_cuda,
     infer_older_build,
+    infer_release,
     programs_of_stated_cuda,
     programs_older_than_gpus,
 )

@@ -6,7 +6,7 @@ These structs are the report's JSON contract: field names here are keys there, u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -286,6 +286,22 @@ class Check(Part, frozen=True, kw_only=True):
     def only_assumed(self) -> bool:
         """Whether it rests on nothing but what ``--assume`` stated."""
         return bool(self.evidence) and all(part.source == ASSUMED for part in self.evidence)
+
+
+_SET_ASIDE: dict[Status, str] = {"fail": "failure", "warn": "warning", "unknown": "open question"}
+
+
+def ignored(checks: Iterable[Check]) -> str:
+    """What a policy sets aside, which is told wherever a verdict is: ``1 failure ignored: gpu-lost``, ``2 failures,
+    1 warning ignored: gpu-lost, +1``; empty for none.
+    """
+    aside = [check for status in _SET_ASIDE for check in checks if check.ignored and check.status == status]
+    if not aside:
+        return ""
+    counts = [(sum(check.status == status for check in aside), word) for status, word in _SET_ASIDE.items()]
+    counted = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
+    first, *others = dict.fromkeys(check.rule for check in aside)
+    return f"{counted} ignored: {first}" + (f", +{len(others)}" if others else "")
 
 
 class Tool(Part, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from envcheck.model.checks import (
     Summary,
     Tool,
     Verdict,
+    ignored,
     pressing,
     shortened,
     ways_in_order,
@@ -51,13 +52,10 @@ from envcheck.pipeline.assume import assumes_machine
 from envcheck.pipeline.request import FailOn, Request
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
-from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
-from envcheck.rules.facts.ignored import ignored
-from envcheck.rules.facts.machine import release_in
+from envcheck.rules.facts.frameworks import LEAST_IMPORTANT, TRIAL_RULES
+from envcheck.rules.facts.machine import release_in, why_missing
 from envcheck.rules.facts.measurements import coverage, nothing_measured, only_measured
 from envcheck.rules.facts.measurements import headline as measured_headline
-from envcheck.rules.facts.needs import why_missing
-from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.speed.siblings import across_gpus
 
 _MOST_NAMED = 3

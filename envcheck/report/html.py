@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from envcheck.model.checks import STATUSES, Figure, Fix, Report, Status, ways_in_order
+from envcheck.model.checks import STATUSES, Figure, Fix, Report, Status, ignored, ways_in_order
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
@@ -22,7 +22,6 @@ from envcheck.report.page.plain import distributions, made_at, made_by, versions
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.targets import finding_rows, stated
-from envcheck.rules.facts.ignored import ignored
 from envcheck.rules.facts.measurements import percent
 from envcheck.text.clean import shell_line
 

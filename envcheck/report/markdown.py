@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.model.checks import STATUSES, Report, Status, ways_in_order
+from envcheck.model.checks import STATUSES, Report, Status, ignored, ways_in_order
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup import block, code, fence, is_page, prose
@@ -18,7 +18,6 @@ from envcheck.report.page.pen import WORDS
 from envcheck.report.page.plain import distributions, made_by, versions
 from envcheck.report.page.stack import stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
-from envcheck.rules.facts.ignored import ignored
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",

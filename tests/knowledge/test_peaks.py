@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.performance.peaks import Peak, bandwidth, peak
+from envcheck.knowledge.performance.expected import Peak, bandwidth, peak
 from envcheck.knowledge.tables import ByPrecision, GpuRow, Precision
 from envcheck.model.versions import ComputeCapability
 from tests.every import cases, every

@@ -16,8 +16,7 @@ from envcheck.knowledge.performance.quantities import QUANTITIES, BenchQuantity,
 from envcheck.knowledge.relations.driver import architecture_name
 from envcheck.knowledge.tables import EfficiencyRow, GpuRow, LinkRow, Precision, RateRow
 from envcheck.model.versions import ComputeCapability
-from envcheck.rules.catalog import find_rule
-from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.rules.catalog import find_rule, measured_rules
 from tests.every import cases, every
 
 MATRIX = load_matrix()
@@ -390,7 +389,7 @@ def test_every_quantity_is_measured(quantity: BenchQuantity) -> None:
 
 
 def test_every_rule_on_figures_exists() -> None:
-    assert all(find_rule(name) for name in MEASURED)
+    assert all(find_rule(name) for name in measured_rules())
 
 
 def test_a_lane_carries_more_with_each_generation() -> None:

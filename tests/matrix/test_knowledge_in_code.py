@@ -39,10 +39,10 @@ PATTERNS = {
     "rules/fixes/frameworks.py": (1, "the extras of JAX, in its metadata"),
     "rules/gpu/mig.py": (1, "device nodes"),
     "rules/libraries/copies.py": (1, "requirements of NVIDIA's wheels, in metadata"),
-    "rules/libraries/tensorrt.py": (1, "the packages of TensorRT, which the rule is about"),
+    "rules/libraries/wheels.py": (1, "the packages of TensorRT, which the rule is about"),
     "rules/messages/refine.py": (2, "platform tags (PEP 600), and the glibc of a Platform"),
     "rules/packages/extensions.py": (1, "PyTorch's release in the local label of a version"),
-    "rules/packages/jax.py": (5, "the packages of JAX, which the rule is about"),
+    "rules/packages/matching.py": (5, "the packages of JAX, which the rule is about"),
     "rules/system/container.py": (1, "how CDI names devices"),
     "model/versions.py": (3, "versions, as builds of conda and local labels write them"),
 }

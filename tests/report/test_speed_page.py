@@ -15,7 +15,7 @@ from envcheck.model.snapshot import Measurement, ProbeRun
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
-from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.rules.catalog import measured_rules
 from tests.every import cases
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import (
@@ -43,7 +43,9 @@ def run(status: str = "ok", detail: str = "", **more: str) -> ProbeRun:
 
 def reported(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] = (run(),)) -> Report:
     here = [h200(number, sm_count=132) for number in range(gpus)]
-    return session.judge(machine(*here, measurements=figures, runs=runs), Request(only=MEASURED, bench=BenchRequest()))
+    return session.judge(
+        machine(*here, measurements=figures, runs=runs), Request(only=measured_rules(), bench=BenchRequest())
+    )
 
 
 def quick(gpu: int = 0) -> list[Measurement]:
@@ -206,7 +208,7 @@ def test_the_speed_stands_beside_that_of_earlier_runs() -> None:
     report = session.judge(
         machine(h200(sm_count=132), measurements=(memory_copy(4.1e12), to_gpu()), runs=(run(),)),
         Request(
-            only=MEASURED,
+            only=measured_rules(),
             bench=BenchRequest(),
             baseline=(memory_copy(4.3e12), memory_copy(4.28e12), memory_copy(4.29e12)),
         ),

@@ -17,7 +17,7 @@ from envcheck.pipeline import session
 from envcheck.report import FORMATS
 from envcheck.report.progress import progress
 from envcheck.report.saved import save_baseline
-from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.rules.catalog import measured_rules
 from envcheck.text.output import parse_targets, writable
 from envcheck.text.streams import print_text, say
 from envcheck.text.wrap import clip, width
@@ -36,10 +36,11 @@ def run(options: Namespace) -> int:
     if options.save_baseline:
         writable(options.save_baseline, "--save-baseline")
     _, policy = of_configuration(options)
+    only = measured_rules()
     if policy:  # other rules do not run here, so whether their problem is absent is not asked
-        policy = msgspec.structs.replace(policy, forbid=tuple(name for name in policy.forbid if name in MEASURED))
+        policy = msgspec.structs.replace(policy, forbid=tuple(name for name in policy.forbid if name in only))
     bench = BenchRequest(**fields(BenchRequest, options))
-    request = request_of(options, only=tuple(MEASURED), policy=policy, bench=bench)
+    request = request_of(options, only=only, policy=policy, bench=bench)
     with progress(sys.stderr, quiet=options.quiet, lines=True) as on_event:
         report = session.check(request, on_event)
     options.format = "speed" if options.format == "text" and not options.verbose else options.format

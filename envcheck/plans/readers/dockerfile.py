@@ -23,8 +23,8 @@ from envcheck.compat.requirements import declared
 from envcheck.errors import UsageError
 from envcheck.knowledge.images import image_of
 from envcheck.model.snapshot import Planned
-from envcheck.plans.image.commands import installed, installs
-from envcheck.plans.image.instructions import Instruction, Layout, instructions
+from envcheck.plans.commands import installed, installs
+from envcheck.plans.instructions import Instruction, Layout, instructions
 from envcheck.plans.requirement import item, unread
 from envcheck.plans.settle import later
 from envcheck.plans.sheet import Sheet

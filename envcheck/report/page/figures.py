@@ -26,7 +26,7 @@ from envcheck.rules.facts.measurements import (
     spread,
     with_headings,
 )
-from envcheck.rules.speed.baseline import speed_against
+from envcheck.rules.speed.figures import speed_against
 
 NOT_JUDGED = "not judged"
 CEILING, APART, FASTER = "of ceiling", "difference, slowest and fastest", "the GPU: times as fast"

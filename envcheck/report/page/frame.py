@@ -11,16 +11,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.model.checks import ASSUMPTION, PLAN, STATUSES, Evidence, Report, pressing
+from envcheck.model.checks import ASSUMPTION, PLAN, STATUSES, Evidence, Report, ignored, pressing
 from envcheck.model.names import fact_name, fact_title
 from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.findings import DIED, Finding, Outline, dead_probes, probe_end, probe_sentence
 from envcheck.report.page.layout import LABEL, Room, fix_lines, labelled, labelled_items, tagged, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
-from envcheck.rules.facts.ignored import ignored
+from envcheck.rules.facts.frameworks import is_trial
 from envcheck.rules.facts.measurements import only_measured
-from envcheck.rules.facts.trials import is_trial
 from envcheck.text.clean import clean
 from envcheck.text.wrap import width
 

@@ -10,6 +10,7 @@ from envcheck.knowledge.error_lines import lines_with, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import ran_on_gpu, tried_frameworks
 from envcheck.rules.facts.machine import (
     cuda_answers,
     in_container,
@@ -17,7 +18,6 @@ from envcheck.rules.facts.machine import (
     nvml_answers,
     on_plain_host,
 )
-from envcheck.rules.facts.trials import ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import NOT_LOADABLE, answers, call_evidence, refusals, results_naming

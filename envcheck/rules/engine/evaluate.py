@@ -30,10 +30,10 @@ from envcheck.rules.api import (
 )
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.facts.frameworks import importance, is_main_framework, provides_gpu_support, role_position
+from envcheck.rules.facts.machine import lookup, refused, unanswered
 from envcheck.rules.facts.measurements import measurement_key
-from envcheck.rules.facts.needs import lookup, refused, unanswered
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
-from envcheck.rules.packages.numpy import does_not_work_with_numpy
+from envcheck.rules.packages.matching import does_not_work_with_numpy
 from envcheck.rules.trials.errors import TrialProblem, trial_problems
 
 _BAD = ("fail", "warn")

@@ -23,8 +23,8 @@ from envcheck.rules.engine.simulate import Simulated, requirements_broken, simul
 from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more
+from envcheck.rules.fixes.frameworks import newer_releases, same_version
 from envcheck.rules.fixes.install import How, create_command, fill_command, in_steps, install, uninstall, uv_prefix
-from envcheck.rules.fixes.releases import newer_releases, same_version
 from envcheck.rules.packages.redirected import stop_redirection
 
 _BAD = ("fail", "warn")

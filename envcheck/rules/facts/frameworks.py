@@ -1,14 +1,19 @@
-"""Questions about a framework: its build, its role, and its environment."""
+"""Questions about a framework: its build, its role and its environment, and what trials (``--deep``) prove of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from envcheck.compat.package_needs import release_fits, release_for, release_rows
+from envcheck.knowledge.error_lines import ErrorLine, named_beside
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.tables import Machine, ReleaseRow
-from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.model.checks import Evidence
+from envcheck.model.snapshot import Distribution, Environment, Framework, Gpu, ProbeRun, Snapshot, Trial, frameworks_in
 from envcheck.model.versions import CodeTarget
-from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, RuleFunction, passed
 from envcheck.rules.facts.library_names import open_entries
 
 LEAST_IMPORTANT = 2
@@ -146,3 +151,126 @@ def bounds_for(facts: Facts, name: str, component: str, there: str, *, python: s
 def code_targets(framework: Framework) -> tuple[CodeTarget, ...]:
     """The targets that it contains GPU code for."""
     return tuple(target for text in framework.gpu_code or () if (target := CodeTarget.parse(text)))
+
+
+TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
+"""The rules about the results of trials. Whatever stops a framework explains their findings."""
+ERROR_FROM = "error from"
+"""The beginning of evidence that quotes a framework's own error."""
+SHOWN = 200
+"""Characters of a printed line that are quoted."""
+_DONE = ("ok", "absent")
+_MOST_PRINTED = 4
+"""Printed lines that are quoted."""
+
+
+def ran_on_gpu(framework: Framework) -> bool | None:
+    """Whether it provably computed on a GPU; None when that was not tried or the trial did not finish.
+
+    For a rule that infers whether a framework can use the GPU, True settles the question.
+    """
+    return framework.trial.ran_on_gpu if framework.trial else None
+
+
+def ran_on(framework: Framework, gpu: Gpu) -> bool:
+    """Whether it computed on this GPU; that proves nothing about GPUs of other models."""
+    trial = framework.trial
+    return trial is not None and trial.ran_on_gpu is True and trial.gpu in gpu.identities()
+
+
+def gpus_proven(framework: Framework, facts: Facts) -> tuple[Gpu, ...]:
+    """The usable GPUs with the compute capability of a GPU that it computed on; they run the same code."""
+    tried = [gpu.compute_capability for gpu in facts.usable_gpus if ran_on(framework, gpu)]
+    return tuple(gpu for gpu in facts.usable_gpus if gpu.compute_capability in tried)
+
+
+def imported(framework: Framework) -> bool | None:
+    """Whether importing it worked; None when that was not tried or the trial did not finish."""
+    return framework.trial.imported if framework.trial else None
+
+
+def failed(framework: Framework) -> bool:
+    """Whether its trial failed; a trial that was ended from outside did not."""
+    trial = framework.trial
+    if trial is None or trial.imported is False or trial.ran_on_gpu is False:
+        return trial is not None
+    return trial.ran_on_gpu is True and trial.error is not None
+
+
+def named_in(trial: Trial, text: str) -> ErrorLine | None:
+    """The problem that a text of a trial names beside all that the trial said; None for a text that names none."""
+    return named_beside(text, (*((trial.error,) if trial.error else ()), *trial.warnings))
+
+
+def is_trial(run: ProbeRun) -> bool:
+    """Whether it is a trial that ``--deep`` asked for in an environment, however it ended."""
+    return run.name.startswith("deep.") and run.environment is not None
+
+
+def unfinished_trials(environment: Environment, snapshot: Snapshot) -> tuple[ProbeRun, ...]:
+    """The trials that were planned in ``environment`` and did not end by themselves, or were not started."""
+    return tuple(
+        run for run in snapshot.runs if is_trial(run) and run.environment == environment.key and run.status not in _DONE
+    )
+
+
+def end_of(run: ProbeRun) -> str:
+    """How a trial ended that did not finish: ``timed out after 150 s while importing torch``."""
+    waited = run.status == "skipped" or (run.status == "timed-out" and not run.seconds)
+    if run.detail and (waited or run.detail.startswith(run.status.replace("-", " "))):
+        return run.detail
+    how = f"timed out after {run.seconds:.0f} s" if run.status == "timed-out" else run.status
+    return ": ".join(filter(None, (how, run.detail)))
+
+
+def tried_frameworks(environment: Environment | None) -> tuple[Framework, ...]:
+    """The frameworks of an environment that were tried."""
+    return tuple(found for found in frameworks_in(environment) if found.trial)
+
+
+def proof_of(framework: Framework) -> tuple[Evidence, ...]:
+    """Evidence that it ran on the GPU; empty when it did not."""
+    trial = framework.trial
+    if trial is None or not trial.ran_on_gpu:
+        return ()
+    took = f" in {trial.seconds:g} s" if trial.seconds is not None else ""
+    text = f"{trial.device or 'GPU'}{took}: {trial.proof}" if trial.proof else f"{trial.device or 'GPU'}{took}"
+    return (Evidence(what=f"{framework.name} ran on", value=text, source="trial"),)
+
+
+def own_error(framework: Framework, text: str) -> tuple[Evidence]:
+    """The framework's own words, as evidence."""
+    return (Evidence(what=f"{ERROR_FROM} {framework.name}", value=text[:SHOWN], source="trial"),)
+
+
+def printed_problems(framework: Framework) -> Iterator[Evidence]:
+    """The first printed lines of its process that name a problem, without the error itself."""
+    trial = framework.trial
+    if trial is None:
+        return
+    place = f"{framework.name} in this environment"
+    error = trial.error or ""
+    others = (line for line in trial.warnings if line not in error and not (error and error in line))
+    for line in islice(others, _MOST_PRINTED):
+        yield Evidence(what="printed", value=line[:SHOWN], source=place)
+
+
+def proves(what: str) -> RuleFunction:
+    """The proof of a rule that passes where the framework ran on a GPU, whatever was inferred."""
+
+    def proof(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
+        framework = subject.framework
+        if not ran_on_gpu(framework):
+            return None
+        return passed(f"{full_name(framework)} {what}", *proof_of(framework), decided_by="framework-ran")
+
+    return proof
+
+
+def ran_on_every_kind_of_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """Pass where the framework ran on every kind of GPU here: it has code for them."""
+    framework, proven = subject.framework, gpus_proven(subject.framework, facts)
+    if not proven or len(proven) < len(facts.usable_gpus):
+        return None
+    kinds = ", ".join(dict.fromkeys(f"compute capability {gpu.compute_capability}" for gpu in proven))
+    return passed(f"{full_name(framework)} ran on {kinds}", *proof_of(framework), decided_by="framework-ran")

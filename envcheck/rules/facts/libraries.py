@@ -10,10 +10,15 @@ from envcheck.knowledge.relations.libraries import cuda_majors, row_of
 from envcheck.model.checks import Evidence, Status
 from envcheck.model.snapshot import Framework, Library, Load, items_in
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import base_framework, importance, other_cuda_builds, provides_gpu_support
+from envcheck.rules.facts.frameworks import (
+    base_framework,
+    importance,
+    other_cuda_builds,
+    provides_gpu_support,
+    ran_on_gpu,
+)
 from envcheck.rules.facts.library_names import LibraryName, is_required, name_of
 from envcheck.rules.facts.machine import may_have_gpus
-from envcheck.rules.facts.trials import ran_on_gpu
 
 _SHOWN = 8
 

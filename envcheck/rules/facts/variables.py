@@ -13,6 +13,7 @@ from envcheck.model.snapshot import Framework, Measurement, frameworks_in
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.machine import and_more
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 EVERYTHING = ("cuda", "nccl", "loader", "python")
 """Readers of variables that are not frameworks."""
 _WORDS = {"file": "a file", "folder": "a folder", "program": "a program"}

@@ -15,9 +15,8 @@ from envcheck.rules.api import Facts, FrameworkSubject, Remedy
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import LibraryName, contains_library, lines_requiring, toolkit_extra, wheel_with
-from envcheck.rules.fixes.frameworks import install_gpu_build
+from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
 from envcheck.rules.fixes.install import How, in_steps, install, python_of
-from envcheck.rules.fixes.releases import same_version
 
 SYSTEM_LIBRARY = Fix(
     text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"

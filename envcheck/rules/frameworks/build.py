@@ -17,7 +17,7 @@ from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Missing, Status
 from envcheck.model.snapshot import PASTED, Environment, Framework, Gpu, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
@@ -25,19 +25,29 @@ from envcheck.rules.facts.frameworks import (
     compiles_its_code,
     distributions_in,
     full_name,
+    gpus_proven,
     is_main_framework,
     other_cuda_builds,
+    proves,
+    ran_on,
+    ran_on_every_kind_of_gpu,
     rows_of_release,
 )
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import basis_of, gpu_title, gpus_with_capability, on_tegra, plural, supported_cuda
-from envcheck.rules.facts.needs import unanswered
-from envcheck.rules.facts.trials import gpus_proven, proves, ran_on, ran_on_every_kind_of_gpu
+from envcheck.rules.facts.machine import (
+    basis_of,
+    gpu_title,
+    gpus_with_capability,
+    on_tegra,
+    plural,
+    supported_cuda,
+    unanswered,
+)
+from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
-from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
+from envcheck.rules.variables.visible_devices import setting_evidence
 
 
 def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:

@@ -11,15 +11,19 @@ from envcheck.knowledge.relations.torch import torch_row
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
 from envcheck.model.versions import CodeTarget, CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name, only_compiles_for_torch
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
+from envcheck.rules.facts.frameworks import (
+    code_targets,
+    framework_named,
+    full_name,
+    only_compiles_for_torch,
+    ran_on_gpu,
+)
 from envcheck.rules.facts.machine import gpu_title, gpus_with_capability
-from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import family, install_command
 from envcheck.rules.fixes.frameworks import install_fitting_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
-from envcheck.rules.fixes.outcomes import incompatible
 
 _ASSEMBLER = "ptxas"
 _PATH = "TRITON_PTXAS_PATH"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.enrich.stated_cuda import PROGRAMS
+from envcheck.enrich.stated import PROGRAMS
 from envcheck.knowledge.error_lines import fragment_in, lines_with
 from envcheck.knowledge.relations.driver import branch_for_cuda, driver_runs_cuda, minimum_driver
 from envcheck.knowledge.relations.fit import Fit, conclude
@@ -10,7 +10,7 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, DriverRelease
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, not_known, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
@@ -19,6 +19,7 @@ from envcheck.rules.facts.frameworks import (
     full_name,
     is_main_framework,
     only_compiles_for_torch,
+    proves,
 )
 from envcheck.rules.facts.machine import (
     gpus_with_capability,
@@ -31,12 +32,10 @@ from envcheck.rules.facts.machine import (
     supported_cuda,
     supports_all_natively,
     supports_natively,
+    unanswered,
 )
-from envcheck.rules.facts.needs import unanswered
-from envcheck.rules.facts.trials import proves
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import install_other_release
-from envcheck.rules.fixes.outcomes import incompatible, not_known
 from envcheck.rules.messages.observed import line_evidence
 
 

@@ -7,9 +7,8 @@ import msgspec
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
 from envcheck.rules.api import Action, Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, nvml_answers
+from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, nvml_answers, refused, unanswered
 from envcheck.rules.facts.measurements import BRAKE, HEAT, POWER_CAP, is_lowered
-from envcheck.rules.facts.needs import refused, unanswered
 from envcheck.rules.fixes import driver
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.messages.observed import answers, call_evidence, kernel_evidence, kernel_messages, results_naming

@@ -9,8 +9,7 @@ from envcheck.knowledge.tables import XidRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Ecc, Gpu, Record, RowRemap, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import gpu_title, is_listed, plural
-from envcheck.rules.facts.needs import unanswered
+from envcheck.rules.facts.machine import gpu_title, is_listed, plural, unanswered
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, line_evidence
 

@@ -8,11 +8,11 @@ from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Gpu, Mig, MigInstance, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import cuda_answers, gpu_title, plural
-from envcheck.rules.facts.needs import unanswered
+from envcheck.rules.facts.machine import cuda_answers, gpu_title, plural, unanswered
+from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.observed import call_evidence, line_evidence
-from envcheck.rules.variables.visible_devices import VISIBLE, sees_no_gpu, setting_evidence
+from envcheck.rules.variables.visible_devices import sees_no_gpu, setting_evidence
 
 _NO_PERMISSION = 4
 """``NVML_ERROR_NO_PERMISSION``."""

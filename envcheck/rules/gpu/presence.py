@@ -11,8 +11,8 @@ from envcheck.knowledge.relations.driver import driver_supports
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Gpu, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import finds_no_gpu, rows_of_release
+from envcheck.rules.api import Facts, Outcome, evidence_of, incompatible, not_known, passed, rule
+from envcheck.rules.facts.frameworks import finds_no_gpu, ran_on, rows_of_release
 from envcheck.rules.facts.machine import (
     basis_of,
     count_by_model,
@@ -23,9 +23,7 @@ from envcheck.rules.facts.machine import (
     release,
     release_text,
 )
-from envcheck.rules.facts.trials import ran_on
 from envcheck.rules.fixes.driver import update_driver
-from envcheck.rules.fixes.outcomes import incompatible, not_known
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
 
 _FIND_A_GPU = (

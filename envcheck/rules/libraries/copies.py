@@ -12,7 +12,7 @@ from envcheck.knowledge.relations.libraries import cudnn_serves, is_older, same_
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
-from envcheck.rules.facts.frameworks import full_name
+from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     copies,
@@ -26,7 +26,6 @@ from envcheck.rules.facts.libraries import (
     version_at,
 )
 from envcheck.rules.facts.library_names import family_of_wheel
-from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.libraries import drop_from_variable, install_or_locate_library, show_loader_search
 from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
 

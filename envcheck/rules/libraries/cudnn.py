@@ -11,8 +11,8 @@ from envcheck.knowledge.relations.libraries import (
     same_version,
 )
 from envcheck.model.checks import Evidence
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import full_name
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible, passed, rule, sentence
+from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
     copy_evidence,
@@ -23,9 +23,7 @@ from envcheck.rules.facts.libraries import (
     missing_status,
     name_in,
 )
-from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.libraries import INSTALL_CUDNN, drop_from_variable, install_libraries, install_library_again
-from envcheck.rules.fixes.outcomes import incompatible, sentence
 from envcheck.rules.libraries.missing import damage_evidence, not_installed
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 

@@ -19,11 +19,10 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, items_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible
 from envcheck.rules.facts.frameworks import distributions_in, fit_of_release, full_name, rows_of_release
 from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, name_of, names_in, wheel_of
 from envcheck.rules.facts.machine import runs_builds_for
-from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.messages.observed import observed_problems, tells_of
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}

@@ -9,8 +9,8 @@ from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.libraries import nvjitlink_serves
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Load
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import full_name
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible, passed, rule
+from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     folder_of,
     load_evidence,
@@ -21,9 +21,7 @@ from envcheck.rules.facts.libraries import (
     own_loads,
 )
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
-from envcheck.rules.fixes.outcomes import incompatible
 
 
 @rule(layer="library", per="framework", arises=loads_are_known, explains=TRIAL_RULES, remedy=show_loader_search)

@@ -10,9 +10,8 @@ import msgspec
 from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import framework_named
+from envcheck.rules.facts.frameworks import TRIAL_RULES, framework_named, imported
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.install import in_steps, install, install_pip, pip_command, uninstall, uv_prefix
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages

@@ -16,10 +16,9 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
-from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
+from envcheck.rules.facts.frameworks import distributions_in, failed, in_one_folder, ran_on_gpu
 from envcheck.rules.facts.library_names import family_of_wheel, named, version_of
 from envcheck.rules.facts.machine import runs_builds_for
-from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import in_steps, install
 from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable

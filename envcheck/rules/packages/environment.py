@@ -8,12 +8,17 @@ from envcheck.compat.package_needs import admits, later_release_for_python
 from envcheck.knowledge.relations.torch import python_runs_torch
 from envcheck.model.checks import ASSUMED, Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in, items_in
-from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import fit_of_release, full_name, is_main_framework, machine, rows_of_release
+from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
+from envcheck.rules.facts.frameworks import (
+    fit_of_release,
+    full_name,
+    imported,
+    is_main_framework,
+    machine,
+    rows_of_release,
+)
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import How, conda_command, install
-from envcheck.rules.fixes.outcomes import incompatible
 from envcheck.rules.fixes.reinstall import rebuild
 
 _SHOWN = 8

@@ -12,13 +12,29 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Distribution, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion, is_release
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import bounds_for, distributions_in, fit_of_release, framework_named, full_name
+from envcheck.rules.api import (
+    Facts,
+    FrameworkSubject,
+    Misfit,
+    Outcome,
+    evidence_of,
+    incompatible_packages,
+    limit_by_confidence,
+    passed,
+    rule,
+)
+from envcheck.rules.facts.frameworks import (
+    bounds_for,
+    distributions_in,
+    fit_of_release,
+    framework_named,
+    full_name,
+    imported,
+    ran_on_gpu,
+)
 from envcheck.rules.facts.machine import may_have_gpus, title_of_first
-from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.outcomes import Misfit, incompatible_packages, limit_by_confidence
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""

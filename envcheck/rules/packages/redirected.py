@@ -7,9 +7,16 @@ from collections.abc import Collection, Iterator
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import framework_named, full_name, importance, installed, module_of
+from envcheck.rules.facts.frameworks import (
+    failed,
+    framework_named,
+    full_name,
+    importance,
+    installed,
+    module_of,
+    tried_frameworks,
+)
 from envcheck.rules.facts.machine import title_of_first
-from envcheck.rules.facts.trials import failed, tried_frameworks
 from envcheck.rules.fixes.install import in_user_site, uninstall
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES

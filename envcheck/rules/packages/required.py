@@ -20,8 +20,17 @@ from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_framework, provides_gpu_support
-from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
+from envcheck.rules.facts.frameworks import (
+    base_framework,
+    failed,
+    full_name,
+    imported,
+    is_main_framework,
+    own_error,
+    provides_gpu_support,
+    ran_on_gpu,
+    tried_frameworks,
+)
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.redirected import imported_from
 

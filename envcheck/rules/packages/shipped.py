@@ -13,9 +13,8 @@ from envcheck.compat.package_needs import NOT_TO_RUN, bounds_on, requirement_nam
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import DamagedFile, Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import base_framework, provides_gpu_support
+from envcheck.rules.facts.frameworks import base_framework, imported, provides_gpu_support
 from envcheck.rules.facts.library_names import family_of_wheel
-from envcheck.rules.facts.trials import imported
 
 FOLLOWS_FROM_FILES = (
     "cpu-only-build",

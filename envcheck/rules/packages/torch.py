@@ -5,11 +5,10 @@ from __future__ import annotations
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, is_release
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Misfit, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, framework_named
 from envcheck.rules.fixes.frameworks import SELECTOR
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.outcomes import Misfit
 from envcheck.rules.packages.extensions import Package, misfit, not_built_for, packages_of, torch_of
 
 

@@ -11,8 +11,8 @@ from envcheck.compat.package_needs import normalised
 from envcheck.model.checks import Check, Evidence, Fix, shortened
 from envcheck.model.snapshot import Environment, Snapshot, Unreadable, frameworks_in, items_in
 from envcheck.rules.api import Facts, Outcome, rule
+from envcheck.rules.facts.frameworks import imported
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.facts.trials import imported
 
 _SHOWN = 5
 _DENIED = "Permission denied"

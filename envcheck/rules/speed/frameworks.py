@@ -18,7 +18,7 @@ from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, percent, quantity
 from envcheck.rules.facts.variables import BY_VARIABLE, relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
-from envcheck.rules.speed.ceilings import figure_of
+from envcheck.rules.speed.figures import figure_of
 
 GAIN = 1.15
 """How many times as fast the same work must be without a setting for a note. Repetitions differ by less."""

@@ -30,7 +30,7 @@ from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.rules.speed.ceilings import figure_of, judge_figure
+from envcheck.rules.speed.figures import figure_of, judge_figure
 from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
 
 _SHOWN = 4

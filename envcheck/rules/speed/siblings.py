@@ -25,7 +25,7 @@ from envcheck.rules.facts.measurements import (
     quantity,
     spread,
 )
-from envcheck.rules.speed.ceilings import causes, condition_evidence
+from envcheck.rules.speed.figures import causes, condition_evidence
 from envcheck.rules.speed.trust import unfinished, why_not_judged
 
 USUAL = 0.10

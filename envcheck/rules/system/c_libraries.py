@@ -5,8 +5,7 @@ from __future__ import annotations
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import full_name
-from envcheck.rules.facts.trials import imported
+from envcheck.rules.facts.frameworks import full_name, imported
 from envcheck.rules.fixes.install import conda_command
 
 _GLIBC = ("GLIBC_",)

@@ -12,10 +12,15 @@ from envcheck.knowledge.tables import FlawRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Layer
 from envcheck.model.snapshot import Framework, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import code_targets, distributions_in, framework_named, rows_of_release
+from envcheck.rules.facts.frameworks import (
+    code_targets,
+    distributions_in,
+    framework_named,
+    gpus_proven,
+    rows_of_release,
+)
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import gpus_with_capability, release_text
-from envcheck.rules.facts.trials import gpus_proven
 
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
 """Libraries whose versions a framework reports."""

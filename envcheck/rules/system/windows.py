@@ -23,6 +23,7 @@ from envcheck.model.snapshot import (
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, release, supports_all_natively
+from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.frameworks.build import evidence_for_cuda
 from envcheck.rules.messages.observed import (
@@ -32,7 +33,6 @@ from envcheck.rules.messages.observed import (
     observed_problems,
     results_naming,
 )
-from envcheck.rules.variables.visible_devices import VISIBLE
 
 _WSL = Fix(
     text="Use WSL2 with the Linux build (the Windows driver is enough)",

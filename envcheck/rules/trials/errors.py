@@ -11,9 +11,18 @@ from envcheck.knowledge.error_lines import ErrorLine, matches_fragment, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
-from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, installed, is_known_cuda_build
+from envcheck.rules.facts.frameworks import (
+    distributions_in,
+    failed,
+    full_name,
+    importance,
+    installed,
+    is_known_cuda_build,
+    named_in,
+    own_error,
+    tried_frameworks,
+)
 from envcheck.rules.facts.machine import title_of_first
-from envcheck.rules.facts.trials import failed, named_in, own_error, tried_frameworks
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.messages.refine import refine

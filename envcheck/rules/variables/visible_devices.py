@@ -17,11 +17,11 @@ from envcheck.rules.facts.machine import (
     nvml_answers,
     plural,
 )
+from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import READ_KERNEL_LOG
 from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
 _IN_WSL = doubt_inside_wsl(

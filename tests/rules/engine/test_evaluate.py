@@ -12,9 +12,8 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.model.checks import Check, Confidence, Fix, Source, Status
 from envcheck.model.snapshot import Driver, Gpu, Listing, ProbeRun, Snapshot
-from envcheck.rules.api import Facts, Outcome, Rule, rule
+from envcheck.rules.api import Facts, Outcome, Rule, incompatible, rule
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.fixes.outcomes import incompatible
 from tests.every import cases
 from tests.rules.machines import ALL, DOCKER, but, eight, gpus, h200, kernel, machine, on_the_bus
 

@@ -18,10 +18,9 @@ from envcheck.model.checks import LAYERS
 from envcheck.model.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 from envcheck.report.answers.rule import rule_page
 from envcheck.rules.api import EVERYTHING, Rule, never
-from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.facts.needs import _OWN_SECTION, _overlap
+from envcheck.rules.catalog import DOUBTS, REMEDIES, all_rules, find_rule
+from envcheck.rules.facts.machine import _OWN_SECTION, _overlap
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.rules.problems import DOUBTS, REMEDIES
 from tests.every import cases, every
 
 RULES = all_rules()

@@ -10,8 +10,8 @@ from envcheck.model.snapshot import Collective, Conditions, Gpu, Measurement, Pr
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
+from envcheck.rules.catalog import measured_rules
 from envcheck.rules.facts.measurements import coverage, numbers
-from envcheck.rules.speed.ceilings import MEASURED
 from tests.every import cases
 from tests.rules.machines import but, check_of, h200, machine, statuses
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, samples_around, to_gpu
@@ -28,7 +28,7 @@ def here(count: int, **changes: Any) -> list[Gpu]:
 
 
 def reported(gpus: list[Gpu], *figures: Measurement, runs: tuple[ProbeRun, ...], whole: bool = False) -> Report:
-    request = Request(bench=BenchRequest()) if whole else Request(only=MEASURED, bench=BenchRequest())
+    request = Request(bench=BenchRequest()) if whole else Request(only=measured_rules(), bench=BenchRequest())
     return session.judge(machine(*gpus, measurements=figures, runs=runs), request)
 
 
@@ -243,7 +243,7 @@ def run_beside(number: int, status: Any = "ok", detail: str = "") -> ProbeRun:
 
 
 def report(gpus: list[Gpu], *found: Measurement, runs: tuple[ProbeRun, ...]) -> Report:
-    request = Request(only=MEASURED, bench=BenchRequest(force=True))
+    request = Request(only=measured_rules(), bench=BenchRequest(force=True))
     return session.judge(machine(*gpus, measurements=found, runs=runs), request)
 
 

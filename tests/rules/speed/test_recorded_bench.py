@@ -14,8 +14,8 @@ from envcheck.knowledge.performance.expected import Expectation, expectation
 from envcheck.model.snapshot import Measurement, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
+from envcheck.rules.catalog import measured_rules
 from envcheck.rules.facts.measurements import measurement_key
-from envcheck.rules.speed.ceilings import MEASURED
 from tests.every import cases, every
 from tests.rules.machines import but, machine
 
@@ -93,13 +93,13 @@ def test_both_directions_at_once_were_verified_word_by_word() -> None:
 
 @cases("name", "h200x2-bench-full", "h100x2-bench-full")
 def test_nothing_is_wrong_with_sound_gpus(name: str) -> None:
-    report = session.judge(load(name).snapshot, Request(only=MEASURED, bench=BenchRequest(full=True)))
+    report = session.judge(load(name).snapshot, Request(only=measured_rules(), bench=BenchRequest(full=True)))
     assert report.verdict == "pass", report.headline
     assert {check.status for check in report.checks} == {"pass", "skipped"}
 
 
 def test_a_gpu_that_was_throttled_for_heat_is_the_cause_of_its_low_figures() -> None:
-    report = session.judge(load("h100x2-bench-hot").snapshot, Request(only=MEASURED, bench=BenchRequest()))
+    report = session.judge(load("h100x2-bench-hot").snapshot, Request(only=measured_rules(), bench=BenchRequest()))
     assert (report.verdict, report.primary) == ("fail", "gpu-held-back")
     (found,) = [check for check in report.checks if check.rule == "gpu-held-back" and check.status == "fail"]
     assert found.subject.index == 0
@@ -135,7 +135,7 @@ def test_a_run_that_was_slowed_differs_in_nothing_else() -> None:
         return but(each, value=0.8 * each.value, samples=(), conditions__power_limit=500.0)
 
     later = but(SNAPSHOT, measurements=tuple(map(slowed, RECORDED.measurements)))
-    request = Request(only=MEASURED, bench=BenchRequest(full=True))
+    request = Request(only=measured_rules(), bench=BenchRequest(full=True))
     before, after = (session.judge(snapshot, request) for snapshot in (SNAPSHOT, later))
     (found,) = diff([("before", before), ("after", after)]).comparisons
     assert len(found.figures) == len(FIGURES)

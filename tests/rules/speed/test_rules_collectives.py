@@ -10,7 +10,7 @@ from envcheck.collect.plan import BenchRequest
 from envcheck.model.snapshot import Collective, Fabric, Measurement, NvLink, ObservedError, Platform, ProbeRun, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
-from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.rules.catalog import measured_rules
 from tests.rules.machines import but, check_of, checks_of, h200, machine, variables
 from tests.rules.speed.measurements import right, samples_around, wrong
 
@@ -182,7 +182,7 @@ def test_bench_judges_what_can_be_the_cause() -> None:
         platform=but(machine().platform or Platform(source="procfs"), shared_memory=1 << 20, shared_memory_free=0),
         fabric=Fabric(source="nvml"),
     )
-    report = session.judge(snapshot, Request(only=tuple(MEASURED), bench=BenchRequest()))
+    report = session.judge(snapshot, Request(only=measured_rules(), bench=BenchRequest()))
     by_rule = {check.rule: check for check in report.checks}
     assert by_rule["shared-memory-too-small"].status == "fail"
     assert by_rule["collective-fails"].explained_by == by_rule["shared-memory-too-small"].id == report.primary_check
@@ -196,7 +196,7 @@ def test_a_small_dev_shm_is_no_cause_where_the_log_does_not_name_it() -> None:
         observed_errors=(ObservedError(source="NCCL's log", text="node:1:2 [0] NCCL INFO x"),),
         platform=but(machine().platform or Platform(source="procfs"), shared_memory=64 << 20, shared_memory_free=0),
     )
-    report = session.judge(snapshot, Request(only=tuple(MEASURED), bench=BenchRequest()))
+    report = session.judge(snapshot, Request(only=measured_rules(), bench=BenchRequest()))
     by_rule = {check.rule: check for check in report.checks}
     assert by_rule["shared-memory-too-small"].status == "warn"
     assert by_rule["collective-fails"].explained_by is None

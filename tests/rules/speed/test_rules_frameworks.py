@@ -13,8 +13,8 @@ from envcheck.knowledge.tables import SettingRow
 from envcheck.model.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
+from envcheck.rules.catalog import measured_rules
 from envcheck.rules.facts.variables import BY_VARIABLE
-from envcheck.rules.speed.ceilings import MEASURED
 from tests.every import cases, every
 from tests.rules.machines import but, cause, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, memory_copy, right, wrong
@@ -123,7 +123,7 @@ def test_the_variable_is_the_cause_of_all_figures_that_name_it_and_of_no_other()
 
 def test_bench_asks_after_variables_only_where_one_explains_a_figure() -> None:
     def told(snapshot: Snapshot) -> set[str]:
-        report = session.judge(snapshot, Request(only=MEASURED, bench=BenchRequest()))
+        report = session.judge(snapshot, Request(only=measured_rules(), bench=BenchRequest()))
         return {check.rule for check in report.checks} & set(BY_VARIABLE)
 
     low = but(measured(gemm(value=800e12), step(16e12)), variables=variables(CUDA_LAUNCH_BLOCKING="1"))
@@ -188,7 +188,7 @@ def test_a_fallback_to_the_cpu_fails_bench_too() -> None:
     found = [check for check in checks_of("framework-cannot-use-gpu", snapshot) if check.status == "fail"]
     assert found
     assert "libcudnn.so.9" in found[0].message + found[0].title + "".join(each.value for each in found[0].evidence)
-    assert "framework-cannot-use-gpu" in MEASURED
+    assert "framework-cannot-use-gpu" in measured_rules()
 
 
 def on_cpu(*figures: Measurement, others: tuple[str, ...] = (), name: str = "onnxruntime") -> Snapshot:

@@ -18,7 +18,7 @@ from envcheck.model.snapshot import (
 )
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
-from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.rules.catalog import measured_rules
 from tests.every import cases
 from tests.rules.machines import but, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, right, wrong
@@ -127,7 +127,7 @@ def test_damage_is_the_cause_also_where_only_figures_were_asked_for() -> None:
         kind="missing",
     )
     shipped = Shipped(source="wheel metadata", damaged=(file,), complete=True)
-    request = Request(only=MEASURED, bench=BenchRequest())
+    request = Request(only=measured_rules(), bench=BenchRequest())
 
     def report(**environment: Any) -> dict[str, Check]:
         judged = session.judge(with_cudnn(measured(refused(), gemm()), **environment), request)

@@ -9,9 +9,8 @@ import pytest
 from envcheck.model.checks import Check
 from envcheck.model.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
 from envcheck.report.answers.rule import rule_page
-from envcheck.rules.catalog import find_rule
+from envcheck.rules.catalog import find_rule, measured_rules
 from envcheck.rules.facts.measurements import measurement_key
-from envcheck.rules.speed.ceilings import MEASURED
 from tests.every import cases, every
 from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine, variables
 from tests.rules.speed.measurements import (
@@ -121,7 +120,7 @@ def test_near_copies_are_judged() -> None:
 
 
 def test_the_question_does_not_arise_without_measurements() -> None:
-    assert not [check for check in judge(machine()) if check.rule in MEASURED]
+    assert not [check for check in judge(machine()) if check.rule in measured_rules()]
 
 
 def test_a_figure_of_an_unknown_gpu_is_nobodys() -> None:
@@ -354,7 +353,7 @@ def test_what_ended_or_was_not_started_did_not_fail(status: str) -> None:
 # --- pages --------------------------------------------------------------------------------------------------------
 
 
-@every(MEASURED)
+@every(measured_rules())
 def test_each_rule_has_its_page(name: str) -> None:
     rule = find_rule(name)
     assert rule is not None

@@ -29,7 +29,7 @@ from envcheck.pipeline.verdict import conclude
 from envcheck.report import exit_status, render
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
-from envcheck.rules.facts.trials import failed, gpus_proven, imported, ran_on_gpu
+from envcheck.rules.facts.frameworks import failed, gpus_proven, imported, ran_on_gpu
 from tests.every import cases
 from tests.rules.machines import (
     VENV,

@@ -18,7 +18,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Planned
-from envcheck.plans.image.instructions import Layout
+from envcheck.plans.instructions import Layout
 from envcheck.plans.readers import environment_yml, pipfile_lock, poetry_lock, pyproject, uv_lock
 from envcheck.plans.readers.requirements import INSTALLING, SHARES_BUILDS, of_arguments, options_of, sorted_words
 from envcheck.plans.requirement import PackageIndexes, item, unread

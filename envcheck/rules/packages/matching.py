@@ -1,0 +1,261 @@
+"""Packages whose releases must match: JAX with jaxlib and its CUDA plug-ins, NumPy with what was built for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from envcheck.compat.package_needs import admits, bounds_on, requirement_name
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.specifier import parse_version
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.rules.api import (
+    Facts,
+    FrameworkSubject,
+    Misfit,
+    Outcome,
+    evidence_of,
+    incompatible_packages,
+    limit_by_confidence,
+    passed,
+    rule,
+    worst_first,
+)
+from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported, installed, ran_on_gpu
+from envcheck.rules.facts.machine import title_of_first
+from envcheck.rules.fixes.install import How, install, install_release_for
+from envcheck.rules.packages.redirected import imported_from
+
+_PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
+_OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")
+_PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
+_HALF = re.compile(r"(jax-cuda\d{2})-(plugin|pjrt)")
+_OTHER_HALF = {"plugin": "pjrt", "pjrt": "plugin"}
+_COMPILER = "/xla_cuda_plugin.so"
+"""The file of ``jax-cudaNN-pjrt`` among the plug-in's binaries."""
+
+
+def _parts(environment: Environment) -> dict[str, Distribution]:
+    found: dict[str, Distribution] = {}
+    for each in environment.distributions or ():
+        if _PART.fullmatch(each.name):
+            found.setdefault(each.name, each)
+    return found
+
+
+@rule(
+    layer="framework",
+    per="environment",
+    remedy=lambda facts: _install_together(_parts(facts.environment) if facts.environment else {}, facts),
+    explains=(
+        "cpu-only-build",
+        "requirement-broken",
+        "cuda-major-mismatch",
+        "cuda-library-missing",
+        "library-not-found",
+        "cudnn-missing",
+        "nccl-missing",
+    ),
+)
+def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
+    """JAX's CUDA plug-in, jaxlib and jax do not belong together."""
+    parts = _parts(environment)
+    if len(parts) < 2:
+        return None
+    halves = _missing_halves(parts, environment, facts)
+    both = ((name, part, other, there) for name, part in parts.items() for other, there in parts.items())
+    pairs = [found for each in both if each[0] != each[2] and (found := _pair(*each, facts))]
+    plugins = [part for name, part in parts.items() if _PLUGIN.fullmatch(name)]
+    wrong = list(pairs)
+    if len(plugins) > 1:
+        names = " and ".join(part.name for part in plugins)
+        versions = tuple(evidence_of(part.name, part, "version") for part in plugins)
+        wrong.append(Misfit(names, f"{names} are both installed", versions, "warn"))
+    unmatched = bool(wrong)
+    for name, line in halves.items():
+        half = parts[name]
+        needs = "has no CUDA backend" if _PLUGIN.fullmatch(half.name) else "has a CUDA backend without kernels"
+        reason = f"{half.name} {half.version} needs {line}, which is not installed: JAX {needs}"
+        wrong.append(Misfit(half.name, reason, (evidence_of(half.name, half, "version"),), "fail"))
+    if not wrong:
+        fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
+        known = any(part.requires is not None for part in parts.values())
+        return passed(f"JAX's packages match: {fit}", decided_by="declared") if known else None
+    works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in frameworks_in(environment))
+    missing = " and ".join(map(requirement_name, halves.values()))
+    title = "JAX's packages do not match" if pairs else "Two CUDA plug-ins of JAX are installed"
+    lines = tuple(halves.values())
+    return incompatible_packages(
+        worst_first(wrong),
+        title if unmatched else f"JAX cannot use the GPU: {missing} is missing",
+        _install_together(parts, facts) if unmatched else install(facts, lines, f"Install {missing}, which is missing"),
+        status="note" if works else None,
+        frameworks=tuple(each.name for each in frameworks_in(environment) if _OF_JAX.fullmatch(each.name)),
+    )
+
+
+def _missing_halves(parts: dict[str, Distribution], environment: Environment, facts: Facts) -> dict[str, str]:
+    """Plug-in packages without their counterpart, and the requirement line that installs it.
+
+    conda splits its packages differently, and nothing is called missing from an incomplete list.
+    """
+    if not environment.distributions_complete or any(part.channel == "conda" for part in parts.values()):
+        return {}
+    by_files = {each.name for each in frameworks_in(environment) if each.path is not None}
+    for each in frameworks_in(environment):
+        if _PLUGIN.fullmatch(each.name) and any(path.endswith(_COMPILER) for path in each.binaries or ()):
+            by_files.add(each.name.replace("plugin", "pjrt"))
+    found = {}
+    for name, part in parts.items():
+        half = _HALF.fullmatch(name)
+        other = f"{half[1]}-{_OTHER_HALF[half[2]]}" if half else name
+        if other not in parts and other not in by_files and part.version:
+            bounds = bounds_on(part.requires or (), other, facts.markers)
+            if bounds is None and half and half[2] == "plugin":  # of one that a fix would install, not all is known
+                continue
+            found[name] = f"{other}{bounds or f'=={part.version}'}"
+    return found
+
+
+def _pair(name: str, part: Distribution, other: str, there: Distribution, facts: Facts) -> Misfit | None:
+    evidence = (evidence_of(name, part, "version"), evidence_of(other, there, "version"))
+    # jax names its plug-ins only as extras: what an extra asks for holds where the plug-in is there.
+    worst: Status = "warn" if name == "jax" and other != "jaxlib" else "fail"
+    bounds = bounds_on(part.requires or (), other, facts.markers)
+    if bounds:
+        if admits(bounds, there.version) is not False:
+            return None
+        line = Evidence(what=f"{name} {part.version} requires", value=f"{other}{bounds}", source=part.source)
+        reason = f"{name} {part.version} requires {other}{bounds}, and this is {there.version}"
+        return Misfit(name, reason, (line, *evidence), worst)
+    fit = fit_of_release(facts, name, part.version, other, there.version)
+    if fit is not None and fit.bad:
+        status = limit_by_confidence(worst, fit)
+        return Misfit(name, fit.reason, evidence, status, fit.sources)
+    own, its = parse_version(part.version), parse_version(there.version)
+    differ = own is not None and its is not None and own.numbers[:3] != its.numbers[:3]
+    if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and differ:
+        reason = f"{name} {part.version} needs jaxlib in its own version, and this is {there.version}"
+        return Misfit(name, reason, evidence, "warn")
+    return None
+
+
+def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
+    """Requirements of one release, with the installed plug-in (of two, the one for the newer CUDA version)."""
+    majors = sorted({match[1] for name in parts if (match := _PLUGIN.fullmatch(name))}, reverse=True)
+    jax = parts.get("jax")
+    version = f"=={jax.version}" if jax and re.fullmatch(r"[0-9][0-9.]{1,30}", jax.version) else ""
+    wanted = f"jax[cuda{majors[0]}]{version}" if majors else f"jax{version}"
+    others = [name for name in parts if majors[1:] and re.fullmatch(rf"jax-cuda(?:{'|'.join(majors[1:])})-\w+", name)]
+    return install(facts, (wanted,), "Install jax, jaxlib and the plug-in in the same release", remove=others)
+
+
+_NUMPY = "numpy"
+
+
+def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
+    """If only an error line is known: newer releases of the failed packages, else an older NumPy if allowed."""
+    environment = facts.environment
+    numpy = installed(environment, _NUMPY)
+    there = parse_version(numpy.version) if numpy else None
+    if environment is None or numpy is None or there is None:
+        return (
+            Fix(text="Install a NumPy of the major version that the package was built for, or upgrade the package"),
+        )
+    about = {
+        name for each in frameworks_in(environment) if each.name in facts.about for name in (each.name, each.extends)
+    }
+    names = sorted(each.name for each in environment.distributions or () if each.name in about)
+    text, newest = f"Upgrade {' and '.join(names)}, for NumPy {numpy.version}", How(newest=True)
+    newer = install(facts, names, text, newest) if names else ()
+    asked = _one_bound(_bounds_on_numpy(environment, facts))
+    before = f"{there.numbers[0] - 1}.999"
+    least = (part for part in asked.split(",") if part.startswith((">", "=", "~")))
+    if there.numbers[0] == 0 or any(admits(part, before) is False for part in least):
+        return newer or (Fix(text=f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
+    bounds = ",".join(filter(None, (asked, f"<{there.numbers[0]}")))
+    return (*newer, *install(facts, (f"{_NUMPY}{bounds}",), "Install a NumPy that the packages support"))
+
+
+def _one_bound(bounds: Iterable[str]) -> str:
+    """Join these bounds into one specifier."""
+    parts = (part.strip() for each in bounds for part in each.split(","))
+    return ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
+
+
+@rule(layer="framework", per="environment", remedy=_match_numpy, explains=("requirement-broken",))
+def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
+    """A package was built for a different NumPy version."""
+    numpy = installed(environment, _NUMPY)
+    if numpy is None:
+        return None
+    frameworks = {each.name: each for each in frameworks_in(environment) if each.version}
+    judged = {*frameworks, *(("pytorch",) if "torch" in frameworks else ())}
+    listed = (each for each in environment.distributions or () if each.name not in judged)
+    records: list[Framework | Distribution] = [*frameworks.values(), *listed]
+    wrong = worst_first(found for record in records if (found := _misfit(record, numpy, facts)))
+    if not wrong:
+        known = any(bounds_on(each.requires, _NUMPY, {}) is not None for each in frameworks_in(environment))
+        title = f"The frameworks support NumPy {numpy.version}"
+        return passed(title, evidence_of(_NUMPY, numpy, "version"), decided_by="declared") if known else None
+    # A NumPy that all requirements admit, or releases of the packages for the installed NumPy.
+    bounds = _one_bound((*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong)))
+    names = list(dict.fromkeys(each.name for each in wrong))
+    newer = (fix for name in names for fix in install_release_for(name, _NUMPY, environment, facts))
+    return incompatible_packages(
+        wrong,
+        title_of_first(f"{wrong[0].name} does not support NumPy {numpy.version}", wrong),
+        (*install(facts, (f"{_NUMPY}{bounds}",), f"Install a NumPy that {' and '.join(names)} can use"), *newer),
+        evidence_of(_NUMPY, numpy, "version"),
+        frameworks=tuple(names),
+    )
+
+
+def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
+    """The title that a framework does not work with this NumPy; None if NumPy's version is unknown."""
+    numpy = installed(subject.environment, _NUMPY)
+    return f"{full_name(subject.framework)[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
+
+
+def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts) -> Misfit | None:
+    name, version, there = record.name, record.version or "", numpy.version
+    framework = record if isinstance(record, Framework) else None
+    bounds = bounds_on(record.requires or (), _NUMPY, facts.markers)
+    if bounds:
+        if admits(bounds, there) is not False:
+            return None
+        line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
+        redirected = imported_from(numpy).removeprefix(", ")
+        reason = f"{name} {version} requires numpy{bounds}, but {there} is {redirected or 'installed'}"
+        return Misfit(name, reason, (line,), _status(name, bounds, there, framework, facts.matrix), wanted=bounds)
+    fit = fit_of_release(facts, name, version, _NUMPY, there)
+    if fit is None or not fit.bad:
+        return None
+    wanted = fit.nearest_change.removeprefix(_NUMPY)
+    status = limit_by_confidence(_status(name, wanted, there, framework, facts.matrix), fit)
+    return Misfit(name, fit.reason, (evidence_of(name, record, "version"),), status, fit.sources, wanted)
+
+
+def _status(name: str, wanted: str, there: str, framework: Framework | None, matrix: Matrix) -> Status:
+    """A failure where another major is wanted, or the package refuses; less for what was seen to work."""
+    if framework is not None and ran_on_gpu(framework):
+        return "note"
+    if framework is not None and imported(framework) is False:
+        return "fail"
+    if matrix.has_trait(name, "distributes-torch"):
+        return "warn"  # only converting arrays fails
+    # Another major version is wanted where neither the first nor the last possible release of this one is admitted.
+    own = parse_version(there)
+    ends = (f"{own.numbers[0]}.0.0", f"{own.numbers[0]}.999.0") if own else ()
+    other_major = bool(ends) and not any(admits(wanted.replace("|", ","), end) for end in ends)
+    return "fail" if matrix.has_trait(name, "refuses-other-numpy") or other_major else "warn"
+
+
+def _bounds_on_numpy(environment: Environment, facts: Facts) -> Iterator[str]:
+    """The bounds on NumPy in all metadata that was read."""
+    records: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
+    for each in records:
+        bounds = bounds_on(each.requires or (), _NUMPY, facts.markers)
+        if bounds:
+            yield bounds
