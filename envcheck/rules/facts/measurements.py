@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -78,37 +79,33 @@ def differences(conditions: Conditions | None, others: Sequence[Conditions], tha
     return tuple(found)
 
 
+def _is_less_power(own: float, usual: float) -> bool:
+    return own < usual - _WATTS
+
+
+def _is_slower(own: float, usual: float) -> bool:
+    return own < (1 - _CLOCK) * usual
+
+
+def _is_hotter(own: float, usual: float) -> bool:
+    return own >= usual + _HOTTER
+
+
 _COMPARED: tuple[tuple[Callable[[Conditions], float | None], Callable[[float, float], bool], str], ...] = (
-    (
-        lambda run: run.power_limit,
-        lambda own, usual: own < usual - _WATTS,
-        "power limit {own:.0f} W, {than} {usual:.0f} W",
-    ),
+    (lambda run: run.power_limit, _is_less_power, "power limit {own:.0f} W, {than} {usual:.0f} W"),
     (
         lambda run: run.sm_clock.median / 1e6 if run.sm_clock else None,
-        lambda own, usual: own < (1 - _CLOCK) * usual,
+        _is_slower,
         "SM clock {own:.0f} MHz, {than} {usual:.0f} MHz",
     ),
     (
         lambda run: run.memory_clock.high / 1e6 if run.memory_clock else None,
-        lambda own, usual: own < (1 - _CLOCK) * usual,
+        _is_slower,
         "memory clock {own:.0f} MHz, {than} {usual:.0f} MHz",
     ),
-    (
-        lambda run: run.pcie_generation,
-        lambda own, usual: own < usual,
-        "PCI Express generation {own:.0f}, {than} {usual:.0f}",
-    ),
-    (
-        lambda run: run.pcie_width,
-        lambda own, usual: own < usual,
-        "{own:.0f} PCI Express lanes, {than} {usual:.0f}",
-    ),
-    (
-        lambda run: run.temperature.high if run.temperature else None,
-        lambda own, usual: own >= usual + _HOTTER,
-        "{own:.0f} C, {than} {usual:.0f} C",
-    ),
+    (lambda run: run.pcie_generation, operator.lt, "PCI Express generation {own:.0f}, {than} {usual:.0f}"),
+    (lambda run: run.pcie_width, operator.lt, "{own:.0f} PCI Express lanes, {than} {usual:.0f}"),
+    (lambda run: run.temperature.high if run.temperature else None, _is_hotter, "{own:.0f} C, {than} {usual:.0f} C"),
 )
 """A reading of a run, when it is worse than the median of the others, and how to say that."""
 
@@ -174,7 +171,7 @@ def coverage(gpus: Iterable[Gpu], measurements: Sequence[Measurement], runs: Ite
     in_use = {run.gpu for run in tried if run.status == "skipped"}
     ran = {run.gpu for run in tried}
     shown = any(gpu.cuda_ordinal is not None for gpu in known)
-    places: dict[str, list[Gpu]] = {}
+    places: dict[str, tuple[Gpu, ...]] = dict.fromkeys(("measured", "in_use", "failed", "hidden", "not_asked"), ())
     for gpu in known:
         if gpu.uuid in have:
             place = "measured"
@@ -184,15 +181,8 @@ def coverage(gpus: Iterable[Gpu], measurements: Sequence[Measurement], runs: Ite
             place = "failed"
         else:
             place = "hidden" if shown and gpu.cuda_ordinal is None else "not_asked"
-        places.setdefault(place, []).append(gpu)
-    return Coverage(
-        measured=tuple(places.get("measured", ())),
-        in_use=tuple(places.get("in_use", ())),
-        failed=tuple(places.get("failed", ())),
-        hidden=tuple(places.get("hidden", ())),
-        not_asked=tuple(places.get("not_asked", ())),
-        missing=tuple(each for each in measurements if not _was_done(each)),
-    )
+        places[place] += (gpu,)
+    return Coverage(**places, missing=tuple(each for each in measurements if not _was_done(each)))
 
 
 def numbers(gpus: Sequence[Gpu]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
@@ -12,9 +13,9 @@ from envcheck.knowledge.performance.quantities import quantity_of
 from envcheck.knowledge.performance.spread import Base, base_of, noise, speed_ratio
 from envcheck.knowledge.relations.variables import shown
 from envcheck.knowledge.tables import VariableEffect
-from envcheck.model.checks import Confidence, Evidence, Figure, Fix, Status
+from envcheck.model.checks import Confidence, Evidence, Figure, Fix, Layer, Status
 from envcheck.model.snapshot import Conditions, Gpu, Measurement, Snapshot
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, Rule, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import (
     BRAKE,
@@ -37,11 +38,6 @@ from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.speed.trust import why_not_judged
 
 _Key = tuple[str | None, str, str]
-
-
-def _earlier(subject: MeasurementSubject, facts: Facts) -> Base | None:
-    """The same quantity of the same GPU in the earlier runs."""
-    return bases(facts.snapshot.baseline).get(key_of(subject.measurement))
 
 
 @once
@@ -67,17 +63,14 @@ def speed_against(measured: Measurement, baseline: tuple[Measurement, ...]) -> t
     return speed_ratio(measured.value, base.value, measured.unit), base.runs
 
 
-@rule(
-    layer="gpu",
-    per="measurement",
-    arises=lambda subject, facts: (
-        not why_not_judged(subject.gpu, subject.measurement) and _earlier(subject, facts) is not None
-    ),
-)
+@rule(layer="gpu", per="measurement")
 def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A measurement is slower than the baseline."""
-    measured, earlier, known = subject.measurement, _earlier(subject, facts), quantity_of(subject.measurement.name)
+    measured, known = subject.measurement, quantity_of(subject.measurement.name)
+    earlier = bases(facts.snapshot.baseline).get(key_of(measured))
     if earlier is None or not measured.value or measured.value < 0 or (known is not None and known.autotuned):
+        return None
+    if why_not_judged(subject.gpu, measured):
         return None
     ratio = speed_ratio(measured.value, earlier.value, measured.unit)
     tolerated = earlier.tolerated_for(measured.samples)
@@ -110,31 +103,20 @@ def base_text(base: Base, unit: str) -> str:
     return f"{value} (median of {base.runs} runs, {quantity(base.low, unit)} to {quantity(base.high, unit)})"
 
 
-def _to_compare(snapshot: Snapshot, facts: Facts) -> dict[str, list[Measurement]]:
-    """The figures that a baseline could be held against, by GPU."""
-    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
-    found: dict[str, list[Measurement]] = {}
-    for measured in snapshot.measurements:
-        gpu = by_uuid.get(measured.gpu or "")
-        if gpu is not None and not why_not_judged(gpu, measured):
-            found.setdefault(measured.gpu or "", []).append(measured)
-    return found
-
-
-@rule(
-    layer="gpu",
-    arises=lambda snapshot, facts: bool(snapshot.baseline) and bool(_to_compare(snapshot, facts)),
-    ground="figures",
-)
+@rule(layer="gpu", ground="figures")
 def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The baseline has no figure of these GPUs."""
-    earlier = bases(snapshot.baseline)
-    compared = {
-        uuid: sum(key_of(each) in earlier for each in found) for uuid, found in _to_compare(snapshot, facts).items()
-    }
-    gpus: list[Gpu] = [gpu for gpu in facts.gpus if gpu.uuid in compared]
-    without = [gpu for gpu in gpus if not compared[gpu.uuid or ""]]
-    count = sum(compared.values())
+    earlier, by_uuid = bases(snapshot.baseline), {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
+    compared: Counter[str | None] = Counter()
+    for measured in snapshot.measurements if snapshot.baseline else ():
+        gpu = by_uuid.get(measured.gpu or "")
+        if gpu is not None and not why_not_judged(gpu, measured):
+            compared[gpu.uuid] += key_of(measured) in earlier
+    if not compared:
+        return None
+    gpus = [gpu for gpu in facts.gpus if gpu.uuid in compared]
+    without = [gpu for gpu in gpus if not compared[gpu.uuid]]
+    count = compared.total()
     evidence = Evidence(what="figures compared", value=f"{count}", source="baseline")
     if not without:
         return passed(f"The baseline has figures of {numbers(gpus)}", evidence, decided_by="measured")
@@ -184,13 +166,6 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
     ]
     text = ", ".join([*parts, *throttled])
     return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
-
-
-def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
-    def arises(subject: MeasurementSubject, _facts: Facts) -> bool:
-        return subject.measurement.name in names
-
-    return arises
 
 
 def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
@@ -304,52 +279,42 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     return (Evidence(what="measured", value=text, source=method or "bench"),)
 
 
-@rule(
-    layer="gpu",
-    per="measurement",
-    arises=_named("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad"),
-    ground="figures",
-    told_by=BY_VARIABLE,
+def _slow(name: str, title: str, *quantities: str, layer: Layer = "gpu", without: frozenset[str] = frozenset()) -> Rule:
+    """The rule that judges these quantities, but for some variants of them."""
+    return Rule(
+        name=name,
+        title=title,
+        layer=layer,
+        per="measurement",
+        arises=lambda subject, _facts: (
+            subject.measurement.name in quantities
+            and without.isdisjoint((subject.measurement.variant or "").split(", "))
+        ),
+        ground="figures",
+        told_by=BY_VARIABLE,
+        function=judge_figure,
+    )
+
+
+_MEMORY = ("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad")
+_FAR = frozenset({"pageable", "far"})
+slow_gpu_memory = _slow("slow-gpu-memory", "A GPU's memory is slower than expected", *_MEMORY)
+slow_gemm = _slow("slow-gemm", "A GPU computes more slowly than expected", "gemm", "fma", "mma")
+slow_host_link = _slow(
+    "slow-host-link",
+    "The link between host and GPU is slower than expected",
+    "host-to-device",
+    "device-to-host",
+    without=_FAR,
 )
-def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A GPU's memory is slower than expected."""
-    return judge_figure(subject, facts)
-
-
-@rule(layer="gpu", per="measurement", arises=_named("gemm", "fma", "mma"), ground="figures", told_by=BY_VARIABLE)
-def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A GPU computes more slowly than expected."""
-    return judge_figure(subject, facts)
-
-
-@rule(
-    layer="gpu",
-    per="measurement",
-    arises=_named("host-to-device", "device-to-host"),
-    ground="figures",
-    told_by=BY_VARIABLE,
+slow_peer_link = _slow(
+    "slow-peer-link", "The link between two GPUs is slower than expected", "peer-to-peer", layer="fabric"
 )
-def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """The link between host and GPU is slower than expected."""
-    if {"pageable", "far"} & set((subject.measurement.variant or "").split(", ")):
-        return None
-    return judge_figure(subject, facts)
-
-
-@rule(layer="fabric", per="measurement", arises=_named("peer-to-peer"), ground="figures", told_by=BY_VARIABLE)
-def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """The link between two GPUs is slower than expected."""
-    return judge_figure(subject, facts)
-
-
-def _runs(gpu: Gpu, facts: Facts) -> list[Conditions]:
-    return [each.conditions for each in figures_of(gpu, facts.snapshot.measurements) if each.conditions]
 
 
 @rule(
     layer="gpu",
     per="gpu",
-    arises=lambda gpu, facts: bool(_runs(gpu, facts)),
     explains=(
         "slow-gemm",
         "slow-gpu-memory",
@@ -362,7 +327,9 @@ def _runs(gpu: Gpu, facts: Facts) -> list[Conditions]:
 )
 def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat or power held a GPU back while it was measured."""
-    runs = _runs(gpu, facts)
+    runs = [each.conditions for each in figures_of(gpu, facts.snapshot.measurements) if each.conditions]
+    if not runs:
+        return None
     found: list[tuple[str, str, Fix]] = []
     if often := _often(runs, *HEAT):
         hottest = max((run.temperature.high for run in runs if run.temperature), default=None)

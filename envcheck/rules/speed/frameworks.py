@@ -59,14 +59,7 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
     return min(alike, key=rank, default=None)
 
 
-@rule(
-    layer="framework",
-    per="measurement",
-    arises=lambda subject, facts: (
-        bool(subject.measurement.value) and library_figure(subject.measurement, facts.snapshot) is not None
-    ),
-    told_by=BY_VARIABLE,
-)
+@rule(layer="framework", per="measurement", told_by=BY_VARIABLE)
 def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A framework is slower than the library that it uses."""
     measured = subject.measurement
@@ -140,12 +133,7 @@ def _settings(framework: Framework | None, facts: Facts) -> Iterator[SettingRow]
     return (row for row in facts.matrix.settings if row.framework == word and answers.get(row.answer) == row.value)
 
 
-@rule(
-    layer="framework",
-    arises=lambda snapshot, _facts: any(
-        framework_tested(found.name) and found.value for found in snapshot.measurements
-    ),
-)
+@rule(layer="framework")
 def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A framework setting costs performance."""
     remarks = list(_remarks(snapshot, facts))
@@ -188,33 +176,23 @@ def _remarks(snapshot: Snapshot, facts: Facts) -> Iterator[tuple[SettingRow, Mea
                     yield row, slow, fast
 
 
-def _of_frameworks(snapshot: Snapshot) -> list[Measurement]:
-    return [
-        found
-        for found in snapshot.measurements
-        if framework_tested(found.name) and (found.failed or found.verification or found.value)
-    ]
-
-
-def _died(snapshot: Snapshot) -> list[ProbeRun]:
-    return [run for run in snapshot.runs if run.status == "crashed" and framework_tested(_tried(run))]
-
-
 def _tried(run: ProbeRun) -> str:
     return run.name.removeprefix("bench.").partition("_")[0] if run.name.startswith("bench.") else ""
 
 
-@rule(
-    layer="framework",
-    symptom=True,
-    arises=lambda snapshot, _facts: bool(_of_frameworks(snapshot) or _died(snapshot)),
-    explains=("measurement-unfinished",),
-)
+@rule(layer="framework", symptom=True, explains=("measurement-unfinished",))
 def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A framework fails on work of ordinary size."""
-    asked = _of_frameworks(snapshot)
-    failed, died = [found for found in asked if found.failed], _died(snapshot)
+    asked = [
+        found
+        for found in snapshot.measurements
+        if framework_tested(found.name) and (found.failed or found.verification or found.value)
+    ]
+    failed = [found for found in asked if found.failed]
+    died = [run for run in snapshot.runs if run.status == "crashed" and framework_tested(_tried(run))]
     names = dict.fromkeys(framework_tested(found.name) or "" for found in asked)
+    if not asked and not died:
+        return None
     if not failed and not died:
         return passed(f"{', '.join(names)} compute{'s' if len(names) == 1 else ''} at full size", decided_by="measured")
     first = measurement_name(failed[0]) if failed else died[0].title
@@ -231,20 +209,18 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
     )
 
 
-def _on_cpu(facts: Facts) -> list[Framework]:
-    """The frameworks that were to be measured, are not built for CUDA and computed on the CPU."""
-    asked = {run.framework for run in facts.snapshot.runs if framework_tested(_tried(run)) and run.status != "skipped"}
-    return [
+@rule(layer="framework")
+def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A measured framework computes on the CPU."""
+    # The frameworks that were to be measured, are not built for CUDA and computed on the CPU.
+    asked = {run.framework for run in snapshot.runs if framework_tested(_tried(run)) and run.status != "skipped"}
+    found = [
         each
         for each in frameworks_in(facts.environment)
         if each.name in asked and each.cpu_only and each.trial is not None and each.trial.ran_on_gpu is False
     ]
-
-
-@rule(layer="framework", arises=lambda _snapshot, facts: bool(_on_cpu(facts)))
-def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A measured framework computes on the CPU."""
-    found = _on_cpu(facts)
+    if not found:
+        return None
     # Packages of the same framework for CUDA, whose files were overwritten or are not used.
     beside = {
         each.name: [

@@ -42,20 +42,6 @@ _VERIFY = Fix(
 )
 
 
-def _of_libraries(snapshot: Snapshot) -> list[Measurement]:
-    """What was asked of libraries that do more than matrix products."""
-    return [
-        found
-        for found in snapshot.measurements
-        if library_tested(found.name) and not found.collective and (found.failed or found.verification)
-    ]
-
-
-def _died(snapshot: Snapshot) -> list[ProbeRun]:
-    """Probes of such libraries whose process died, and not for want of time."""
-    return [run for run in snapshot.runs if run.status == "crashed" and run.name != "bench.nccl" and _tested_by(run)]
-
-
 def _tested_by(run: ProbeRun) -> str | None:
     """The library that a probe works with: cuDNN for ``bench.cudnn`` and ``bench.cudnn_gpus``."""
     return library_tested(run.name.removeprefix("bench.").replace("_", "-"))
@@ -64,17 +50,24 @@ def _tested_by(run: ProbeRun) -> str | None:
 @rule(
     layer="library",
     symptom=True,
-    arises=lambda snapshot, _facts: bool(_of_libraries(snapshot) or _died(snapshot)),
     explains=("measurement-unfinished",),
     told_by=("damaged-distribution", "nvidia-wheel-conflict"),
 )
 def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An installed CUDA library does not work."""
-    asked = _of_libraries(snapshot)
+    # What was asked of libraries that do more than matrix products, and their probes that died, not for want of time.
+    asked = [
+        found
+        for found in snapshot.measurements
+        if library_tested(found.name) and not found.collective and (found.failed or found.verification)
+    ]
+    crashed = [run for run in snapshot.runs if run.status == "crashed" and run.name != _PROBE and _tested_by(run)]
+    if not asked and not crashed:
+        return None
     used = {gpu.uuid for gpu in facts.gpus if in_use(gpu)}
-    wrong: list[Measurement | ProbeRun] = [*(found for found in asked if found.failed), *_died(snapshot)]
+    wrong: list[Measurement | ProbeRun] = [*(found for found in asked if found.failed), *crashed]
     failed = [found for found in asked if found.failed and found.gpu not in used]
-    died = [run for run in _died(snapshot) if run.gpu not in used]
+    died = [run for run in crashed if run.gpu not in used]
     if wrong and not failed and not died:  # on GPUs in use only
         one = wrong[0]
         text = (one.missing or "" if isinstance(one, Measurement) else one.detail).rstrip(".")
@@ -94,7 +87,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     gpu = next((gpu for gpu in facts.gpus if gpu.uuid == (failed or died)[0].gpu), None)
     code = _foreign_code(library, gpu, facts)
     lacks = code is not None and code.verdict == "incompatible"
-    called_gpu = f"{gpu_title(gpu)}" if gpu else "this GPU"
+    called_gpu = gpu_title(gpu) if gpu else "this GPU"
     return Outcome(
         status="fail",
         title=f"{first} has no code for {called_gpu}" if lacks else f"{first} fails on the GPU: {text}",
@@ -170,20 +163,12 @@ def _fixes(first: str, place: str | None, library: Library | None, facts: Facts)
     return (Fix(text=text),)
 
 
-def _is_timed_work_of_a_library(subject: MeasurementSubject, _facts: Facts) -> bool:
-    measured = subject.measurement
-    return (
-        library_tested(measured.name) is not None
-        and measured.collective is None
-        and not measured.failed
-        and bool(measured.value or measured.missing)
-    )
-
-
-@rule(layer="gpu", per="measurement", arises=_is_timed_work_of_a_library, ground="figures", told_by=BY_VARIABLE)
+@rule(layer="gpu", per="measurement", ground="figures", told_by=BY_VARIABLE)
 def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A CUDA library is slower than expected."""
-    return judge_figure(subject, facts)
+    measured = subject.measurement
+    timed = library_tested(measured.name) and not measured.collective and not measured.failed
+    return judge_figure(subject, facts) if timed and (measured.value or measured.missing) else None
 
 
 _PROBE = "bench.nccl"
@@ -194,24 +179,16 @@ _LOG_OF_PROGRAM = Fix(
 )
 
 
-@rule(
-    layer="fabric",
-    per="measurement",
-    arises=lambda subject, _facts: (
-        subject.measurement.collective is not None
-        and bool(subject.measurement.value or subject.measurement.missing)
-        and not subject.measurement.collective.log
-    ),
-    ground="figures",
-    told_by=BY_VARIABLE,
-)
+@rule(layer="fabric", per="measurement", ground="figures", told_by=BY_VARIABLE)
 def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A collective operation of several GPUs is slower than expected."""
-    if subject.measurement.unit == "s" and not why_not_judged(subject.gpu, subject.measurement):
+    measured, collective = subject.measurement, subject.measurement.collective
+    if collective is None or collective.log or not (measured.value or measured.missing):
+        return None
+    if measured.unit == "s" and not why_not_judged(subject.gpu, measured):
         return _of_latency(subject, facts)
     found = judge_figure(subject, facts)
-    collective = subject.measurement.collective
-    ways = collective.transports if collective and found.status in ("warn", "fail") else ()
+    ways = collective.transports if found.status in ("warn", "fail") else ()
     indirect = [way for way in ways if way.startswith(("SHM", "NET"))]
     remark = f" NCCL's log says that it connected GPUs over {', '.join(indirect)}, not by direct access."
     return msgspec.structs.replace(found, message=f"{found.message}{remark if indirect else ''}".strip())
@@ -243,16 +220,9 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     )
 
 
-def _died_in_nccl(snapshot: Snapshot) -> list[ProbeRun]:
-    return [run for run in snapshot.runs if run.name == _PROBE and run.status in ("crashed", "timed-out")]
-
-
 @rule(
     layer="fabric",
     symptom=True,
-    arises=lambda snapshot, _facts: (
-        any(found.collective for found in snapshot.measurements) or bool(_died_in_nccl(snapshot))
-    ),
     remedy=(_LOG_OF_PROGRAM,),
     explains=("measurement-unfinished",),
     told_by=(
@@ -270,9 +240,11 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL."""
     # Jobs that ended early: their measurements have NCCL's log, or say that NCCL failed.
     failed = [found for found in snapshot.measurements if found.collective and (found.failed or found.collective.log)]
-    died = _died_in_nccl(snapshot)
-    if not failed and not died:
-        done = next(found.collective for found in snapshot.measurements if found.collective)
+    died = [run for run in snapshot.runs if run.name == _PROBE and run.status in ("crashed", "timed-out")]
+    done = next((found.collective for found in snapshot.measurements if found.collective), None)
+    if done is None and not died:
+        return None
+    if done and not failed and not died:
         return passed(f"NCCL connects {plural(done.ranks, 'GPU')}", decided_by="measured")
     if not failed:
         return Outcome(

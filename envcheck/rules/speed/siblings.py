@@ -14,7 +14,6 @@ from envcheck.model.snapshot import Gpu, Measurement, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import (
-    Coverage,
     coverage,
     differences,
     measurement_key,
@@ -23,9 +22,8 @@ from envcheck.rules.facts.measurements import (
     numbers,
     once,
     quantity,
-    spread,
 )
-from envcheck.rules.speed.figures import causes, condition_evidence
+from envcheck.rules.speed.figures import causes, condition_evidence, figure_of
 from envcheck.rules.speed.trust import unfinished, why_not_judged
 
 USUAL = 0.10
@@ -68,32 +66,26 @@ class GpuGroup(msgspec.Struct, frozen=True):
             return tuple(self._comparison(member, whole) for member in self.members)
         return tuple(self._comparison(member, _reference(self.others(member))) for member in self.members)
 
-    def _comparison(self, member: GroupMember, reference: _Reference | None) -> OfGpu:
+    def _comparison(self, member: GroupMember, reference: tuple[float, float] | None) -> OfGpu:
         measured = member.measured
         own = OfGpu(gpu=member.gpu.index, uuid=member.gpu.uuid, value=_value(measured))
         if member.why_not or reference is None:
             return msgspec.structs.replace(own, why_not=member.why_not or "no other GPU was measured undisturbed")
-        slower = 1 - speed_ratio(own.value, reference.median, measured.unit)
-        tolerated = min(reference.tolerated + noise(measured.samples) / 2, 0.9)
+        usual, allowed = reference
+        slower = 1 - speed_ratio(own.value, usual, measured.unit)
+        tolerated = min(allowed + noise(measured.samples) / 2, 0.9)
         return msgspec.structs.replace(own, slower=slower, tolerated=tolerated, straggles=slower > tolerated)
 
 
-class _Reference(msgspec.Struct, frozen=True):
-    """What a GPU is held against."""
-
-    median: float
-    tolerated: float
-    """Share that a GPU may be slower, without the noise of its own samples."""
-
-
-def _reference(others: Sequence[Measurement]) -> _Reference | None:
+def _reference(others: Sequence[Measurement]) -> tuple[float, float] | None:
+    """What a GPU is held against: the median, and the share that it may be slower, without its own samples' noise."""
     if not others:
         return None
     values = [_value(other) for other in others]
     apart = median([noise(other.samples) for other in others]) / 2
     known = quantity_of(others[0].name)
     transfers = known is not None and not known.needs and known.ceiling in ("memory", "pcie", "nvlink")
-    return _Reference(median(values), tolerated_among(values, USUAL_TRANSFER if transfers else USUAL) + apart)
+    return median(values), tolerated_among(values, USUAL_TRANSFER if transfers else USUAL) + apart
 
 
 _MANY = 16
@@ -136,9 +128,8 @@ def across_gpus(gpus: Sequence[Gpu], measurements: Iterable[Measurement]) -> tup
     """How far GPUs of one model lie apart in each quantity that two or more were measured by, undisturbed."""
     found = []
     for group in groups(gpus, measurements) if len(gpus) > 1 else ():
-        values = [_value(member.measured) for member in group.compared]
+        values, first = [_value(member.measured) for member in group.compared], group.members[0].measured
         if len(values) > 1:
-            first = group.members[0].measured
             found.append(
                 AcrossGpus(
                     name=group.name,
@@ -159,21 +150,12 @@ def _value(measured: Measurement) -> float:
     return measured.value or 0.0
 
 
-def _covered(snapshot: Snapshot) -> Coverage:
-    return coverage(items_in(snapshot.gpus), snapshot.measurements, snapshot.runs)
-
-
-def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
-    """The GPUs without a figure; less those whose measurement failed, which another rule reports."""
-    covered = _covered(snapshot)
-    broken = {run.gpu for run in unfinished(snapshot)}
-    return tuple(gpu for gpu in covered.refused if gpu.uuid not in broken)
-
-
-@rule(layer="gpu", arises=lambda snapshot, _facts: bool(_refused(snapshot)), ground="figures")
+@rule(layer="gpu", ground="figures")
 def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A requested GPU was not measured."""
-    covered, refused = _covered(snapshot), _refused(snapshot)
+    covered = coverage(items_in(snapshot.gpus), snapshot.measurements, snapshot.runs)
+    broken = {run.gpu for run in unfinished(snapshot)}  # which another rule reports
+    refused = tuple(gpu for gpu in covered.refused if gpu.uuid not in broken)
     if not refused:
         return None
     why = {}
@@ -211,12 +193,6 @@ class _Standing(msgspec.Struct, frozen=True):
         return [measured.value or 0.0 for measured in self.group.others(self.member)]
 
 
-def _places(gpu: Gpu, facts: Facts) -> list[_Standing]:
-    if len(facts.gpus) < 2 or not facts.snapshot.measurements:
-        return []
-    return _all_places(facts.gpus, facts.snapshot.measurements).get(gpu.uuid, [])
-
-
 @once
 def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) -> dict[str | None, list[_Standing]]:
     found: dict[str | None, list[_Standing]] = {}
@@ -226,10 +202,12 @@ def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) ->
     return found
 
 
-@rule(layer="gpu", per="gpu", arises=lambda gpu, facts: bool(_places(gpu, facts)))
+@rule(layer="gpu", per="gpu")
 def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU is slower than the others of its machine."""
-    places = _places(gpu, facts)
+    places = _all_places(facts.gpus, facts.snapshot.measurements).get(gpu.uuid, [])
+    if not places:
+        return None
     compared = [place for place in places if place.standing.slower is not None]
     title = gpu_title(gpu)
     if not compared:
@@ -288,13 +266,9 @@ def _shown(place: _Standing) -> Evidence:
 
 
 def _figure(gpu: Gpu, place: _Standing) -> Figure:
-    measured = place.member.measured
-    return Figure(
+    return msgspec.structs.replace(
+        figure_of(gpu, place.member.measured),
         name=place.group.name,
-        value=measured.value or 0.0,
-        unit=measured.unit,
-        gpu=gpu.index,
         siblings=median(place.other_values),
         tolerated=place.standing.tolerated,
-        spread=spread(measured.samples) if len(measured.samples) > 1 else None,
     )

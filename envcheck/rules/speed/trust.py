@@ -42,10 +42,7 @@ def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome |
     )
 
 
-@rule(
-    layer="library",
-    arises=lambda snapshot, _facts: any(found.verification for found in processor_figures(snapshot.measurements)),
-)
+@rule(layer="library")
 def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """NumPy or SciPy computed wrong results on the CPU."""
     checked = [found for found in processor_figures(snapshot.measurements) if found.verification]
@@ -55,6 +52,8 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         for found in (wrong or checked)
         if found.verification
     )
+    if not checked:
+        return None
     if not wrong:
         return passed("NumPy and SciPy compute correctly on the CPU", *evidence, decided_by="measured")
     return Outcome(
@@ -72,7 +71,6 @@ _REPEAT = Fix(text="Repeat the test with nothing else on the machine; if it fail
 @rule(
     layer="gpu",
     per="measurement",
-    arises=lambda subject, _facts: subject.measurement.verification is not None,
     remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,),
 )
 def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
@@ -105,10 +103,12 @@ def unfinished(snapshot: Snapshot) -> list[ProbeRun]:
     return [run for run in snapshot.runs if run.name.startswith("bench.") and run.status not in ends]
 
 
-@rule(layer="gpu", arises=lambda snapshot, _facts: bool(unfinished(snapshot)), ground="figures")
+@rule(layer="gpu", ground="figures")
 def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A measurement did not finish."""
     bad = unfinished(snapshot)
+    if not bad:
+        return None
     names = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus if gpu.uuid}
     evidence = tuple(
         Evidence(what=_place(run, names) + run.title, value=run.detail or run.status, source=run.name) for run in bad
