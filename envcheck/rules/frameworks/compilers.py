@@ -169,11 +169,6 @@ def _compiling(environment: Environment, facts: Facts) -> tuple[str, ...]:
     return tuple(name for name in names if facts.matrix.has_trait(name, "compiles-where-it-runs"))
 
 
-def _compiles(environment: Environment, facts: Facts) -> bool:
-    toolkits = facts.snapshot.toolkits
-    return bool(_compiling(environment, facts)) and toolkits is not None
-
-
 def _build_fails(facts: Facts) -> bool:
     """Whether a text tells of a build that fails."""
     return any(error.source == PASTED for error in lines_with("build-fails", facts.snapshot.observed_errors))
@@ -200,23 +195,14 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(
-    layer="framework",
-    arises=lambda _snapshot, facts: (
-        _build_fails(facts)
-        or (facts.environment is not None and _compiles(facts.environment, facts))
-        or ((toolkit := _chosen(facts)) is not None and toolkit.targets is not None)
-    ),
-    remedy=_other_toolkit,
-)
+@rule(layer="framework", remedy=_other_toolkit)
 def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The CUDA toolkit cannot compile for the GPU."""
-    toolkit = _chosen(facts)
-    version = CudaVersion.parse(toolkit.version) if toolkit else None
-    if toolkit is None:
-        return None
-    environment = facts.environment
+    toolkit, environment = _chosen(facts), facts.environment
     who = (_compiling_packages(environment, facts),) if environment and _compiling(environment, facts) else ()
+    if toolkit is None or not (who or _build_fails(facts) or toolkit.targets is not None):
+        return None
+    version = CudaVersion.parse(toolkit.version)
     targets = [target.capability for text in toolkit.targets or () if (target := CodeTarget.parse(text))]
     for gpu, capability in gpus_with_capability(facts):
         fit = cuda_targets(facts.matrix, capability, version) if version else None
@@ -245,15 +231,15 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return None
 
 
-@rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)
+@rule(layer="framework", per="environment", remedy=_other_toolkit)
 def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package compiles CUDA code, but there is no CUDA toolkit."""
-    toolkits = facts.snapshot.toolkits
-    if toolkits is None or not toolkits.complete or any(each.nvcc for each in toolkits.items):
+    toolkits, compiling = facts.snapshot.toolkits, _compiling(environment, facts)
+    if not compiling or toolkits is None or not toolkits.complete or any(each.nvcc for each in toolkits.items):
         return None
     return Outcome(
         status="note",
-        title=f"No CUDA toolkit to compile operations of {_compiling(environment, facts)[0]}",
+        title=f"No CUDA toolkit to compile operations of {compiling[0]}",
         message="It works as long as nothing has to be compiled.",
         evidence=(_compiling_packages(environment, facts),),
         fixes=_other_toolkit(facts),
@@ -268,11 +254,6 @@ def _tells_its_compiler(extension: Framework) -> bool:
 @rule(
     layer="framework",
     per="environment",
-    arises=lambda environment, facts: (
-        _compiles(environment, facts)
-        or any(map(_tells_its_compiler, frameworks_in(environment)))
-        or _build_fails(facts)
-    ),
     remedy=_other_toolkit,
     explains=("cuda-major-mismatch", "extension-built-for-other-torch", "gpu-code-missing"),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from envcheck.knowledge.error_lines import event, event_in, status_of
 from envcheck.knowledge.tables import XidRow
 from envcheck.model.checks import Evidence, Fix
@@ -46,25 +44,17 @@ _ACTIONS = {
 }
 
 
-def _events(snapshot: Snapshot) -> Iterator[tuple[XidRow, Evidence]]:
+@rule(layer="gpu", remedy=(driver.READ_KERNEL_LOG,))
+def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """The driver logged an error of a GPU."""
+    events: list[tuple[XidRow, Evidence]] = []
     for error in snapshot.observed_errors:
         row = event_in(error.text)
         if row is not None and row.problem == _NAME and row.action != "see-text":
-            yield row, line_evidence(error)
+            events.append((row, line_evidence(error)))
     for message in kernel_messages(_NAME, snapshot):
         row = event(message.xid) if message.xid is not None else None
-        if row is not None:
-            yield row, kernel_evidence(message)
-
-
-@rule(
-    layer="gpu",
-    arises=lambda snapshot, _facts: any(_events(snapshot)),
-    remedy=(driver.READ_KERNEL_LOG,),
-)
-def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """The driver logged an error of a GPU."""
-    events = list(_events(snapshot))
+        events += [(row, kernel_evidence(message))] if row else []
     if not events:
         return None
     worst = min(events, key=lambda found: _WORST_FIRST.index(status_of(found[0])))[0]

@@ -24,23 +24,15 @@ from envcheck.rules.facts.libraries import (
     name_in,
 )
 from envcheck.rules.fixes.libraries import INSTALL_CUDNN, drop_from_variable, install_libraries, install_library_again
-from envcheck.rules.libraries.missing import damage_evidence, not_installed
+from envcheck.rules.libraries.missing import damage_evidence, missing_rule
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 
 _NUMBERS = 3
 
 
-@rule(
-    layer="library",
-    per="framework",
-    arises=loads_are_known,
-    explains=(*TRIAL_RULES, "cuda-library-missing"),
-    remedy=INSTALL_CUDNN,
-    told_by=("damaged-distribution",),
+cudnn_missing = missing_rule(
+    "cudnn-missing", "No cuDNN is installed", INSTALL_CUDNN, *TRIAL_RULES, "cuda-library-missing"
 )
-def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """No cuDNN is installed."""
-    return not_installed("cudnn-missing", subject, facts)
 
 
 @rule(

@@ -10,7 +10,7 @@ from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, items_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Remedy, Rule, passed, rule
 from envcheck.rules.facts.frameworks import TRIAL_RULES, base_framework, full_name, imported, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     VARIABLES,
@@ -99,6 +99,21 @@ def not_installed(problem: str, subject: FrameworkSubject, facts: Facts) -> Outc
         message=f"{full_name(framework)} needs {names}. {text}; {_effect(found, framework, facts)}.",
         evidence=(*load_evidence(found), *damage_evidence(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
+    )
+
+
+def missing_rule(name: str, title: str, remedy: Remedy, *explains: str) -> Rule:
+    """The rule for a product of libraries that is not on this system."""
+    return Rule(
+        name=name,
+        title=title,
+        layer="library",
+        per="framework",
+        arises=loads_are_known,
+        explains=explains,
+        remedy=remedy,
+        told_by=("damaged-distribution",),
+        function=lambda subject, facts: not_installed(name, subject, facts),
     )
 
 
@@ -332,17 +347,7 @@ def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     return None
 
 
-@rule(
-    layer="library",
-    per="framework",
-    arises=loads_are_known,
-    explains=TRIAL_RULES,
-    remedy=INSTALL_NCCL,
-    told_by=("damaged-distribution",),
-)
-def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """NCCL is not installed."""
-    return not_installed("nccl-missing", subject, facts)
+nccl_missing = missing_rule("nccl-missing", "NCCL is not installed", INSTALL_NCCL, *TRIAL_RULES)
 
 
 def _between_ranks(facts: Facts) -> Outcome | None:

@@ -11,9 +11,9 @@ from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.libraries import is_older, same_version
 from envcheck.model.checks import DecidedBy, Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Library, Load, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, imported
-from envcheck.rules.facts.libraries import copies, loads_are_known
+from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import (
     all_wheels,
     cuda_of_wheel,
@@ -26,7 +26,7 @@ from envcheck.rules.facts.library_names import (
 )
 from envcheck.rules.fixes.install import How, install, pip_command
 from envcheck.rules.fixes.libraries import INSTALL_TENSORRT
-from envcheck.rules.libraries.missing import not_installed
+from envcheck.rules.libraries.missing import missing_rule
 from envcheck.rules.messages.observed import tells_of
 from envcheck.rules.packages.shipped import owner_of
 
@@ -34,17 +34,9 @@ _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
 
 
-@rule(
-    layer="library",
-    per="framework",
-    arises=loads_are_known,
-    explains=("framework-import-fails",),
-    remedy=INSTALL_TENSORRT,
-    told_by=("damaged-distribution",),
+tensorrt_missing = missing_rule(
+    "tensorrt-missing", "TensorRT is not installed", INSTALL_TENSORRT, "framework-import-fails"
 )
-def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """TensorRT is not installed."""
-    return not_installed("tensorrt-missing", subject, facts)
 
 
 @rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=INSTALL_TENSORRT)

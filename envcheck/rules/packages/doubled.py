@@ -12,7 +12,7 @@ from packaging.version import Version
 from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.specifier import parse_version
-from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
@@ -32,15 +32,11 @@ _CUDA = re.compile(r"-cu(?:da)?(\d{2})\d?x?")
 """The CUDA major version in a package's name."""
 
 
-def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[Distribution, ...]:
-    """The distributions of a project that fill one folder; none where that is one alone."""
-    found = in_one_folder(environment, project, facts.matrix)
-    return found if len(found) > 1 else ()
-
-
-def _framework(environment: Environment, project: str, facts: Facts) -> Framework | None:
-    found = frameworks_in(environment)
-    return next((each for each in found if project in facts.matrix.projects(each.name, "shares-its-folder")), None)
+def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[tuple[Distribution, ...], Framework | None]:
+    """The distributions of a project that fill one folder, none where that is one alone; and the framework in it."""
+    found, frameworks = in_one_folder(environment, project, facts.matrix), frameworks_in(environment)
+    imported = (each for each in frameworks if project in facts.matrix.projects(each.name, "shares-its-folder"))
+    return found if len(found) > 1 else (), next(imported, None)
 
 
 def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
@@ -82,23 +78,22 @@ def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evide
 @rule(
     layer="framework",
     per="environment",
-    arises=lambda environment, facts: (
-        _with_cuda(_doubled(environment, _ORT, facts), facts) is not None
-        or bool(_without_its_provider(environment, facts))
-    ),
     remedy=lambda facts: install_gpu_build(facts, Framework(name="onnxruntime")),
     explains=_EXPLAINED,
 )
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CPU and the GPU package of ONNX Runtime are installed over each other."""
-    found, framework = _doubled(environment, _ORT, facts), _framework(environment, _ORT, facts)
+    found, framework = _doubled(environment, _ORT, facts)
+    unbuilt = _without_its_provider(environment, facts)
+    if not unbuilt and not _with_cuda(found, facts):
+        return None
     if not found:
         return Outcome(
             status="fail",
             title="onnxruntime-gpu is installed, and another build of ONNX Runtime is imported",
             message="The GPU package always has the provider for CUDA built in; one that does not know it is the CPU "
             "package, installed over it or found before it.",
-            evidence=_without_its_provider(environment, facts),
+            evidence=unbuilt,
             confidence="medium",
             fixes=install_gpu_build(facts, Framework(name="onnxruntime")),
         )
@@ -108,13 +103,12 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     lost = framework is None or framework.cpu_only is not False
     there = any(_CUDA_PROVIDER in error.text for error in facts.snapshot.observed_errors)
     there = there or (framework is not None and bool(ran_on_gpu(framework)))
-    status: Status = "note" if there else "fail" if lost else "warn"
     fixes = install_gpu_build(facts, framework or Framework(name="onnxruntime"))
     if environment.planned is not None:
         fixes = (Fix(text=f"Keep {(_with_cuda(found, facts) or found[-1]).name} alone in the plan"),)
     whose = f" The present files belong to {framework.name}." if framework is not None and framework.path else ""
     return Outcome(
-        status=status,
+        status="note" if there else "fail" if lost else "warn",
         title="CPU and GPU packages of ONNX Runtime are installed over each other",
         message=f"{names} share one package folder; the one that was installed last wins.{whose}",
         evidence=_evidence(found, framework),
@@ -159,7 +153,7 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
 )
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other."""
-    found, framework = _doubled(environment, _CUPY, facts), _framework(environment, _CUPY, facts)
+    found, framework = _doubled(environment, _CUPY, facts)
     if not found:
         return None
     kept = _kept(found, framework, facts)
@@ -189,7 +183,7 @@ def _over_each_other(environment: Environment, facts: Facts) -> tuple[Distributi
     for project in facts.matrix.projects_with("shares-its-folder"):
         if project in (_ORT, _CUPY):
             continue
-        found = tuple(each for each in _doubled(environment, project, facts) if each.channel != "conda")
+        found = tuple(each for each in _doubled(environment, project, facts)[0] if each.channel != "conda")
         for_cuda = any(project in facts.matrix.projects(each.name, "has-cuda-provider") for each in found)
         required = {requirement_name(line) for each in found for line in each.requires or ()}
         tries = environment.source == PASTED and len({each.version for each in found}) > 1
@@ -212,7 +206,7 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
     if not found:
         return None
     project = facts.matrix.projects(found[0].name, "shares-its-folder")[0]
-    framework = _framework(environment, project, facts)
+    framework = _doubled(environment, project, facts)[1]
     built = [each for each in found if project in facts.matrix.projects(each.name, "has-cuda-provider")]
     kept = _kept(sorted(built, key=lambda each: parse_version(each.version) or _OPEN), None, facts)
     works = framework is not None and ran_on_gpu(framework)

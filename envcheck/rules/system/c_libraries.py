@@ -13,10 +13,6 @@ _LIBSTDCXX = ("GLIBCXX_", "CXXABI_", "GCC_")
 _SHOWN = 6
 
 
-def _searched(subject: FrameworkSubject, _facts: Facts) -> bool:
-    return bool(subject.framework.loads)
-
-
 _BUILD_FOR_THIS_SYSTEM = (
     Fix(text="Install a release built for this glibc, compile the package here, or use a newer system or container"),
 )
@@ -33,7 +29,6 @@ _NEWER_LIBRARY = (
 @rule(
     layer="library",
     per="framework",
-    arises=_searched,
     remedy=_BUILD_FOR_THIS_SYSTEM,
     explains=("libstdcxx-too-old", "library-not-found", "cuda-library-missing"),
 )
@@ -49,7 +44,6 @@ def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
 @rule(
     layer="library",
     per="framework",
-    arises=_searched,
     remedy=_NEWER_LIBRARY,
     explains=("library-not-found", "cuda-library-missing"),
 )

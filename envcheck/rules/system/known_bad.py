@@ -43,7 +43,6 @@ class Present(NamedTuple):
 @rule(
     layer="driver",
     scope="env",
-    arises=lambda _subject, facts: bool(facts.matrix.flaws) and next(_present(facts), None) is not None,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
     remedy=(Fix(text="Move to a release without the flaw, usually the next one"),),
 )
@@ -53,6 +52,8 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     for each in _present(facts):
         present.setdefault((each.name, each.version), each)
     broken = [(row, each) for each in present.values() for row in facts.matrix.flaws if _is_in(row, each, facts)]
+    if not present or not facts.matrix.flaws:
+        return None
     if not broken:
         return passed("No release in use is known to be broken")
     row, item = min(broken, key=lambda found: STATUSES.index(found[0].status))

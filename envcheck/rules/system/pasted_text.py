@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Missing
-from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, Snapshot, frameworks_in, items_in
 from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
@@ -19,14 +19,12 @@ _OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FA
 _SHOWN = 3
 
 
-def _skipped(snapshot: Snapshot) -> list[ProbeRun]:
-    return [run for run in snapshot.runs if run.name == PASTED]
-
-
-@rule(layer="framework", always=True, arises=lambda snapshot, _facts: bool(_skipped(snapshot)), ground="text")
+@rule(layer="framework", always=True, ground="text")
 def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """The pasted text was not read completely."""
-    runs = _skipped(snapshot)
+    runs = [run for run in snapshot.runs if run.name == PASTED]
+    if not runs:
+        return None
     return Outcome(
         status="unknown",
         title="The text was read only in part",

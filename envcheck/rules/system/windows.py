@@ -45,15 +45,6 @@ _WSL = Fix(
 @rule(
     layer="framework",
     per="environment",
-    arises=lambda environment, facts: (
-        facts.driver_os == "windows"
-        and bool(
-            lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors)
-            or finds_no_gpu(environment)
-            or facts.usable_gpus
-            or evidence_for_cuda(environment, facts)
-        )
-    ),
     remedy=(_WSL,),
     explains=(
         "cpu-only-build",
@@ -68,6 +59,10 @@ _WSL = Fix(
 )
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
+    asked = lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors) or finds_no_gpu(environment)
+    wanted = asked or facts.usable_gpus or evidence_for_cuda(environment, facts)
+    if facts.driver_os != "windows" or not wanted:
+        return None
     items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
     once: dict[str, Framework | Distribution] = {}
     for item in (item for item in items if item.version):

@@ -10,7 +10,7 @@ import msgspec
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.variables import effects, hides_all, holds_for, reads, said_by, shown
 from envcheck.model.checks import Evidence, Fix, Status
-from envcheck.model.snapshot import ApiResult, Environment, Framework, Snapshot, StartupVariable, frameworks_in
+from envcheck.model.snapshot import ApiResult, Environment, Snapshot, StartupVariable, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import (
     ERROR_FROM,
@@ -49,16 +49,13 @@ _DOES: dict[str, str] = {
 @rule(
     layer="framework",
     per="framework",
-    arises=lambda subject, facts: (
-        built_for_cuda(subject, facts) and any(True for _ in framework_variables(subject.framework, facts))
-    ),
     remedy=(Fix(text="Unset the variable that the error names, or correct its value", command=("envcheck", "check")),),
     explains=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing"),
 )
 def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The value of an environment variable breaks a framework."""
     framework = subject.framework
-    if ran_on_gpu(framework) and not failed(framework):
+    if not built_for_cuda(subject, facts) or (ran_on_gpu(framework) and not failed(framework)):
         return None
     suspected = list(_suspected(subject, facts))
     named_in_trial = [each for each, quoted in suspected if quoted]
@@ -162,25 +159,20 @@ def _judged(variable: StartupVariable, environment: Environment, facts: Facts) -
         return _Found(variable)
     readers = [each for each in frameworks_in(environment) if is_known_cuda_build(each)]
     effect = "it hides every GPU" if variable.name == VISIBLE and hides_all(value) else ""
-    if not effect:
-        faults = list(_faults(variable.name, value, readers, facts))
+    if not effect:  # the frameworks that fail, or run on the CPU, by this value, and why
+        faults = [
+            (each, fault.text)
+            for row in facts.matrix.variables
+            if row.name == variable.name and row.invalid != "ignored"
+            for each in readers
+            if any(reads(row, reader) for reader in (each.name, "cuda")) and holds_for(row.versions, each.version)
+            if (fault := find_fault(SetVariable(row, value), facts, each.version))
+        ]
         readers, effect = [each for each, _ in faults], next((text for _, text in faults), "")
     if not effect or facts.driver.cuda_devices == 0:
         return _Found(variable, effect)  # a GPU that no program sees has another reason
     tried = {each.name for each in tried_frameworks(environment) if failed(each)}
     return _Found(variable, effect, tuple(each.name for each in readers if each.name in tried))
-
-
-def _faults(name: str, value: str, frameworks: list[Framework], facts: Facts) -> Iterator[tuple[Framework, str]]:
-    """The frameworks that fail, or run on the CPU, by this value, and why."""
-    for row in facts.matrix.variables:
-        if row.name != name or row.invalid == "ignored":
-            continue
-        for each in frameworks:
-            if any(reads(row, reader) for reader in (each.name, "cuda")) and holds_for(row.versions, each.version):
-                fault = find_fault(SetVariable(row, value), facts, each.version)
-                if fault is not None:
-                    yield each, fault.text
 
 
 def _setting(variable: StartupVariable) -> str:
@@ -191,15 +183,13 @@ _NAME = "LD_LIBRARY_PATH"
 _ABSOLUTE = ("/", "$ORIGIN", "${ORIGIN}")
 
 
-def _relative(_subject: Snapshot, facts: Facts) -> tuple[str, ...]:
-    entries = (facts.variable(_NAME) or "/").replace(";", ":").split(":")
-    return tuple(entry for entry in entries if not entry.startswith(_ABSOLUTE))
-
-
-@rule(layer="library", arises=lambda subject, facts: bool(_relative(subject, facts)))
+@rule(layer="library")
 def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """LD_LIBRARY_PATH has an empty or relative entry."""
-    entries = _relative(snapshot, facts)
+    named = (facts.variable(_NAME) or "/").replace(";", ":").split(":")
+    entries = [entry for entry in named if not entry.startswith(_ABSOLUTE)]
+    if not entries:
+        return None
     source = snapshot.variables.source if snapshot.variables else ""
     return Outcome(
         status="note",
@@ -212,10 +202,6 @@ def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 _SHOWN = 8
-
-
-def _any_is_set(_snapshot: Snapshot, facts: Facts) -> bool:
-    return any(True for _ in set_variables(facts))
 
 
 def failed_start(facts: Facts) -> ApiResult | None:
@@ -233,7 +219,7 @@ def cuda_stopping_faults(facts: Facts) -> tuple[VariableFault, ...]:
     return tuple(each for each in found if each and (failed is None or failed.code in each.variable.row.codes))
 
 
-@rule(layer="container", arises=_any_is_set, explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"))
+@rule(layer="container", explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"))
 def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable prevents CUDA from starting."""
     found, started = cuda_stopping_faults(facts), facts.driver.cuda_init
@@ -260,7 +246,6 @@ def _sentences(found: Sequence[VariableFault]) -> str:
 
 @rule(
     layer="library",
-    arises=_any_is_set,
     remedy=(Fix(text="Correct the path that the variable names, or unset the variable"),),
 )
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -289,7 +274,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="library", arises=_any_is_set)
+@rule(layer="library")
 def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable slows programs down."""
     found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
@@ -298,7 +283,7 @@ def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return found
 
 
-@rule(layer="library", arises=_any_is_set)
+@rule(layer="library")
 def variable_changes_results(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable changes numerical results."""
     return _with_effects(
