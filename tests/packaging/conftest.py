@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.packaging.installing import Built, Environment, run
+from tests.packaging.installing import Built, Environment, build, run
 
 ROOT = Path(__file__).resolve().parents[2]
+_OF_THE_APPLICATION = "/(pygments|textual|rich|markdown_it)/"
 _SHIPPED = ("envcheck", "matrix", "probes", "docs", "tests", "benchmarks", "scripts")
 
 
@@ -25,8 +25,18 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         if file.is_file() and not file.name.startswith("."):
             shutil.copy2(file, tree)
     out = tmp_path_factory.mktemp("dist")
-    run([sys.executable, "-m", "build", "--no-isolation", "-o", str(out), str(tree)])
-    return Built(next(out.glob("*.whl")), next(out.glob("*.tar.gz")), tree)
+    done = build(tree, out)
+    assert done.returncode == 0, done.stderr
+    return Built(next(out.glob("*.whl")), next(out.glob("*.tar.gz")), tree, done.stdout + done.stderr)
+
+
+@pytest.fixture(scope="session")
+def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment of the wheel alone, ``small``, in a folder of its own; what no command imports is not compiled."""
+    small = Environment(tmp_path_factory.mktemp("installed") / "small")
+    small.install(str(built.wheel))
+    run([str(small.python), "-m", "compileall", "-q", "-x", _OF_THE_APPLICATION, str(small.place / "lib")])
+    return small
 
 
 @pytest.fixture

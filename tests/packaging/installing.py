@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,11 +11,18 @@ from typing import NamedTuple
 
 
 class Built(NamedTuple):
-    """The two artefacts, and the tree that they were built from."""
+    """The two artefacts, the tree that they were built from, and what the build printed."""
 
     wheel: Path
     sdist: Path
     tree: Path
+    printed: str
+
+
+def build(tree: Path, out: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Build from the tree with the requirements of this environment."""
+    command = [sys.executable, "-m", "build", "--no-isolation", *options, "-o", str(out), str(tree)]
+    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
 
 
 def run(command: list[str], **options: object) -> str:

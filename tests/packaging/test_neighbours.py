@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.packaging.installing import run
-
-if TYPE_CHECKING:
-    from tests.packaging.installing import Built, Environment
+from tests.packaging.installing import Built, Environment, run
 
 pytestmark = pytest.mark.lab  # resolves and installs environments for half a minute
 
@@ -26,20 +22,8 @@ _HEAVY = re.compile(r"nvidia-|triton|torch$")
 
 
 def pins_of(environment: Environment, requirement: str) -> list[str]:
-    resolved = run(
-        [
-            environment.uv,
-            "pip",
-            "compile",
-            "-q",
-            "--no-header",
-            "--no-annotate",
-            "--python",
-            str(environment.python),
-            "-",
-        ],
-        input=requirement,
-    )
+    options = ["-q", "--no-header", "--no-annotate", "--python", str(environment.python), "-"]
+    resolved = run([environment.uv, "pip", "compile", *options], input=requirement)
     return [line for line in resolved.splitlines() if "==" in line]
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from envcheck import bundle
 from envcheck.knowledge.compiling import COMPILED
 from envcheck.rules.documentation import FOLDER, LINES, SOURCES
-from tests.packaging.installing import run
-
-if TYPE_CHECKING:
-    from tests.packaging.installing import Built, Environment
+from tests.packaging.installing import Built, Environment, build, run
 
 
 def python_and_data(folder: Path) -> set[str]:
@@ -87,17 +83,15 @@ def test_a_checkout_reads_its_own_folders() -> None:
     assert {file.suffix for file in (root / FOLDER).iterdir()} == {".md"}
 
 
-def test_the_wheel_runs_outside_the_checkout(built: Built, fresh: Environment, tmp_path: Path) -> None:
-    before = site_packages(fresh)
-    fresh.install(str(built.wheel))
-    added = site_packages(fresh) - before
+def test_the_wheel_runs_outside_the_checkout(installed: Environment, fresh: Environment, tmp_path: Path) -> None:
+    added = site_packages(installed) - site_packages(fresh)
     own = {name for name in added if name.startswith(("envcheck", "gpu_envcheck", "matrix", "probes"))}
     assert {name for name in own if not name.endswith(".dist-info")} == {"envcheck"}
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for script in ("envcheck", "gpu-envcheck"):
         result = subprocess.run(
-            [str(fresh.place / "bin" / script), "check", "--json", "--python", str(fresh.python)],
+            [str(installed.place / "bin" / script), "check", "--json", "--python", str(installed.python)],
             cwd=elsewhere,
             capture_output=True,
             text=True,
@@ -117,9 +111,6 @@ def site_packages(environment: Environment) -> set[str]:
 
 # --- A wheel is built wherever there is no NVRTC --------------------------------------------------------------------
 
-if TYPE_CHECKING:
-    from tests.packaging.installing import Built
-
 ROOT = Path(__file__).resolve().parents[2]
 LACKING = "GPU code for machines without NVRTC is lacking: "
 
@@ -132,22 +123,13 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Any:
     return found
 
 
-def build(built: Built, out: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Build a wheel of the tree with the requirements of this environment."""
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(out), str(built.tree)]
-    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
-
-
-def test_a_wheel_without_gpu_code_says_so(built: Built, tmp_path: Path) -> None:
-    done = build(built, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert f"{LACKING}the build environment holds no NVRTC wheel" in done.stdout + done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    assert not [name for name in zipfile.ZipFile(wheel).namelist() if "/prepared/" in name]
+def test_a_wheel_without_gpu_code_says_so(built: Built) -> None:
+    assert f"{LACKING}the build environment holds no NVRTC wheel" in built.printed
+    assert not [name for name in zipfile.ZipFile(built.wheel).namelist() if "/prepared/" in name]
 
 
 def test_a_release_is_not_built_without_gpu_code(built: Built, tmp_path: Path) -> None:
-    done = build(built, tmp_path, ENVCHECK_REQUIRE_PREPARED="1")
+    done = build(built.tree, tmp_path, "--wheel", ENVCHECK_REQUIRE_PREPARED="1")
     assert done.returncode != 0
     assert f"{LACKING}the build environment holds no NVRTC wheel" in done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
