@@ -6,8 +6,6 @@ import re
 from functools import cache
 from typing import Any
 
-import pytest
-
 from envcheck.compat.containers import REGISTRY, read_container
 from envcheck.compat.question import Container
 from envcheck.compat.wheels import published
@@ -20,7 +18,6 @@ from tests.knowledge.asking import (
     assert_fits,
     assert_nobody_can_tell,
     judged,
-    questions,
     shown,
     verdict,
 )
@@ -144,78 +141,6 @@ def test_a_newer_driver_never_fits_worse(release: str) -> None:
         found = [order.index(verdict(f"nvcr=={release} driver=={one} gpu=={on}")) for one in drivers]
         # A data-center GPU does with the branches that cuda-compat knows, which are not all up to the next one.
         assert found[-1] == max(found) if gpu == "Tesla T4" else found == sorted(found), (gpu, found)
-
-
-@pytest.mark.parametrize(
-    "question",
-    questions("""
-nvcr==pytorch:24.10 driver==560.35.03 gpu==H100
-nvcr==nvcr.io/nvidia/pytorch:24.10-py3 driver==470.82.01 gpu==A100
-nvcr==pytorch:24.10 driver==535.183.01 gpu==L4
-nvcr==tensorflow:22.10-tf2-py3 driver==515.65.01 gpu==T4
-nvcr==tritonserver:21.02 driver==418.226.00 gpu==V100
-nvcr==pytorch:24.10 torch==2.5.0 python==3.10 cuda==12.6.2 ubuntu==22.04
-nvcr==tensorflow:24.05 cudnn==9.1 nccl==2.21.5
-nvcr==pytorch:24.05 flash-attn==2.5.8
-nvcr==cuda:12.4.1-devel-ubuntu22.04 nvcc==12.4 driver==550.54.15
-nvcr==pytorch:24.10 os==wsl
-nvcr==vllm:26.03 vllm==0.17.1 gpu==H100 driver==595.45.04
-nvcr==sglang:25.10 gpu==H100
-nvcr==mxnet:19.01 cuda==10.0
-nvcr==mxnet:24.06-py3 gpu==T4 driver==470.57.02
-nvcr==pytorch:24.08-py3 cudnn==9.3 nccl==2.22.3 tensorrt==10.3
-nvcr==nemo:24.05 torch==2.3.0 cuda==12.3 python==3.10
-nvcr==physicsnemo/physicsnemo:25.06 torch==2.7.0 cuda==12.9 gpu==T4
-nvcr==tritonserver:26.07 cuda==13.3
-nvcr==pytorch:22.05-py3 torch==1.12.0
-nvcr==pytorch:23.10-py3 torch==2.1.0 cudnn==8.9.5 nccl==2.19.3 tensorrt==8.6.1
-nvcr==tensorflow:24.03-tf2-py3 tensorflow==2.15.0
-nvcr==tensorflow:22.05-tf2-py3 tensorflow==2.8.0
-nvcr==tensorflow:22.05-tf1-py3 tensorflow==1.15.5
-image==rapidsai/base:24.10-cuda12.5-py3.12 rapids==24.10 python==3.12 cuda==12.5 gpu==V100
-nvcr==rapidsai/base:26.06-cuda13-py3.14 cuda==13.2 gpu==T4 driver==580.65.06
-image==vllm/vllm-openai:v0.8.5 vllm==0.8.5 torch==2.6.0 gpu==T4
-image==lmsysorg/sglang:v0.4.7.post1-cu124 sglang==0.4.7.post1 gpu==A100
-image==ghcr.io/huggingface/text-embeddings-inference:turing-1.5 gpu==T4
-image==ollama/ollama:0.11.4 gpu==T4 driver==535.104.05
-image==quay.io/jupyter/pytorch-notebook:cuda12-python-3.12 python==3.12
-image==tensorflow/tensorflow:2.15.0-gpu gpu==T4 driver==535.104.05
-"""),
-)
-def test_fits(question: str) -> None:
-    assert_fits(question)
-
-
-@pytest.mark.parametrize(
-    "question",
-    questions("""
-nvcr==pytorch:24.10 driver==470.82.01 gpu==RTX,3090
-nvcr==pytorch:24.10 driver==450.80.02 gpu==A100
-nvcr==pytorch:24.10 gpu==B200
-nvcr==pytorch:20.03 gpu==A100
-nvcr==tritonserver:25.03 gpu==V100
-nvcr==pytorch:24.10 python==3.12
-nvcr==pytorch:24.10 torch==2.4.1
-nvcr==pytorch:25.12 driver==570.86.15 gpu==RTX,4090
-nvcr==pytorch:24.10 os==windows
-nvcr==vllm:26.03 vllm==0.11.0
-nvcr==sglang:25.10 gpu==RTX,4090 driver==570.86.15
-nvcr==dgl:23.07-py3 python==3.9
-nvcr==dgl:23.07-py3 gpu==B200
-nvcr==digits:19.06-tensorflow gpu==A100
-nvcr==physicsnemo/physicsnemo:25.06 gpu==V100
-nvcr==tritonserver:26.07 cuda==13.2
-nvcr==tensorflow:22.05-tf1-py3 tensorflow==2.8.0
-nvcr==rapidsai/base:24.10-cuda12.5-py3.12 gpu==P100
-image==vllm/vllm-openai:v0.9.1 gpu==V100
-image==ghcr.io/huggingface/text-embeddings-inference:1.5 gpu==T4
-image==ollama/ollama:0.5.7 gpu==K80
-image==ollama/ollama:0.11.4 driver==525.60.13
-image==tensorflow/tensorflow:2.15.0-gpu driver==450.80.02
-"""),
-)
-def test_does_not_fit(question: str) -> None:
-    assert_does_not_fit(question)
 
 
 @cases(

@@ -16,7 +16,6 @@ from tests.knowledge.asking import (
     assert_fits,
     assert_nobody_can_tell,
     judged,
-    questions,
     shown,
     verdict,
 )
@@ -27,87 +26,6 @@ MATRIX = load_matrix()
 def release(row: ReleaseRow) -> Version:
     """The release that a row is about."""
     return Version(parse_specifier(row.versions).bounds[0].numbers)
-
-
-INCOMPATIBLE = """
-nvcc==12.9 gpu==sm_110
-nvcc==13.3 gpu==sm_107a
-nvcc==13.0 gpu==sm_101
-nvcc==12.8 gpu==sm_100f
-nvcc==11.8 gpu==sm_90a
-nvcc==12.4 gpu==sm_80a
-cuda==12.8 gpu==sm_120f
-driver==525.60.11 cuda==12.4
-driver==525.53 cuda==12.0
-driver==470.256.02 cuda==12.0
-driver==470 cuda==12
-driver==450.80.01 cuda==11.8
-driver==450.36.06 cuda==11.1
-driver==418.87.00 cuda==10.2
-driver==390.157 cuda==9.2
-driver==384.80 cuda==9.0
-driver==367.48 cuda==8.0.61
-driver==396.26 cuda==9.2.148
-driver==410.66 gpu==GTX,1660,Ti
-driver==352.99 gpu==GTX,1080
-cuda==12.7 gpu==RTX,5090
-cuda==12.7 gpu==K80
-nvcc==12.7 gpu==sm_120
-driver==575.57.08 cuda==13.0
-driver==570 cuda==13
-driver==470 cuda==13.9
-driver==550 cuda==14.2
-driver==527.40 cuda==12.0 os==windows
-driver==452.38 cuda==11.8 os==windows
-driver==579.99 cuda==13.0 os==wsl
-driver==495.29.05 gpu==K80
-driver==550 gpu==Tesla,K80
-driver==396.26 gpu==sm_21
-driver==590.44.01 gpu==GTX,1080
-driver==590 gpu==V100
-driver>=590 gpu==TITAN,V
-driver==565.57.01 gpu==RTX,5090
-driver==515.65.01 gpu==RTX,4090
-driver==450 gpu==RTX,3090
-driver==440 gpu==A100
-driver==575 gpu==B300
-gpu==V100 kernel-module==open
-gpu==GTX,1080 kernel-module==open
-gpu==RTX,5090 kernel-module==proprietary
-gpu==B200 kernel-module==proprietary
-driver==580 gpu==B200 kernel-module==proprietary
-cuda==12.6 gpu==RTX,5090
-cuda==12 gpu==K80
-cuda==10.2 gpu==A100
-cuda==11.7 gpu==H100
-cuda==13.0 gpu==V100
-cuda==13 gpu==GTX,1080,Ti
-cuda==11.0 gpu==sm_30
-nvcc==12.6 gpu==sm_120
-nvcc==11.7 gpu==RTX,4090
-nvcc==11.0 gpu==RTX,3090
-nvcc==13.0 gpu==sm_70
-nvcc==12.8 gpu==GB10
-nvcc==13.0 driver==570
-driver==590 cuda==12.4 gpu==V100
-driver==517.48 gpu==RTX,4090 os==windows
-driver==566.36 gpu==RTX,5090 os==windows
-cuda==11.4 gpu==Jetson,Nano
-cuda==11.8 os==macos
-nvcc==12.4 os==macos
-nvcc==12.4 gcc==14
-cuda==11.8 gcc==12
-nvcc==11.6 gcc==12
-driver==550 cuda==12.4 gpu==H100 gpu==K80
-"""
-
-
-@every(questions(INCOMPATIBLE))
-def test_does_not_fit(question: str) -> None:
-    found = answer(question)
-    assert found.verdict == "incompatible", shown(found)
-    assert found.reasons[0].verdict == "incompatible"
-    assert found.reasons[0].sources
 
 
 def test_what_is_taken_for_granted_is_said() -> None:

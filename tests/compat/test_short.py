@@ -21,9 +21,7 @@ from envcheck.model.components import Component, parse_components
 from tests.every import every
 from tests.knowledge.asking import (
     answer,
-    assert_does_not_fit,
     assert_fits,
-    assert_nobody_can_tell,
     judged,
     questions,
     shown,
@@ -195,38 +193,6 @@ def test_one_release_of_each_that_fits_is_enough(question: str, members: dict[st
     told = " ".join(reason.message for reason in found.reasons if "for several releases" in reason.message)
     assert told
     assert all(name in told for name in members)
-
-
-@pytest.mark.parametrize(
-    "question",
-    questions("""
-torch==2.4 torchvision==0.20
-torch==2.5 torchvision==0.20.0 torchaudio==2.5.1
-torch==2.5 torchaudio==2.5.0 torchvision==0.20.1
-cuda==13 gpu==V100
-cuda==11 gpu==RTX,5090
-torch==1 python==3.13
-torch==2 python==2.7
-"""),
-)
-def test_none_that_fits_is_none(question: str) -> None:
-    assert_does_not_fit(question)
-
-
-@pytest.mark.parametrize(
-    "question",
-    questions("""
-torch==2 frobnicator==1.0
-torch==2 xformers==0 gpu==Voodoo,3
-tensorrt-engine==10 tensorrt==10.3
-torch==2.7 gpu==RTX,5090 cuda==12
-cuda>=12 gpu==RTX,5090
-driver>=525 cuda==13.0
-torch==2
-"""),
-)
-def test_what_stays_open(question: str) -> None:
-    assert_nobody_can_tell(question)
 
 
 def test_the_releases_that_do_not_fit_are_told() -> None:

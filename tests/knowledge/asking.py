@@ -49,9 +49,9 @@ def assert_fits(question: str) -> None:
 
 
 def assert_does_not_fit(question: str) -> None:
-    """The answer is incompatible, and the first reason is sourced."""
+    """The answer is incompatible, and the first reason says so and is sourced."""
     found = judged(question)
-    assert found.verdict == "incompatible", shown(found)
+    assert found.verdict == found.reasons[0].verdict == "incompatible", shown(found)
     assert found.reasons[0].sources
 
 

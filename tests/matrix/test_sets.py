@@ -9,7 +9,7 @@ from envcheck.knowledge.names import SETS, canonical
 from envcheck.knowledge.specifier import Specifier, parse_specifier
 from envcheck.knowledge.tables import ReleaseRow
 from tests.every import every
-from tests.knowledge.asking import assert_does_not_fit, assert_fits, judged, questions, shown, verdict
+from tests.knowledge.asking import assert_does_not_fit, judged, shown, verdict
 from tests.thorough import sample
 
 MATRIX = load_matrix()
@@ -57,29 +57,6 @@ def test_a_part_of_another_release_does_not_fit(row: ReleaseRow) -> None:
         assert_does_not_fit(
             f"{row.name}=={first(parse_specifier(row.versions))} {key}==1.1 machine=={(row.machine or ['x86_64'])[0]}"
         )
-
-
-@every(
-    questions("""
-deepstream==6.3 cuda==12.1 tensorrt==8.5.3 driver==525.125.06 machine==x86_64
-deepstream==6.3 tensorrt==8.5.3 cuda==12.1
-jetpack==6.1 l4t==36.4.0 cuda==12.6 cudnn==9.3.0 tensorrt==10.3.0
-""")
-)
-def test_fits(question: str) -> None:
-    assert_fits(question)
-
-
-@every(
-    questions("""
-tensorrt==8.5.3 cuda==12.1
-deepstream==6.3 cuda==12.1 tensorrt==8.6.1
-deepstream==6.3 cuda==11.8 tensorrt==8.5.3
-deepstream==7.0 cuda==12.2 tensorrt==8.6.1 gpu==K80
-""")
-)
-def test_does_not_fit(question: str) -> None:
-    assert_does_not_fit(question)
 
 
 # --- What frameworks declare of the libraries under them ------------------------------------------------------------
