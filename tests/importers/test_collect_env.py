@@ -124,30 +124,7 @@ def test_the_report_is_read_however_it_is_pasted(way: str) -> None:
 
 # --- constructed reports: other times, other systems --------------------------------------------------------------
 
-OLD = """\
-Collecting environment information...
-PyTorch version: 1.0.1.post2
-Is debug build: No
-CUDA used to build PyTorch: 10.0.130
-
-OS: Ubuntu 16.04.5 LTS
-GCC version: (Ubuntu 5.4.0-6ubuntu1~16.04.10) 5.4.0 20160609
-CMake version: version 3.5.1
-
-Python version: 3.6
-Is CUDA available: Yes
-CUDA runtime version: 9.0.176
-GPU models and configuration:
-GPU 0: TITAN Xp
-GPU 1: TITAN Xp
-
-Nvidia driver version: 410.79
-cuDNN version: /usr/lib/x86_64-linux-gnu/libcudnn.so.7.4.2
-
-Versions of relevant libraries:
-[pip] numpy==1.15.4
-[conda] pytorch                   1.0.1           py3.6_cuda10.0.130_cudnn7.4.2_2    pytorch
-"""
+OLD = recorded("constructed_first_collect_env.txt")
 
 
 def test_a_report_of_the_first_layout() -> None:
@@ -162,57 +139,7 @@ def test_a_report_of_the_first_layout() -> None:
     assert [library.on_disk for library in snapshot.libraries.items] == ["7.4.2"]
 
 
-NEW_VLLM = """\
-INFO 05-20 02:37:02 [__init__.py:239] Automatically detected platform cuda.
-Collecting environment information...
-==============================
-        System Info
-==============================
-OS                           : Ubuntu 24.04.4 LTS (aarch64)
-Libc version                 : glibc-2.39
-
-==============================
-       PyTorch Info
-==============================
-PyTorch version              : 2.11.0+cu130
-CUDA used to build PyTorch   : 13.0
-ROCM used to build PyTorch   : N/A
-
-==============================
-       CUDA / GPU Info
-==============================
-Is CUDA available            : True
-CUDA runtime version         : 13.1.115
-CUDA_MODULE_LOADING set to   : LAZY
-GPU models and configuration :
-GPU 0: NVIDIA GB200
-GPU 1: NVIDIA GB200
-
-Nvidia driver version        : 580.126.09
-cuDNN version                : Could not collect
-
-==============================
-Versions of relevant libraries
-==============================
-[pip3] torch==2.11.0
-[conda] Could not collect
-
-==============================
-         vLLM Info
-==============================
-vLLM Version                 : 0.16.0
-GPU Topology:
-  GPU0\tGPU1\tCPU Affinity
-GPU0\t X \tNV18\t0-71
-
-==============================
-     Environment Variables
-==============================
-NVIDIA_VISIBLE_DEVICES=all
-CUDA_VISIBLE_DEVICES=0,1
-LD_LIBRARY_PATH=/usr/local/cuda/lib64
-VLLM_API_KEY=never-shown
-"""
+NEW_VLLM = recorded("constructed_vllm_collect_env.txt")
 
 
 def test_vllms_layout_with_headers_and_padded_keys() -> None:

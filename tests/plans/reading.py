@@ -1,4 +1,4 @@
-"""Write plans into a folder and read them."""
+"""Write plans into a folder and read them; the files that tests write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.plans import read_plans
 
+DATA = Path(__file__).with_name("data")
 _LINUX = "os==linux,machine==x86_64"
+
+
+def sample(name: str) -> str:
+    """A file of ``data``, constructed for these tests."""
+    return (DATA / name).read_text(encoding="utf-8")
 
 
 def plan(folder: Path, python: str | None = None, **files: str) -> Environment:

@@ -12,93 +12,13 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Environment
 from envcheck.plans import read_plans
 from tests.every import cases
-from tests.plans.reading import packages, plan, versions
+from tests.plans.reading import packages, plan, sample, versions
 
-UV = """version = 1
-requires-python = ">=3.10"
+UV = sample("uv.lock")
 
-[[package]]
-name = "app"
-version = "0.1"
-source = { virtual = "." }
-dependencies = [
-    { name = "torch" },
-    { name = "jax", extra = ["cuda12"] },
-    { name = "pywin32", marker = "sys_platform == 'win32'" },
-]
+POETRY = sample("poetry.lock")
 
-[[package]]
-name = "torch"
-version = "2.0.1"
-source = { registry = "https://pypi.example/simple" }
-
-[[package]]
-name = "jax"
-version = "0.4.30"
-source = { registry = "https://mirror.example/simple" }
-[package.optional-dependencies]
-cuda12 = [{ name = "jax-cuda12-plugin" }]
-
-[[package]]
-name = "jax-cuda12-plugin"
-version = "0.4.30"
-source = { registry = "https://pypi.example/simple" }
-
-[[package]]
-name = "pywin32"
-version = "300"
-source = { registry = "https://pypi.example/simple" }
-
-[[package]]
-name = "only-in-a-group"
-version = "1"
-source = { registry = "https://pypi.example/simple" }
-"""
-
-POETRY = """[[package]]
-name = "torch"
-version = "2.0.1"
-groups = ["main"]
-optional = false
-
-[[package]]
-name = "vllm"
-version = "0.6.0"
-groups = ["dev"]
-optional = false
-
-[[package]]
-name = "pywin32"
-version = "300"
-groups = ["main"]
-optional = false
-markers = "sys_platform == \\"win32\\""
-
-[metadata]
-lock-version = "2.1"
-"""
-
-PYLOCK = """lock-version = "1.0"
-created-by = "test"
-
-[[packages]]
-name = "torch"
-version = "2.0.1+cu118"
-index = "https://download.pytorch.org/whl/cu118"
-[[packages.wheels]]
-name = "torch-2.0.1+cu118-cp310-cp310-linux_x86_64.whl"
-url = "https://download.pytorch.org/whl/cu118/torch-2.0.1%2Bcu118-cp310-cp310-linux_x86_64.whl"
-hashes = {sha256 = "aa"}
-
-[[packages]]
-name = "pywin32"
-version = "300"
-marker = "sys_platform == 'win32'"
-[[packages.wheels]]
-name = "pywin32-300-cp310-cp310-win_amd64.whl"
-url = "https://x.example/pywin32-300-cp310-cp310-win_amd64.whl"
-hashes = {sha256 = "aa"}
-"""
+PYLOCK = sample("pylock.toml")
 
 PROJECT = """[project]
 name = "app"

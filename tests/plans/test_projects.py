@@ -13,7 +13,7 @@ from envcheck.model.snapshot import Planned
 from envcheck.plans import read_plans
 from envcheck.plans.readers.pyproject import pep440_bounds
 from tests.every import cases
-from tests.plans.reading import judge, packages, plan, versions
+from tests.plans.reading import judge, packages, plan, sample, versions
 
 CU118 = "https://download.pytorch.org/whl/cu118"
 
@@ -53,30 +53,7 @@ def test_a_source_that_states_no_version_leaves_it_open(tmp_path: Path, source: 
     assert found.problem
 
 
-POETRY = f"""[tool.poetry]
-name = "x"
-
-[tool.poetry.dependencies]
-python = "^3.10"
-torch = {{version = "2.0.1", source = "pt"}}
-jax = {{version = "~0.4.30", extras = ["cuda12"], markers = "sys_platform == 'linux'"}}
-cupy-cuda12x = {{version = "*", markers = "sys_platform == 'win32'"}}
-tensorflow = {{version = "2.15.0", optional = true}}
-vllm = "^0.6 || ^0.8"
-
-[tool.poetry.group.old]
-optional = true
-[tool.poetry.group.old.dependencies]
-xformers = "0.0.20"
-
-[tool.poetry.extras]
-tf = ["tensorflow"]
-
-[[tool.poetry.source]]
-name = "pt"
-url = "{CU118}"
-priority = "explicit"
-"""
+POETRY = sample("poetry-pyproject.toml")
 
 
 def test_poetrys_own_table(tmp_path: Path) -> None:
@@ -128,29 +105,7 @@ x = []
     assert read(tmp_path, "pyproject.toml", text, "[gpu]")["torch"].line == 8
 
 
-UV = """version = 1
-conflicts = [[{ package = "app", extra = "cpu" }, { package = "app", extra = "cu124" }]]
-[[package]]
-name = "app"
-source = { virtual = "." }
-[package.optional-dependencies]
-cpu = [{ name = "torch", version = "2.6.0+cpu", marker = "extra == 'extra-3-app-cpu'" }]
-cu124 = [{ name = "torch", version = "2.6.0+cu124", marker = "extra == 'extra-3-app-cu124'" }]
-[package.dev-dependencies]
-old = [{ name = "xformers" }]
-[[package]]
-name = "torch"
-version = "2.6.0+cpu"
-source = { registry = "https://download.pytorch.org/whl/cpu" }
-[[package]]
-name = "torch"
-version = "2.6.0+cu124"
-source = { registry = "https://download.pytorch.org/whl/cu124" }
-[[package]]
-name = "xformers"
-version = "0.0.20"
-source = { registry = "https://x.example/simple" }
-"""
+UV = sample("uv-extras.lock")
 
 
 def test_extras_of_uv_lock_choose_among_versions(tmp_path: Path) -> None:
@@ -162,29 +117,7 @@ def test_extras_of_uv_lock_choose_among_versions(tmp_path: Path) -> None:
         read(tmp_path, "uv.lock", UV, "[no]")
 
 
-POETRY_LOCK = """[[package]]
-name = "torch"
-version = "2.0.1"
-groups = ["main"]
-[[package]]
-name = "tensorflow"
-version = "2.15.0"
-optional = true
-groups = ["main"]
-markers = "extra == \\"tf\\""
-[[package]]
-name = "jax"
-version = "0.4.30"
-optional = true
-groups = ["main"]
-[[package]]
-name = "vllm"
-version = "0.6.0"
-groups = ["serve"]
-[extras]
-tf = ["tensorflow"]
-jx = ["jax (>=0.4)"]
-"""
+POETRY_LOCK = sample("poetry-extras.lock")
 
 
 @cases("extras, more", ("", ""), ("[tf]", "tensorflow"), ("[jx]", "jax"), ("[serve]", "vllm"))
@@ -193,21 +126,7 @@ def test_extras_and_groups_of_poetry_lock(tmp_path: Path, extras: str, more: str
     assert set(read(tmp_path, "poetry.lock", POETRY_LOCK, extras)) == {"torch", more} - {""}
 
 
-PYLOCK = """lock-version = "1.0"
-created-by = "x"
-extras = ["gpu"]
-dependency-groups = ["dev"]
-[[packages]]
-name = "torch"
-version = "2.0.1"
-wheels = [{url = "https://x.example/torch-2.0.1-py3-none-any.whl", hashes = {x = "a"}}]
-marker = "'gpu' in extras"
-[[packages]]
-name = "vllm"
-version = "0.6.0"
-wheels = [{url = "https://x.example/vllm-0.6.0-py3-none-any.whl", hashes = {x = "a"}}]
-marker = "'dev' in dependency_groups"
-"""
+PYLOCK = sample("pylock-extras.toml")
 
 
 @cases("extras, names", ("", set()), ("[gpu]", {"torch"}), ("[dev,gpu]", {"torch", "vllm"}))

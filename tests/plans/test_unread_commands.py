@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from envcheck.errors import UsageError
 from tests.documents import lines_of, texts
 from tests.every import cases
-from tests.plans.reading import judge, packages, plan
+from tests.plans.reading import judge, packages, plan, sample
 from tests.thorough import examples
 
-DATA = Path(__file__).with_name("data")
 H100 = "gpu==H100,driver==580.65.06"
 TORCH = "pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu124"
 
 # Each of these is shaped like a public project's Dockerfile, and passes: what the lines below are put into.
-HEALTHY = {name: f"{text}\n" for name, _, text in texts((DATA / "dockerfiles.txt").read_text(encoding="utf-8"))}
-LINES = lines_of((DATA / "commands.txt").read_text(encoding="utf-8"))
+HEALTHY = {name: f"{text}\n" for name, _, text in texts(sample("dockerfiles.txt"))}
+LINES = lines_of(sample("commands.txt"))
 
 
 def exit_code(text: str) -> tuple[int, set[int]]:
