@@ -23,12 +23,14 @@ from envcheck.model.snapshot import (
     Throttle,
     Toolkit,
 )
+from tests.documents import texts
 from tests.every import cases
 from tests.importers.pasting import errors_in, gpus_in, recorded
 
 SOURCE = "pasted text"
 MIB = 1024 * 1024
 WHOLE = recorded("constructed_smi_query.txt")
+SECTIONS = {name: f"{text}\n" for name, _, text in texts(recorded("constructed_smi_sections.txt"))}
 
 
 def one(body: str, head: str = "") -> Gpu:
@@ -54,18 +56,7 @@ def test_text_xml_and_table_of_one_machine_are_one_gpu() -> None:
 
 
 def test_a_section_alone() -> None:
-    text = (
-        "$ nvidia-smi -q -d TEMPERATURE\n"
-        "Driver Version                            : 465.27\n"
-        "CUDA Version                              : 11.3\n"
-        "GPU 00000000:2D:00.0\n"
-        "    Temperature\n"
-        "        GPU Current Temp                  : 56 C\n"
-        "        GPU Shutdown Temp                 : 102 C\n"
-        "        GPU Slowdown Temp                 : 97 C\n"
-        "        GPU Max Operating Temp            : 57 C\n"
-        "        GPU Target Temperature            : N/A\n"
-    )
+    text = SECTIONS["alone"]
     snapshot = read_text(text)
     assert snapshot.driver == Driver(source=SOURCE, installed=True, release="465.27", cuda="11.3")
     assert gpus_in(text) == (
@@ -80,32 +71,7 @@ def test_a_section_alone() -> None:
 
 
 def test_older_names() -> None:
-    found = one(
-        "    Clocks Throttle Reasons\n"
-        "        Idle                        : Not Active\n"
-        "        SW Power Cap                : Active\n"
-        "        HW Slowdown                 : Active\n"
-        "            HW Thermal Slowdown     : Active\n"
-        "            HW Power Brake Slowdown : Not Active\n"
-        "        Unknown                     : Active\n"
-        "    Power Readings\n"
-        "        Power Draw                  : 249.43 W\n"
-        "        Power Limit                 : 250.00 W\n"
-        "        Default Power Limit         : 250.00 W\n"
-        "        Enforced Power Limit        : 250.00 W\n"
-        "    GPU Reset Status\n"
-        "        Reset Required              : Yes\n"
-        "        Drain and Reset Recommended : No\n"
-        "    Ecc Errors\n"
-        "        Volatile\n"
-        "            Double Bit\n"
-        "                Device Memory       : 2\n"
-        "                Total               : 3\n"
-        "    Retired Pages\n"
-        "        Single Bit ECC              : 1\n"
-        "        Double Bit ECC              : 2\n"
-        "        Pending                     : Yes\n"
-    )
+    found = one(SECTIONS["older names"])
     assert found.throttle == Throttle(source=SOURCE, reasons=("sw_power_cap", "hw_slowdown", "hw_thermal_slowdown"))
     assert found.power == Power(source=SOURCE, draw=249.43, limit=250, limit_default=250)
     assert found.recovery_action == "gpu_reset"
@@ -113,21 +79,7 @@ def test_older_names() -> None:
 
 
 def test_link_widths_and_remapped_rows() -> None:
-    found = one(
-        "    PCI\n"
-        "        GPU Link Info\n"
-        "            PCIe Generation\n"
-        "                Max                 : 4\n"
-        "                Current             : 1\n"
-        "            Link Width\n"
-        "                Max                 : 16x\n"
-        "                Current             : 4x\n"
-        "    Remapped Rows\n"
-        "        Correctable Error           : 0\n"
-        "        Uncorrectable Error         : 2\n"
-        "        Pending                     : Yes\n"
-        "        Remapping Failure Occurred  : No\n"
-    )
+    found = one(SECTIONS["link and rows"])
     assert found.pcie == Pcie(source=SOURCE, generation=1, generation_max=4, width=4, width_max=16)
     assert found.row_remap == RowRemap(source=SOURCE, corrected=0, uncorrected=2, pending=True, failed=False)
 
@@ -138,18 +90,7 @@ def test_what_a_gpu_does_not_have() -> None:
 
 
 def test_processes_each_with_its_own_lines() -> None:
-    found = one(
-        "    Processes\n"
-        "        GPU instance ID             : N/A\n"
-        "        Process ID                  : 1700\n"
-        "            Type                    : G\n"
-        "            Name                    : /usr/lib/xorg/Xorg --flag=1 : 2\n"
-        "            Used GPU Memory         : 47 MiB\n"
-        "        GPU instance ID             : N/A\n"
-        "        Process ID                  : 2042\n"
-        "            Type                    : C\n"
-        "            Used GPU Memory         : 159 MiB\n"
-    )
+    found = one(SECTIONS["processes"])
     assert found.processes == (
         Process(source=SOURCE, pid=1700, kind="graphics", memory=47 * MIB),
         Process(source=SOURCE, pid=2042, kind="compute", memory=159 * MIB),

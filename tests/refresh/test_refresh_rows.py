@@ -20,67 +20,9 @@ from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve, torch_members
 from tests.refresh.test_wheel_rows import write_projects
 
-SOURCES = """\
-# Written for a test.
-
-[generated.torch]
-source = "wheels"
-
-[generated.demo]
-source = "demo"
-needs = { torch = "torch", xformers = "xformers", cudnn = "nvidia-cudnn-cu12", python = "Requires-Python" }
-
-[sources.wheels]
-title = "torch on PyPI"
-address = "PyPI torch"
-read = "2026-01-01"
-
-[sources.demo]
-title = "demo on PyPI"
-address = "PyPI demo"
-read = "2026-01-01"
-
-[sources.documents]
-title = "Documents"
-address = "https://example.org"
-read = "2026-01-01"
-"""
-
-ROWS = """
-[[torch]]
-version = "2.5.0"
-default_cuda = "12.4"
-python_min = "3.10"
-python_max = "3.11"
-python_max_aarch64 = "3.11"
-cudnn = "9.1.0.70"
-builds = [
-    { cuda = "11.8", targets = ["sm_50", "sm_90"] },  # from the build scripts
-    { cuda = "12.4", targets = ["sm_50", "sm_90"] },
-]
-source = ["wheels", "documents"]
-
-[[release]]
-name = "demo"
-versions = ">=1.0,<1.2"
-needs = { torch = "==2.4.0", cuda = ">=12,<13", python = ">=3.9" }
-os = ["linux"]
-source = ["demo"]
-
-# By hand.
-[[release]]
-name = "demo"
-versions = "==1.2"
-needs = { torch = "==2.4.1", python = ">=3.9,<3.12" }
-os = ["linux"]
-source = ["demo", "documents"]
-
-[[release]]
-name = "other"
-versions = "==1.0"
-needs = { torch = "==1.0.0" }
-source = ["documents"]
-"""
+WHOLE = (Path(__file__).with_name("data") / "rows.toml").read_text(encoding="utf-8")
+SOURCES = WHOLE.partition("\n[[torch]]")[0]
+ROWS = WHOLE.removeprefix(SOURCES)
 
 LINUX = "manylinux_2_28_x86_64.whl"
 
@@ -113,7 +55,7 @@ def served() -> Iterator[Served]:
 def matrix(tmp_path: Path) -> Path:
     folder = tmp_path / "matrix"
     folder.mkdir()
-    (folder / "rows.toml").write_text(SOURCES + ROWS)
+    (folder / "rows.toml").write_text(WHOLE)
     return folder
 
 
@@ -139,7 +81,7 @@ def test_where_the_rows_are_right_no_byte_changes(served: Served, matrix: Path, 
     outcome = regenerate(served, matrix)
     assert outcome == Refreshed((), (), written=False)
     assert report(outcome) == "Nothing changed: the rows say what the index says.\n"
-    assert text(matrix) == SOURCES + ROWS
+    assert text(matrix) == WHOLE
 
 
 def test_a_second_refresh_changes_nothing(served: Served, matrix: Path) -> None:
@@ -316,7 +258,7 @@ def test_a_row_completed_by_hand_is_only_said_to_differ(served: Served, matrix: 
     ]
     assert outcome.files == ()
     assert report(outcome).endswith("\nnothing to write\n")
-    assert text(matrix) == SOURCES + ROWS
+    assert text(matrix) == WHOLE
 
 
 def test_withdrawn_releases_and_candidates_are_none(served: Served, matrix: Path) -> None:
@@ -339,7 +281,7 @@ def test_a_dry_run_writes_nothing(served: Served, matrix: Path) -> None:
     outcome = regenerate(served, matrix, dry_run=True)
     assert f"would write {matrix / 'rows.toml'}\n" in report(outcome)
     assert not outcome.written
-    assert text(matrix) == SOURCES + ROWS
+    assert text(matrix) == WHOLE
 
 
 def test_only_what_is_named_is_asked_for(served: Served, matrix: Path) -> None:
@@ -363,7 +305,7 @@ def test_when_anything_cannot_be_read_nothing_changes(served: Served, matrix: Pa
         regenerate(served, matrix)
     assert "\n" not in str(caught.value)
     assert "http" not in str(caught.value).lower().replace("http status 503", "")
-    assert text(matrix) == SOURCES + ROWS
+    assert text(matrix) == WHOLE
 
 
 def test_a_server_without_ranges(served: Served, matrix: Path) -> None:
@@ -382,7 +324,7 @@ def test_a_server_that_promises_more_than_was_asked(served: Served, matrix: Path
     served.range_end = 1 << 40
     with pytest.raises(UsageError, match=r"\.whl cannot be read by ranges: RemoteZipError"):
         regenerate(served, matrix, "demo")
-    assert text(matrix) == SOURCES + ROWS
+    assert text(matrix) == WHOLE
 
 
 def test_a_wheel_whose_list_of_members_has_no_end(served: Served, matrix: Path) -> None:
@@ -410,7 +352,7 @@ def test_a_result_that_is_no_matrix_is_not_written(
     monkeypatch.setattr(run, "read_folder", _refuse)
     with pytest.raises(MatrixError, match="not a matrix"):
         regenerate(served, matrix)
-    assert text(matrix) == SOURCES + ROWS
+    assert text(matrix) == WHOLE
 
 
 def _refuse(_folder: Path) -> None:
@@ -428,13 +370,13 @@ def test_an_interrupted_write_leaves_the_file_whole(
     monkeypatch.setattr(os, "rename", full)
     with pytest.raises(UsageError, match="No space left on device"):
         regenerate(served, matrix)
-    assert text(matrix) == SOURCES + ROWS
+    assert text(matrix) == WHOLE
     assert [path.name for path in matrix.iterdir()] == ["rows.toml"]
 
 
 def test_rows_that_somebody_changed_meanwhile_are_not_lost(served: Served, matrix: Path) -> None:
     add_demo(served, "1.3", "torch==2.5.0")
-    by_hand = SOURCES + ROWS + "# a remark\n"
+    by_hand = WHOLE + "# a remark\n"
 
     def write(_step: str) -> None:
         (matrix / "rows.toml").write_text(by_hand)
@@ -446,7 +388,7 @@ def test_rows_that_somebody_changed_meanwhile_are_not_lost(served: Served, matri
 
 
 def test_line_ends_stay(served: Served, matrix: Path) -> None:
-    (matrix / "rows.toml").write_bytes((SOURCES + ROWS).replace("\n", "\r\n").encode())
+    (matrix / "rows.toml").write_bytes(WHOLE.replace("\n", "\r\n").encode())
     add_demo(served, "1.3", "torch==2.5.0")
     assert regenerate(served, matrix).written
     assert (
