@@ -8,111 +8,12 @@ import pytest
 
 from probes.files.installations.torch_files import torch_of
 from probes.files.python.site import Site
+from tests.documents import texts
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
-OF_1_13 = """
-def _preload_cuda_deps():
-    cublas_path = os.path.join(nvidia_path, 'cublas', 'lib', 'libcublas.so.11')
-    cudnn_path = os.path.join(nvidia_path, 'cudnn', 'lib', 'libcudnn.so.8')
-
-def _load_global_deps():
-    except OSError as err:
-        if 'libcublas.so.11' not in err.args[0]:
-            raise err
-
-if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
-    other = {'cufft': 'libcufft.so.*[0-9]'}
-"""
-OF_2_5 = """
-def _preload_cuda_deps(lib_folder, lib_name):
-    paths = os.path.join(nvidia_path, lib_folder, "lib", lib_name)
-
-def _load_global_deps():
-    except OSError as err:
-        cuda_libs = {
-            "cublas": "libcublas.so.*[0-9]",
-            "nvtx": "libnvToolsExt.so.*[0-9]",
-        }
-
-if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
-"""
-OF_2_8 = """
-def _get_cuda_dep_paths(path, lib_folder, lib_name):
-    nvidia = os.path.join(path, "nvidia", lib_folder, "lib", lib_name)
-    lib_paths = glob.glob(os.path.join(path, lib_folder, "lib", lib_name))
-
-def _preload_cuda_deps(lib_folder, lib_name):
-    pass
-
-def _load_global_deps():
-            if "nvidia/cuda_runtime/lib/libcudart.so" not in _maps:
-                return
-            _preload_cuda_deps("cuda_nvrtc", "libnvrtc.so.*[0-9]")
-    except OSError as err:
-        cuda_libs = {"cudnn": "libcudnn.so.*[0-9]"}
-        cuda_libs["cufile"] = "libcufile.so.*[0-9]"
-
-if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
-"""
-OF_2_9 = """
-def _get_cuda_dep_paths(path, lib_folder, lib_name):
-    nvidia = os.path.join(path, "nvidia", f"cu{maj_cuda_version}", "lib", lib_name)
-
-def _preload_cuda_deps(lib_folder, lib_name, required=True):
-    pass
-
-def _load_global_deps():
-            if "libcudart.so" not in _maps:
-                return
-            _preload_cuda_deps("cuda_nvrtc", "libnvrtc-builtins.so.*[0-9]")
-            _preload_cuda_deps("nvjitlink", "libnvJitLink.so.*[0-9]")
-    except OSError as err:
-        cuda_libs = {"nccl": "libnccl.so.*[0-9]"}
-        _preload_cuda_deps("nvtx", "libnvToolsExt.so.*[0-9]", required=False)
-
-if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
-"""
-OF_2_11 = """
-def _get_cuda_dep_paths(path, lib_folder, lib_name):
-    nvidia = os.path.join(path, "nvidia", f"cu{maj_cuda_version}", "lib", lib_name)
-
-def _preload_cuda_deps(err=None):
-    cuda_libs = [
-        ("cuda_nvrtc", "libnvrtc-builtins.so.*[0-9]"),
-        ("nccl", "libnccl.so.*[0-9]"),
-    ]
-    _preload_cuda_lib("nvtx", "libnvToolsExt.so.*[0-9]", required=False)
-
-def _load_global_deps():
-            if "libcudart.so" not in _maps:
-                return
-            _preload_cuda_deps()
-    except OSError as err:
-        _preload_cuda_deps(err)
-
-if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
-"""
-OF_2_15 = """
-def _get_cuda_dep_paths(path, lib_folder, lib_name):
-    nvidia = os.path.join(path, "nvidia", f"cu{maj_cuda_version}", "lib", lib_name)
-    lib_paths = glob.glob(os.path.join(path, lib_folder, "lib", lib_name))
-
-def _preload_cuda_deps(err=None, required=True):
-    cuda_libs = [
-        ("cublas", "libcublasLt.so.*[0-9]"),
-        ("nccl", "libnccl.so.*[0-9]"),
-    ]
-
-def _load_global_deps():
-            if "libcudart.so" not in _maps:
-                return
-            _preload_cuda_deps(required=False)
-    except OSError as err:
-        _preload_cuda_deps(err)
-
-if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
-"""
+_DOCUMENT = (Path(__file__).with_name("data") / "torch_init.txt").read_text(encoding="utf-8")
+OF_1_13, OF_2_5, OF_2_8, OF_2_9, OF_2_11, OF_2_15 = (f"\n{text}\n" for _, _, text in texts(_DOCUMENT))
 
 
 @pytest.fixture
