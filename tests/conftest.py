@@ -11,12 +11,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
 
 from envcheck.errors import MatrixError
+from envcheck.knowledge.compiling import compile_folder
 from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.matrix import TABLES
 from tests import installed
 
 # Hundreds of programs are started, and every worker imports all tests: none is to compile everything each time.
@@ -48,10 +52,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         compiling = [sys.executable, "-m", "compileall", "-q", "-j", "0", "envcheck", "probes"]
         subprocess.run(compiling, cwd=ROOT, check=False)
         try:
-            load_matrix()
-            installed.renew()
+            installed.renew(_parsed_once())
         except MatrixError as error:
             pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
+
+
+def _parsed_once() -> dict[str, Any]:
+    """The rows in plain lists and dictionaries, from which the matrix of this process is made too."""
+    document = compile_folder(ROOT / "matrix", TABLES)
+    with patch("envcheck.knowledge.load.compile_folder", lambda *_: dict(document)):
+        load_matrix()
+    return document
 
 
 def _import_share(config: pytest.Config) -> None:

@@ -9,8 +9,9 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from envcheck.knowledge.compiling import COMPILED, compile_folder, write_compiled
+from envcheck.knowledge.compiling import COMPILED, write_compiled
 from envcheck.rules.documentation import FOLDER, write_compiled_pages
 
 ROOT = Path(__file__).parents[1]
@@ -18,8 +19,8 @@ INSTALLED = ROOT / ".pytest_cache" / "installed"
 """The folder to put on PYTHONPATH; it is renewed where a session starts."""
 
 
-def renew() -> None:
-    """Let the folder hold what the checkout holds now. Another session may use it meanwhile."""
+def renew(document: dict[str, Any]) -> None:
+    """Let the folder hold what the checkout holds now, with these rows. Another session may use it meanwhile."""
     package = INSTALLED / "envcheck"
     rows, pages = package / "matrix", package / FOLDER
     for folder in (rows, pages):
@@ -38,7 +39,7 @@ def renew() -> None:
     new = INSTALLED / f"new-{os.getpid()}"
     shutil.copy2(ROOT / "envcheck" / copied, new)
     new.replace(package / copied)
-    write_compiled(compile_folder(ROOT / "matrix"), new)
+    write_compiled(document, new)
     new.replace(rows / COMPILED)
     new_pages = INSTALLED / f"pages-{os.getpid()}"
     new_pages.mkdir(exist_ok=True)

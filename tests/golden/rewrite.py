@@ -13,7 +13,8 @@ COMMAND = "python -m tests.golden.rewrite"
 
 
 def main(arguments: list[str]) -> None:
-    from scripts.documentation import write_man_page  # noqa: PLC0415 - the test needs the command's name alone
+    from envcheck.knowledge.compiling import compile_folder  # noqa: PLC0415 - the test needs the command's name alone
+    from scripts.documentation import write_man_page  # noqa: PLC0415
     from tests import installed  # noqa: PLC0415
     from tests.golden.causes import CASES  # noqa: PLC0415
     from tests.golden.corpus import CORPUS, differences, write  # noqa: PLC0415
@@ -21,7 +22,7 @@ def main(arguments: list[str]) -> None:
     from tests.golden.reports import ROOT  # noqa: PLC0415
 
     os.chdir(ROOT)
-    installed.renew()
+    installed.renew(compile_folder(ROOT / "matrix"))
     if arguments == ["--draw"]:
         from tests.golden.draw import draw  # noqa: PLC0415 - it reads the texts of all tests
 
