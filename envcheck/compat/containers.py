@@ -272,15 +272,13 @@ def _by_glibc(question: Question, name: str, wheels: list[str]) -> Iterator[Fit]
             if (needed := parse_version(row.glibc.get(question.machine, ""), scheme("glibc")))
         ]
         needs.sort(key=lambda need: need[0].numbers)
-        for there, by, implied in libcs(question) if needs else ():
+        for there, by, told, rows in libcs(question) if needs else ():
             (least, _), (greatest, row) = needs[0], needs[-1]
             libc = str(least) if least == greatest else f"{least} to {greatest}"
-            told = f" (it comes with {implied.label})" if implied else ""
             reason = f"NVIDIA's wheels of {name} {version} need glibc {libc} or newer, this is {there}{told}"
-            cited = (row, implied.row) if implied else (row,)
             if covered(f">={greatest}", there) == "all":
-                fit = conclude(question.matrix, "compatible", reason, *cited)
+                fit = conclude(question.matrix, "compatible", reason, row, *rows)
             else:
                 reason = f"{reason}; whether another package of it serves there is not documented"
-                fit = conclude(question.matrix, "unknown", reason, *cited, change=f"glibc >= {greatest}")
+                fit = conclude(question.matrix, "unknown", reason, row, *rows, change=f"glibc >= {greatest}")
             yield fit.concerning(name, by)

@@ -35,7 +35,7 @@ from envcheck.compat.question import (
     summary,
     unknown_release,
 )
-from envcheck.compat.requirements import one_of_fits, requirement_fits
+from envcheck.compat.requirements import one_of_fits, rank, requirement_fits
 from envcheck.compat.software import candidate_fits, need_fits, part_fits
 from envcheck.compat.wheels import is_published, not_published, toolkit_fits
 from envcheck.knowledge.matrix import Matrix
@@ -288,7 +288,7 @@ def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Can
     fitting = [(one, its) for one, its in options if overall(its) != "incompatible"]
     if not fitting:
         return found
-    one, its = min(fitting, key=lambda option: _objections([("", option[1])]))
+    one, its = min(fitting, key=lambda option: rank(option[1]))
     row = next(row for row in one.rows if row.index)
     what = f"PyPI's {one.label.partition('+')[0]} does not fit: {refusals[0].reason}"
     doubt = "" if overall(its) == "compatible" else "; whether it fits is not known"
@@ -307,17 +307,12 @@ def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Op
         partial = [(f"{candidate.name} {row.versions}", (*candidate.rows, row)) for row in candidate.partial]
         members = partial or [(candidate.label, candidate.rows)]
         builds.append([(label, _all_of(question, candidate._replace(rows=rows))) for label, rows in members])
-    return min(builds, key=_objections, default=[])
+    return min(builds, key=lambda options: rank(fit for _, fits in options for fit in fits), default=[])
 
 
 def _all_of(question: Question, candidate: Candidate) -> list[Fit]:
     own = candidate_fits(question, candidate)
     return [*own, *requirement_fits(question, candidate), *one_of_fits(question, candidate)]
-
-
-def _objections(options: Sequence[_Option]) -> tuple[int, int]:
-    verdicts = [fit.verdict for _, fits in options for fit in fits]
-    return verdicts.count("incompatible"), verdicts.count("unknown")
 
 
 def _joined(options: Sequence[_Option], written: str) -> list[Fit]:

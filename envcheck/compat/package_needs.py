@@ -18,6 +18,7 @@ from envcheck.knowledge.specifier import Cover, Version, parse_specifier, parse_
 from envcheck.knowledge.tables import Machine, Os, ReleaseRow
 
 if TYPE_CHECKING:
+    from packaging.markers import Marker
     from packaging.requirements import Requirement
 
 NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
@@ -215,15 +216,17 @@ def _active(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...
 
 def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool:
     """Whether the marker of a requirement holds here, for this extra."""
-    if asked.marker is None:
-        return not extra
-    text = str(asked.marker)
-    if not marker_names(text) <= marks.keys() | {"extra"}:
-        return False
+    return not extra if asked.marker is None else applies(asked.marker, marks, extra) is True
+
+
+def applies(marker: Marker, marks: Mapping[str, str], extra: str = "") -> bool | None:
+    """Whether a marker holds; None where it asks for something that is not known, such as the Python version."""
+    if not marker_names(str(marker)) <= marks.keys() | {"extra"}:
+        return None
     try:
-        return asked.marker.evaluate({"extra": extra, **marks})
+        return marker.evaluate({"extra": extra, **marks})
     except ValueError:  # a version of more digits than Python reads
-        return False
+        return None
 
 
 @cache

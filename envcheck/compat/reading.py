@@ -51,31 +51,22 @@ def _cuda(text: str) -> str:
     return str(CudaVersion.from_tag(plain)) if _CUDA_TAG.fullmatch(plain) else _version(plain)
 
 
-def _driver(text: str) -> str:
-    """``R550`` and ``v550.54.14``; ``550.54.14-0ubuntu1`` as packages are called."""
-    return _version(_PACKAGED.sub("", text.lower()).removeprefix("r").removeprefix("v"))
-
-
 def _python(text: str) -> str:
     """``cp312``."""
     tag = _PYTHON_TAG.fullmatch(text.lower())
     return _version(".".join(filter(None, tag.groups())) if tag else text)
 
 
-def _msvc(text: str) -> str:
-    """``1940``, as _MSC_VER has it, and ``14.40``, as the toolset is called, are 19.40."""
-    match = _MSVC.fullmatch(text)
-    return f"19.{match[1]}" if match else _version(text)
-
-
 _SPELLINGS: dict[str, Callable[[str], str]] = {
     "cuda": _cuda,
     "nvcc": _cuda,
     "cuda-compat": _cuda,
-    "driver": _driver,
+    # ``R550`` and ``v550.54.14``; ``550.54.14-0ubuntu1`` as packages are called.
+    "driver": lambda text: _version(_PACKAGED.sub("", text.lower()).removeprefix("r").removeprefix("v")),
     "l4t": lambda text: _version(text.lower().removeprefix("r")),  # ``R36.4.3``
     "python": _python,
-    "msvc": _msvc,
+    # ``1940``, as _MSC_VER has it, and ``14.40``, as the toolset is called, are 19.40.
+    "msvc": lambda text: f"19.{match[1]}" if (match := _MSVC.fullmatch(text)) else _version(text),
     "gpu": lambda text: _COUNT.sub("", text),  # ``8x H100``
 }
 

@@ -5,7 +5,7 @@ enough: declared for a system and a Python, and against what was named.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -213,7 +213,7 @@ def one_of_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
         members = [member for name in unnamed if (member := _member(question, row, name)) and member.fits]
         if not members:
             continue
-        best = min(members, key=lambda member: _rank(member.fits))
+        best = min(members, key=lambda member: rank(member.fits))
         refused = [(member, next((fit for fit in member.fits if fit.bad), None)) for member in members]
         others = [(member, fit) for member, fit in refused if fit and member is not best]
         fits = list(best.fits)
@@ -242,10 +242,11 @@ def _member(question: Question, row: ReleaseRow, name: str) -> _Member | None:
         return None
     version = known[-1]._replace(scheme=scheme(name))
     found = [(one.label, candidate_fits(question, one)) for one in release_candidates(question, name, version)]
-    label, fits = min(found, key=lambda item: _rank(item[1]), default=("", []))
+    label, fits = min(found, key=lambda item: rank(item[1]), default=("", []))
     return _Member(name, label, fits) if label else None
 
 
-def _rank(fits: Sequence[Fit]) -> tuple[int, int]:
+def rank(fits: Iterable[Fit]) -> tuple[int, int]:
+    """What is least fits best."""
     verdicts = [fit.verdict for fit in fits]
     return verdicts.count("incompatible"), verdicts.count("unknown")

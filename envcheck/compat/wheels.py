@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from envcheck.compat.question import Implied, Question, agree, listed, overall, summary
+from envcheck.compat.question import Question, agree, listed, overall, summary
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.knowledge.tables import PublishedRow, ReleaseRow, RequirementRow, WheelRow
+from envcheck.knowledge.tables import PublishedRow, ReleaseRow, RequirementRow, Row, WheelRow
 
 R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow)
 
@@ -125,7 +125,7 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
     covers = {covered(spec, python) for python in pythons}
     least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
     if least and _ANY not in row.pythons:
-        covers |= {covered(f">={least}", there) for there, _, _ in libcs(question)}
+        covers |= {covered(f">={least}", there) for there, *_ in libcs(question)}
     found = {VERDICTS[cover] for cover in covers}
     return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
 
@@ -200,25 +200,24 @@ def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator
             reason = f"the wheels of {label} on PyPI need glibc {least} or newer; the matrix does not know that of"
             reason = f"{reason} {distribution} {question.versions[distribution][0]}"
             yield conclude(question.matrix, "unknown", reason, row).concerning(name, by)
-    for there, by, implied in libcs(question) if question.os in ("linux", "wsl") else ():
+    for there, by, told, rows in libcs(question) if question.os in ("linux", "wsl") else ():
         if _ANY in row.pythons:
             reason = f"a wheel of {label} on PyPI is for every system, whatever its glibc"
             yield conclude(question.matrix, "compatible", reason, row).concerning(name, by)
         elif least:
             verdict = VERDICTS[covered(f">={least}", there)]
-            told = f" (it comes with {implied.label})" if implied else ""
             reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}{told}"
-            cited = (row, implied.row) if implied else (row,)
-            yield conclude(question.matrix, verdict, reason, *cited, change=f"glibc >= {least}").concerning(name, by)
+            fit = conclude(question.matrix, verdict, reason, row, *rows, change=f"glibc >= {least}")
+            yield fit.concerning(name, by)
 
 
-def libcs(question: Question) -> list[tuple[Version, str, Implied | None]]:
-    """Each glibc that was named, or that of the Linux distribution which was; and what tells of it."""
+def libcs(question: Question) -> list[tuple[Version, str, str, tuple[Row, ...]]]:
+    """Each glibc that was named, or that of the Linux distribution which was; what tells of it, in words, by rows."""
     named = question.versions.get("glibc")
     implied = question.implied.get("glibc")
     if named or implied is None:
-        return [(there, "glibc", None) for there in named or ()]
-    return [(implied.version, implied.by, implied)]
+        return [(there, "glibc", "", ()) for there in named or ()]
+    return [(implied.version, implied.by, f" (it comes with {implied.label})", (implied.row,))]
 
 
 def _os(question: Question) -> str:

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from envcheck.compat.package_needs import marker_names
+from envcheck.compat.package_needs import applies
 from envcheck.model.snapshot import Planned
 from envcheck.plans.sheet import Sheet, UnreadError
 
@@ -132,16 +132,6 @@ def marker_of(text: str) -> Marker:
     except (InvalidMarker, RecursionError):
         pass
     raise UnreadError("an environment marker cannot be read")
-
-
-def applies(marker: Marker, markers: Mapping[str, str], extra: str = "") -> bool | None:
-    """Whether a marker holds; None where it asks for something that is not known, such as the Python version."""
-    if not marker_names(str(marker)) <= markers.keys() | {"extra"}:
-        return None
-    try:
-        return marker.evaluate({"extra": extra, **markers})
-    except ValueError:  # a version of more digits than Python reads
-        return None
 
 
 _SYSTEMS = {"linux": ("manylinux", "linux", "musllinux"), "win32": ("win",), "darwin": ("macosx",)}

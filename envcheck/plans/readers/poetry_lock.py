@@ -14,8 +14,8 @@ from packaging.utils import canonicalize_name
 
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import of_poetry, project_beside
-from envcheck.plans.readers.uv_lock import locked
-from envcheck.plans.requirement import applies, entry, marker_of
+from envcheck.plans.readers.uv_lock import is_for, locked
+from envcheck.plans.requirement import entry
 from envcheck.plans.sheet import Sheet, entries, table_of, tables_of, text_of, texts_of
 
 NAME = "poetry.lock"
@@ -73,7 +73,4 @@ def _is_installed(sheet: Sheet, package: dict[str, Any], wanted: set[str], asked
     by_extra = any("extra" in text for text in conditions)
     if package.get("optional") is True and not named and not (by_extra and asked):
         return False
-    if "" in conditions or not conditions:
-        return True
-    holds = [marker_of(text) for text in conditions]
-    return any(applies(each, sheet.markers, extra) is not False for each in holds for extra in ("", *asked))
+    return "" in conditions or is_for(sheet, conditions, asked)

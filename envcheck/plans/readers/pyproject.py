@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 from packaging.utils import canonicalize_name
 
+from envcheck.compat.package_needs import applies
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import Lists
-from envcheck.plans.requirement import PackageIndexes, applies, entry, marker_of, open_part, planned, unread
+from envcheck.plans.requirement import PackageIndexes, entry, marker_of, open_part, planned, unread
 from envcheck.plans.sheet import Sheet, UnreadError, table_at, table_of, tables_of, text_of, texts_of
 from envcheck.text.toml import Path, line_of, lines_of
 

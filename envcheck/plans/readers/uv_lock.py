@@ -8,7 +8,7 @@ which groups are installed by default.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -16,9 +16,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from envcheck.compat.package_needs import applies
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import of_uv, project_beside
-from envcheck.plans.requirement import applies, check_name, entry, item, marker_of, refusal
+from envcheck.plans.requirement import check_name, entry, item, marker_of, refusal
 from envcheck.plans.sheet import Sheet, UnreadError, entries, table_of, tables_of, text_of, texts_of
 
 NAME = "uv.lock"
@@ -36,7 +37,7 @@ def read(sheet: Sheet) -> list[Planned]:
         raise sheet.error(None, "it locks no package")
     for package, _ in packages:
         check_name(text_of(package, "name"))
-    here = [each for each in packages if _is_for(sheet, texts_of(each[0], "resolution-markers"))]
+    here = [each for each in packages if is_for(sheet, texts_of(each[0], "resolution-markers"))]
     by_name: dict[str, list[_Entry]] = {text_of(package, "name"): [] for package, _ in packages}
     for each in here:
         by_name[text_of(each[0], "name")].append(each)
@@ -81,7 +82,7 @@ def _reached(sheet: Sheet, by_name: dict[str, list[_Entry]], roots: list[dict[st
         lists = table_of(package, key) if part else package
         wanted = [name for name in lists if canonicalize_name(name) == part] if part else [key]
         for each in (each for name in wanted for each in tables_of(lists, name)):
-            if _is_for(sheet, [text_of(each, "marker")], active):
+            if is_for(sheet, [text_of(each, "marker")], active):
                 name = text_of(each, "name")
                 check_name(name)
                 found = by_name.setdefault(name, [({"name": name}, None)])  # what it does not lock stays open
@@ -96,7 +97,7 @@ def _reached(sheet: Sheet, by_name: dict[str, list[_Entry]], roots: list[dict[st
     return {place for place, _, _ in seen}
 
 
-def _is_for(sheet: Sheet, markers: list[str], active: Sequence[str] = ()) -> bool:
+def is_for(sheet: Sheet, markers: list[str], active: Iterable[str] = ()) -> bool:
     """Whether one of the markers holds, or none excludes this machine for certain. ``active`` are uv's names of the
     extras and groups that are asked for: ``extra-3-app-cu124``.
     """
