@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from envcheck.compat.package_needs import release_rows
-from envcheck.enrich.torch import Inference
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.gpu_names import find_model
 from envcheck.knowledge.matrix import Matrix
@@ -54,6 +53,13 @@ _TAG = re.compile(r"(?:\+cu(?:da)?|\.post)(1[0-9]{2})$")
 version, ``.post107`` of PaddlePaddle CUDA 10 and cuDNN 7.
 """
 _LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
+
+
+class Inference(NamedTuple):
+    """Values of a framework's fields, and the row (or other knowledge) they come from."""
+
+    values: dict[str, Any]
+    why: str
 
 
 def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError] = ()) -> Environment:
@@ -163,19 +169,18 @@ def _pin_of_torch(listed: Distribution, matrix: Matrix) -> tuple[str, str] | Non
     return f"{pinned}{tag[0] if tag else ''}", row_id
 
 
-def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> list[Inference]:
+def infer_release(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """What every build of this release was built with, by its rows; for Jetsons NVIDIA builds wheels of its own."""
-    if platform.tegra and "+" not in (framework.version or ""):
+    platform, version = snapshot.platform or Platform(), framework.version
+    if version is None or not is_release(version) or (platform.tegra and "+" not in version):
         return []
-    if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
+    if framework.source != PASTED or framework.cpu_only or framework.hip:
         return []
-    if not is_release(framework.version):
-        return []
-    rows = release_rows(matrix, framework.name, first_of(framework.version), driver_os(platform), _machine(platform))
+    rows = release_rows(matrix, framework.name, first_of(version), driver_os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
     cuda = cudas.pop() if len(cudas) == 1 else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
-    tag = CudaVersion.from_tag(f"cu{found[1]}") if (found := _TAG.search(framework.version)) else None
+    tag = CudaVersion.from_tag(f"cu{found[1]}") if (found := _TAG.search(version)) else None
     if tag in matrix.toolkits and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
     values = _of_rows(framework, cuda, rows)
@@ -338,12 +343,12 @@ def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot
     return Framework(source=PASTED, name=PROGRAMS, version=str(cuda), cuda=str(cuda), gpu_code=code, read=read)
 
 
-def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+def infer_default_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """The CUDA of PyTorch's default build, where a text states CUDA of its major version, the driver does not run
     that, and the text speaks of a failure.
     """
     version, platform = framework.version or "", snapshot.platform or Platform()
-    row = torch_row(matrix, version)
+    row, os = torch_row(matrix, version), driver_os(platform)
     default = CudaVersion.parse(row.default_cuda if row else None)
     elsewhere = os == "windows" or platform.on_arm or "+" in version or framework.cpu_only
     if row is None or default is None or elsewhere or not snapshot.observed_errors:
@@ -356,7 +361,7 @@ def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix
     return [Inference({"cuda": str(default)}, f"{row.id} as stated")]
 
 
-def infer_older_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+def infer_older_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """The build of PyTorch that a text about a failure states, where its CUDA is older than every GPU of the text: by
     the release and the CUDA beside it, if there is such a build. Whatever it holds, CUDA's libraries have no code.
     """
@@ -367,7 +372,7 @@ def infer_older_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: 
     stated = {each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit"}
     cuda_text = framework.cuda or (stated.pop() if len(stated) == 1 else None)
     cuda = CudaVersion.parse(cuda_text)
-    build = next((each for each in builds(row, os) if each.cuda == cuda_text), None)
+    build = next((each for each in builds(row, driver_os(platform)) if each.cuda == cuda_text), None)
     if cuda is None or build is None or not _serves_no_gpu(cuda, snapshot, matrix):
         return []
     code = build.targets or tuple(str(target) for target in targets_of(matrix, cuda))
@@ -388,14 +393,14 @@ def infer_code_of_older(framework: Framework, snapshot: Snapshot, matrix: Matrix
     return [Inference({"gpu_code": tuple(str(target) for target in targets_of(matrix, cuda))}, f"CUDA {cuda}")]
 
 
-def infer_gpu_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+def infer_gpu_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """The build for GPUs of a release that a text about a failure names by its project alone (``TensorFlow 1.14``),
     where its CUDA is older than every GPU of the text. The package of the project's own name is built for the CPU.
     """
     known = framework.cuda or framework.hip or framework.cpu_only or framework.gpu_available is False
     if framework.source != PASTED or not framework.read.get("name") or known or not snapshot.observed_errors:
         return []
-    version = first_of(framework.version or "")
+    version, os = first_of(framework.version or ""), driver_os(snapshot.platform)
     own, other = (release_rows(matrix, name, version, os) for name in (framework.name, f"{framework.name}-gpu"))
     cudas = {row.cuda for row in other if row.cuda}
     cuda = CudaVersion.parse(cudas.pop()) if len(cudas) == 1 else None
@@ -403,6 +408,11 @@ def infer_gpu_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Ma
         return []
     code = next((row.targets for row in other if row.targets), ())
     return [Inference({"cuda": str(cuda), "gpu_code": code or None}, other[0].id)]
+
+
+OF_TORCH = (infer_any_build, infer_default_build, infer_older_build)
+OF_OTHERS = (infer_release, infer_least_cuda, infer_gpu_build, infer_code_of_older)
+"""What is inferred of PyTorch, and of other frameworks, in the order in which it is filled in."""
 
 
 def _serves_no_gpu(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
