@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.performance.expected import Ceiling, Expectation, pcie_ceiling
 from envcheck.knowledge.relations.driver import architecture_name
@@ -41,11 +39,10 @@ def collective_expectation(
     together = measured.collective
     if measured.value is None or together is None:
         return measured.missing or "it has no value"
-    found = _joined(gpus, fabric, together)
+    found = _joined(matrix, gpus, fabric, measured, together)
     if isinstance(found, str):
         return found
-    part, link = found
-    row = _band(matrix, measured, together, link, part[0])
+    part, link, row = found
     if row is None:
         more = ", with sums inside the switch" if _sums_in_switch(together) else ""
         return f"no band is known for {together.ranks} GPUs {_WORDS[link]}{more}: compare it with a baseline"
@@ -67,39 +64,46 @@ def collective_expectation(
     )
 
 
-class LatencyLimit(msgspec.Struct, frozen=True):
-    """What the smallest message should take at most."""
-
-    seconds: float
-    sources: tuple[Source, ...]
-
-
 def latency_limit(
     matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement
-) -> LatencyLimit | str:
-    """What a latency should not exceed, or why it is not known."""
+) -> tuple[float, tuple[Source, ...]] | str:
+    """The seconds that the smallest message should take at most, with what says so; or why they are not known."""
     together = measured.collective
     if together is None:
         return "who took part is not known: compare it with a baseline"
-    found = _joined(gpus, fabric, together)
+    found = _joined(matrix, gpus, fabric, measured, together)
     if isinstance(found, str):
         return found
-    part, link = found
-    row = _band(matrix, measured, together, link, part[0])
+    _, link, row = found
     if row is None or row.latency is None:
         return f"no latency is known for {together.ranks} GPUs {_WORDS[link]}: compare it with a baseline"
-    return LatencyLimit(row.latency, matrix.cite(row))
+    return row.latency, matrix.cite(row)
 
 
-def _joined(gpus: Sequence[Gpu], fabric: Fabric | None, together: Collective) -> tuple[Sequence[Gpu], str] | str:
-    """The GPUs that took part and what joins them, or why they cannot be judged."""
+def _joined(
+    matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement, together: Collective
+) -> tuple[Sequence[Gpu], str, CollectiveRow | None] | str:
+    """The GPUs that took part, what joins them and the band for it, or why they cannot be judged."""
     part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
     if len(part) != together.ranks:
         return "not all of the GPUs that took part are described"
     if len({gpu.compute_capability for gpu in part}) != 1:
         return "GPUs of several kinds took part"
     link = link_of(part, fabric, together)
-    return (part, link) if link else "what joins the GPUs is not known"
+    if link is None:
+        return "what joins the GPUs is not known"
+    architecture = architecture_name(matrix, part[0].compute_capability)
+    rows = [
+        row
+        for row in matrix.collectives
+        if row.operation == measured.name
+        and row.link == link
+        and row.architecture in ("", architecture)
+        and row.least <= together.ranks <= row.most
+        and row.in_switch == _sums_in_switch(together)
+    ]
+    best = max(rows, key=lambda row: (bool(row.architecture), -(row.most - row.least)), default=None)
+    return part, link, best
 
 
 def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) -> str | None:
@@ -129,20 +133,6 @@ def _direct(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:
     counts = [link.nvlinks for link in links if link.nvlinks is not None]
     pairs = len(part) * (len(part) - 1) // 2
     return counts if len(counts) == pairs else None
-
-
-def _band(matrix: Matrix, measured: Measurement, together: Collective, link: str, gpu: Gpu) -> CollectiveRow | None:
-    architecture = architecture_name(matrix, gpu.compute_capability)
-    rows = [
-        row
-        for row in matrix.collectives
-        if row.operation == measured.name
-        and row.link == link
-        and row.architecture in ("", architecture)
-        and row.least <= together.ranks <= row.most
-        and row.in_switch == _sums_in_switch(together)
-    ]
-    return max(rows, key=lambda row: (bool(row.architecture), -(row.most - row.least)), default=None)
 
 
 def _sums_in_switch(together: Collective) -> bool:

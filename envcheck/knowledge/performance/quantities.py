@@ -62,6 +62,20 @@ class BenchQuantity(msgspec.Struct, frozen=True):
     seen there."""
 
 
+_WORK = {
+    "gemm": ("matrix product", "gemm"),
+    "convolution": ("convolution", "cudnn-convolution"),
+    "attention": ("attention", "cudnn-attention"),
+    "training-step": ("training step", "gemm"),
+}
+"""What frameworks do: its title, and the GPU's quantity for the same work."""
+
+
+def _at_work(framework: str, work: str) -> BenchQuantity:
+    title, beside = _WORK[work]
+    return BenchQuantity(f"{framework}-{work}", title, "library", framework, beside=beside, seconds=None)
+
+
 QUANTITIES = (
     BenchQuantity("device-memory-write", "device memory write", "memory", seconds=0.4),
     BenchQuantity("device-memory-read", "device memory read", "memory", quick=True, seconds=0.4),
@@ -114,31 +128,13 @@ QUANTITIES = (
     BenchQuantity(
         "tensorrt-convolution", "convolution, bias, ReLU", "multiprocessors", "tensorrt", autotuned=True, seconds=54
     ),
-    BenchQuantity("torch-gemm", "matrix product", "library", "torch", beside="gemm", seconds=None),
-    BenchQuantity("torch-convolution", "convolution", "library", "torch", beside="cudnn-convolution", seconds=None),
-    BenchQuantity("torch-attention", "attention", "library", "torch", beside="cudnn-attention", seconds=None),
-    BenchQuantity("torch-training-step", "training step", "library", "torch", beside="gemm", seconds=None),
+    *(_at_work("torch", work) for work in _WORK),
     BenchQuantity("torch-all-reduce", "all-reduce", "library", "torch", beside="nccl-all-reduce", seconds=None),
     BenchQuantity("torch-all-reduce-latency", "all-reduce of 8 bytes", "", "torch", seconds=None),
-    BenchQuantity("jax-gemm", "matrix product", "library", "jax", beside="gemm", seconds=None),
-    BenchQuantity("jax-convolution", "convolution", "library", "jax", beside="cudnn-convolution", seconds=None),
-    BenchQuantity("jax-attention", "attention", "library", "jax", beside="cudnn-attention", seconds=None),
-    BenchQuantity("jax-training-step", "training step", "library", "jax", beside="gemm", seconds=None),
-    BenchQuantity("cupy-gemm", "matrix product", "library", "cupy", beside="gemm", seconds=None),
-    BenchQuantity("cupy-training-step", "training step", "library", "cupy", beside="gemm", seconds=None),
-    BenchQuantity("tensorflow-gemm", "matrix product", "library", "tensorflow", beside="gemm", seconds=None),
-    BenchQuantity(
-        "tensorflow-convolution", "convolution", "library", "tensorflow", beside="cudnn-convolution", seconds=None
-    ),
-    BenchQuantity("tensorflow-attention", "attention", "library", "tensorflow", beside="cudnn-attention", seconds=None),
-    BenchQuantity("tensorflow-training-step", "training step", "library", "tensorflow", beside="gemm", seconds=None),
-    BenchQuantity("onnxruntime-gemm", "matrix product", "library", "onnxruntime", beside="gemm", seconds=None),
-    BenchQuantity(
-        "onnxruntime-convolution", "convolution", "library", "onnxruntime", beside="cudnn-convolution", seconds=None
-    ),
-    BenchQuantity(
-        "onnxruntime-attention", "attention", "library", "onnxruntime", beside="cudnn-attention", seconds=None
-    ),
+    *(_at_work("jax", work) for work in _WORK),
+    *(_at_work("cupy", work) for work in ("gemm", "training-step")),
+    *(_at_work("tensorflow", work) for work in _WORK),
+    *(_at_work("onnxruntime", work) for work in ("gemm", "convolution", "attention")),
     BenchQuantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
     BenchQuantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),
     BenchQuantity("cpu-spmm", "SpMM", beside="cusparse-spmm", seconds=4),

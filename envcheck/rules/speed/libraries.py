@@ -205,7 +205,7 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     if isinstance(limit, str):
         judged, message = "not judged", f"Measured, not judged: {limit}."
     else:
-        most, slow = quantity(limit.seconds, "s"), (measured.value or 0.0) > limit.seconds
+        most, slow = quantity(limit[0], "s"), (measured.value or 0.0) > limit[0]
         status, judged = "warn" if slow else "pass", f"{'more than' if slow else 'within'} {most}"
         message = "The host's processor may be slow or busy, or the GPUs' clocks low." if slow else ""
         evidence.append(Evidence(what="expected", value=f"at most {most}", source="matrix"))
@@ -215,7 +215,7 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
         message=message,
         evidence=tuple(evidence),
         figure=figure_of(gpu, measured),
-        sources=() if isinstance(limit, str) else limit.sources,
+        sources=() if isinstance(limit, str) else limit[1],
         decided_by="measured",
     )
 
