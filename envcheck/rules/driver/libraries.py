@@ -208,11 +208,10 @@ def mismatched_by_variable(_snapshot: Snapshot, facts: Facts) -> bool:
     layer="driver",
     scope="container",
     by_variable=mismatched_by_variable,
-    arises=lambda _snapshot, facts: nvml_answers(facts) or cuda_answers(facts),
 )
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver's compiler library has a different version than the driver."""
-    found = mismatched(facts)
+    found = mismatched(facts) if nvml_answers(facts) or cuda_answers(facts) else None
     if found is None or found[1] not in _FOR_CODE:
         return None
     (library, name), module = found, facts.module.version or ""

@@ -23,36 +23,24 @@ _MACHINES = ("x86_64", "aarch64")
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
+_INSTALLERS: dict[Family, str] = {"ubuntu": "apt-get", "debian": "apt-get", "fedora": "dnf", "suse": "zypper"}
+_RAMDISKS: dict[Family, tuple[str, ...]] = {
+    **dict.fromkeys(("ubuntu", "debian"), ("sudo", "update-initramfs", "-u")),
+    **dict.fromkeys(("fedora", "suse"), ("sudo", "dracut", "--force")),
+}
+
+
 def family(facts: Facts) -> Family:
     """The distribution's family, named after its package tools."""
     names = (facts.platform.distribution or "", *facts.platform.distribution_like)
-    known: tuple[tuple[str, Family], ...] = (
-        ("ubuntu", "ubuntu"),
-        ("debian", "debian"),
-        ("fedora", "fedora"),
-        ("suse", "suse"),
-        ("sles", "suse"),
-    )
-    return next((found for word, found in known if any(word in name for name in names)), "other")
-
-
-_INSTALLERS: dict[Family, tuple[str, ...]] = {
-    "ubuntu": ("apt-get", "install"),
-    "debian": ("apt-get", "install"),
-    "fedora": ("dnf", "install"),
-    "suse": ("zypper", "install"),
-}
+    other: Family = "suse" if any("sles" in name for name in names) else "other"
+    return next((known for known in _INSTALLERS if any(known in name for name in names)), other)
 
 
 def install_command(facts: Facts, *packages: str) -> tuple[str, ...]:
     """The distribution's command that installs packages; empty where it is unknown."""
     manager = _INSTALLERS.get(family(facts))
-    return ("sudo", *manager, *packages) if manager else ()
-
-
-def install_driver(facts: Facts) -> tuple[Fix, ...]:
-    """Install the driver."""
-    return _driver(facts, "Install the NVIDIA driver", new=True)
+    return ("sudo", manager, "install", *packages) if manager else ()
 
 
 def install_libraries(facts: Facts) -> tuple[Fix, ...]:
@@ -77,11 +65,11 @@ def install_libraries(facts: Facts) -> tuple[Fix, ...]:
 
 def update_driver(facts: Facts, wanted: str = "") -> tuple[Fix, ...]:
     """Update the driver; ``wanted`` is the required bound as a relation writes it."""
-    bound = f" ({wanted})" if wanted else ""
-    return _driver(facts, f"Update the NVIDIA driver{bound}", new=False)
+    return install_driver(facts, f"Update the NVIDIA driver{f' ({wanted})' if wanted else ''}", new=False)
 
 
-def _driver(facts: Facts, task: str, *, new: bool) -> tuple[Fix, ...]:
+def install_driver(facts: Facts, task: str = "Install the NVIDIA driver", *, new: bool = True) -> tuple[Fix, ...]:
+    """Install the driver, or another one where none is ``new``."""
     if facts.driver_os in ("windows", "wsl"):
         inside = "; install no Linux driver inside WSL" if facts.driver_os == "wsl" else ""
         return (Fix(text=f"{task} in Windows, from {DOWNLOAD_PAGE}{inside}", who="root"),)
@@ -115,10 +103,7 @@ def smi_selector(gpu: Gpu | None) -> tuple[str, ...]:
 
 
 COOLING = Fix(text="Check fans, air flow and room temperature", who="cluster-admin")
-SUPPLY = Fix(
-    text="Check the power supplies, their redundancy mode and the GPU's power cables",
-    who="cluster-admin",
-)
+SUPPLY = Fix(text="Check the power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin")
 
 
 def restore_power_limit(gpu: Gpu, watts: float) -> Fix:
@@ -196,15 +181,8 @@ def disable_nouveau(facts: Facts) -> tuple[Fix, ...]:
         "Forbid nouveau and nova in a file of /etc/modprobe.d (lines: blacklist nouveau, blacklist nova_core, "
         "blacklist nova_drm), rebuild the initial ramdisk, and restart"
     )
-    commands: dict[Family, tuple[str, ...]] = {
-        "ubuntu": ("sudo", "update-initramfs", "-u"),
-        "debian": ("sudo", "update-initramfs", "-u"),
-        "fedora": ("sudo", "dracut", "--force"),
-        "suse": ("sudo", "dracut", "--force"),
-        "other": (),
-    }
     risk = f"{_REBOOT_RISK}; the console falls back to a plain display until the NVIDIA module is loaded"
-    return (Fix(text=text, command=commands[family(facts)], who="root", risk=risk),)
+    return (Fix(text=text, command=_RAMDISKS.get(family(facts), ()), who="root", risk=risk),)
 
 
 def trust_module(facts: Facts) -> tuple[Fix, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from envcheck.compat.question import listed
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Changes, Fix
@@ -37,12 +38,12 @@ def reinstall(environment: Environment, distributions: Sequence[Distribution]) -
     if packages:
         specs = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
         command = conda_command(environment, specs, again=True, alone=True)
-        fixes.append([Fix(text=f"Install {_names_of(packages)} again", command=command)])
+        fixes.append([Fix(text=f"Install {listed([each.name for each in packages])} again", command=command)])
     of_user = [each for each in distributions if in_user_site(environment, each)]
     wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
     fixes += [_by_pip(environment, group, index) for index, group in _by_index(of_user).items()]
     if wheels and environment.externally_managed:
-        task = f"Install {_names_of(wheels)} again, with the system's package manager"
+        task = f"Install {listed([each.name for each in wheels])} again, with the system's package manager"
         fixes.append([Fix(text=task, who="root")])
     else:
         fixes += [_by_pip(environment, group, index) for index, group in _by_index(wheels).items()]
@@ -61,7 +62,7 @@ def _by_index(wheels: Iterable[Distribution]) -> dict[str | None, list[Distribut
 
 
 def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str | None) -> list[Fix]:
-    task = f"Install {_names_of(wheels)} again"
+    task = f"Install {listed([each.name for each in wheels])} again"
     pins = tuple(f"{each.name}=={each.version}" for each in wheels)
     if index is None:
         return [Fix(text=f"{task}: {', '.join(pins)}, from the index that has this build")]
@@ -71,16 +72,11 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
         # Without uv's cache: its files may be hard links to the damaged ones.
         again: tuple[str, ...] = ("--reinstall", "--no-deps", "--no-cache")
     else:
-        listed = all(each.record is not False for each in wheels)
-        again = ("--force-reinstall" if listed else "--ignore-installed", "--no-deps")
+        recorded = all(each.record is not False for each in wheels)
+        again = ("--force-reinstall" if recorded else "--ignore-installed", "--no-deps")
     command = pip_command(environment, "install", *again, *pins, *options, user=user)
     changes = Changes(installs=pins, alone=True, again=True)
     return [Fix(text=task, command=command, risk=_RISK, changes=changes)]
-
-
-def _names_of(packages: Sequence[Distribution]) -> str:
-    names = [each.name for each in packages]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 _MINOR = re.compile(r"\d+\.\d+")

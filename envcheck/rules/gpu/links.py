@@ -210,9 +210,6 @@ _NO_ACS = Fix(
 
 @rule(
     layer="fabric",
-    arises=lambda snapshot, facts: (
-        len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1 or _slower_directly(snapshot) is not None
-    ),
     remedy=(_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND),
     doubt=_only_settings,
     explains=("nodes-not-connected",),
@@ -222,7 +219,7 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     links = snapshot.fabric.links if snapshot.fabric else None
     pairs = [link for link in links or () if link.nvlinks == 0]
     slower = _slower_directly(snapshot)
-    if slower is not None or not links:
+    if slower is not None or not links or len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) < 2:
         return slower
     if not pairs:
         return passed("NVLink connects all GPUs", decided_by="driver-answered")

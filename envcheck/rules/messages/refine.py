@@ -15,7 +15,6 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.snapshot import (
     PASTED,
     Distribution,
-    Environment,
     Framework,
     Library,
     Snapshot,
@@ -134,19 +133,15 @@ def wheels_of(family: str, snapshot: Snapshot) -> Iterator[Distribution]:
     return (each for each in distributions_in(snapshot) if family_of_wheel(each.name) == family)
 
 
-def _judged_environments(snapshot: Snapshot) -> tuple[Environment, ...]:
-    items = items_in(snapshot.environments)
-    return tuple(item for item in items if item.judged)
-
-
 def judged_frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:
     """The frameworks of what is judged."""
-    return tuple(framework for each in _judged_environments(snapshot) for framework in frameworks_in(each))
+    items = items_in(snapshot.environments)
+    return tuple(framework for each in items if each.judged for framework in frameworks_in(each))
 
 
 def distributions_in(snapshot: Snapshot) -> Iterator[Distribution]:
-    for environment in _judged_environments(snapshot):
-        yield from environment.distributions or ()
+    items = items_in(snapshot.environments)
+    return (found for each in items if each.judged for found in each.distributions or ())
 
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})

@@ -66,15 +66,6 @@ def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | No
     return next((each for each in found if _ORT in facts.matrix.projects(each.name, "has-cuda-provider")), None)
 
 
-def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
-    """The outcome if the GPU package is listed but the imported one was built without the CUDA provider."""
-    listed = _with_cuda(distributions_in(environment), facts)
-    lines = lines_with("cuda-provider-not-built-in", facts.snapshot.observed_errors)
-    if listed is None or not lines:
-        return ()
-    return (evidence_of(listed.name, listed, "version"), line_evidence(lines[0]))
-
-
 @rule(
     layer="framework",
     per="environment",
@@ -84,7 +75,10 @@ def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evide
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CPU and the GPU package of ONNX Runtime are installed over each other."""
     found, framework = _doubled(environment, _ORT, facts)
-    unbuilt = _without_its_provider(environment, facts)
+    # The GPU package is listed, but the imported one was built without the CUDA provider.
+    listed = _with_cuda(distributions_in(environment), facts)
+    lines = lines_with("cuda-provider-not-built-in", facts.snapshot.observed_errors)
+    unbuilt = (evidence_of(listed.name, listed, "version"), line_evidence(lines[0])) if listed and lines else ()
     if not unbuilt and not _with_cuda(found, facts):
         return None
     if not found:

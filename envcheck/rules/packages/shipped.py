@@ -140,11 +140,8 @@ def _listed(environment: Environment) -> Iterator[DamagedFile]:
 
 def owner_of(path: str | None, environment: Environment) -> Distribution | None:
     """The installed package whose file this is, if the file is known to differ."""
-    for looked in (environment.verified, environment.shipped):
-        found = next((file for file in (looked.damaged if looked else ()) if file.path == path), None)
-        if found:
-            return _owner(found, environment)
-    return None
+    found = next((file for file in _listed(environment) if file.path == path), None)
+    return _owner(found, environment) if found else None
 
 
 def is_damaged(distribution: Distribution, environment: Environment) -> bool:
