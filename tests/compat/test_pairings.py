@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,9 @@ from envcheck.knowledge.relations.gpu_code import read_targets
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.versions import ComputeCapability
+from tests.documents import texts
 from tests.every import every
-from tests.knowledge.asking import answer, judged, questions, shown, verdict
+from tests.knowledge.asking import answer, judged, shown, verdict
 from tests.thorough import sample
 
 MATRIX = load_matrix()
@@ -133,6 +135,10 @@ source = "page"
 """
 
 
+_DOCUMENT = (Path(__file__).with_name("data") / "compiled.txt").read_text(encoding="utf-8")
+COMPILED = {name: text.splitlines() for name, _, text in texts(_DOCUMENT)}
+
+
 @pytest.fixture(scope="module")
 def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
     folder = tmp_path_factory.mktemp("own")
@@ -140,30 +146,7 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
     return load_matrix((str(folder),))
 
 
-@pytest.mark.parametrize(
-    "question",
-    questions("""
-our-ops==1.0 nvcc==12.4 torch==2.5.1+cu118
-our-ops==1.0 nvcc==11.8 torch==2.5.1
-our-ops==1.0 nvcc==12.4 torch==2.5.1 cuda==11.8
-our-ops==1.0 nvcc==12 torch==2.5.1+cu118
-our-ops==1.0 nvcc==13.0 torch==2.5.1+cu118 gpu==H100 driver==580
-flash-attn==2.7.0 nvcc==12.4 torch==2.5.1+cu118
-deepspeed==0.16.0 nvcc==11.8 torch==2.5.1+cu124
-torch-scatter==2.1.2 nvcc==11.8 torch==2.5.1+cu124
-torch-sparse==0.6.18 nvcc==13.0 torch==2.5.1+cu124
-torch-cluster==1.6.3 nvcc==11.8 torch==2.5.1+cu124
-torch-spline-conv==1.2.2 nvcc==11.8 torch==2.5.1+cu124
-mamba-ssm==2.2.4 nvcc==11.8 torch==2.5.1+cu124
-causal-conv1d==1.5.0 nvcc==11.8 torch==2.5.1+cu124
-mmcv==2.2.0 nvcc==11.8 torch==2.3.0+cu121
-mmcv-full==1.7.2 nvcc==12.1 torch==2.0.1+cu118
-detectron2==0.6 nvcc==11.8 torch==2.1.0+cu121
-pytorch3d==0.7.8 nvcc==11.8 torch==2.4.1+cu124
-grouped-gemm==0.1.6 nvcc==11.8 torch==2.3.0+cu121
-apex==0.1 nvcc==11.8 torch==2.5.1+cu124
-"""),
-)
+@pytest.mark.parametrize("question", COMPILED["another major of CUDA"])
 def test_pytorch_refuses_another_major(matrix: Matrix, question: str) -> None:
     found = answer(question, matrix)
     assert found.verdict == "incompatible", shown(found)
@@ -173,20 +156,7 @@ def test_pytorch_refuses_another_major(matrix: Matrix, question: str) -> None:
         assert any(each.startswith(("nvcc ", "torch ")) for each in found.suggestions)
 
 
-@pytest.mark.parametrize(
-    "question",
-    questions("""
-our-ops==1.0 nvcc==12.4 torch==2.5.1
-our-ops==1.0 nvcc==12.1 torch==2.5.1
-our-ops==1.0 nvcc==11.6 torch==2.5.1+cu118
-our-ops==1.0 nvcc==12 torch==2.5.1+cu121
-our-ops==1.0 torch==2.5.1+cu118
-flash-attn==2.7.0 nvcc==11.8 torch==2.5.1+cu118
-mamba-ssm==2.2.4 nvcc==12.1 torch==2.5.1+cu124
-apex==0.1 nvcc==12.4 torch==2.5.1+cu124
-nvcc==12.1 torch==2.5.1
-"""),
-)
+@pytest.mark.parametrize("question", COMPILED["another minor of CUDA"])
 def test_another_minor_is_none(matrix: Matrix, question: str) -> None:
     found = answer(question, matrix)
     assert found.verdict == "compatible", shown(found)
@@ -199,27 +169,12 @@ def test_apex_refuses_another_minor_too(matrix: Matrix) -> None:
     assert "nvcc 12.4" in found.suggestions
 
 
-@pytest.mark.parametrize(
-    "question",
-    questions("""
-mamba-ssm==2.2.4 nvcc==11.3 torch==2.5.1+cu118
-torch-sparse==0.6.18 nvcc==12.4 gcc==14 torch==2.5.1+cu124
-mamba-ssm==2.2.4 nvcc==12.4 gpu==RTX,5090 torch==2.5.1+cu124
-"""),
-)
+@pytest.mark.parametrize("question", COMPILED["what nvcc itself needs"])
 def test_what_nvcc_itself_needs_holds_for_an_extension(matrix: Matrix, question: str) -> None:
     assert answer(question, matrix).verdict == "incompatible"
 
 
-@pytest.mark.parametrize(
-    "question",
-    questions("""
-nvcc==12.4 torch==2.5.1+cu118
-nvcc==11.8 torch==2.5.1 driver==550.54.14
-nvcc==12.4 torch==2.5.1+cpu
-our-ops==1.0 nvcc==11.8 torch==1.9.0 cuda==10.2
-"""),
-)
+@pytest.mark.parametrize("question", COMPILED["nothing is compiled, or no row tells"])
 def test_where_nothing_is_compiled_or_no_row_tells_it_is_open(matrix: Matrix, question: str) -> None:
     found = answer(question, matrix)
     assert found.verdict != "incompatible", shown(found)

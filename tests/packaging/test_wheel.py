@@ -90,13 +90,8 @@ def test_the_wheel_runs_outside_the_checkout(installed: Environment, fresh: Envi
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for script in ("envcheck", "gpu-envcheck"):
-        result = subprocess.run(
-            [str(installed.place / "bin" / script), "check", "--json", "--python", str(installed.python)],
-            cwd=elsewhere,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [str(installed.place / "bin" / script), "check", "--json", "--python", str(installed.python)]
+        result = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=False)
         assert result.returncode in (0, 1, 3), result.stderr
         report = json.loads(result.stdout)
         assert report["schema_version"] == "1.0"

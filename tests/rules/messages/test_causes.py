@@ -202,6 +202,16 @@ def test_chosen_providers_tell_nothing_of_the_build(code: str) -> None:
     assert cause_in(code, "GPU: Tesla T4") != "cpu-only-build"
 
 
+def gpu_available(text: str) -> list[bool | None]:
+    """What each framework says."""
+    snapshot, _ = judge(text)
+    assert snapshot is not None
+    environment = snapshot.judged_environment
+    assert environment is not None
+    assert environment.frameworks is not None
+    return [each.gpu_available for each in environment.frameworks.items]
+
+
 @every(
     "torch.cuda.is_available(): False",
     "torch.cuda.is_available() returns False",
@@ -216,12 +226,7 @@ def test_chosen_providers_tell_nothing_of_the_build(code: str) -> None:
     "import torch\nprint(torch.__version__)\nprint(torch.cuda.is_available())\n\n2.1.0\nFalse",
 )
 def test_how_people_say_that_pytorch_finds_no_gpu(text: str) -> None:
-    snapshot, _ = judge(f"{text}\nRTX 3060")
-    assert snapshot is not None
-    environment = snapshot.judged_environment
-    assert environment is not None
-    assert environment.frameworks is not None
-    assert [each.gpu_available for each in environment.frameworks.items] == [False]
+    assert gpu_available(f"{text}\nRTX 3060") == [False]
 
 
 @every(
@@ -231,12 +236,7 @@ def test_how_people_say_that_pytorch_finds_no_gpu(text: str) -> None:
     "Would torch.cuda.is_available() return False then?",
 )
 def test_code_and_wishes_are_no_answers(text: str) -> None:
-    snapshot, _ = judge(f"{text}\nRTX 3060, torch 2.1.0")
-    assert snapshot is not None
-    environment = snapshot.judged_environment
-    assert environment is not None
-    assert environment.frameworks is not None
-    assert [each.gpu_available for each in environment.frameworks.items] == [None]
+    assert gpu_available(f"{text}\nRTX 3060, torch 2.1.0") == [None]
 
 
 def test_a_prompt_prints_nothing_for_none() -> None:
