@@ -146,20 +146,8 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
     (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
     (tmp_path / "hosts").write_text("one\nhang\n")
     path = programs(tmp_path, ssh=SSH)
-    command = [
-        sys.executable,
-        "-m",
-        "envcheck",
-        "fleet",
-        "--hosts",
-        "hosts",
-        "--command",
-        "cat report",
-        "--save",
-        "kept",
-        "--format",
-        "jsonl",
-    ]
+    options = ["--hosts", "hosts", "--command", "cat report", "--save", "kept", "--format", "jsonl"]
+    command = [sys.executable, "-m", "envcheck", "fleet", *options]
     variables = {**os.environ, "PATH": path, "PYTHONPATH": str(INSTALLED)}
     with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 60

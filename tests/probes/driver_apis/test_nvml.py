@@ -156,16 +156,11 @@ def test_unified_memory_has_no_size_of_its_own(ask: Ask) -> None:
 
 def test_symbols_that_the_driver_lacks_say_nothing_about_the_gpu(ask: Ask) -> None:
     lacks = {
-        "nvmlDeviceGetMemoryInfo_v2",
-        "nvmlDeviceGetCurrentClocksEventReasons",
-        "nvmlDeviceGetTemperatureV",
-        "nvmlDeviceGetAddressingMode",
-        "nvmlDeviceGetGpuFabricInfoV",
-        "nvmlDeviceGetGpuFabricInfo",
-        "nvmlDeviceGetComputeRunningProcesses_v3",
-        "nvmlDeviceGetComputeRunningProcesses_v2",
+        "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperatureV",
+        "nvmlDeviceGetAddressingMode", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetGpuFabricInfo",
+        "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
         "nvmlSystemGetCudaDriverVersion_v2",
-    }
+    }  # fmt: skip
     result = ask(
         h200(nvmlDeviceGetComputeRunningProcesses=listed([])),
         system={"nvmlSystemGetCudaDriverVersion": 11040},

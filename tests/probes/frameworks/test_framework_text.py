@@ -110,14 +110,10 @@ def test_pins(lines: list[str], version: str | None) -> None:
 
 def test_libraries_by_the_wheels_that_hold_them() -> None:
     lines = [
-        'nvidia-cuda-runtime-cu12>=12.1.105; extra == "with-cuda"',
-        "nvidia-cublas>=13.0.0.19",
-        "nvidia-cufft-cu12<12.0,>=11.2.3.61",
-        "nvidia-cudnn-cu13~=9.0",
-        "nvidia-nvtx-cu12",
-        "nvidia-nccl-cu12",
+        'nvidia-cuda-runtime-cu12>=12.1.105; extra == "with-cuda"', "nvidia-cublas>=13.0.0.19",
+        "nvidia-cufft-cu12<12.0,>=11.2.3.61", "nvidia-cudnn-cu13~=9.0", "nvidia-nvtx-cu12", "nvidia-nccl-cu12",
         "numpy>=2.0",
-    ]
+    ]  # fmt: skip
     assert [names[0] for names in libraries_of(lines)] == [
         "libcudart.so.12",
         "libcublas.so.13",
@@ -136,14 +132,9 @@ def test_the_cuda_major_of_wheels() -> None:
 
 def test_what_matters_of_requirements() -> None:
     lines = [
-        "numpy<2",
-        "nvidia-ml-py",
-        "nvidia-nccl-cu12==2.21.5",
-        "torchmetrics",
-        "torch==2.5.1",
-        "tensorflow-io",
+        "numpy<2", "nvidia-ml-py", "nvidia-nccl-cu12==2.21.5", "torchmetrics", "torch==2.5.1", "tensorflow-io",
         "filelock",
-    ]
+    ]  # fmt: skip
     assert relevant_lines(lines) == ["numpy<2", "nvidia-nccl-cu12==2.21.5", "torch==2.5.1"]
 
 
@@ -219,15 +210,8 @@ def test_folders_and_links_in_place_of_files(tmp_path: Path) -> None:
 def test_a_framework_of_which_nothing_is_left_but_a_name(tmp_path: Path) -> None:
     tree = Frameworks(tmp_path)
     names = [
-        "onnxruntime_gpu",
-        "cupy_cuda12x",
-        "vllm",
-        "flash_attn",
-        "deepspeed",
-        "tensorrt",
-        "paddlepaddle_gpu",
-        "mxnet",
-    ]
+        "onnxruntime_gpu", "cupy_cuda12x", "vllm", "flash_attn", "deepspeed", "tensorrt", "paddlepaddle_gpu", "mxnet",
+    ]  # fmt: skip
     for name in names:
         tree.wheel(SITE, name, "1.0")
     for framework in tree.found().values():

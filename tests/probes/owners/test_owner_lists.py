@@ -106,19 +106,8 @@ def test_which_files_decide(tree: Tree, line: str, path: str | None) -> None:
 def test_random_records(tree: Tree) -> None:
     chance = random.Random(11)
     pieces = [
-        b"/libcudnn.so.9",
-        b",",
-        b'"',
-        b"\n",
-        b"\r",
-        b"\0",
-        b"\xff",
-        b"sha256=x",
-        b"12",
-        b"../",
-        b"/libcu",
-        b".so",
-    ]
+        b"/libcudnn.so.9", b",", b'"', b"\n", b"\r", b"\0", b"\xff", b"sha256=x", b"12", b"../", b"/libcu", b".so",
+    ]  # fmt: skip
     for _ in range(300):
         content = b"".join(chance.choice(pieces) for _ in range(chance.randrange(60)))
         for each in recorded(tree, content):
