@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 from envcheck.compat.choose import evaluate
 from envcheck.compat.question import Question
@@ -47,6 +48,7 @@ def late_series(name: str) -> list[Version]:
     return [one for one in firsts if not_published(QUESTION, name, Version((*one.numbers[:2], 0)))]
 
 
+@cache
 def without_rows(name: str) -> list[Version]:
     """Releases of which nothing but their existence is known: source archives that name no Python."""
     rows: list[ReleaseRow | WheelRow] = [*MATRIX.rows_of(name), *MATRIX.wheels_by_name.get(name, ())]
