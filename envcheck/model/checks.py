@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from envcheck.model.runs import Stage
 from envcheck.model.snapshot import Environment, Gpu, Measurement, ProbeRun, Snapshot, items_in
 from envcheck.sources import Confidence as Confidence  # noqa: PLC0414 - part of the contract too
 from envcheck.sources import Source as Source  # noqa: PLC0414
@@ -455,6 +456,8 @@ class Report(Part, frozen=True, kw_only=True):
     """The facts by which the checks were judged; null where they were left out."""
     probes: tuple[ProbeRun, ...] = ()
     """How each probe ended."""
+    timing: tuple[Stage, ...] = ()
+    """How long the stages of the run took; what ``probes`` says lies within ``gather``."""
 
     def __post_init__(self) -> None:
         _stands(self.exit_code, self.verdict, self.grounds)

@@ -217,6 +217,17 @@ class ProbeRun(Record, frozen=True, kw_only=True):
     """UUID of the GPU that it was run on, for one that runs for each GPU."""
 
 
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a part of a run took."""
+
+    name: str
+    """``start`` (of the program, until its options are read), ``gather``, ``enrich`` or ``judge``."""
+    seconds: float = 0.0
+    """Seconds on the clock."""
+    processor: float = 0.0
+    """Seconds of processor time of envcheck's own process; probes run in others."""
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """A value and where it was read."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
@@ -20,6 +19,7 @@ from envcheck.model.snapshot import Listing, Snapshot, frameworks_in, items_in
 from envcheck.pipeline.assume import as_planned, assume, assumed_fit, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
+from envcheck.pipeline.timing import Timing
 from envcheck.pipeline.verdict import conclude
 from envcheck.rules.api import Rule, elsewhere
 from envcheck.rules.catalog import all_rules, refuse_unselectable
@@ -47,10 +47,10 @@ def judge(
     request: Request,
     on_event: OnEvent,
     *,
-    started: float,
+    timing: Timing,
     interrupted: bool = False,
 ) -> Report:
-    """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before.
+    """Judge facts that were gathered within ``timing``, or before.
 
     With targets, the report is that for the worst, the first of equals; ``targets`` has the judgement for each.
     """
@@ -58,7 +58,7 @@ def judge(
     reports = []
     for machine in request.targets or (None,):
         assumed = together(request.assume, machine.assume) if machine else request.assume
-        reports.append(_report(snapshot, msgspec.structs.replace(request, assume=assumed, targets=()), started))
+        reports.append(_report(snapshot, msgspec.structs.replace(request, assume=assumed, targets=()), timing))
     fields = [field for field in Target.__struct_fields__ if field != "name"]
     targets = tuple(
         Target(name=machine.name, **{field: getattr(report, field) for field in fields})
@@ -66,18 +66,19 @@ def judge(
     )
     worst = msgspec.structs.replace(reports[0], targets=targets).worst
     report = reports[targets.index(worst) if worst else 0]
-    report = msgspec.structs.replace(report, targets=targets, duration_s=reports[-1].duration_s)
+    report = msgspec.structs.replace(report, targets=targets, duration_s=reports[-1].duration_s, timing=timing.stages)
     if interrupted:
         report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
     on_event(Judged(report))
     return report
 
 
-def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
+def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     knowledge = load_matrix(request.overlays)
     if request.assume:
         snapshot = assume(snapshot, request.assume, {row.name for row in knowledge.variables})
     snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
+    timing.end("enrich")
     if request.baseline:
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request, snapshot)
@@ -109,7 +110,8 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
 
         found = decide(found, request.policy, {rule.name for rule in put}, snapshot, knowledge)
     importance = framework_importance(snapshot, knowledge)
-    return conclude(snapshot, found, put, request, importance=importance, duration=time.monotonic() - started)
+    timing.end("judge")
+    return conclude(snapshot, found, put, request, importance=importance, timing=timing)
 
 
 def _judge_assumed(snapshot: Snapshot, assumed: Sequence[Component], matrix: Matrix) -> Iterator[Check]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from envcheck.model.snapshot import Listing, ProbeRun, Snapshot
 from envcheck.pipeline.assume import assumes_machine, together
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
+from envcheck.pipeline.timing import Timing
 from envcheck.pipeline.warm_up import WarmUp, Work
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ def check(
     on_event: OnEvent = ignore,
     should_stop: Callable[[], bool] = lambda: False,
     meanwhile: Work = lambda: None,
+    timing: Timing | None = None,
 ) -> Report:
     """Examine this machine and judge it; raise UsageError when the request cannot be carried out.
 
     Soon after ``should_stop`` says so every child is ended, and what came in until then is judged. ``meanwhile`` runs
     in a thread of its own while probes do.
     """
-    started = time.monotonic()
+    timing = timing or Timing()
     stopped: list[Interrupted] = []
     parts: list[Snapshot] = []
     kinds = {spec.name: spec.kind for spec in all_probes()}
@@ -72,7 +73,8 @@ def check(
     finally:
         rehearsal.join()
         warm_up.join()
-    return judge(snapshot, request, on_event, started=started, interrupted=bool(stopped))
+    timing.end("gather")
+    return judge(snapshot, request, on_event, timing=timing, interrupted=bool(stopped))
 
 
 def gather_here(
@@ -142,11 +144,10 @@ def judge(
     request: Request,
     on_event: OnEvent = ignore,
     *,
-    started: float | None = None,
+    timing: Timing | None = None,
     interrupted: bool = False,
 ) -> Report:
     """Judge facts that were gathered before, here or elsewhere (a saved report, pasted text)."""
     from envcheck.pipeline import judging  # noqa: PLC0415  it brings every rule; until facts are there, nothing waits for it
 
-    started = time.monotonic() if started is None else started
-    return judging.judge(snapshot, request, on_event, started=started, interrupted=interrupted)
+    return judging.judge(snapshot, request, on_event, timing=timing or Timing(), interrupted=interrupted)

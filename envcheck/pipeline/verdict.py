@@ -50,6 +50,7 @@ from envcheck.model.snapshot import (
 )
 from envcheck.pipeline.assume import assumes_machine
 from envcheck.pipeline.request import FailOn, Request
+from envcheck.pipeline.timing import Timing
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT, TRIAL_RULES
@@ -70,7 +71,7 @@ def conclude(
     request: Request,
     *,
     importance: Importance | None = None,
-    duration: float = 0.0,
+    timing: Timing | None = None,
 ) -> Report:
     """Build the report on ``checks``; ``rules`` are those that were put, ``importance`` ranks the frameworks."""
     put = tuple(rules)
@@ -90,7 +91,7 @@ def conclude(
     return Report(
         tool=Tool(version=__version__, matrix=matrix_date()),
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        duration_s=round(duration, 3),
+        duration_s=round(timing.seconds, 3) if timing else 0.0,
         host=snapshot.platform.host if snapshot.platform else None,
         headline=shortened(headline, LONGEST_HEADLINE - len(aside)) + aside,
         exit_code=_exit_code(decision, request.fail_on),
@@ -107,6 +108,7 @@ def conclude(
         across_gpus=across_gpus(items_in(snapshot.gpus), snapshot.measurements),
         snapshot=msgspec.structs.replace(snapshot, runs=(), measurements=()),
         probes=snapshot.runs,
+        timing=timing.stages if timing else (),
         configuration=request.configuration,
         overlays=request.overlays,
         overlays_unread=request.overlays_unread,

@@ -35,7 +35,8 @@ LONG = (
     "fleet --reports . --format html",
 )
 _VARIES = re.compile(
-    r'(?<=envcheck )[0-9.]+(?=, )|"tool":\{[^}]*\}|(?<="duration_s":)[0-9.e-]+|\b20[0-9-]{8}T[0-9:]{8}(?=["Z+])'
+    r'(?<=envcheck )[0-9.]+(?=, )|"tool":\{[^}]*\}|(?<="duration_s":)[0-9.e-]+|(?<="timing":)\[[^\]]*\]'
+    r'|\b20[0-9-]{8}T[0-9:]{8}(?=["Z+])'
 )
 """Versions, durations and times of a run."""
 

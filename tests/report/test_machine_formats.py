@@ -116,6 +116,7 @@ def test_json_has_the_keys_of_the_contract() -> None:
             "across_gpus",
             "snapshot",
             "probes",
+            "timing",
         ),
     }
     assert set(content["summary"]) == {"pass", "note", "warn", "fail", "unknown", "skipped"}

@@ -11,6 +11,7 @@ from envcheck.cli.deliver import deliver
 from envcheck.cli.request import judging_request, saved_report
 from envcheck.errors import UsageError
 from envcheck.pipeline import session
+from envcheck.pipeline.timing import Timing
 from envcheck.report import FORMATS, get_ready, refuse_targets
 from envcheck.report.progress import progress
 from envcheck.text.output import parse_targets
@@ -32,5 +33,7 @@ def run(options: Namespace) -> int:
     else:
         lasting = bool(options.verify or options.deep or options.bench)
         with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:
-            report = session.check(request, on_event, meanwhile=lambda: get_ready(options.format))
+            report = session.check(
+                request, on_event, meanwhile=lambda: get_ready(options.format), timing=Timing.since_start()
+            )
     return deliver(report, options, targets)

@@ -15,6 +15,7 @@ from envcheck.report.page.subject import subject_line
 
 _BLANK: Line = (StyledSpan(""),)
 _PRESSING = ("fail", "warn", "unknown")
+_MOST_TIMED = 5
 
 
 def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
@@ -37,7 +38,7 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
         probes.append([*_indented(text, pen), *_each("|", run.noise.splitlines(), pen)])
     host = f" on {report.host}" if report.host else ""
     about = [
-        f"made {report.created}{host} in {report.duration_s:.1f} s",
+        f"made {report.created}{host} in {report.duration_s:.1f} s{_longest(report)}",
         f"{report.tool.name} {report.tool.version}, matrix of {report.tool.matrix}",
         *(f"overlay of the matrix: {overlay}" for overlay in report.overlays),
     ]
@@ -52,6 +53,14 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
         _BLANK,
         *tail_lines(report, pen, EVERYTHING),
     ]
+
+
+def _longest(report: Report) -> str:
+    """What took longest of the stages and probes of a run."""
+    taken = {stage.name: stage.seconds for stage in report.timing if stage.name != "gather"}
+    taken.update((probe_name(run), run.seconds) for run in report.probes)
+    most = sorted(taken.items(), key=lambda each: -each[1])[:_MOST_TIMED] if report.timing else []
+    return f"; longest: {', '.join(f'{name} {seconds:.2f} s' for name, seconds in most)}" if most else ""
 
 
 def _section(title: str, entries: Sequence[list[Line]]) -> list[Line]:

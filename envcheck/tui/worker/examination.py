@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable
 
 import msgspec
@@ -14,6 +13,7 @@ from envcheck.model.merge import merge
 from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
+from envcheck.pipeline.timing import Timing
 from envcheck.redact import mask_secrets
 from envcheck.tui.worker.process import Failed, Gather, InterimReport, Message, Send, ShouldStop, WorkerLink, encode
 from envcheck.tui.worker.sessions import ProbeFacts, run_key
@@ -29,14 +29,14 @@ def examine(
 
     ``kept``: facts of an earlier session that this one does not gather again.
     """
-    started = time.monotonic()
+    timing = Timing()
     try:
         interim = _InterimJudge(request, kept, send)
         try:
             gathered = gather(request, interim.on_event, should_stop)
         finally:
             interim.end()
-        session.judge(_merged([gathered, *kept.values()], kept), request, send, started=started)
+        session.judge(_merged([gathered, *kept.values()], kept), request, send, timing=timing)
     except EnvcheckError as error:
         send(Failed(str(error)))
     except Exception as error:  # noqa: BLE001 - a session that fails must not take the screen down

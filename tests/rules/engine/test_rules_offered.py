@@ -13,6 +13,7 @@ from envcheck.model.checks import Changes, Check, Fix, ways
 from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
 from envcheck.pipeline import judging
 from envcheck.pipeline.request import Request
+from envcheck.pipeline.timing import Timing
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
@@ -330,7 +331,9 @@ def test_requirements_that_stand_ins_meet_are_no_fault() -> None:
 
 def test_an_environment_without_findings_is_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("envcheck.rules.engine.offered.offer", lambda *_: pytest.fail("it was simulated"))
-    report = judging.judge(on(having(distributions=(dist("numpy", "2.3.0"),))), Request(), lambda _: None, started=0.0)
+    report = judging.judge(
+        on(having(distributions=(dist("numpy", "2.3.0"),))), Request(), lambda _: None, timing=Timing()
+    )
     assert not [check for check in report.checks if check.status == "fail" and check.scope == "env"]
 
 

@@ -9,6 +9,7 @@ from envcheck.model.events import ignore
 from envcheck.model.snapshot import Damaged, Distribution, Driver, Environment, Framework, Listing, Snapshot
 from envcheck.pipeline.judging import judge
 from envcheck.pipeline.request import Request
+from envcheck.pipeline.timing import Timing
 from tests.every import cases
 from tests.rules.machines import (
     NO_DRIVER,
@@ -251,7 +252,7 @@ ON_DISK = Driver(
 
 
 def alone(snapshot: Snapshot) -> Report:
-    return judge(snapshot, Request(scopes=frozenset({"env"})), ignore, started=0.0)
+    return judge(snapshot, Request(scopes=frozenset({"env"})), ignore, timing=Timing())
 
 
 def bare(*frameworks: Framework, **changes: object) -> Snapshot:
@@ -322,7 +323,7 @@ def test_an_unknown_environment_is_no_pass() -> None:
 
 def test_a_base_interpreter_that_is_gone_accounts_for_all_that_is_found_in_its_environment() -> None:
     broken = but(venv(CPU_BUILD, CU130), problem="the Python that it was made from is gone: /opt/python3.12")
-    found = judge(with_venv(machine(), broken), Request(), ignore, started=0.0)
+    found = judge(with_venv(machine(), broken), Request(), ignore, timing=Timing())
     bad = [each for each in found.checks if each.status in ("fail", "warn", "unknown") and each.subject.environment]
     assert found.primary == "environment-broken"
     assert {"cpu-only-build", "driver-too-old"} <= {each.rule for each in bad}

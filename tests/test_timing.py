@@ -1,0 +1,55 @@
+"""The stages of a run in its report, and the longest of them on the page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+
+from envcheck.model.runs import Stage
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
+from envcheck.pipeline.timing import Timing
+from envcheck.report import Options, render
+from tests.cli.calling import envcheck
+from tests.every import cases
+from tests.test_machines import load
+
+ASSUMED = ("check", "--json")
+
+
+@cases("more", ("--assume", "gpu==H100,driver==550.54.14"), ("--target", "a100.toml", "--target", "l4.toml"))
+def test_a_report_has_each_stage_once(tmp_path: Path, more: tuple[str, ...]) -> None:
+    for name in ("A100", "L4"):
+        (tmp_path / f"{name.lower()}.toml").write_text(f'gpu = "{name}"\ndriver = "550.54.14"\n')
+    document = json.loads(envcheck(*ASSUMED, *more, cwd=tmp_path).out)
+    names = [stage["name"] for stage in document["timing"]]
+    assert names == [*(["start"] if sys.platform == "linux" else []), "gather", "enrich", "judge"]
+    assert sum(stage["seconds"] for stage in document["timing"][-3:]) <= document["duration_s"] + 0.01
+    assert all(stage["processor"] >= 0 for stage in document["timing"])
+
+
+def test_a_stage_that_comes_again_is_longer() -> None:
+    timing = Timing()
+    timing.end("judge")
+    once = timing.stages[0].seconds
+    timing.end("enrich")
+    while timing.seconds < 0.01:
+        pass
+    timing.end("judge")
+    assert [stage.name for stage in timing.stages] == ["enrich", "judge"]
+    assert timing.stages[1].seconds >= once + 0.009
+
+
+def test_a_page_with_everything_names_what_took_longest() -> None:
+    report = judge(load("h200x4").snapshot, Request())
+    stages = (Stage(name="gather", seconds=9.0), Stage(name="judge", seconds=0.25))
+    page = " ".join(render(msgspec.structs.replace(report, timing=stages), "text", Options(verbose=True)).split())
+    longest = page.partition("; longest: ")[2].partition(" envcheck ")[0]
+    assert longest.count(" s") == 5
+    assert "judge 0.25 s" in longest
+    assert "gather" not in longest
+    timeless = msgspec.structs.replace(report, timing=())
+    assert "longest:" not in render(timeless, "text", Options(verbose=True))
