@@ -103,10 +103,14 @@ def test_a_dead_probe_beside_a_pasted_text_leaves_no_verdict() -> None:
     assert judge(msgspec.structs.replace(here, runs=(*here.runs, told)), Request()).verdict == "unknown"
 
 
+@cache
+def timed_out() -> list[tuple[ProbeSpec, Report]]:
+    return [(spec, judge(with_dead(recorded("h200"), (spec,), "timed-out"), Request())) for spec in READING]
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_says_so(form: str) -> None:
-    for spec in READING:
-        report = judge(with_dead(recorded("h200"), (spec,), "timed-out"), Request())
+    for spec, report in timed_out():
         text = render(report, form, Options())
         assert exit_status(report, form) != 0, f"{spec.name}: {text}"
         assert text.strip(), spec.name
