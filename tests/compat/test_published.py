@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
+from pathlib import Path
 
 from envcheck.compat.choose import evaluate
 from envcheck.compat.question import Question
@@ -12,11 +13,14 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.knowledge.tables import PublishedRow, ReleaseRow, RequirementRow, WheelRow
 from envcheck.model.components import parse_components
+from tests.documents import texts
 from tests.every import every
-from tests.knowledge.asking import answer, assert_nobody_can_tell, judged, questions, shown
+from tests.knowledge.asking import answer, assert_nobody_can_tell, judged, shown
 from tests.thorough import sample
 
 MATRIX = load_matrix()
+_DOCUMENT = (Path(__file__).with_name("data") / "published.txt").read_text(encoding="utf-8")
+LISTED = {name: text.splitlines() for name, _, text in texts(_DOCUMENT)}
 PUBLISHED = {row.name for row in MATRIX.published}
 QUESTION = Question(MATRIX, {})
 GENERAL = [row for row in MATRIX.requirements if not (row.os or row.machine or row.python)]
@@ -88,19 +92,7 @@ def test_what_a_row_names_exists(row: ReleaseRow | WheelRow) -> None:
             assert not_published(QUESTION, row.name, Version(bound.numbers, post=bound.post)) is None
 
 
-@every(
-    questions("""
-torch==2.3.7
-torch==2.5.3 python==3.11
-torch==2.3.7 cuda==12.1
-vllm==0.6.7 torch==2.5.1
-numba==0.58.7 python==3.10
-tensorflow==2.15.4 python==3.10
-xformers==0.0.11.5 torch==1.12.1
-xformers==0.0.29.post9 torch==2.6.0
-jax==0.4.22.1 python==3.11
-""")
-)
+@every(LISTED["no release"])
 def test_no_release_is_taken_for_its_neighbours(question: str) -> None:
     assert_nobody_can_tell(question)
     assert "PyPI lists no release" in answer(question).reasons[0].message
@@ -146,29 +138,13 @@ def test_packages_that_need_such_a_release_tell_of_it(row: RequirementRow, name:
     assert told == ["compatible"], shown(found)
 
 
-@every(
-    questions("""
-nvcc==12.7 gcc==13
-nvcc==12.7 gpu==sm_90
-""")
-)
+@every(LISTED["no toolkit"])
 def test_a_cuda_that_drivers_alone_report_has_no_toolkit(question: str) -> None:
     assert_nobody_can_tell(question)
     assert "no toolkit of CUDA 12.7 was published" in shown(answer(question))
 
 
-@every(
-    questions("""
-torch==1.8.2+cu111 gpu==A100
-torch==1.8.2 torchvision==0.9.2
-tensorflow==1.13.0 python==3.6
-onnxruntime-gpu==1.24.2 cuda==12.8
-torch==2.5 python==3.11
-flash-attn==2.7.0 torch==2.5.1
-nvidia-cudnn-cu12==8.9.4 cuda==12.2
-onnxruntime-gpu==1.20.1 python==3.11
-""")
-)
+@every(LISTED["a release"])
 def test_what_another_index_has_or_stands_for_several_is_a_release(question: str) -> None:
     found = answer(question)
     assert "lists no release" not in shown(found), shown(found)

@@ -99,47 +99,19 @@ def test_no_key_is_left_out(name: str) -> None:
 def test_json_has_the_keys_of_the_contract() -> None:
     content = json.loads(render(EXAMPLES["warned"](), "json"))
     assert set(content) == {
-        *("schema_version", "tool", "created", "duration_s", "host", "headline", "exit_code", "verdict", "primary"),
-        *(
-            "primary_check",
-            "configuration",
-            "fix",
-            "summary",
-            "assumed",
-            "overlays",
-            "overlays_unread",
-            "grounds",
-            "ask",
-            "targets",
-            "checks",
-            "measurements",
-            "across_gpus",
-            "snapshot",
-            "probes",
-            "timing",
-        ),
-    }
+        "schema_version", "tool", "created", "duration_s", "host", "headline", "exit_code", "verdict", "primary",
+        "primary_check", "configuration", "fix", "summary", "assumed", "overlays", "overlays_unread", "grounds",
+        "ask", "targets", "checks", "measurements", "across_gpus", "snapshot", "probes", "timing",
+    }  # fmt: skip
     assert set(content["summary"]) == {"pass", "note", "warn", "fail", "unknown", "skipped"}
     assert set(content["checks"][0]) == {
-        *("id", "rule", "scope", "layer", "subject", "status", "title", "message", "evidence", "decided_by"),
-        *(
-            "confidence",
-            "missing",
-            "explained_by",
-            "location",
-            "ignored",
-            "judged",
-            "figure",
-            "fixes",
-            "action",
-            "sources",
-            "frameworks",
-        ),
-    }
+        "id", "rule", "scope", "layer", "subject", "status", "title", "message", "evidence", "decided_by",
+        "confidence", "missing", "explained_by", "location", "ignored", "judged", "figure", "fixes", "action",
+        "sources", "frameworks",
+    }  # fmt: skip
     assert content["checks"][0]["explained_by"] is None
-    assert set(content["checks"][0]["subject"]) == {
-        *("kind", "key", "index", "uuid", "pci_bus_id", "path", "environment")
-    }
+    subject = {"kind", "key", "index", "uuid", "pci_bus_id", "path", "environment"}
+    assert set(content["checks"][0]["subject"]) == subject
 
 
 @cases("name", "driver-too-old", "no-gpu", "healthy")
