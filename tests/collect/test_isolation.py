@@ -48,17 +48,8 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     mark = folder / "mark"
     leave = f"import builtins; builtins.open({str(mark)!r}, 'a').write(__name__)\n"
-    for name in (
-        "sitecustomize",
-        "usercustomize",
-        "json",
-        "ctypes",
-        "signal",
-        "common",
-        "look",
-        "planted_package",
-        "startup",
-    ):
+    modules = ("sitecustomize", "usercustomize", "json", "ctypes", "signal", "common", "look", "planted_package")
+    for name in (*modules, "startup"):
         (folder / f"{name}.py").write_text(leave + "WHERE = 'work'\n")
     (folder / "planted.pth").write_text(leave.replace("\n", "") + "\n")
     monkeypatch.chdir(folder)

@@ -247,16 +247,8 @@ def test_probes_hold_the_rows_of_the_catalogue() -> None:
 
 
 def test_every_file_that_a_probe_finds_is_of_the_same_family_everywhere() -> None:
-    for name in (
-        "cublasLt",
-        "nvblas",
-        "cudnn_ops",
-        "nvrtc-builtins",
-        "nppial",
-        "cusparseLt",
-        "nvinfer_plugin",
-        "cudss",
-    ):
+    libraries = ("cublasLt", "nvblas", "cudnn_ops", "nvrtc-builtins", "nppial", "cusparseLt", "nvinfer_plugin", "cudss")
+    for name in libraries:
         found, row = library_names.row_of(name), row_of(name)
         assert found is not None
         assert row is not None

@@ -13,63 +13,21 @@ from envcheck.errors import UsageError
 from tests.plans.reading import judge, plan
 
 _WORDS = {
-    "Dockerfile": [
-        "FROM ",
-        "nvidia/cuda:12.4.1-base-x",
-        "RUN ",
-        "pip install ",
-        "conda install ",
-        "uv sync",
-        "ARG A=1",
-        "$A",
-    ],
+    "Dockerfile": ["FROM ", "nvidia/cuda:12.4.1-base-x", "RUN ", "pip install ", "conda install ", "uv sync", "ARG A=1",
+                   "$A"],
     "environment__yml": ["dependencies:", "\n  - ", "pip:", "torch=2.0", "&a ", "*a", "[", "{", "? ", "!!x "],
-    "uv__lock": [
-        "[[package]]\n",
-        "name = ",
-        '"torch"',
-        "version = 1",
-        "source = { virtual = '.' }",
-        "dependencies = [{",
-        "}]",
-    ],
-    "poetry__lock": [
-        "[[package]]\n",
-        "name = ",
-        '"torch"\n',
-        'version = "2.0.1"\n',
-        'markers = "x"\n',
-        "optional = 1\n",
-    ],
+    "uv__lock": ["[[package]]\n", "name = ", '"torch"', "version = 1", "source = { virtual = '.' }",
+                 "dependencies = [{", "}]"],
+    "poetry__lock": ["[[package]]\n", "name = ", '"torch"\n', 'version = "2.0.1"\n', 'markers = "x"\n',
+                     "optional = 1\n"],
     "Pipfile__lock": ['{"default": {', '"torch": {', '"version": "==2"', '"git": "x"', "}", ",", "1e999", '"_meta": 3'],
-    "pylock__toml": [
-        'lock-version = "1.0"\n',
-        'created-by = "x"\n',
-        "[[packages]]\n",
-        'name = "torch"\n',
-        'version = "2"\n',
-    ],
-    "pyproject__toml": [
-        "[project]\n",
-        "dependencies = ",
-        "[",
-        "]",
-        '"torch>=2"',
-        "'x'",
-        ",",
-        'dynamic = ["dependencies"]\n',
-    ],
-    "requirements__txt": [
-        "torch==2.0.1",
-        "-r ",
-        "--hash=x",
-        "; ",
-        "python_version < '3.9'",
-        "[x]",
-        "@ ",
-        "https://x/y.whl",
-    ],
-}
+    "pylock__toml": ['lock-version = "1.0"\n', 'created-by = "x"\n', "[[packages]]\n", 'name = "torch"\n',
+                     'version = "2"\n'],
+    "pyproject__toml": ["[project]\n", "dependencies = ", "[", "]", '"torch>=2"', "'x'", ",",
+                        'dynamic = ["dependencies"]\n'],
+    "requirements__txt": ["torch==2.0.1", "-r ", "--hash=x", "; ", "python_version < '3.9'", "[x]", "@ ",
+                          "https://x/y.whl"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(_WORDS))

@@ -139,16 +139,7 @@ def test_no_line_is_wider_than_the_page(name: str, *, ascii_only: bool) -> None:
 def test_nothing_is_said_of_frameworks() -> None:
     assert "static checks" not in page_of(healthy())
     assert "nothing was run" not in page_of(healthy())
-    assert page_of(healthy()).splitlines()[0].split() == [
-        "PASS",
-        "1",
-        "GPU",
-        "measured,",
-        "all",
-        "figures",
-        "as",
-        "expected",
-    ]
+    assert " ".join(page_of(healthy()).splitlines()[0].split()) == "PASS 1 GPU measured, all figures as expected"
 
 
 def test_a_wrong_result_is_shouted() -> None:

@@ -19,22 +19,11 @@ from tests.probes.gpu_code.listing import GpuCode, gpu_code
 from tests.thorough import examples
 
 FILES = Path(__file__).parents[1] / "elf_files"
-REAL = {
-    name: (FILES / name).read_bytes()
-    for name in (
-        "kernels.o",
-        "linkable.o",
-        "linked.so",
-        "embedded.so",
-        "kernels.fatbin",
-        "cuda-11.8.fatbin",
-        "sm_100f-cuda-13.0.cubin",
-        "sm_90a-cuda-12.4.cubin",
-        "whole.a",
-        "thin.a",
-        "kernel.ptx",
-    )
-}
+NAMES = (
+    "kernels.o", "linkable.o", "linked.so", "embedded.so", "kernels.fatbin", "cuda-11.8.fatbin",
+    "sm_100f-cuda-13.0.cubin", "sm_90a-cuda-12.4.cubin", "whole.a", "thin.a", "kernel.ptx",
+)  # fmt: skip
+REAL = {name: (FILES / name).read_bytes() for name in NAMES}
 NOTHING = "it is not an ELF file, archive, fatbin or PTX"
 
 
