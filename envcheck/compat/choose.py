@@ -185,11 +185,11 @@ def families_of(components: Sequence[Component], question: Question) -> Iterator
         elif len(versions) == 1 and versions[0].family:
             # The releases that are published, or those and narrower families that rows name.
             start, local = versions[0].numbers, f"+{versions[0].local}" if versions[0].local else ""
-            if name in _LISTED:
-                named = matrix.known_versions(name)
-            else:
-                named = published(matrix, name) or matrix.named_versions(name)
-            for one in reversed(named):
+            for one in reversed(
+                matrix.known_versions(name)
+                if name in _LISTED
+                else published(matrix, name) or matrix.named_versions(name)
+            ):
                 if one.numbers[: len(start)] == start and len(one.numbers) > len(start):
                     members.append(f"{one}{local}")
         if len(members) > 1 or (members and versions and versions[0].family):

@@ -4,7 +4,9 @@ glibc. A version between two that PyPI lists, which it does not list itself, may
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from envcheck.compat.question import Question, agree, listed, overall, summary
@@ -252,9 +254,9 @@ def gap_of(matrix: Matrix, name: str, version: Version) -> Gap | None:
         return None
     rows = matrix.published_by_name.get(name, ())
     listed = published(matrix, name)
-    older = max((one for one in listed if _order(one) < _order(version)), key=_order, default=None)
-    newer = min((one for one in listed if _order(one) > _order(version)), key=_order, default=None)
-    if older is None or newer is None or any(_stands_for(version, one) for one in listed):
+    place = bisect_left(listed, _order(version), key=_order)
+    after = bisect_right(listed, _order(version), lo=place, key=_order)
+    if not place or after == len(listed) or any(_stands_for(version, one) for one in listed):
         return None
     named = name == "torch" and any(row.version == str(version) for row in matrix.torch)
     for row in matrix.rows_of(name):  # whether one names this version alone, or is about another index that has it
@@ -264,10 +266,11 @@ def gap_of(matrix: Matrix, name: str, version: Version) -> Gap | None:
         named = named or (bool(row.index) and version.post is None and spec.cover(version) == "all")
     if named:
         return None
-    return Gap(older, newer, rows)
+    return Gap(listed[place - 1], listed[after], rows)
 
 
-def published(matrix: Matrix, name: str) -> list[Version]:
+@lru_cache(maxsize=1 << 10)
+def published(matrix: Matrix, name: str) -> Sequence[Version]:
     """The releases of a component that PyPI lists, ascending; none where the matrix has no list of them."""
     texts = [word for row in matrix.published_by_name.get(name, ()) for text in row.releases for word in text.split()]
     return sorted((version for text in texts if (version := parse_version(text))), key=_order)

@@ -12,7 +12,7 @@ are dense. Nothing reaches its peak: 80 to 95 % is usual for large matrices.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -21,9 +21,11 @@ from envcheck.knowledge.performance.quantities import quantity_of
 from envcheck.knowledge.relations.driver import architecture_name
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST
 from envcheck.knowledge.tables import ByPrecision, EfficiencyRow, GpuRow, LinkRow, Precision, RateRow, Row
-from envcheck.model.snapshot import Gpu, Measurement
 from envcheck.model.versions import ComputeCapability
 from envcheck.sources import Confidence, Source
+
+if TYPE_CHECKING:
+    from envcheck.model.snapshot import Gpu, Measurement
 
 Basis: TypeAlias = Literal["sheet", "formula"]
 
