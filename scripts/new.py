@@ -1,4 +1,4 @@
-"""Write a new probe, rule, relation, importer, format or framework reader with its test, from ``scripts/templates``.
+"""Write a probe, rule, error, relation, importer, format or framework reader with its test, from ``scripts/templates``.
 
     python scripts/new.py probe NAME
     python scripts/new.py rule FAMILY/NAME          # FAMILY is a folder of envcheck/rules
@@ -99,7 +99,7 @@ def add_rows(root: Path, name: str) -> Path:
 
 def add_entry(root: Path, name: str) -> Path:
     """Add the framework ``name`` to the catalogue, behind all others; return the file."""
-    path = root / "probes" / "installations" / "catalog.py"
+    path = root / "probes" / "files" / "installations" / "catalog.py"
     text, end = path.read_text(encoding="utf-8"), ")  # fmt: skip\n"
     path.write_text(text.replace(end, _filled("reader/entry.txt", name) + end, 1), encoding="utf-8")
     return path

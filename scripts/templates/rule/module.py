@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from envcheck.model.checks import Fix
+from envcheck.model.snapshot import Platform, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import may_have_gpus
-from envcheck.model.snapshot import Platform, Snapshot
 
 _BROKEN = "-example"
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.model.snapshot import Ecc, Gpu, GpuFabric, MigInstance, ProbeRun, RowRemap, Snapshot, Temperature
+from envcheck.model.runs import Told
+from envcheck.model.snapshot import (
+    Ecc,
+    Gpu,
+    GpuFabric,
+    MigInstance,
+    ProbeRun,
+    RowRemap,
+    Snapshot,
+    Temperature,
+    Throttle,
+)
 from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
@@ -38,6 +49,17 @@ def at(degrees: float, limit: float | None = 57.0, **changes: Any) -> Snapshot:
     return machine(but(DESKTOP, throttle=None, temperature=heat, **changes))
 
 
+def drawing(watts: float) -> Snapshot:
+    """A GPU that its power cap slows down now, with a limit of 700 W, as ``nvidia-smi -q`` shows it."""
+    capped = Throttle(source="pasted text", reasons=("sw_power_cap",))
+    return machine(h200(throttle=capped, power__draw=watts))
+
+
+def copying(direct: float) -> Snapshot:
+    """A text with 20 GB/s between GPUs without peer access."""
+    return Snapshot(told=Told(source="pasted text", direct_copies=direct, staged_copies=20.0))
+
+
 def with_fabric(**state: object) -> Snapshot:
     """Eight GPUs of which the last has this state."""
     last = h200(7, fabric=GpuFabric(source="nvml", **state))  # type: ignore[arg-type]
@@ -45,6 +67,8 @@ def with_fabric(**state: object) -> Snapshot:
 
 
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
+    ("peer-access-blocked", "direct copies below half of the others", copying(9.9), ("fail",)),
+    ("peer-access-blocked", "direct copies at half of the others", copying(10.0), ()),
     ("uncorrected-ecc", "since the driver was loaded", machine(h200(ecc__volatile_uncorrected=2)), ("fail",)),
     ("uncorrected-ecc", "in its life", machine(h200(ecc__aggregate_uncorrected=2)), ("note",)),
     ("uncorrected-ecc", "none", machine(), ("pass",)),
@@ -72,18 +96,21 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
      ("pass",)),
     ("power-throttled", "rounded", machine(h200(throttle__reasons=("sw_power_cap",), power__limit=699.99)), ("pass",)),
     ("power-throttled", "no limits known", machine(h200(throttle__reasons=("sw_power_cap",), power=None)), ("pass",)),
+    ("power-throttled", "capped below four fifths of the limit", drawing(559.0), ("warn",)),
+    ("power-throttled", "capped at four fifths of the limit", drawing(560.0), ("pass",)),
     ("power-throttled", "not known", machine(h200(throttle=None)), ("skipped",)),
     ("thermal-throttled", "by hardware", machine(h200(throttle__reasons=("hw_thermal_slowdown",))), ("warn",)),
     ("thermal-throttled", "by software", machine(h200(throttle__reasons=("sw_thermal_slowdown",))), ("warn",)),
     ("thermal-throttled", "earlier", machine(h200(throttle__seconds={"sw_thermal_slowdown": 90.0})), ("note",)),
-    ("thermal-throttled", "a moment", machine(h200(throttle__seconds={"sw_thermal_slowdown": 0.2})), ("pass",)),
+    ("thermal-throttled", "nearly a second", machine(h200(throttle__seconds={"sw_thermal_slowdown": 0.9})), ("pass",)),
+    ("thermal-throttled", "a second", machine(h200(throttle__seconds={"sw_thermal_slowdown": 1.0})), ("note",)),
     ("thermal-throttled", "clocks set by the user", machine(h200(throttle__reasons=("applications_clocks_setting",))),
      ("pass",)),
     ("thermal-throttled", "not known", machine(h200(throttle=None)), ("skipped",)),
     ("thermal-throttled", "reasons refused", machine(h200(throttle=None, not_supported=("throttle",))), ()),
     ("thermal-throttled", "just below the limit, reasons not known", at(56), ("warn",)),
     ("thermal-throttled", "above the limit, reasons not known", at(59), ("warn",)),
-    ("thermal-throttled", "below the limit, reasons not known", at(50), ("pass",)),
+    ("thermal-throttled", "a degree below the limit, reasons not known", at(55.9), ("pass",)),
     ("thermal-throttled", "limit not known either", at(90, None), ("skipped",)),
     ("thermal-throttled", "at the limit, but the driver says that it does not slow down",
      machine(h200(temperature__gpu=87.0, temperature__gpu_max=87.0)), ("pass",)),
