@@ -100,7 +100,7 @@ GROWTH: dict[str, tuple[Callable[[Path, int], list[str]], tuple[int, ...]]] = {
     "environments of 20": (environments, (1, 10, 100)),
     "GPUs": (gpus, (1, 4, 8)),
     "targets of a plan": (targets, (1, 4, 16)),
-    "plans": (plans, (1, 10, 100)),
+    "plans": (plans, (1, 8, 32)),
 }
 
 
