@@ -68,12 +68,13 @@ class WheelSteps(BuildHookInterface[Any]):
 
 
 def compiled_matrix(root: Path, scratch: Path) -> dict[str, str]:
-    """``envcheck/matrix/compiled.json``, as file -> place in the wheel."""
+    """``envcheck/matrix/compiled.json`` and the day of its rows, as file -> place in the wheel."""
+    from envcheck.bundle import DATE  # noqa: PLC0415 - not installed yet
     from envcheck.knowledge.compiling import COMPILED, compile_folder, write_compiled  # noqa: PLC0415 - not installed yet
 
     file = scratch / COMPILED
     write_compiled(compile_folder(root / "matrix"), file)
-    return {str(file): f"envcheck/matrix/{COMPILED}"}
+    return {str(scratch / name): f"envcheck/matrix/{name}" for name in (COMPILED, DATE)}
 
 
 def compiled_pages(root: Path, scratch: Path) -> dict[str, str]:

@@ -3,7 +3,7 @@
 They lie inside the package when envcheck is installed from a wheel, and beside it in a checkout.
 """
 
-# ruff: noqa: PTH112, PTH118, PTH120, PLC0415  a check starts its first child before it has use for pathlib
+# ruff: noqa: PTH112, PTH118, PTH120, PTH123, PLC0415  a check starts its first child before it has use for pathlib
 from __future__ import annotations
 
 import os
@@ -11,6 +11,9 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+
+DATE = "date.txt"
+"""The file that the build writes beside the rows: to read these would take longer than the rest of --version."""
 
 _PACKAGE = os.path.dirname(os.path.realpath(__file__))
 
@@ -20,6 +23,15 @@ def folder(name: str) -> Path:
     from pathlib import Path
 
     return Path(place(name))
+
+
+def date_of_rows() -> str:
+    """The newest day on which a source of the compiled matrix was read, as the build noted it; empty in a checkout."""
+    try:
+        with open(os.path.join(place("matrix"), DATE), encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def place(name: str) -> str:

@@ -103,6 +103,8 @@ def _lacking(error: Exception) -> str:
 
 def _run(argv: Sequence[str]) -> int:
     argv = argv or ["tui" if _can_show_application() else "check"]
+    if [*argv] == ["--version"]:
+        return _print_version()
     others = ("-h", "--help", "--from", "--scope")
     if argv[0] != "check" or any(argument.startswith(others) for argument in argv):  # they are not parsed yet
         return _run_verb(argv)
@@ -121,11 +123,7 @@ def _run_verb(argv: Sequence[str]) -> int:
 
     options = parse(argv, os.environ)
     if options.version:
-        from envcheck import __version__
-        from envcheck.knowledge.load import matrix_date
-
-        streams.print_text(f"envcheck {__version__} (matrix read {matrix_date()})\n")
-        return ExitCode.OK
+        return _print_version()
     if "no_config" in options:
         from envcheck.cli.request import configured
 
@@ -139,6 +137,19 @@ def _run_verb(argv: Sequence[str]) -> int:
             python, all_envs = options.python or (), options.all_envs
             send_early(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=all_envs))
     return run_verb(verb, options)
+
+
+def _print_version() -> int:
+    from envcheck import __version__
+    from envcheck.bundle import date_of_rows
+
+    date = date_of_rows()
+    if not date:
+        from envcheck.knowledge.load import matrix_date
+
+        date = matrix_date()
+    streams.print_text(f"envcheck {__version__} (matrix read {date})\n")
+    return ExitCode.OK
 
 
 def _can_show_application() -> bool:

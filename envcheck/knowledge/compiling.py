@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from envcheck.bounded import TooLargeError, read_file
+from envcheck.bundle import DATE
 from envcheck.errors import MatrixError
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.patterns import fragments_of, index_of, patterns_of
@@ -59,7 +60,8 @@ def compile_folder(folder: Path, known: Collection[str] = ()) -> dict[str, Any]:
 
 def write_compiled(document: dict[str, Any], place: Path) -> None:
     """Write what ``compile_folder`` returned as the wheel carries it: rows of components by canonical name, so that
-    those of one component can be decoded alone, and the index of the patterns of error lines.
+    those of one component can be decoded alone, and the index of the patterns of error lines. Beside it the newest day
+    on which a source was read.
     """
     import json  # noqa: PLC0415 - only the build writes it
 
@@ -75,6 +77,8 @@ def write_compiled(document: dict[str, Any], place: Path) -> None:
     errors = sorted(document["error"], key=lambda row: row["priority"])
     lines = (patterns_of(row.get("lines", ()), row.get("codes", ()), fragments) for row in errors)
     grouped[ERROR_INDEX] = index_of(chain.from_iterable(lines))
+    newest = max(source["read"] for source in document["sources"].values())
+    place.with_name(DATE).write_text(f"{newest}\n", encoding="ascii")
     place.write_text(json.dumps(grouped, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 

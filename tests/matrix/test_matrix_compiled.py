@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from envcheck.bundle import DATE
 from envcheck.errors import MatrixError
 from envcheck.knowledge.compiling import COMPILED, ERROR_INDEX, compile_folder, row_files, write_compiled
 from envcheck.knowledge.error_lines import error_lines
-from envcheck.knowledge.load import read_compiled, read_folder
+from envcheck.knowledge.load import matrix_date, read_compiled, read_folder
 from envcheck.knowledge.matrix import TABLES, Matrix, decode
 from envcheck.knowledge.patterns import Index, index_of
 from tests.every import cases
@@ -58,7 +59,8 @@ def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
     assert tables(read_compiled(shipped / COMPILED)) == tables(read_folder(ROOT / "matrix"))
     given = [path.relative_to(ROOT / "matrix") for path in row_files(ROOT / "matrix")]
     assert [path.relative_to(shipped) for path in row_files(shipped)] == given
-    assert not (tree / "matrix" / COMPILED).exists()
+    assert (shipped / DATE).read_text() == f"{matrix_date()}\n"
+    assert not {COMPILED, DATE} & {file.name for file in (tree / "matrix").iterdir()}
 
 
 def test_rows_of_one_name_are_decoded_alone(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def count_into(folder):
         leave(status)
 
     begun = bytes_read()
+    os.sched_getaffinity = lambda _process: {0}  # forks share out work as it comes, and have counts of before
     os._exit = leave
     sys.addaudithook(audit)
     threading.setprofile(profile)
