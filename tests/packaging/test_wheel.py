@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from envcheck import bundle
+from envcheck.bundle import DATE
 from envcheck.knowledge.compiling import COMPILED
 from envcheck.rules.documentation import FOLDER, LINES, SOURCES
 from tests.packaging.installing import Built, Environment, build, run
@@ -41,7 +42,11 @@ def test_the_wheel_holds_every_file_of_the_tree(built: Built) -> None:
     expected = {f"envcheck/{name}" for name in python_and_data(built.tree / "envcheck")}
     for folder in ("matrix", "probes", "docs/rules"):
         expected |= {f"envcheck/{folder}/{name}" for name in python_and_data(built.tree / folder)}
-    made = {"envcheck/matrix/compiled.json", *(f"envcheck/{FOLDER}/{name}" for name in (SOURCES, LINES))}
+    made = {
+        f"envcheck/matrix/{COMPILED}",
+        f"envcheck/matrix/{DATE}",
+        *(f"envcheck/{FOLDER}/{name}" for name in (SOURCES, LINES)),
+    }
     assert shipped - made == expected
     assert made <= shipped
 
