@@ -82,6 +82,7 @@ class Index(NamedTuple):
     always: tuple[int, ...]
     """Those that no run tells."""
     by_run: Mapping[str, Sequence[int]]
+    """The others, by a run that each line has which they match."""
 
     def in_line(self, lowered: str) -> Iterator[int]:
         """The patterns whose needed words a line, in lower case, contains, in their order."""
@@ -92,6 +93,7 @@ class Index(NamedTuple):
 
 
 def index_of(patterns: Iterable[str]) -> Index:
+    """The index of these patterns, by their places among them."""
     needed = tuple(map(needed_by, patterns))
     rarest = [_longest(map(frozenset, words)) for words in needed]
     shared = Counter(run for word in frozenset().union(*rarest) for run in _runs(word))
@@ -101,7 +103,7 @@ def index_of(patterns: Iterable[str]) -> Index:
         if not words or any(len(word) < _RUN for word in words):
             always.append(place)
             continue
-        for run in {min(sorted(_runs(word)), key=shared.__getitem__) for word in words}:
+        for run in sorted({min(sorted(_runs(word)), key=shared.__getitem__) for word in words}):  # each build is alike
             by_run[run].append(place)
     return Index(needed, tuple(always), by_run)
 
