@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from envcheck.bounded import doubt_about
-from envcheck.bundle import folder
+from envcheck.bundle import date_of_rows, folder
 from envcheck.errors import MatrixError
 from envcheck.knowledge.compiling import COMPILED, MOST_ENTRIES, MOST_FILES, PROJECTS, compile_folder
 from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode
@@ -58,7 +58,7 @@ def _shipped() -> Matrix:
 
 def matrix_date() -> str:
     """The newest day on which a source of the matrix was read."""
-    return max(source.read for source in load_matrix().sources.values())
+    return date_of_rows() or max(source.read for source in load_matrix().sources.values())
 
 
 def read_compiled(path: Path) -> Matrix:
