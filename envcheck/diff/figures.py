@@ -33,7 +33,7 @@ def measured_in(report: Report) -> Measured:
     left_out = Counter[str]()
     for found in report.measurements:
         gpu = gpus.get(found.gpu)
-        why = why_not_judged(gpu, found) if gpu and found.value else ""
+        why = why_not_judged(report.gpus, found) if gpu and found.value else ""
         if why:
             left_out[why] += 1
         elif found.value and found.value > 0:

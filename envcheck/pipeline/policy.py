@@ -146,16 +146,16 @@ def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
     found = []
     for word, least in policy.shares.items():
         measured = [each for each in snapshot.measurements if asked.get(each.name) == word and each.gpu in gpus]
-        found += [_share(least, gpus[each.gpu or ""], each, matrix) for each in measured]
+        found += [_share(least, gpus[each.gpu or ""], each, snapshot, matrix) for each in measured]
         if not measured:
             message = "It was not measured; use envcheck bench, or check --bench."
             found.append(_own(BELOW_MINIMUM, word, "skipped", f"Share of {word}: not measured", message))
     return found
 
 
-def _share(least: float, gpu: Gpu, measured: Measurement, matrix: Matrix) -> Check:
+def _share(least: float, gpu: Gpu, measured: Measurement, snapshot: Snapshot, matrix: Matrix) -> Check:
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
-    result = why_not_judged(gpu, measured) or expectation(matrix, gpu, measured)
+    result = why_not_judged(items_in(snapshot.gpus), measured) or expectation(matrix, gpu, measured)
     if isinstance(result, str) or result.share > HEADROOM:
         why = result if isinstance(result, str) else "it is more than the ceiling, a measurement error"
         status: Status = "unknown"

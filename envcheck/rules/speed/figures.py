@@ -70,7 +70,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     earlier = bases(facts.snapshot.baseline).get(key_of(measured))
     if earlier is None or not measured.value or measured.value < 0 or (known is not None and known.autotuned):
         return None
-    if why_not_judged(subject.gpu, measured):
+    if why_not_judged(facts.gpus, measured):
         return None
     ratio = speed_ratio(measured.value, earlier.value, measured.unit)
     tolerated = earlier.tolerated_for(measured.samples)
@@ -110,7 +110,7 @@ def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     compared: Counter[str | None] = Counter()
     for measured in snapshot.measurements if snapshot.baseline else ():
         gpu = by_uuid.get(measured.gpu or "")
-        if gpu is not None and not why_not_judged(gpu, measured):
+        if gpu is not None and not why_not_judged(facts.gpus, measured):
             compared[gpu.uuid] += key_of(measured) in earlier
     if not compared:
         return None
@@ -172,7 +172,7 @@ def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
-    found: Expectation | str = why_not_judged(gpu, measured)
+    found: Expectation | str = why_not_judged(facts.gpus, measured)
     if not found and measured.collective is None:
         found = expectation(facts.matrix, gpu, measured)
     elif not found:

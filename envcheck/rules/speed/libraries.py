@@ -185,7 +185,7 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     measured, collective = subject.measurement, subject.measurement.collective
     if collective is None or collective.log or not (measured.value or measured.missing):
         return None
-    if measured.unit == "s" and not why_not_judged(subject.gpu, measured):
+    if measured.unit == "s" and not why_not_judged(facts.gpus, measured):
         return _of_latency(subject, facts)
     found = judge_figure(subject, facts)
     ways = collective.transports if found.status in ("warn", "fail") else ()

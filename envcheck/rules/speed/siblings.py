@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from envcheck.knowledge.performance.expected import in_use
 from envcheck.knowledge.performance.quantities import place_of, quantity_of
 from envcheck.knowledge.performance.spread import median, noise, speed_ratio, tolerated_among
-from envcheck.model.checks import AcrossGpus, Evidence, Figure, OfGpu
+from envcheck.model.checks import AcrossGpus, Evidence, Figure, Fix, OfGpu
 from envcheck.model.snapshot import Gpu, Measurement, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title
@@ -119,7 +120,8 @@ def groups(gpus: Iterable[Gpu], measurements: Iterable[Measurement]) -> list[Gpu
     for (model, name), of_gpu in found.items():
         if len({id(measured) for measured in of_gpu.values()}) > 1:
             members = ((gpu, of_gpu[uuid]) for uuid, gpu in by_uuid.items() if uuid in of_gpu)
-            compared = (GroupMember(gpu, measured, why_not_judged(gpu, measured)) for gpu, measured in members)
+            every = by_uuid.values()
+            compared = (GroupMember(gpu, measured, why_not_judged(every, measured)) for gpu, measured in members)
             made.append(GpuGroup(name, model, tuple(compared)))
     return sorted(made, key=lambda group: place_of(group.members[0].measured.name))
 
@@ -210,6 +212,8 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
         return None
     compared = [place for place in places if place.standing.slower is not None]
     title = gpu_title(gpu)
+    if not compared and (held_up := _held_up(gpu, places)):
+        return held_up
     if not compared:
         reason = places[0].standing.why_not or "nothing to compare with"
         return Outcome(
@@ -237,6 +241,39 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
         message=f"{count} {cause}{doubt}".strip(),
         evidence=(*map(_shown, slow[:_MOST_SHOWN]), *condition_evidence(worst.member.measured.conditions)),
         figure=_figure(gpu, worst),
+        decided_by="measured",
+    )
+
+
+def _held_up(gpu: Gpu, places: Sequence[_Standing]) -> Outcome | None:
+    """The finding on a GPU that was in use, and slower than the idle ones: no judgement on its hardware."""
+    busy, found = in_use(gpu), []
+    for place in places if busy else ():
+        reference = _reference(place.group.others(place.member))
+        if reference and place.member.measured.gpu == gpu.uuid:
+            slower = 1 - speed_ratio(_value(place.member.measured), reference[0], place.member.measured.unit)
+            found.append((slower, slower > reference[1], place))
+    if not any(straggles for _, straggles, _ in found):
+        return None
+    slower, _, worst = max(found, key=lambda each: each[0])
+    measured = worst.member.measured
+    pids = [str(process.pid) for process in gpu.processes or ()]
+    held_by = f"process {', '.join(pids)}" if pids else "the other program"
+    count = sum(straggles for _, straggles, _ in found)
+    return Outcome(
+        status="warn",
+        title=f"{gpu_title(gpu)}: {slower:.0%} slower while another program used it",
+        message=f"{busy.capitalize()}. {count} of {len(found)} figures are lower than those of the idle GPUs; "
+        "what it reaches by itself is not known.",
+        evidence=(
+            Evidence(
+                what=measurement_name(measured),
+                value=f"{quantity(_value(measured), measured.unit)}; the idle ones: "
+                f"{quantity(median([_value(other) for other in worst.group.others(worst.member)]), measured.unit)}",
+                source=measured.detail or "bench",
+            ),
+        ),
+        fixes=(Fix(text=f"Let {held_by} end, and measure again"),),
         decided_by="measured",
     )
 

@@ -13,16 +13,24 @@ from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import coverage, measurement_name, processor_figures, reason_without_value
 
 
-def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
-    """Why a measurement cannot be judged; empty if it can."""
+def why_not_judged(gpus: Iterable[Gpu], measured: Measurement) -> str:
+    """Why a measurement cannot be judged, empty if it can. Of ``gpus``, those count that took part in it."""
     if measured.value is None:
         return reason_without_value(measured)
-    if gpu.mig is not None and gpu.mig.enabled:
-        return "the GPU is in MIG mode: only a part of it was measured"
-    conditions, memory = measured.conditions or Conditions(), gpu.memory
+    others = (measured.peer, *(measured.collective.gpus if measured.collective else ()))
+    conditions = measured.conditions or Conditions()
     before = None if conditions.utilisation_before is None else conditions.utilisation_before / 100
-    busy = at_work(before, conditions.memory_before, memory.total if memory else None)
-    return f"another program used the GPU ({busy})" if busy else ""
+    for gpu in gpus:
+        own = gpu.uuid == measured.gpu
+        if not own and gpu.uuid not in others:
+            continue
+        if gpu.mig is not None and gpu.mig.enabled:
+            return "the GPU is in MIG mode: only a part of it was measured"
+        total = gpu.memory.total if gpu.memory else None
+        busy = at_work(before, conditions.memory_before, total) if own else in_use(gpu)
+        if busy:
+            return f"another program used {'the GPU' if own else gpu_title(gpu)} ({busy})"
+    return ""
 
 
 def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome | None:
@@ -116,9 +124,8 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     died = [run for run in bad if not run.cut_short]
     first = (died or bad)[0]
     title = f"{_place(first, names)}{first.title}: {first.detail or first.status}"
-    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus}
-    figures = [(by_uuid[each.gpu], each) for each in snapshot.measurements if each.gpu in by_uuid]
-    judged = any(not why_not_judged(gpu, each) for gpu, each in figures)
+    known = {gpu.uuid for gpu in facts.gpus}
+    judged = any(each.gpu in known and not why_not_judged(facts.gpus, each) for each in snapshot.measurements)
     without = coverage(facts.gpus, snapshot.measurements, snapshot.runs).failed
     return Outcome(
         status="warn" if died and judged and not without else "unknown",

@@ -150,3 +150,15 @@ def test_a_run_that_was_slowed_differs_in_nothing_else() -> None:
     assert {figure.subject.partition(" at ")[0] for figure in changed} == {"GPU 1"}
     told = [change for change in found.changes if change.section == "measurements"]
     assert {change.why for change in told} == {("power limit 500 W, before 700 W",)}
+
+
+def test_what_a_busy_gpu_took_part_in_is_laid_to_the_other_program() -> None:
+    report = session.judge(load("h200x4-one-busy").snapshot, Request(only=measured_rules(), bench=BenchRequest()))
+    found = [check for check in report.checks if check.status in ("warn", "fail")]
+    assert [(check.rule, check.subject.index, check.fixes[0].text) for check in found] == [
+        ("gpu-straggler", 2, "Let process 4508 end, and measure again")
+    ]
+    assert report.headline == "GPU 2 (NVIDIA H200): 61% slower while another program used it"
+    (collective,) = [check for check in report.checks if check.rule == "slow-collective"]
+    assert collective.status == "skipped"
+    assert "another program used GPU 2" in collective.message
