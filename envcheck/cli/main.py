@@ -135,7 +135,8 @@ def _run_verb(argv: Sequence[str]) -> int:
 
         if options.scopes == ALL_SCOPES:
             python, all_envs = options.python or (), options.all_envs
-            send_early(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=all_envs))
+            request = probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=all_envs)
+            send_early(request, machine=not (options.assume or options.target or options.plan))
     return run_verb(verb, options)
 
 

@@ -216,8 +216,9 @@ class Child:
         return self._process.wait()
 
     def abandon(self) -> None:
-        """Close the pipes of a child that cannot be killed."""
+        """Close the pipes of a child that cannot be killed, or that is not waited for; it is reaped at the next one."""
         self._close_all()
+        _ABANDONED[:] = [process for process in _ABANDONED if process.poll() is None]
         _ABANDONED.append(self._process)
 
     def _read_facts(self, most: int = _CHUNK) -> None:
@@ -328,9 +329,9 @@ def end_groups(leaders: Collection[int]) -> frozenset[int]:
         return all(map(has_ended, leaders))
 
     if not all_ended():
-        _signal_groups(leaders, signal.SIGTERM)
+        kill_groups(leaders, signal.SIGTERM)
         _wait(all_ended, TERM_GRACE)
-    _signal_groups(leaders, signal.SIGKILL)
+    kill_groups(leaders)
     _wait(all_ended, KILL_GRACE)
     return frozenset(pid for pid in leaders if not has_ended(pid))
 
@@ -389,7 +390,8 @@ def _read(path: str, limit: int) -> bytes:
         return b""
 
 
-def _signal_groups(leaders: Iterable[int], number: signal.Signals) -> None:
+def kill_groups(leaders: Iterable[int], number: signal.Signals = signal.SIGKILL) -> None:
+    """Signal the process groups of these unreaped children."""
     for pid in leaders:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, number)

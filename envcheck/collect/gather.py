@@ -100,7 +100,8 @@ def gather(
         try:
             reading = [spec for spec in chosen if spec.kind in ("file", "verify", "driver")]
             results.plan(reading)
-            loop.run(reading_groups(reading, launch, results.early_are_through))
+            alone = not (deep or bench)  # else the next children would share the GPUs with those that exit
+            loop.run(reading_groups(reading, launch, results.early_are_through), until_exit=not alone)
             # Bench probes that a deep check runs without timing: those that are not going to be timed anyway.
             timed = bench is not None and (bench.full or bool(bench.only))
             shown = [spec for spec in chosen if deep and spec.deep and not timed]

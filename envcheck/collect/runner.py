@@ -191,6 +191,11 @@ class _Job:
         self._setting.started(self._current)
 
     @property
+    def is_through(self) -> bool:
+        """Whether all its probes ended, and it has only to exit."""
+        return self._current is None and not self._waiting and self._exit_by < math.inf
+
+    @property
     def end_by(self) -> float:
         """The time of the next check for a reason to terminate it."""
         return self._current.started + self._current.limit if self._current else self._exit_by
@@ -233,6 +238,11 @@ class _Job:
         left = tuple(self._waiting)
         together = [left] if left and self._group.about.gpu else [(spec,) for spec in left]
         return [ProbeGroup(specs, self._group.launch, self._group.about) for specs in together]
+
+    def leave(self) -> None:
+        """End the child, and do not wait for it."""
+        child.kill_groups([self.pid])
+        self._child.abandon()
 
     def drop(self) -> None:
         """Release a terminated child and the processes that it left."""
@@ -299,13 +309,14 @@ class Loop:
         self._ready: list[_Job] = []
         """The jobs whose children wait for their turn."""
 
-    def run(self, groups: Iterable[ProbeGroup], most: int | None = None) -> None:
-        """Run the groups in parallel, at most ``most`` at a time, until all their probes have a result.
+    def run(self, groups: Iterable[ProbeGroup], most: int | None = None, *, until_exit: bool = True) -> None:
+        """Run the groups in parallel, at most ``most`` at a time, until all their probes have a result and, with
+        ``until_exit``, their children have exited: the driver takes its time to let go of a process.
 
         Groups wait until they, and all groups before them, are ready.
         """
         waiting = deque(groups)
-        while waiting or self._jobs:
+        while waiting or not all(job.is_through and not until_exit for job in self._jobs):
             while waiting and (most is None or len(self._jobs) < most) and waiting[0].ready():
                 self._start(waiting.popleft())
             if self._jobs:
@@ -339,9 +350,12 @@ class Loop:
         self._interrupted = interrupted
 
     def abort(self) -> None:
-        """Terminate all running children without recording results."""
+        """Terminate all running children without recording results; those that have only to exit are not waited for."""
         jobs, self._jobs, self._ready = [*self._jobs, *self._ready], [], []
-        self._drop(jobs)
+        for job in jobs:
+            if job.is_through:
+                job.leave()
+        self._drop([job for job in jobs if not job.is_through])
 
     def _drop(self, jobs: Sequence[_Job]) -> None:
         child.end_groups([job.pid for job in jobs])

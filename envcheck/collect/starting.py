@@ -1,9 +1,9 @@
 """How a child is started: its command, its three pipes, its environment, its order with the request and the folders of
-third-party packages; and the child that is started before anything else.
+third-party packages; and the children that are started before anything else.
 
-The child that reads environments takes longest of all, and a check waits for it. It starts before this process has
-imported the rest of envcheck, and gets its order as soon as the options are parsed. What that saves is measured in
-docs/decisions/044-one-runner.md.
+A check waits for the children that read environments and start CUDA: they take longest of all. They start before this
+process has imported the rest of envcheck, and get their orders as soon as the options are parsed. What that saves is
+measured in docs/decisions/044-one-runner.md.
 
 Standard library only and Python 3.8 or newer: the collector brings this file along.
 """
@@ -140,14 +140,15 @@ def bootstrap() -> str:
         return file.read()
 
 
-EARLY_PROBE = "environments"
-"""The probe that the early child imports and runs first."""
+EARLY_PROBES = ("environments", "cuda")
+"""The probes that each have an early child, which imports it and runs it first; where cores are few, only the first."""
+_FEW_CORES = 2
 _ALARM = 600
 """Seconds after which it ends itself; more than the deadlines of its probes, which are not known yet."""
 
 
 class _Early(NamedTuple):
-    """The early child, which no group has taken yet."""
+    """An early child, which no group has taken yet."""
 
     started: Started
     folder: str
@@ -156,43 +157,47 @@ class _Early(NamedTuple):
     """The request that was sent for its first probe, if any."""
 
 
-_waiting: list[_Early] = []
+_waiting: dict[str, _Early] = {}
+"""By their first probes."""
 
 
 def start_early() -> None:
-    """Start the early child. An error is suppressed here: it occurs again, and is reported, when a group needs a child.
+    """Start the early children. An error is suppressed here: it occurs again, and is reported, when a group needs a
+    child.
 
-    If this process is killed, its end of the pipe closes, which ends the child before or after its probe.
+    If this process is killed, its ends of the pipes close, which ends the children before or after their probes.
     """
     from envcheck import bundle  # noqa: PLC0415  the collector has none
 
     with suppress(OSError):
         folder = bundle.place("probes")
-        _waiting.append(
-            _Early(start(sys.executable, ISOLATED, own_variables(), WORKING_FOLDER, folder, EARLY_PROBE), folder)
-        )
+        few = not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) <= _FEW_CORES
+        for probe in EARLY_PROBES[: 1 if few else None]:
+            started = start(sys.executable, ISOLATED, own_variables(), WORKING_FOLDER, folder, probe)
+            _waiting[probe] = _Early(started, folder)
 
 
-def send_early(request: dict[str, Any]) -> None:
-    """Let the early child, if there is one, run its first probe."""
-    if not _waiting:
-        return
-    import json  # noqa: PLC0415  there is time for it while the child imports its probes
+def send_early(request: dict[str, Any], *, machine: bool) -> None:
+    """Let the early children run their first probes; those of the ``machine`` only if it is asked about."""
+    import json  # noqa: PLC0415  there is time for it while the children import their probes
 
-    child = _waiting.pop()
-    first_line = json.dumps(Launch(sys.executable, request, own_path()).order(child.folder, _ALARM))
-    data = f"{first_line}\n{EARLY_PROBE}\n".encode()
-    sent = 0
-    with suppress(OSError):  # the pipe is full, or the child has ended, which its group notices
-        sent = os.write(child.started.order, data)
-    started = child.started._replace(sent_probe=EARLY_PROBE, unsent=data[sent:])
-    _waiting.append(child._replace(started=started, request=request))
+    for probe in EARLY_PROBES if machine else EARLY_PROBES[:1]:
+        child = _waiting.get(probe)
+        if child is None:
+            continue
+        first_line = json.dumps(Launch(sys.executable, request, own_path()).order(child.folder, _ALARM))
+        data = f"{first_line}\n{probe}\n".encode()
+        sent = 0
+        with suppress(OSError):  # the pipe is full, or the child has ended, which its group notices
+            sent = os.write(child.started.order, data)
+        started = child.started._replace(sent_probe=probe, unsent=data[sent:])
+        _waiting[probe] = child._replace(started=started, request=request)
 
 
 def end_early() -> None:
-    """End the early child if no group took it."""
+    """End the early children that no group took."""
     while _waiting:
-        started = _waiting.pop().started
+        started = _waiting.popitem()[1].started
         for descriptor in (started.facts, started.noise, started.order):
             os.close(descriptor)
         os.killpg(started.process.pid, signal.SIGKILL)  # and any copies that it forked
@@ -200,15 +205,13 @@ def end_early() -> None:
 
 
 def take_early(folder: str, first: str, launch: Launch) -> Started | None:
-    """The early child, if it is like ``launch``, its folder and first probe are these and it was not sent another
+    """The early child of the probe ``first``, if it is like ``launch``, its folder is this and it was not sent another
     request.
     """
-    if not _waiting or first != EARLY_PROBE or not launch.is_plain:
+    child = _waiting.get(first) if launch.is_plain else None
+    if child is None or child.folder != folder or child.request not in (None, launch.request):
         return None
-    child = _waiting[0]
-    if child.folder != folder or child.request not in (None, launch.request):
-        return None
-    return _waiting.pop().started
+    return _waiting.pop(first).started
 
 
 def own_path() -> list[str]:

@@ -111,7 +111,7 @@ def test_fork_that_returns_does_not_go_on_in_the_probes_place(probes: Any) -> No
 
 def test_child_that_cannot_be_killed_is_abandoned_and_named(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process in state D cannot be made at will: here the signals do not arrive instead."""
-    monkeypatch.setattr(child, "_signal_groups", lambda _leaders, _number: None)
+    monkeypatch.setattr(child, "kill_groups", lambda _leaders, _number=signal.SIGKILL: None)
     monkeypatch.setattr(child, "KILL_GRACE", 0.1)
     probes.add("later", "def collect(tree, out):\n    pass\n", kind="driver")
     body = "import os, time\ndef collect(tree, out):\n    out.progress(f'being {os.getpid()}')\n    time.sleep(600)\n"

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from envcheck.cli import main
 from envcheck.collect import gather as gathering
 from envcheck.collect import starting
 from envcheck.collect.catalog import all_probes
-from envcheck.collect.starting import EARLY_PROBE, ISOLATED, Launch, Started, start
+from envcheck.collect.starting import EARLY_PROBES, ISOLATED, Launch, Started, start
 from tests.every import cases
 
 PROBES = str(bundle.folder("probes"))
@@ -25,12 +26,18 @@ REQUEST: dict[str, Any] = {
     "root": "/", "cwd": "/", "python": [sys.executable], "all_envs": False, "own_prefix": sys.prefix, "variables": {},
 }  # fmt: skip
 LAUNCH = Launch(sys.executable, REQUEST)
+EARLY_PROBE, CUDA = EARLY_PROBES
 
 
 @pytest.fixture(autouse=True)
-def none_waits() -> Iterator[None]:
+def none_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    cores(monkeypatch, 2)
     yield
     starting.end_early()
+
+
+def cores(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(count)))
 
 
 def ended(started: Started) -> tuple[int, bytes]:
@@ -42,15 +49,14 @@ def ended(started: Started) -> tuple[int, bytes]:
         return code, noise.read()
 
 
-@cases("tell", starting.send_early, lambda _request: None)
+@cases("tell", partial(starting.send_early, machine=True), lambda _request: None)
 def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], None]) -> None:
     starting.start_early()
     tell(REQUEST)
-    (waiting,) = starting._waiting
+    assert len(starting._waiting) == 1
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gathering.gather(specs, REQUEST, scopes=("node", "container", "env"))
     assert not starting._waiting
-    assert waiting.started.process.returncode == 0
     environments = parts[0].environments
     assert environments is not None
     assert [one.executable for one in environments.items] == [sys.executable]
@@ -74,15 +80,30 @@ def test_another_folder_or_another_first_probe_is_not_for_it() -> None:
 
 def test_one_that_was_asked_another_request_is_not_taken() -> None:
     starting.start_early()
-    starting.send_early({**REQUEST, "cwd": "/elsewhere"})
+    starting.send_early({**REQUEST, "cwd": "/elsewhere"}, machine=True)
     assert starting.take_early(PROBES, EARLY_PROBE, LAUNCH) is None
     assert starting._waiting
+
+
+@cases("machine", True, False)
+def test_where_cores_are_many_cuda_starts_early_too(monkeypatch: pytest.MonkeyPatch, *, machine: bool) -> None:
+    cores(monkeypatch, 16)
+    starting.start_early()
+    starting.send_early(REQUEST, machine=machine)
+    sent = {probe: child.started.sent_probe for probe, child in starting._waiting.items()}
+    assert sent == {EARLY_PROBE: EARLY_PROBE, CUDA: CUDA if machine else ""}
+    pid = starting._waiting[CUDA].started.process.pid
+    taken = starting.take_early(PROBES, CUDA, LAUNCH)
+    assert taken is not None
+    assert taken.process.pid == pid
+    os.kill(pid, signal.SIGKILL)
+    assert ended(taken)[0] == -signal.SIGKILL
 
 
 def test_an_order_longer_than_a_pipe_arrives() -> None:
     request = {**REQUEST, "variables": {"LONG": "x" * 200_000, "NO_UTF_8": "\udcff"}}
     starting.start_early()
-    starting.send_early(request)
+    starting.send_early(request, machine=True)
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gathering.gather(specs, request, scopes=("node", "container", "env"))
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
@@ -105,7 +126,7 @@ def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPat
 
 
 def test_telling_none_is_no_fault() -> None:
-    starting.send_early(REQUEST)
+    starting.send_early(REQUEST, machine=True)
     assert not starting._waiting
 
 
@@ -122,7 +143,7 @@ def test_probes_that_cannot_be_imported_ahead_do_not_end_it(tmp_path: Path) -> N
 
 def test_one_that_nobody_needs_is_ended() -> None:
     starting.start_early()
-    (waiting,) = starting._waiting
+    (waiting,) = starting._waiting.values()
     starting.end_early()
     assert not starting._waiting
     assert waiting.started.process.returncode == -signal.SIGKILL
