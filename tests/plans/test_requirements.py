@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from envcheck.compat.wheels import published
 from envcheck.errors import UsageError
-from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.load import load_matrix, matrix_date
 from envcheck.model.checks import PLAN, Report
 from tests.every import cases
 from tests.plans.reading import judge, named, packages, plan, versions
@@ -150,10 +150,9 @@ def _open(report: Report) -> set[str]:
 
 
 @cases("name",
-    "cupy-cuda11x", "cupy-cuda13x", "flash-attn", "xformers>=0.0.20", "bitsandbytes", "numba", "numba-cuda",
-    "deepspeed", "nvidia-nccl-cu11", "nvidia-cudnn-cu13", "nvidia-cusparselt-cu13", "nvidia-dali-cuda120",
-    "faiss-gpu-cu12", "transformer-engine", "warp-lang", "mamba-ssm", "apex", "cuml-cu12", "ctranslate2>=4",
-    "exllamav2", "gsplat", "auto-gptq", "nvidia-cublas-cu11", "nvidia-cuda-runtime-cu13")  # fmt: skip
+    "cupy-cuda13x", "flash-attn", "nvidia-nccl-cu11", "nvidia-cudnn-cu13", "nvidia-cusparselt-cu13", "faiss-gpu-cu12",
+    "warp-lang", "mamba-ssm", "apex", "ctranslate2>=4", "exllamav2", "gsplat", "nvidia-cublas-cu11",
+    "nvidia-cuda-runtime-cu13")  # fmt: skip
 def test_what_the_matrix_knows_and_no_version_pins_is_told(tmp_path: Path, name: str) -> None:
     report = _of(tmp_path, f"{TORCH}{name}\n")
     bare = name.partition(">")[0]
@@ -164,11 +163,48 @@ def test_what_the_matrix_knows_and_no_version_pins_is_told(tmp_path: Path, name:
     assert _open(_of(tmp_path, f"{name}\n")) == {bare}
 
 
+@cases("name", "cupy-cuda11x", "xformers>=0.0.20", "bitsandbytes", "numba", "numba-cuda", "deepspeed", "cuml-cu12",
+    "nvidia-dali-cuda120", "transformer-engine", "auto-gptq")  # fmt: skip
+def test_what_goes_with_a_pinned_framework_is_judged_by_the_newest_release_that_it_leaves(
+    tmp_path: Path, name: str
+) -> None:
+    report = _of(tmp_path, f"{TORCH}{name}\n")
+    bare = name.partition(">")[0]
+    check = named(report, PLAN, bare)
+    assert (check.status, _open(report), report.exit_code) == ("note", set(), 0)
+    assert check.title.startswith(f"{bare} is not pinned; ")
+    assert f"(rows of {matrix_date()})" in check.message
+    # Alone, or beside a framework that is open itself, it stays open.
+    assert _open(_of(tmp_path, f"{name}\n")) == {bare}
+    assert bare in _open(_of(tmp_path, f"torch\n{name}\n"))
+
+
+def test_what_a_later_command_asks_for_is_not_bound_by_what_is_there(tmp_path: Path) -> None:
+    """It would bring a PyTorch of its own."""
+    machine = "gpu==H100,driver==570.86.10"
+    text = "FROM nvidia/cuda:12.8.1-cudnn-runtime-ubuntu22.04\nRUN pip install torch==2.7.0\nRUN pip install xformers\n"
+    report = judge(plan(tmp_path, Dockerfile=text), machine)
+    assert (_open(report), report.exit_code) == ({"xformers"}, 3)
+    together = text.replace("==2.7.0\nRUN pip install", "==2.7.0")
+    report = judge(plan(tmp_path, Dockerfile=together), machine)
+    assert named(report, PLAN, "xformers").title == "xformers is not pinned; 0.0.30 fits"
+
+
+def test_entries_narrow_each_other(tmp_path: Path) -> None:
+    """The newest vLLM of those that require this torchaudio decides, and its PyTorch is the only one left."""
+    text = "vllm\ntorch\ntorchaudio==2.8.0\n"
+    report = _of(tmp_path, text)
+    assert named(report, PLAN, "vllm").title == "vllm is not pinned; 0.11.0 fits"
+    assert _open(report) == set()
+    report = _of(tmp_path, text, "gpu==GTX 1080 Ti,driver==570.86.10")
+    assert (named(report, PLAN, "vllm").status, report.exit_code) == ("unknown", 1)
+
+
 def test_each_open_entry_is_told_and_the_release_that_fits_the_pinned_ones_is_named(tmp_path: Path) -> None:
-    report = _of(tmp_path, f"{TORCH}nvidia-nccl-cu11\ncupy-cuda11x\nxformers>=0.0.20\n")
-    assert _open(report) == {"nvidia-nccl-cu11", "cupy-cuda11x", "xformers"}
+    report = _of(tmp_path, f"{TORCH}nvidia-nccl-cu11\ncupy-cuda13x\nxformers>=0.0.20\n")
+    assert _open(report) == {"nvidia-nccl-cu11", "cupy-cuda13x"}
     # Newer releases of xformers require a newer PyTorch.
-    assert named(report, PLAN, "xformers").fixes[0].text == "Pin xformers==0.0.33.post2, which fits."
+    assert named(report, PLAN, "xformers").title == "xformers is not pinned; 0.0.33.post2 fits"
 
 
 @cases(
@@ -206,13 +242,15 @@ def test_a_plan_that_excludes_what_a_pinned_package_requires_is_told(tmp_path: P
 
 
 @cases("text, status",
-    ("cupy-cuda12x>=12,<14\n", "pass"), ("xformers>=0.0.16,<0.0.20\n", "fail"), ("numba>=0.50,<0.60\n", _UNKNOWN),
-    ("tensorflow[and-cuda]>=2.15,<2.17\n", "pass"),
+    ("cupy-cuda12x>=12,<14\n", "note"), ("xformers>=0.0.16,<0.0.20\n", "fail"), ("numba>=0.50,<0.60\n", "note"),
+    ("tensorflow[and-cuda]>=2.15,<2.17\n", "note"),
 )  # fmt: skip
-def test_a_range_with_an_end_is_judged_by_all_known_releases(tmp_path: Path, text: str, status: str) -> None:
+def test_a_range_with_an_end_is_judged_by_its_newest_release_and_fails_where_all_do(
+    tmp_path: Path, text: str, status: str
+) -> None:
     check = named(_of(tmp_path, text), PLAN, text.partition(">")[0].partition("[")[0])
     assert check.status == status
-    assert bool(check.fixes) is (status != "pass")
+    assert bool(check.fixes) is (status != "note")
 
 
 def test_a_package_for_the_processor_is_told_where_its_newest_release_does_not_work_with_a_pinned_one(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from envcheck.compat.answer import ask
 from envcheck.compat.question import Answer
@@ -12,6 +13,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned
+from envcheck.pipeline.planned.narrow import Releases, narrowed, pinned
 from envcheck.sources import Source
 
 
@@ -29,6 +31,16 @@ class JudgedPlan:
     def entries(self) -> Sequence[Planned]:
         """What the plans name."""
         return self.environment.planned or ()
+
+    @cached_property
+    def pinned(self) -> Mapping[str, str]:
+        """Versions of the packages that the plan pins."""
+        return pinned(self.entries, self.matrix)
+
+    @cached_property
+    def releases(self) -> Mapping[str, Releases]:
+        """The releases of the entries that it leaves open."""
+        return narrowed(self.entries, self.matrix, self.markers)
 
     def asked(
         self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True

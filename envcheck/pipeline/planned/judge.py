@@ -153,16 +153,20 @@ class _Judge(JudgedPlan):
         found = self._other(item)
         if found.status == "pass" and item.version is not None:
             found = without_libraries(item, self) or found
-        if found.status == "pass" and (unbuilt := uncompiled(item, self)):
+        if found.status in ("pass", "note") and (unbuilt := uncompiled(item, self)):
             yield unbuilt
             return
-        torch = self._framework("torch")
-        may_use_cuda = torch is None or not (torch.cpu_only or torch.hip)  # an open release may
-        planned = any(_is_torch(each, self.matrix) and each.build != "cpu" for each in self.entries)
-        if found.status == "fail" and planned and may_use_cuda and self._is_for_the_cpu(item):
+        if found.status == "fail" and self._is_beside_torch and self._is_for_the_cpu(item):
             found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
         if found.status != "unknown" or important or not self._is_required(item):
             yield found
+
+    @property
+    def _is_beside_torch(self) -> bool:
+        """Whether the plan installs a PyTorch that may compute on the GPU, as an open release may."""
+        torch = self._framework("torch")
+        planned = any(_is_torch(each, self.matrix) and each.build != "cpu" for each in self.entries)
+        return planned and (torch is None or not (torch.cpu_only or torch.hip))
 
     def _is_required(self, item: Planned) -> bool:
         """Whether it is the release that another pinned package requires, which is judged in its place."""
@@ -342,7 +346,7 @@ class _Judge(JudgedPlan):
             unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
         return self.check(
             item,
-            "unknown" if unseen else "fail",
+            "warn" if unseen and self._is_beside_torch else "unknown" if unseen else "fail",
             f"{label_of(item)} is asked for without GPU support",
             f"Without an extra such as {fits} it computes on the CPU{told}.",
             fixes=(Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}."),),

@@ -1,0 +1,105 @@
+"""What the entries of a plan leave of each other's releases, by what each requires of the others: as an installer would
+choose among the releases that the matrix knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from envcheck.compat.requirements import declared
+from envcheck.compat.wheels import published
+from envcheck.knowledge.images import is_framework
+from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import canonical
+from envcheck.model.snapshot import Planned
+
+
+class Releases(NamedTuple):
+    """The known releases of an entry that is not pinned, ascending."""
+
+    admitted: Sequence[str]
+    """By its own bounds."""
+    left: Sequence[str]
+    """Of these, what the other entries leave; all, where they leave none."""
+
+
+NO_RELEASES = Releases((), ())
+
+
+def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> dict[str, Releases]:
+    """The releases of each open entry: of two that require something of each other, those that have a partner.
+
+    Only what one command or file asks for binds: pip replaces what an earlier one installed.
+    """
+    admitted = {
+        each.name: found
+        for each in entries
+        if each.name and each.version is None and each.problem is None and (found := _admitted(each, matrix))
+    }
+    left = {**admitted, **{name: [version] for name, version in pinned(entries, matrix).items()}}
+    extras = {each.name: each.extras for each in entries}
+
+    @cache
+    def needs(name: str, version: str) -> Mapping[str, str]:
+        return declared(matrix, name, version, markers, extras=extras[name])
+
+    def has_partner(name: str, version: str, other: str) -> bool:
+        own = needs(name, version).get(other, "")
+        return any(contains(own, its) and contains(needs(other, its).get(name, ""), version) for its in left[other])
+
+    named = {name: named_by(canonical(name), matrix) & left.keys() - {name} for name in left}
+    group = {each.name: each.together for each in entries if each.image is None}
+    related = {
+        name: {
+            other
+            for other in left.keys() & group.keys()
+            if group[other] == group.get(name) is not None and (other in named[name] or name in named[other])
+        }
+        for name in admitted
+    }
+    changed = True
+    while changed:
+        changed = False
+        for name, others in related.items():
+            kept = [each for each in left[name] if all(has_partner(name, each, other) for other in others)]
+            if kept and len(kept) < len(left[name]):
+                left[name], changed = kept, True
+    return {name: Releases(found, left[name]) for name, found in admitted.items()}
+
+
+def pinned(entries: Sequence[Planned], matrix: Matrix) -> dict[str, str]:
+    """Versions of the packages that entries pin, by name; not of what CUDA an image or a channel of conda has."""
+    return {
+        each.name: each.version
+        for each in entries
+        if each.version is not None and each.conda is None and (each.image is None or is_framework(matrix, each.name))
+    }
+
+
+def named_by(name: str, matrix: Matrix) -> set[str]:
+    """The packages that rows of ``name`` name."""
+    needs = [row.needs for row in matrix.rows_of(name)]
+    needs += [row.needs for row in matrix.requirements_by_name.get(name, ())]
+    return {canonical(key) for each in needs for key in each}
+
+
+@lru_cache(maxsize=4096)
+def contains(bounds: str, version: str) -> bool:
+    """Whether a version is within bounds; one that is none of PEP 440's is within none."""
+    try:
+        return not bounds or SpecifierSet(bounds).contains(version, prereleases=True)
+    except InvalidSpecifier:
+        return False
+
+
+def _admitted(item: Planned, matrix: Matrix) -> list[str]:
+    name, bounds = canonical(item.name), SpecifierSet(item.bounds)
+    if name == "torch":
+        known = [row.version for row in matrix.torch]
+    else:
+        known = [str(version) for version in published(matrix, name) or matrix.known_versions(name)]
+    return [version for version in known if bounds.contains(version)]
