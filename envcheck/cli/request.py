@@ -146,7 +146,12 @@ def _with_system(assume: tuple[Component, ...], general: tuple[Component, ...] =
 
 
 def _planned(
-    paths: Sequence[str], stated: Sequence[tuple[Component, ...]], folders: tuple[str, ...], timeout: float | None
+    paths: Sequence[str],
+    stated: Sequence[tuple[Component, ...]],
+    folders: tuple[str, ...],
+    timeout: float | None,
+    *,
+    newest: bool,
 ) -> Environment:
     """What the files of ``--plan`` would install on the machines of which this is ``stated``.
 
@@ -173,7 +178,7 @@ def _planned(
         chosen[name] = values.pop()
     markers = marks_of(chosen["python"], chosen["os"] or own, chosen["machine"] or "")
     with _within(timeout):
-        return read_plans(paths, load_matrix(folders), markers)
+        return read_plans(paths, load_matrix(folders), markers, newest=newest)
 
 
 @contextmanager
@@ -236,7 +241,7 @@ def judging_request(options: Namespace) -> Request:
     if not paths:
         return request
     stated = [together(assume, target.assume) for target in targets] or [assume]
-    plan = _planned(paths, stated, request.overlays, request.timeout)
+    plan = _planned(paths, stated, request.overlays, request.timeout, newest=options.newest)
     left = request.timeout and max(0.001, request.timeout - (time.monotonic() - began))
     return replace(request, planned=plan, timeout=left)
 

@@ -296,6 +296,12 @@ OPTIONS = (
         because="{} is about an environment that exists, and --plan about files: use one of them",
     ),
     Option(
+        "--newest",
+        SUBJECT,
+        "judge what FILE leaves open by the newest known release that an installer would choose",
+        needs="--plan",
+    ),
+    Option(
         "--from REPORT",
         SUBJECT,
         "check the facts of a saved JSON report instead of this machine (- is stdin)",

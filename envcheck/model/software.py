@@ -418,6 +418,8 @@ class Planned(Record, frozen=True, kw_only=True):
     """Number of the line, from 1."""
     problem: str | None = None
     """Why the version is not known: ``it is a direct reference`` …"""
+    newest: bool = False
+    """Whether the plan leaves it open, and the version is the newest known one that an installer would choose."""
     refused: str | None = None
     """Why it cannot be installed on the machine: all its wheels are for other systems."""
 

@@ -22,7 +22,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Environment, Planned
 from envcheck.plans import readers
 from envcheck.plans.requirement import open_part
-from envcheck.plans.settle import as_environment, narrowed, settled
+from envcheck.plans.settle import as_environment, at_newest, narrowed, settled
 from envcheck.plans.sheet import Reader, Sheet, UnreadError
 
 __all__ = ["format_of", "read_plans"]
@@ -46,10 +46,13 @@ def format_of(path: str) -> Reader | None:
     return next((reader for files, reader in _formats() if files.fullmatch(name)), None)
 
 
-def read_plans(paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str]) -> Environment:
+def read_plans(
+    paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str], *, newest: bool = False
+) -> Environment:
     """What the files at ``paths`` would install together, as an environment.
 
-    ``markers`` are the known environment markers (PEP 508) of the machine that it is meant for. Raises UsageError, with
+    ``markers`` are the known environment markers (PEP 508) of the machine that it is meant for. With ``newest``, what
+    the files leave open is the newest known release that an installer would choose. Raises UsageError, with
     file and line, for a file that cannot be read or that is no plan.
     """
     if len(paths) > _MOST_FILES:
@@ -68,4 +71,5 @@ def read_plans(paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str])
         except UnreadError as error:
             items = [open_part(sheet, None, error)]
         found += settled(items, sheet.constraints)
-    return as_environment(narrowed(settled(found, ()), matrix, markers), paths, matrix)
+    items = narrowed(settled(found, ()), matrix, markers)
+    return as_environment(at_newest(items, matrix, markers) if newest else items, paths, matrix)

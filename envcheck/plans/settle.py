@@ -11,6 +11,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from envcheck.compat import narrowing
 from envcheck.compat.requirements import declared
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
@@ -228,6 +229,33 @@ def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str
         for place in left:
             found[place] = _within(found[place], asked)
     return found
+
+
+_BINDING = ("engine", "framework")
+"""Roles in the order in which releases are chosen: an engine requires one release of its framework."""
+
+
+def at_newest(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
+    """The items, each open one at the newest known release that the others leave, one after the other."""
+
+    def binding(item: Planned) -> int:
+        role = matrix.role_of(item.name)
+        return _BINDING.index(role.role) if role and role.role in _BINDING else len(_BINDING)
+
+    found = list(items)
+    for place in sorted(range(len(found)), key=lambda place: binding(found[place])):
+        item = found[place]
+        releases = narrowing.narrowed(found, matrix, markers).get(item.name) if is_open(item) else None
+        if releases:
+            version = releases.left[-1]
+            found[place] = msgspec.structs.replace(item, version=version, bounds=f"=={version}", newest=True)
+            found = narrowed(found, matrix, markers)
+    return found
+
+
+def is_open(item: Planned) -> bool:
+    """Whether the plan does not say which release of a package it installs."""
+    return bool(item.name) and item.version is item.problem is item.image is item.conda is None
 
 
 def _within(item: Planned, asked: Mapping[str, Mapping[str, str]]) -> Planned:

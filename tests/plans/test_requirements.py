@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from envcheck.compat.requirements import declared
 from envcheck.compat.wheels import published
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix, matrix_date
@@ -198,6 +199,24 @@ def test_entries_narrow_each_other(tmp_path: Path) -> None:
     assert _open(report) == set()
     report = _of(tmp_path, text, "gpu==GTX 1080 Ti,driver==570.86.10")
     assert (named(report, PLAN, "vllm").status, report.exit_code) == ("unknown", 1)
+
+
+def test_an_open_file_is_judged_as_it_would_be_installed_today_where_that_is_asked(tmp_path: Path) -> None:
+    """vLLM is chosen before the PyTorch that it requires."""
+    text = "torch\nvllm\nrequests\nnumba>=0.61\n"
+    environment = plan(tmp_path, newest=True, requirements__txt=text)
+    vllm, torch = (packages(environment)[name] for name in ("vllm", "torch"))
+    assert vllm.newest
+    assert vllm.version == str(published(load_matrix(), "vllm")[-1])
+    assert declared(load_matrix(), "vllm", vllm.version, {})["torch"] == f"=={torch.version}"
+    assert packages(environment)["requests"].version is None
+    report = judge(environment, "gpu==H100,driver==550.54.14")
+    assert named(report, "driver-too-old", "torch").status == "fail"
+    titles = {check.title for check in report.checks if check.status == "note"}
+    assert f"vllm is not pinned; {vllm.version} is judged" in titles
+    report = judge(environment, "gpu==H100,driver==580.65.06")
+    assert (_open(report), report.exit_code) == (set(), 0)
+    assert (_open(_of(tmp_path, text)), _of(tmp_path, text).exit_code) == ({"torch", "vllm", "numba"}, 3)
 
 
 def test_each_open_entry_is_told_and_the_release_that_fits_the_pinned_ones_is_named(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.compat.answer import ask
+from envcheck.compat.narrowing import Releases, narrowed, pinned
 from envcheck.compat.question import Answer
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned
-from envcheck.pipeline.planned.narrow import Releases, narrowed, pinned
 from envcheck.sources import Source
 
 
@@ -109,4 +109,6 @@ class JudgedPlan:
 
 def label_of(item: Planned) -> str:
     """What the plan asks for, as text: ``torch 2.5.1``."""
+    if item.newest:
+        return f"{item.name} {item.version}"
     return item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")

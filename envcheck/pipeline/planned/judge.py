@@ -27,7 +27,7 @@ from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, f
 from envcheck.model.versions import CondaBuild
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
-from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_range
+from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_range, not_pinned
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten_by, wheel_of
@@ -60,6 +60,7 @@ class _Judge(JudgedPlan):
             for check in self._found_where_it_looks(item, [*self._judge(item)])
         ]
         checks += contradictions(self)
+        checks += self._at_newest()
         checks += self._beside_system(checks)
         rules_judge = any(
             item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.entries
@@ -74,6 +75,12 @@ class _Judge(JudgedPlan):
 
     def _framework(self, name: str) -> Framework | None:
         return next((each for each in frameworks_in(self.environment) if each.name == name), None)
+
+    def _at_newest(self) -> Iterator[Check]:
+        """What is judged as it would be installed today, though the plan does not say so."""
+        for item in self.entries:
+            if item.newest and (self._important(item) or self._needs_gpu(item)):
+                yield not_pinned(item, item.version or "", f"{item.version} is judged", self)
 
     def _of_extras(self) -> Iterator[Check]:
         """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""

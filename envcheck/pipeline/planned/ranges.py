@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 from packaging.specifiers import SpecifierSet
 
+from envcheck.compat.narrowing import NO_RELEASES, named_by
 from envcheck.compat.package_needs import release_fits
 from envcheck.compat.requirements import declared
 from envcheck.knowledge.load import matrix_date
@@ -20,7 +21,6 @@ from envcheck.model.checks import Check, Evidence, Fix
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
-from envcheck.pipeline.planned.narrow import NO_RELEASES, named_by
 
 Judge = Callable[[Planned, bool], Check]
 """What is found of one release, and whether to look for releases that fit in its place."""
@@ -49,7 +49,7 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge) -> Check:
     if bounded or _beside_pinned_framework(item, plan):
         newest = judge_beside(known[-1])
         if newest.status == "pass":
-            return _not_pinned(item, known[-1], newest)
+            return not_pinned(item, known[-1], f"{known[-1]} fits", plan)
     found = {
         version: judge_beside(version) for version in known[: -(_MOST_RELEASES if bounded else _MOST_TRIED) - 1 : -1]
     }
@@ -61,10 +61,11 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge) -> Check:
     return msgspec.structs.replace(newest, title=f"{newest.title} (none of {listed})")
 
 
-def _not_pinned(item: Planned, version: str, found: Check) -> Check:
-    title = f"{item.name} is not pinned; {version} fits"
-    why = f"it is the newest known release that the plan leaves (rows of {matrix_date()})"
-    return msgspec.structs.replace(found, status="note", title=title, message=f"{item.asked}: {why}. {found.message}")
+def not_pinned(item: Planned, version: str, outcome: str, plan: JudgedPlan) -> Check:
+    """The note that a release was chosen as an installer would; ``outcome`` says what came of it."""
+    why = f"{version} is the newest known release that the plan leaves (rows of {matrix_date()})"
+    check = plan.check(item, "note", f"{item.name} is not pinned; {outcome}", f"{item.asked}: {why}.")
+    return msgspec.structs.replace(check, id=f"{check.id} not pinned") if item.newest else check
 
 
 def _beside_pinned_framework(item: Planned, plan: JudgedPlan) -> bool:
