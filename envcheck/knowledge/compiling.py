@@ -37,7 +37,8 @@ MOST_BYTES = 8 << 20
 GENERATED = "generated"
 """The table that says which rows of a TOML file ``envcheck matrix refresh`` regenerates; no knowledge."""
 EXAMPLES = ("examples", "examples_beside")
-"""Lines that an ``[[error]]`` names, alone or beside another, or that a ``[[reading]]`` reads, for tests alone."""
+"""Lines that an ``[[error]]`` names, alone or beside another, that a ``[[reading]]`` reads, or texts that a
+``[[remedy]]`` is for; for tests alone."""
 
 
 def compile_folder(folder: Path, known: Collection[str] = ()) -> dict[str, Any]:
@@ -140,7 +141,7 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes, known: Collecti
                 if key not in sources:
                     raise MatrixError(f"{place}: there is no [sources.{key}] in this file")
             entry = {**row, "source": [f"{path.stem}/{key}" for key in keys]}
-            if table in ("error", "reading"):
+            if table in ("error", "reading", "remedy"):
                 for key in EXAMPLES:
                     entry.pop(key, None)
             document.setdefault(table, []).append(entry)

@@ -16,7 +16,7 @@ from envcheck.knowledge.compiling import ERROR_INDEX
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import decode
 from envcheck.knowledge.patterns import Index, fragments_of, index_of, patterns_of, whole
-from envcheck.knowledge.tables import XidRow
+from envcheck.knowledge.tables import RemedyRow, XidRow
 from envcheck.model.checks import DecidedBy, Status
 
 if TYPE_CHECKING:
@@ -117,6 +117,30 @@ def bears_on(line: ErrorLine, text: str) -> bool:
     return any(pattern and _met_in(pattern, (text,)) for pattern in (line.beside, line.unless))
 
 
+def bears_on_remedy(text: str) -> bool:
+    """Whether a text is what a remedy looks for."""
+    shown, patterns = text[:LONGEST], _remedy_patterns()
+    places = patterns.by_word.in_line(shown.lower())
+    return any(_compiled(patterns.all[place]).search(shown) for place in places)
+
+
+def words_beside(row: RemedyRow, texts: Sequence[str]) -> dict[str, str] | None:
+    """The words that lines of a text hold for a remedy; None where it is not for that text."""
+    words: dict[str, str] = {}
+    for patterns in (row.lines, (row.beside,) if row.beside else ()):
+        tried = (_compiled_whole(pattern).search(text[:LONGEST]) for pattern in patterns for text in texts)
+        found = next(filter(None, tried), None)
+        if patterns and found is None:
+            return None
+        words |= {name: word for name, word in (found.groupdict() if found else {}).items() if word}
+    return None if row.unless and _met_in(whole(row.unless, _fragments()), texts) else words
+
+
+def _compiled_whole(pattern: str) -> re.Pattern[str]:
+    """A pattern of a row, with its fragments in their places."""
+    return _compiled(whole(pattern, _fragments()))
+
+
 def _met_in(pattern: str, texts: Iterable[str]) -> bool:
     return any(_compiled(pattern).search(text[:LONGEST]) for text in texts)
 
@@ -170,6 +194,21 @@ def _ranks() -> dict[ErrorLine, int]:
 def _index() -> Index:
     compiled = load_matrix().given.get(ERROR_INDEX)
     return decode(compiled, Index) if compiled else index_of(line.pattern for line in error_lines())
+
+
+class _Patterns(NamedTuple):
+    """All patterns of remedies, and their index."""
+
+    all: tuple[str, ...]
+    by_word: Index
+
+
+@cache
+def _remedy_patterns() -> _Patterns:
+    rows, fragments = load_matrix().remedies, _fragments()
+    patterns = [text for row in rows for text in (*row.lines, row.beside, row.unless) if text]
+    found = tuple(dict.fromkeys(whole(text, fragments) for text in patterns))
+    return _Patterns(found, index_of(found))
 
 
 @cache

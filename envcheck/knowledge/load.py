@@ -104,7 +104,18 @@ def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-_OWN_ONLY = ("families", "fragments", "problems", "errors", "steps", "answers", "xids", "spoken", "readings")
+_OWN_ONLY = (
+    "families",
+    "fragments",
+    "problems",
+    "errors",
+    "remedies",
+    "steps",
+    "answers",
+    "xids",
+    "spoken",
+    "readings",
+)
 """Rows whose patterns meet hostile text, or that the probes hold too: none of somebody else's takes their place."""
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 """Errors of a path that leads to nothing, unless the last part of it is there."""

@@ -156,6 +156,7 @@ class Matrix:
     fragments = Table("fragment", tables.FragmentRow)
     errors = Table("error", tables.ErrorRow)
     problems = Table("problem", tables.ProblemRow)
+    remedies = Table("remedy", tables.RemedyRow)
     failures = Table("failure", tables.FailureRow)
     readings = Table("reading", tables.ReadingRow)
     options = Table("option", tables.OptionRow)
@@ -201,6 +202,10 @@ class Matrix:
         """Whether any row covers the component of this canonical name."""
         own = name in _NEEDED_BY_MANY or name in self.releases_by_name or name in self.wheels_by_name
         return own or name in self._named_by_others
+
+    def is_published(self, name: str) -> bool:
+        """Whether a package index is known to have a package of this canonical name."""
+        return name in self.published_by_name or name in self.wheels_by_name
 
     @cached_property
     def _named_by_others(self) -> frozenset[str]:

@@ -909,6 +909,47 @@ class ProblemRow(Row, frozen=True, kw_only=True):
     fixes: tuple[FixText, ...] = ()
 
 
+class RemedyFix(FixText, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A fix with words of the text and facts of the machine, each between braces: without one of them it is none."""
+
+    installs: tuple[str, ...] = ()
+    """Requirements, for the installer of the environment: its command stands in place of ``command``."""
+    removes: tuple[str, ...] = ()
+    index: str = ""
+    build: tuple[str, ...] = ()
+    """Options for what is compiled."""
+    variables: tuple[str, ...] = ()
+    again: bool = False
+    """Also where the same release is there, and without what it requires."""
+    risk: str = ""
+    then: bool = False
+    """Whether it is the next step after the fix before it, and no alternative."""
+    otherwise: bool = False
+    """Whether it stands in for the fix before it, where that one lacks a word."""
+
+
+class RemedyRow(Row, frozen=True, kw_only=True):
+    """What ends reports of one kind, where it says more than what the rule offers for its problem."""
+
+    id_of = "remedy/{0.name}"
+    name: str
+    problems: tuple[str, ...]
+    """Names of the rules whose findings it remedies."""
+    lines: tuple[str, ...] = ()
+    """One of these regular expressions matches a line of the text; groups with a name are words. None: any text."""
+    beside: str = ""
+    """What another line of the text must match; its groups are words too."""
+    unless: str = ""
+    """What no line of the text may match."""
+    facts: dict[str, str] = {}
+    """What else is known: words of the machine, and what each of them must match whole."""
+    title: str = ""
+    """The problem in a sentence, where that of the rule says too much or too little."""
+    message: str = ""
+    """What such lines mean."""
+    fixes: tuple[RemedyFix, ...]
+
+
 class FailureRow(Row, frozen=True, kw_only=True):
     """Words by which a line is known to speak of a failure, whatever it means."""
 

@@ -22,7 +22,7 @@ from envcheck.knowledge.tables import ProblemRow
 from envcheck.model.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, LAYERS, PLAN, Fix, Layer, Scope
 from envcheck.rules.api import Doubt, Facts, Outcome, Remedy, Rule, elsewhere, never
 from envcheck.rules.facts.frameworks import TRIAL_RULES
-from envcheck.rules.fixes.install import pip_command
+from envcheck.rules.fixes.install import uv_prefix
 from envcheck.rules.fixes.libraries import SYSTEM_LIBRARY
 from envcheck.text.wrap import did_you_mean
 
@@ -41,11 +41,9 @@ def provide_library(facts: Facts) -> tuple[Fix, ...]:
 
 def build_without_isolation(facts: Facts) -> tuple[Fix, ...]:
     """Build an extension where it sees the installed PyTorch."""
+    tool = "uv pip install" if uv_prefix(facts.environment) else "pip install"
     return (
-        Fix(
-            text="Install PyTorch first, then the package without build isolation",
-            command=pip_command(facts.environment, "install", "--no-build-isolation", "PACKAGE"),
-        ),
+        Fix(text=f"Install PyTorch first, then the package without build isolation: {tool} --no-build-isolation"),
         Fix(text="Or install a wheel of the package that is compiled for this PyTorch, CUDA and Python"),
     )
 

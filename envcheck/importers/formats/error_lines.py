@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste, left_out_run
-from envcheck.knowledge.error_lines import bears_on, named_by, rank_of
+from envcheck.knowledge.error_lines import bears_on, bears_on_remedy, named_by, rank_of
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import ObservedError, ProbeRun, Snapshot
 
@@ -70,15 +70,19 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _named(paste: Paste) -> frozenset[str]:
-    """The lines that name a problem, whatever words they have, and those that must or must not stand beside them; of
-    a text that is short enough to try them all.
+    """The lines that name a problem, whatever words they have, those that must or must not stand beside them, and those
+    that say which remedy helps; of a text that is short enough to try them all.
     """
     if len(paste.statements) > _MOST_TRIED:
         return frozenset()
     lines = [line for line in paste.statements if not _is_harmless(line)]
     rows = {line: row for line in lines if (row := named_by(line))}
     beside = [row for row in dict.fromkeys(rows.values()) if row.beside or row.unless]
-    return frozenset(line for line in lines if line in rows or any(bears_on(row, line) for row in beside))
+    return frozenset(
+        line
+        for line in lines
+        if line in rows or any(bears_on(row, line) for row in beside) or (rows and bears_on_remedy(line))
+    )
 
 
 class _Whole(NamedTuple):

@@ -32,6 +32,7 @@ from envcheck.rules.engine.cause import explain
 from envcheck.rules.facts.frameworks import importance, is_main_framework, provides_gpu_support, role_position
 from envcheck.rules.facts.machine import lookup, refused, unanswered
 from envcheck.rules.facts.measurements import measurement_key
+from envcheck.rules.fixes.remedies import remedy_of
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.rules.packages.matching import does_not_work_with_numpy
 from envcheck.rules.trials.errors import TrialProblem, trial_problems
@@ -244,7 +245,13 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
     if bad and isinstance(subject, FrameworkSubject) and provides_gpu_support(subject):
         # A plug-in and the framework that uses the GPU only through it: a fault of one is a fault of both.
         both = tuple(filter(None, (subject.framework.name, subject.framework.extends)))
-    sources = outcome.sources
+    sources, fixes, title, message = outcome.sources, outcome.fixes, outcome.title, outcome.message
+    remedy = remedy_of(rule.name, outcome.evidence, facts) if telling and not fixes else None
+    if remedy is not None:
+        fixes, sources = remedy.fixes, (*remedy.sources, *sources)
+        title, message = (remedy.title if title == rule.title else "") or title, message or remedy.message
+    elif bad and not fixes:
+        fixes = rule.remedies(facts)
     if telling and not any(source.address.startswith("https://") for source in sources):
         sources = (*sources, *pages(rule, subject, facts.matrix))  # what is cited cannot be opened: only metadata
     return Check(
@@ -255,14 +262,14 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         subject=described,
         frameworks=outcome.frameworks or both,
         status=outcome.status,
-        title=shortened(outcome.title),
-        message=outcome.message,
+        title=shortened(title),
+        message=message,
         evidence=outcome.evidence,
         figure=outcome.figure,
         decided_by=outcome.decided_by,
         confidence=outcome.confidence,
         missing=outcome.missing,
-        fixes=outcome.fixes or (rule.remedies(facts) if bad else ()),
+        fixes=fixes,
         action=outcome.action,
         sources=sources,
     )

@@ -221,9 +221,7 @@ def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
         "apptainer": "Start the container with --nv",
         "lxc": "Give the container the GPU and the driver's libraries: nvidia.runtime=true and a gpu device",
     }
-    docker = (
-        "Start the container with its GPUs: docker run --gpus all … (needs the NVIDIA Container Toolkit on the host)"
-    )
+    docker = "Start the container with its GPUs: docker run --gpus all (needs the NVIDIA Container Toolkit on the host)"
     return (Fix(text=texts.get(facts.platform.container or "", docker)),)
 
 

@@ -175,20 +175,27 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     managed = environment is not None and environment.externally_managed
     of_its_cuda = facts.matrix.names_with("cuda-of-torch")
     companions = () if managed else tuple(name for name in of_its_cuda if installed(environment, name))
-    labelled = machine(facts) == "x86_64"
-    how = How(
-        index=f"{INDEX}{choice.tag}",
-        torch_backend=choice.tag,
-        again=not labelled,
-        risk="replaces the installed torch and what it pins",
+    risk = "replaces the installed torch and what it pins"
+    wanted, how = family_of_build(choice, companions, facts)
+    return install(
+        facts,
+        wanted,
+        task,
+        msgspec.structs.replace(how, risk=risk),
+        remove=() if managed else _conflicting_wheels(environment, choice),
     )
+
+
+def family_of_build(choice: TorchChoice, names: Iterable[str], facts: Facts) -> tuple[list[str], How]:
+    """The requirements of a build of PyTorch and of the packages that are released with it, and how to install them."""
+    labelled = machine(facts) == "x86_64"
     # The label selects the exact build: without it, an installer accepts any installed build of that version.
     label = f"+{choice.tag}" if labelled else ""
     wanted = [f"torch=={choice.version}{label}"]
-    for name in companions:
+    for name in names:
         bounds = bounds_for(facts, name, "torch", choice.version)
         wanted.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
-    return install(facts, wanted, task, how, remove=() if managed else _conflicting_wheels(environment, choice))
+    return wanted, How(index=f"{INDEX}{choice.tag}", torch_backend=choice.tag, again=not labelled)
 
 
 def _conflicting_wheels(environment: Environment | None, choice: TorchChoice) -> tuple[str, ...]:

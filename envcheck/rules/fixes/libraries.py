@@ -9,17 +9,24 @@ from pathlib import PurePosixPath
 from envcheck.compat.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
 from envcheck.knowledge.relations.libraries import TOOLKIT, toolkit_wheels
 from envcheck.model.checks import Fix
-from envcheck.model.snapshot import Framework, Load, frameworks_in
+from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Remedy
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
-from envcheck.rules.facts.library_names import LibraryName, contains_library, lines_requiring, toolkit_extra, wheel_with
+from envcheck.rules.facts.library_names import (
+    LibraryName,
+    contains_library,
+    lines_requiring,
+    names_in,
+    toolkit_extra,
+    wheel_with,
+)
 from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
-from envcheck.rules.fixes.install import How, in_steps, install, python_of
+from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package, python_of
 
 SYSTEM_LIBRARY = Fix(
-    text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"
+    text="Install the system's package that holds the library; apt-file search and dnf provides name it, by its file"
 )
 """For a missing library that is none of CUDA's."""
 
@@ -172,9 +179,17 @@ def add_folders(folders: Sequence[str]) -> Fix:
     return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
 
 
+_DLL = re.compile(r"[\w.-]{1,60}\.dll\b", re.IGNORECASE)
+
+
 def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     """Commands that show what the loader searches and takes, where only an error line is known."""
     environment = facts.environment
+    files = (found for error in facts.snapshot.observed_errors for found in _DLL.findall(error.text))
+    file = next(files, "")
+    if file or facts.driver_os == "windows":
+        text = "See which folder of PATH holds the DLL; Python itself looks only in those given to os.add_dll_directory"
+        return (Fix(text=text, command=("where", file) if file else ("path",)),)
     found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
     text = "See which file the loader finds, or where it searched"
@@ -190,6 +205,9 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
 
 def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
     """Install the package with the library, or show the loader where it is, where only an error line is known."""
+    names = [name for error in facts.snapshot.observed_errors for name in names_in(error.text) if name.number]
+    if names and (wheels := wheels_with(names[0], facts)):
+        return (*look_in_wheels(wheels, names[0]), *show_loader_search(facts))
     text = (
         "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
         "framework's own extra"
@@ -197,18 +215,52 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=text), *show_loader_search(facts))
 
 
+def wheels_with(name: LibraryName, facts: Facts) -> list[Distribution]:
+    """The installed wheels that hold a library."""
+    wheels = (each for each in distributions_in(facts.environment) if not is_conda_package(each))
+    return [each for each in wheels if contains_library(each, name, facts.matrix)]
+
+
+def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName) -> tuple[Fix, ...]:
+    """Lead the loader to an installed wheel: installing it again would change nothing unless its files are gone."""
+    wheel = wheels[0]
+    folder = wheel.name.removeprefix("nvidia-").partition("-cu")[0].replace("-", "_")
+    code = f"import nvidia.{folder}, os; print(os.path.join(nvidia.{folder}.__path__[0], 'lib'))"
+    return (
+        Fix(
+            text=f"{wheel.name} {wheel.version} is installed and holds {name.file}: see whether it is in the folder",
+            command=("sh", "-c", f'ls "$(python -c "{code}")"'),
+        ),
+        Fix(
+            text='If it is there, let the loader look in that folder too: export LD_LIBRARY_PATH="$(python -c '
+            f'"{code}")"; if it is not, install the wheel again with --force-reinstall --no-deps',
+            continues=True,
+        ),
+    )
+
+
 def install_wheel(base: str, what: str) -> Remedy:
-    """The remedy that installs a wheel for the CUDA major version of the environment's framework, or shows what the
-    loader takes; without a command where that version is unknown.
+    """The remedy that installs a wheel for the CUDA major version of the environment's framework, in the major version
+    that a line asks for, or shows what the loader takes; without a command where the first is unknown, or no index has
+    such a wheel.
     """
 
     def remedy(facts: Facts) -> tuple[Fix, ...]:
         versions = (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))
         cuda = next(filter(None, versions), None)
+        named = [name for error in facts.snapshot.observed_errors for name in names_in(error.text) if name.number]
+        asked = next((name for name in named if wheel_with(name.family) == base), None)
+        wheels = wheels_with(asked, facts) if asked else []
+        if wheels and asked and facts.driver_os != "windows":
+            return (*look_in_wheels(wheels, asked), *show_loader_search(facts))
         text = f"Install {what} as a wheel for the CUDA major of the framework"
-        if cuda is None:
-            return (Fix(text=f"{text}: {base}-cu…"), *show_loader_search(facts))
-        return (*install(facts, (f"{base}-cu{cuda.major}",), text, How()), *show_loader_search(facts))
+        if cuda is None or not facts.matrix.is_published(f"{base}-cu{cuda.major}"):
+            known = (
+                f": CUDA {cuda.major} has none, so install a release of the framework for a newer CUDA" if cuda else ""
+            )
+            return (Fix(text=f"{text}{known}"), *show_loader_search(facts))
+        bounds = f"=={asked.number.partition('.')[0]}.*" if asked else ""
+        return (*install(facts, (f"{base}-cu{cuda.major}{bounds}",), text, How()), *show_loader_search(facts))
 
     return remedy
 

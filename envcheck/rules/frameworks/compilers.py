@@ -187,12 +187,24 @@ def _chosen(facts: Facts) -> Toolkit | None:
 
 def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
     torch = framework_named("torch", facts.environment)
-    wanted, folder = (f" {torch.cuda}", f"-{torch.cuda}") if torch and torch.cuda else ("", "")
-    home = f"/usr/local/cuda{folder}"
-    return (
-        Fix(text=f"Install the CUDA toolkit{wanted}, beside any other: {_DOWNLOADS}", who="root"),
-        Fix(text="Compile with it", command=("env", f"CUDA_HOME={home}", "python", "-m", "pip", "install", "…")),
+    cuda = CudaVersion.parse(torch.cuda if torch else None)
+    other = ""
+    if cuda is not None and not _compiles_for_all(cuda, facts):
+        fitting = [each for each in facts.matrix.toolkits if _compiles_for_all(each, facts)]
+        cuda = max(fitting, default=None)
+        other = ", and PyTorch built for that CUDA: its present CUDA has no code for the GPU" if cuda else ""
+    install = Fix(
+        text=f"Install the CUDA toolkit{f' {cuda}' if cuda else ''} beside any other{other}: {_DOWNLOADS}", who="root"
     )
+    if facts.driver_os == "windows":
+        return (install, Fix(text="Then let CUDA_HOME and PATH name its folder", continues=True))
+    home = f"/usr/local/cuda{f'-{cuda}' if cuda else ''}"
+    return (install, Fix(text=f"Then let the build find it: export CUDA_HOME={home}", continues=True))
+
+
+def _compiles_for_all(cuda: CudaVersion, facts: Facts) -> bool:
+    """Whether a toolkit is not known to lack any of the GPUs."""
+    return not any(cuda_targets(facts.matrix, capability, cuda).bad for _, capability in gpus_with_capability(facts))
 
 
 @rule(layer="framework", remedy=_other_toolkit)

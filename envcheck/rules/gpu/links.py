@@ -202,7 +202,7 @@ _WITHOUT_IOMMU = Fix(
 _AROUND = Fix(text="Workaround: let NCCL use host memory with NCCL_P2P_DISABLE=1", risk="slower collectives")
 _NO_ACS = Fix(
     text="Switch ACS off on the ports of PCIe switches: in the firmware, or after each boot with setpci "
-    "(sudo setpci -s PORT ECAP_ACS+6.w=0000)",
+    "(ECAP_ACS+6.w=0000 on each of these ports)",
     who="root",
     risk="weakens the isolation between devices; leave it on if devices are passed through to virtual machines",
 )

@@ -80,7 +80,7 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
 _LIST_DEVICES = Fix(text="List the devices with their UUIDs", command=("nvidia-smi", "-L"))
 _ONE_PER_PROCESS = (
     Fix(text="List the MIG devices with their UUIDs", command=("nvidia-smi", "-L")),
-    Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID (MIG-…)"),
+    Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID, which begins with MIG-"),
 )
 
 
@@ -152,7 +152,7 @@ def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
 def _give_capability(facts: Facts) -> tuple[Fix, ...]:
     monitor = "set NVIDIA_MIG_MONITOR_DEVICES=all in it, and run it with CAP_SYS_ADMIN (privileged)"
     return (
-        Fix(text="Give the process its MIG device: NVIDIA_VISIBLE_DEVICES=MIG-UUID, or nvidia.com/mig-… in the pod")
+        Fix(text="Give the process its MIG device: its UUID in NVIDIA_VISIBLE_DEVICES, or its resource in the pod")
         if facts.platform.container == "kubernetes"
         else Fix(
             text="Start the container with its MIG device: --gpus '\"device=MIG-UUID\"', or allow the node's group"

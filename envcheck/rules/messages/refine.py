@@ -23,7 +23,14 @@ from envcheck.model.snapshot import (
 )
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 from envcheck.rules.facts.libraries import problem_of_missing
-from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
+from envcheck.rules.facts.library_names import (
+    LibraryName,
+    contains_library,
+    cuda_of_wheel,
+    family_of_wheel,
+    name_of,
+    names_in,
+)
 
 LONGEST_NUMBER = 9
 """Most digits of a number; Python refuses to parse thousands."""
@@ -53,7 +60,10 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
         # From outside any environment.
         foreign = any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in links)
         return "nvjitlink-mismatch" if foreign and matches_fragment("of-cusparse", text) else problem
-    installed, other_major = any(_is_copy(library, wanted) for library in libraries), False
+    wheels = (each for each in distributions_in(snapshot) if each.channel != "conda")
+    installed = any(_is_copy(library, wanted) for library in libraries)
+    installed = installed or any(contains_library(each, wanted, matrix) for each in wheels if wanted.number)
+    other_major = False
     if wanted.kind == "cudnn":
         stated = [each.declared for each in libraries if each.stated and each.family == "cudnn"]
         installed = installed or any(version and same_major(version, wanted.number) for version in stated)

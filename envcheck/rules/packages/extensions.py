@@ -8,6 +8,7 @@ from typing import NamedTuple
 from envcheck.compat.package_needs import admits, bounds_on, same_minor
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Distribution, Framework, frameworks_in
@@ -30,6 +31,7 @@ from envcheck.rules.facts.frameworks import (
     framework_named,
     full_name,
     imported,
+    machine,
     ran_on_gpu,
 )
 from envcheck.rules.facts.machine import may_have_gpus, title_of_first
@@ -203,8 +205,11 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
         cuda = CudaVersion.parse(torch.cuda)
         exact = cuda and "." in (torch.cuda or "") and facts.matrix.has_trait(package.name, "on-torch-index")
-        index = f"{INDEX}cu{cuda.major}{cuda.minor}" if cuda and exact else ""
-        return install(facts, (f"{package.name}{bounds}",), text, How(index=index, alone=True, again=True))
+        tag = (there.partition("+")[2] or tag_of(str(cuda))) if cuda and exact else ""
+        # Without its label, an installer takes the installed build of that release for the one that is asked for.
+        label = f"+{tag}" if tag and "+" in f"{there}{package.version}" and machine(facts) == "x86_64" else ""
+        how = How(index=f"{INDEX}{tag}" if tag else "", alone=True, again=True)
+        return install(facts, (f"{package.name}{bounds}{label}",), text, how)
     public = package.version.partition("+")[0]
     if facts.matrix.has_trait(package.name, "pure-python"):
         text = f"Install a release of {package.name} that admits torch {there}"
@@ -223,8 +228,8 @@ def not_built_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: 
 
 
 _MATCH_OR_COMPILE = Fix(
-    text="Install the extension's release for the installed PyTorch, or compile it again (pip install "
-    "--no-build-isolation --no-cache-dir --force-reinstall --no-deps NAME)"
+    text="Install the extension's release for the installed PyTorch, or compile it again, with pip's options "
+    "--no-build-isolation --no-cache-dir --force-reinstall --no-deps"
 )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from envcheck.knowledge.relations.torch import tag_of
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import Facts, FrameworkSubject, Misfit, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, framework_named
-from envcheck.rules.fixes.frameworks import SELECTOR
+from envcheck.rules.fixes.frameworks import SELECTOR, TorchChoice, family_of_build, install_fitting_build
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.extensions import Package, misfit, not_built_for, packages_of, torch_of
 
@@ -19,11 +20,18 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     if torch and torch.version and not is_release(torch.version):
         there = f"the installed torch {torch.version}"
         return (Fix(text=f"Take them from where {there} came from, or build them from their sources against it"),)
-    version = (torch.version or "").partition("+")[0] if torch else ""
+    version, _, tag = ((torch.version if torch else "") or "").partition("+")
+    cuda = CudaVersion.parse(torch.cuda) if torch else None
+    tag = tag or (tag_of(str(cuda)) if cuda else "")
+    if torch and torch.cpu_only and facts.usable_gpus:
+        return install_fitting_build(facts, torch)
     listed = {each.name for each in distributions_in(environment)}
     of_its_cuda = facts.matrix.names_with("cuda-of-torch")
     others = [name for name in of_its_cuda if name in listed] or of_its_cuda[:1]
     text = f"Install PyTorch and its family in one command, from one index ({SELECTOR})"
+    if version and tag:
+        wanted, how = family_of_build(TorchChoice(version, tag), others, facts)
+        return install(facts, wanted, text, how)
     return install(facts, (f"torch=={version}" if version else "torch", *others), text, How(again=True))
 
 
@@ -32,6 +40,7 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     per="framework",
     remedy=_install_all_together,
     explains=("extension-built-for-other-torch", "extension-binary-missing", "requirement-broken"),
+    explains_failing=("cuda-major-mismatch",),
 )
 def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A package of PyTorch's family belongs to another release of PyTorch."""

@@ -47,7 +47,7 @@ def test_torchvision_of_another_release_that_misses_symbols() -> None:
     )
     assert (check.evidence[0].value, check.evidence[1].value) == (SYMBOL, f"{SITE}/torchvision/_C.so")
     assert check.fixes[0].command == (
-        f"{VENV}/bin/python", "-m", "pip", "install", "--no-deps", "torchvision==0.20.1",
+        f"{VENV}/bin/python", "-m", "pip", "install", "--no-deps", "torchvision==0.20.1+cu124",
         "--index-url", "https://download.pytorch.org/whl/cu124",
     )  # fmt: skip
 

@@ -1,0 +1,129 @@
+"""Remedies of one kind of report: rows of ``matrix/remedies.toml``, with the words of the text in them.
+
+A fix whose words the text does not have is not offered: nobody can run a command with a placeholder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from envcheck.compat.package_needs import normalised, read_requirement, requirement_name
+from envcheck.knowledge.error_lines import words_beside
+from envcheck.knowledge.relations.torch import tag_of
+from envcheck.knowledge.tables import RemedyFix
+from envcheck.model.checks import Evidence, Fix, Source
+from envcheck.model.snapshot import frameworks_in, items_in
+from envcheck.model.versions import CudaVersion
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.frameworks import bounds_for, distributions_in, framework_named, installed
+from envcheck.rules.facts.machine import gpus_with_capability, release_text, supported_cuda
+from envcheck.rules.fixes.install import How, install, python_of, uninstall
+
+_WORD = re.compile(r"(?![-.])[A-Za-z0-9_./+~:\\@-]{1,200}")
+"""What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
+_WHOLE = 300
+"""Characters of a text in which words are put."""
+
+
+class Remedy(NamedTuple):
+    """The fixes of a row, and what says that they help."""
+
+    fixes: tuple[Fix, ...]
+    sources: tuple[Source, ...]
+    title: str
+    message: str
+
+
+def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remedy | None:
+    """The first row that is for this problem, these lines and this machine."""
+    rows = [row for row in facts.matrix.remedies if problem in row.problems]
+    if not rows:
+        return None
+    texts = [*(error.text for error in facts.snapshot.observed_errors), *(each.value for each in evidence)]
+    known = _words(facts)
+    for row in rows:
+        words = words_beside(row, texts)
+        if words is None or not all(re.fullmatch(bounds, known.get(name, "")) for name, bounds in row.facts.items()):
+            continue
+        fixes: list[Fix] = []
+        filled = False
+        for each in row.fixes:
+            if not (each.otherwise and filled):
+                found = _filled(each, {**known, **words}, facts)
+                filled = bool(found)
+                fixes += found
+        if fixes:
+            return Remedy(tuple(fixes), facts.matrix.cite(row), row.title, row.message)
+    return None
+
+
+def _words(facts: Facts) -> dict[str, str]:
+    """What is known of the machine; of packages and frameworks, the version of each by its name."""
+    environment, torch = facts.environment, framework_named("torch", facts.environment)
+    cuda = CudaVersion.parse(torch.cuda) if torch else None
+    capabilities = [capability for _, capability in gpus_with_capability(facts)]
+    driver_cuda = supported_cuda(facts)
+    toolkit = next((each.version for each in items_in(facts.snapshot.toolkits) if each.version), None)
+    found = {
+        **{each.name: each.version for each in frameworks_in(environment)},
+        **{each.name: each.version for each in distributions_in(environment)},
+        "os": facts.driver_os,
+        "machine": facts.platform.machine,
+        "container": facts.platform.container,
+        "manager": environment.manager if environment else None,
+        "python": python_of(environment),
+        "torch": (torch.version or "").partition("+")[0] if torch else None,
+        "cuda": str(cuda) if cuda else None,
+        "major": str(cuda.major) if cuda else None,
+        "tag": tag_of(str(cuda)) if cuda else None,
+        "gpu": next((gpu.name for gpu in facts.usable_gpus if gpu.name), None),
+        "capability": str(max(capabilities)) if capabilities else None,
+        "driver": release_text(facts),
+        "driver_cuda": str(driver_cuda) if driver_cuda else None,
+        "toolkit": toolkit,
+    }
+    return {name: word for name, word in found.items() if word}
+
+
+def _for_torch(line: str, facts: Facts) -> str:
+    """A requirement without bounds, in the release for the installed PyTorch where rows name one."""
+    torch = framework_named("torch", facts.environment)
+    if torch is None or not torch.version or requirement_name(line) != normalised(line):
+        return line
+    return f"{line}{bounds_for(facts, normalised(line), 'torch', torch.version)}"
+
+
+def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix, ...]:
+    """The fix with its words; nothing where one of them is not known, or is none that a command may hold."""
+    named = re.findall(r"\{(\w[\w-]*)\}", " ".join((fix.text, *fix.command, *fix.installs, *fix.removes, fix.index)))
+    if not all(_WORD.fullmatch(words.get(name, "")) for name in named):
+        return ()
+
+    def fill(text: str) -> str:
+        return re.sub(r"\{(\w[\w-]*)\}", lambda found: words[found[1]], text)
+
+    def is_published(line: str) -> bool:
+        """Whether an index has a package whose name is a word of the text."""
+        asked = read_requirement(fill(line))
+        return "{" not in line.partition("=")[0] or bool(asked and facts.matrix.is_published(normalised(asked.name)))
+
+    text, removes = fill(fix.text)[:_WHOLE], tuple(map(fill, fix.removes))
+    if fix.installs and not all(map(is_published, fix.installs)):
+        return ()
+    if fix.installs:
+        build, wanted = fix.build, tuple(_for_torch(fill(line), facts) for line in fix.installs)
+        if fix.again and not any(installed(facts.environment, requirement_name(line)) for line in wanted):
+            build = ("--force-reinstall", "--no-deps", *build)  # the text shows it, though no list does
+        how = How(
+            index=fill(fix.index), build=build, variables=fix.variables, again=fix.again, alone=fix.again,
+            risk=fix.risk,
+        )  # fmt: skip
+        found = install(facts, wanted, text, how, remove=removes)
+        return (msgspec.structs.replace(found[0], continues=fix.then), *found[1:])
+    if removes:
+        return (uninstall(facts, removes, text),)
+    return (Fix(text=text, command=tuple(map(fill, fix.command)), who=fix.who, risk=fix.risk, continues=fix.then),)

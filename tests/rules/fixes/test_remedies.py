@@ -1,0 +1,121 @@
+"""Remedies: the rows for kinds of reports, with the words of the text; and no fix holds a placeholder."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from envcheck.errors import UsageError
+from envcheck.importers import read_text
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.checks import Check, Fix, Report
+from envcheck.pipeline.session import Request, judge
+from envcheck.rules.api import Facts
+from envcheck.rules.catalog import all_rules
+from envcheck.rules.fixes.remedies import remedy_of
+from tests.every import cases, every
+from tests.golden.causes import CASES
+from tests.golden.corpus import read
+
+toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+_FILE = Path(__file__).parents[3] / "matrix" / "remedies.toml"
+MATRIX = load_matrix()
+EXAMPLES = {row["name"]: row["examples"] for row in toml.loads(_FILE.read_text(encoding="utf-8"))["remedy"]}
+PLACEHOLDER = re.compile(
+    r"…|\{\w+\}|<[a-z][\w -]{0,30}>|/path/to\b|(?<![\w=./-])(?:NAME|PACKAGE|IMAGE|PORT|NNN|VERSION|FILE)\b(?!=)"
+)
+"""What somebody would have to replace before a command runs."""
+
+
+def explained(text: str) -> Report:
+    return judge(read_text(text), Request())
+
+
+def placeholders(fix: Fix) -> list[str]:
+    return PLACEHOLDER.findall(" ".join((fix.text, *fix.command)))
+
+
+def remedied(text: str, name: str) -> Check | None:
+    """The check that has the fixes of a row."""
+    row = next(row for row in MATRIX.remedies if row.name == name)
+    cited = MATRIX.cite(row)
+    found = (check for check in explained(text).checks if check.rule in row.problems and check.fixes)
+    titled = (check for check in found if not row.title or check.title == row.title)
+    return next((check for check in titled if check.sources[: len(cited)] == cited), None)
+
+
+@every(lambda: [(name, text) for name, texts in EXAMPLES.items() for text in texts])
+def test_a_remedy_is_offered_for_its_examples(name: str, text: str) -> None:
+    check = remedied(text, name)
+    assert check is not None
+    assert not any(map(placeholders, check.fixes)), check.fixes
+
+
+def test_every_remedy_has_an_example_and_is_for_rules_that_exist() -> None:
+    names = {rule.name for rule in all_rules()}
+    assert EXAMPLES.keys() == {row.name for row in MATRIX.remedies}
+    assert [row.name for row in MATRIX.remedies if not {*row.problems} <= names] == []
+
+
+def test_no_fix_of_a_recorded_text_holds_a_placeholder() -> None:
+    found = set()
+    for name, text in (json.loads(line) for line in read(CASES).splitlines()):
+        try:
+            checks = explained(text).checks
+        except UsageError:
+            continue
+        found |= {(name.split("/")[0], fix.text) for check in checks for fix in check.fixes if placeholders(fix)}
+    assert found == set()
+
+
+def test_no_fix_of_a_row_or_rule_holds_a_placeholder() -> None:
+    facts = Facts(read_text("torch 2.6.0"), MATRIX)
+    fixes = [fix for rule in all_rules() for fix in rule.remedies(facts)]
+    assert len(fixes) > 100
+    assert [fix.text for fix in fixes if placeholders(fix)] == []
+
+
+@cases(
+    "line, fixes",
+    ("Installed CUDA version 12.0 does not match the version torch was compiled with 11.8", 3),
+    ("Installed CUDA version 12.0 does not match the version torch was compiled with $(id)", 0),
+)
+def test_a_fix_without_its_words_is_not_offered(line: str, fixes: int) -> None:
+    facts = Facts(read_text(line), MATRIX)
+    found = remedy_of("toolkit-differs-from-build", (), facts)
+    assert len(found.fixes if found else ()) == fixes
+
+
+@cases("package, offered", ("vllm", 1), ("nobodys_package_of_this_name", 0))
+def test_a_package_is_installed_only_if_an_index_has_it(package: str, offered: int) -> None:
+    text = f"No module named '{package}._C'\nFile \"/home/u/{package}/{package}/__init__.py\", line 8"
+    check = remedied(text, "source-folder-of-extension")
+    assert check is not None
+    commands = [fix.command for fix in check.fixes]
+    assert commands.count(("python", "-m", "pip", "install", package)) == offered
+
+
+def test_a_release_that_the_text_names_is_compiled_again_with_what_forces_it() -> None:
+    line = "ImportError: /v/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105Error"
+    found = {}
+    for text in (line, f"{line}\ntorch==2.6.0\nflash-attn==2.8.0.post2"):
+        check = remedied(text, "ready-wheel-of-flash-attention")
+        assert check is not None
+        (fix,) = check.fixes
+        assert "FLASH_ATTENTION_FORCE_BUILD=TRUE" in fix.command
+        found[text] = fix.command[-1 if text == line else -3]
+    assert [*found.values()] == ["flash-attn", "flash-attn==2.8.0.post2"]
+
+
+@pytest.mark.parametrize("error", ["out of memory", "CUDA out of memory. Tried to allocate 2.00 GiB"])
+def test_what_a_program_asks_too_much_of_is_no_fault_of_the_environment(error: str) -> None:
+    report = explained(f"torch.OutOfMemoryError: {error}\ntorch 2.5.1+cu124, RTX 4090, driver 550.54")
+    (note,) = [check for check in report.checks if check.rule == "gpu-memory-exhausted"]
+    assert (report.verdict, note.status) == ("pass", "note")
+    assert "environment is not the cause" in note.message
+    assert note.fixes
