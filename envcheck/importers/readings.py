@@ -142,8 +142,9 @@ def filled(row: ReadingRow, groups: Mapping[str, str | None]) -> Snapshot:
     frameworks = (_record(Framework, facts["framework"]),) if "framework" in facts else ()
     packages = (_record(Distribution, {"read": OF_MODULE, **facts["package"]}),) if "package" in facts else ()
     found = Snapshot()
-    if frameworks or packages or "python" in facts:
-        found = with_environment(environment(python=facts.get("python"), distributions=packages, frameworks=frameworks))
+    if frameworks or packages or facts.keys() & {"python", "executable"}:
+        told = environment(python=facts.get("python"), distributions=packages, frameworks=frameworks)
+        found = with_environment(msgspec.structs.replace(told, executable=facts.get("executable")))
     fields: dict[str, Any] = {name: _record(kind, facts[name]) for name, kind in _RECORDS.items() if name in facts}
     if "module" in facts:
         fields["kernel"] = Kernel(source=SOURCE, nvidia=_record(KernelModule, facts["module"]))

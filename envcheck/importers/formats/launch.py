@@ -155,11 +155,13 @@ _RUN = re.compile(
     re.MULTILINE,
 )
 _ASKS = re.compile(
-    r"--gpus|--runtime|runtime: ?nvidia|nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|nvidia-docker|"
-    r"default-runtime|\bcdi\b|--nv(?:ccli)?\b|driver: ?nvidia",
+    r"--gpus|--runtime|runtime: ?nvidia|(?<![\w.])nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|"
+    r"nvidia-docker|default-runtime|\bcdi\b|--nv(?:ccli)?\b|driver: ?nvidia",
     re.IGNORECASE,
 )
-"""What gives a container the GPUs; ``--privileged`` gives their device nodes, and not the driver's libraries."""
+"""What gives a container the GPUs, no page of NVIDIA's; ``--privileged`` gives their device nodes, and not the driver's
+libraries.
+"""
 _LEFT_OUT = re.compile(
     r"\b(?:without|no|missing|forg[oe]t(?:ting|ten)?|lack(?:s|ing)?|omit(?:s|ted|ting)?|not (?:use|pass|have|add))"
     r"(?: (?:to )?(?:the|any|use|pass|add|set|specify(?:ing)?|adding|using))? ?[`'\"(]{0,2}"

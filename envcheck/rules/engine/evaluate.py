@@ -208,7 +208,7 @@ def _confirm(found: Sequence[Check], rule: Rule, observed: ObservedProblem, fact
         ]
     check = _check(rule, facts.snapshot, _outcome_of_lines(rule, observed, facts), facts)
     program = next(filter(None, (observed.line.program_of(line.value) for line in observed.evidence)), "")
-    if program:
+    if program and check.sources == rule.sources:
         check = msgspec.structs.replace(check, sources=pages_about(rule, program, facts.matrix))
     return [*(other for other in found if other.rule != rule.name), check]
 
@@ -247,7 +247,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         both = tuple(filter(None, (subject.framework.name, subject.framework.extends)))
     sources, fixes, title, message = outcome.sources, outcome.fixes, outcome.title, outcome.message
     remedy = remedy_of(rule.name, outcome.evidence, facts) if telling and not fixes else None
-    if remedy is not None:
+    if remedy is not None and (bad or remedy.message):  # a remark needs no fix, unless it explains an error
         fixes, sources = remedy.fixes, (*remedy.sources, *sources)
         title, message = (remedy.title if title == rule.title else "") or title, message or remedy.message
     elif bad and not fixes:

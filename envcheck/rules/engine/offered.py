@@ -15,7 +15,7 @@ import msgspec
 from envcheck.compat.package_needs import admits, extra_of, normalised, read_requirement, requirement_name
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.checks import Changes, Check, Fix, Scope, ways
-from envcheck.model.snapshot import Framework, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Distribution, Framework, Snapshot, frameworks_in, items_in
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
@@ -59,15 +59,17 @@ class Tried(NamedTuple):
     remains: bool
     worse: tuple[Check, ...]
     broken: tuple[tuple[str, str], ...]
+    idle: bool = False
+    """Whether it changes nothing, and only an error line tells of the finding, which no simulation can end."""
 
     @property
     def is_clean(self) -> bool:
-        return not (self.remains or self.worse or self.broken)
+        return not (self.remains or self.worse or self.broken or self.idle)
 
     @property
     def works(self) -> bool:
         """Whether the result works. A broken requirement that no rule reports is only a risk."""
-        return not (self.remains or self.worse or self.judged.after.impossible)
+        return not (self.remains or self.worse or self.idle or self.judged.after.impossible)
 
 
 def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
@@ -118,6 +120,8 @@ class _Page:
             if first is not None:
                 self._follow(first)
             return [_with_risk(each) if each else way for way, each in kept]
+        if kept and all(each is None or each.idle for each in tried):
+            return [way for way, _ in kept]
         return [*(way for way, _ in kept), *self._instead(check, [each for each in tried if each is not None])]
 
     def _instead(self, check: Check, tried: Sequence[Tried]) -> list[Way]:
@@ -164,7 +168,13 @@ class _Page:
             remains=key in after.bad and key in self._before.bad,
             worse=tuple(other for other in worse if _key(other) != key),
             broken=tuple(sorted(after.broken - now.broken)),
+            idle=self._is_idle(way) and key not in self._before.bad and _packages(after) == _packages(now),
         )
+
+    def _is_idle(self, way: Way) -> bool:
+        """Whether it may change nothing: it reinstalls nothing, and brings no libraries by an extra."""
+        brings = any(step.again or any("[" in line for line in step.installs) for step in _changes(way))
+        return self._snapshot.judged_environment is not None and not brings
 
     def _judged(self, steps: Sequence[Changes]) -> JudgedChange:
         after = simulate(self._snapshot, steps, self._tables) if steps else Simulated(self._snapshot, (), ())
@@ -198,6 +208,11 @@ def _unshadow_first(way: Way, facts: Facts) -> Way:
         behind = next((each for each in copies if each.led_by != first.led_by), None)
         wanted = wanted or behind is None or admits(str(asked.specifier), behind.version) is False
     return in_steps((*steps, *(way if wanted else ()))) if steps else way
+
+
+def _packages(judged: JudgedChange) -> tuple[Distribution, ...]:
+    """What is installed after some changes."""
+    return distributions_in(judged.after.snapshot.judged_environment)
 
 
 def _key(check: Check) -> Key:

@@ -83,7 +83,9 @@ def torch_build(facts: Facts, framework: Framework | None = None) -> TorchChoice
         if runnable:
             row = runnable[0][0]
             versions = [cuda for other, cuda in runnable if other is row]
-            best = next((cuda for cuda in versions if supports_natively(facts, cuda)), versions[0])
+            # Of an unknown driver the oldest CUDA that has code for the GPUs asks the least.
+            other = versions[-1] if gpus and supported_cuda(facts) is None else versions[0]
+            best = next((cuda for cuda in versions if supports_natively(facts, cuda)), other)
             return TorchChoice(row.version, tag_of(str(best)))
     return None
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from envcheck.compat.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
-from envcheck.knowledge.relations.libraries import TOOLKIT, toolkit_wheels
+from envcheck.knowledge.relations.libraries import TOOLKIT, cuda_majors, toolkit_wheels
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Remedy
-from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
+from envcheck.rules.facts.frameworks import distributions_in, framework_named, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     LibraryName,
@@ -206,8 +206,18 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
 def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
     """Install the package with the library, or show the loader where it is, where only an error line is known."""
     names = [name for error in facts.snapshot.observed_errors for name in names_in(error.text) if name.number]
+    torch = framework_named("torch", facts.environment)
+    cuda = CudaVersion.parse(torch.cuda) if torch else None
+    majors = cuda_majors(facts.matrix, names[0].family, names[0].number) if names else frozenset[int]()
+    if cuda and majors and cuda.major not in majors:
+        other = max(majors)
+        text = f"{names[0].file} belongs to CUDA {other}, and PyTorch is built for CUDA {cuda}: "
+        return (
+            Fix(text=f"{text}install the release of the package in the traceback that is built for CUDA {cuda.major}"),
+            Fix(text=f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),
+        )
     if names and (wheels := wheels_with(names[0], facts)):
-        return (*look_in_wheels(wheels, names[0]), *show_loader_search(facts))
+        return (*look_in_wheels(wheels, names[0], facts), *show_loader_search(facts))
     text = (
         "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
         "framework's own extra"
@@ -221,21 +231,18 @@ def wheels_with(name: LibraryName, facts: Facts) -> list[Distribution]:
     return [each for each in wheels if contains_library(each, name, facts.matrix)]
 
 
-def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName) -> tuple[Fix, ...]:
-    """Lead the loader to an installed wheel: installing it again would change nothing unless its files are gone."""
+def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName, facts: Facts) -> tuple[Fix, ...]:
+    """Lead the loader to an installed wheel: installing it again changes nothing unless its files are gone."""
     wheel = wheels[0]
     folder = wheel.name.removeprefix("nvidia-").partition("-cu")[0].replace("-", "_")
-    code = f"import nvidia.{folder}, os; print(os.path.join(nvidia.{folder}.__path__[0], 'lib'))"
+    pinned = f"{wheel.name}=={wheel.version}"
     return (
         Fix(
-            text=f"{wheel.name} {wheel.version} is installed and holds {name.file}: see whether it is in the folder",
-            command=("sh", "-c", f'ls "$(python -c "{code}")"'),
+            text=f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
+            "lib folder into LD_LIBRARY_PATH",
+            command=(python_of(facts.environment), "-c", f"import nvidia.{folder} as it; print(it.__path__[0])"),
         ),
-        Fix(
-            text='If it is there, let the loader look in that folder too: export LD_LIBRARY_PATH="$(python -c '
-            f'"{code}")"; if it is not, install the wheel again with --force-reinstall --no-deps',
-            continues=True,
-        ),
+        *install(facts, (pinned,), "If the file is gone: install the wheel again", How(alone=True, again=True)),
     )
 
 
@@ -252,7 +259,7 @@ def install_wheel(base: str, what: str) -> Remedy:
         asked = next((name for name in named if wheel_with(name.family) == base), None)
         wheels = wheels_with(asked, facts) if asked else []
         if wheels and asked and facts.driver_os != "windows":
-            return (*look_in_wheels(wheels, asked), *show_loader_search(facts))
+            return (*look_in_wheels(wheels, asked, facts), *show_loader_search(facts))
         text = f"Install {what} as a wheel for the CUDA major of the framework"
         if cuda is None or not facts.matrix.is_published(f"{base}-cu{cuda.major}"):
             known = (
@@ -260,7 +267,8 @@ def install_wheel(base: str, what: str) -> Remedy:
             )
             return (Fix(text=f"{text}{known}"), *show_loader_search(facts))
         bounds = f"=={asked.number.partition('.')[0]}.*" if asked else ""
-        return (*install(facts, (f"{base}-cu{cuda.major}{bounds}",), text, How()), *show_loader_search(facts))
+        how = How(newest=not bounds)  # without a major version in the line, the installed release is what it refuses
+        return (*install(facts, (f"{base}-cu{cuda.major}{bounds}",), text, how), *show_loader_search(facts))
 
     return remedy
 

@@ -13,13 +13,14 @@ import msgspec
 
 from envcheck.compat.package_needs import normalised, read_requirement, requirement_name
 from envcheck.knowledge.error_lines import words_beside
+from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.tables import RemedyFix
 from envcheck.model.checks import Evidence, Fix, Source
 from envcheck.model.snapshot import frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import bounds_for, distributions_in, framework_named, installed
+from envcheck.rules.facts.frameworks import bounds_for, code_targets, distributions_in, framework_named, installed
 from envcheck.rules.facts.machine import gpus_with_capability, release_text, supported_cuda
 from envcheck.rules.fixes.install import How, install, python_of, uninstall
 
@@ -67,6 +68,8 @@ def _words(facts: Facts) -> dict[str, str]:
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     capabilities = [capability for _, capability in gpus_with_capability(facts)]
     driver_cuda = supported_cuda(facts)
+    code = code_targets(torch) if torch else ()
+    runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
     toolkit = next((each.version for each in items_in(facts.snapshot.toolkits) if each.version), None)
     found = {
         **{each.name: each.version for each in frameworks_in(environment)},
@@ -82,6 +85,7 @@ def _words(facts: Facts) -> dict[str, str]:
         "tag": tag_of(str(cuda)) if cuda else None,
         "gpu": next((gpu.name for gpu in facts.usable_gpus if gpu.name), None),
         "capability": str(max(capabilities)) if capabilities else None,
+        "torch_code": ("yes" if all(runs) else "no") if runs else None,
         "driver": release_text(facts),
         "driver_cuda": str(driver_cuda) if driver_cuda else None,
         "toolkit": toolkit,
@@ -116,11 +120,12 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         return ()
     if fix.installs:
         build, wanted = fix.build, tuple(_for_torch(fill(line), facts) for line in fix.installs)
-        if fix.again and not any(installed(facts.environment, requirement_name(line)) for line in wanted):
-            build = ("--force-reinstall", "--no-deps", *build)  # the text shows it, though no list does
+        listed = any(installed(facts.environment, requirement_name(line)) for line in wanted)
+        if fix.again and not listed:  # the text shows it, though no list does
+            build = ("--force-reinstall", "--no-deps", *build)
+        again = fix.again and listed
         how = How(
-            index=fill(fix.index), build=build, variables=fix.variables, again=fix.again, alone=fix.again,
-            risk=fix.risk,
+            index=fill(fix.index), build=build, variables=fix.variables, again=again, alone=again, risk=fix.risk
         )  # fmt: skip
         found = install(facts, wanted, text, how, remove=removes)
         return (msgspec.structs.replace(found[0], continues=fix.then), *found[1:])

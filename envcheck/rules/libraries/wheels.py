@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from envcheck.compat.package_needs import of_an_extra, pinned_by, requirement_name
+from envcheck.compat.question import listed
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.libraries import is_older, same_version
 from envcheck.model.checks import DecidedBy, Evidence, Fix
@@ -106,6 +107,7 @@ _FELT_AS = (
     "cudnn-mixed-copies",
     "cudnn-too-old",
     "cuda-library-too-old",
+    "library-not-found",
 )
 
 
@@ -125,9 +127,9 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     separate = all_wheels(environment, facts)
     if not separate and not any(wheel_of(each.name) for each in environment.distributions or ()):
         return None
-    clash = next((pair for pair in combinations(separate, 2) if install_same_files(*pair)), None)
-    if clash:
-        return _clashing(clash, environment, facts)
+    clashes = [pair for pair in combinations(separate, 2) if install_same_files(*pair)]
+    if clashes:
+        return _clashing(clashes, environment, facts)
     claimed = next((each for each in _own(environment, facts) if len(_wheels_claiming(each)) > 1), None)
     others = (each for each in _own(environment, facts) if owner_of(each.path, environment) is None)
     altered = next((each for each in others if each.altered and each.owner), None)
@@ -139,8 +141,8 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
         remove, requirement = [each.partition("==")[0] for each in owners], owners[-1]
         title, text = f"{remove[0]} and {remove[1]} claim one file", f"Install {requirement} alone"
         message = f"{claimed.path} is listed by {' and by '.join(owners)}."
-        listed = (Evidence(what="listed by", value=each, source="wheel metadata") for each in owners)
-        evidence = (_file(claimed), *listed)
+        owned = (Evidence(what="listed by", value=each, source="wheel metadata") for each in owners)
+        evidence = (_file(claimed), *owned)
     elif altered:
         requirement = altered.owner or ""
         title, text = f"A library of {requirement.partition('==')[0]} was overwritten", f"Install {requirement} again"
@@ -170,14 +172,16 @@ def _own(environment: Environment, facts: Facts) -> tuple[Library, ...]:
     return tuple(each for each in copies(facts) if each.environment == environment.key and each.origin == "wheel")
 
 
-def _clashing(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:
+def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment: Environment, facts: Facts) -> Outcome:
+    pair = clashes[0]
     if environment.planned is not None:
         return _clashing_in_plan(pair, environment, facts)
-    wanted = _asked_for(pair, environment)
+    wanted = dict.fromkeys(
+        f"{each.name}=={each.version}" for each in (_asked_for(each, environment) for each in clashes)
+    )
     files = [
         each for each in _own(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
     ]
-    requirement = f"{wanted.name}=={wanted.version}"
     # Where both are one release, only removing one does harm.
     alike = same_version(pair[0].version, pair[1].version) and cuda_of_wheel(pair[0]) == cuda_of_wheel(pair[1])
     here = f" The present file is {files[0].on_disk}." if files and files[0].on_disk else ""
@@ -198,10 +202,10 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
         evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
         fixes=install(
             facts,
-            (requirement,),
-            f"Install {requirement} alone",
+            tuple(wanted),
+            f"Install {listed(list(wanted))} alone",
             How(alone=True, again=True),
-            remove=[each.name for each in pair],
+            remove=list(dict.fromkeys(each.name for both in clashes for each in both)),
         ),
         decided_by="declared",
     )

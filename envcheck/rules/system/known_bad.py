@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.enrich.stated import first_of
+from envcheck.knowledge.error_lines import nccl_releases
 from envcheck.knowledge.relations.gpu_code import has_flaw, read_targets
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import FlawRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Layer
-from envcheck.model.snapshot import Framework, Snapshot, frameworks_in
+from envcheck.model.snapshot import PASTED, Framework, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
     code_targets,
@@ -101,6 +102,9 @@ def _present(facts: Facts) -> Iterator[Present]:
     if driver:
         source = facts.driver.source_of("release")
         yield Present("driver", driver, Evidence(what="driver", value=driver, source=source), "driver")
+    for release in nccl_releases(facts.snapshot.observed_errors):  # as its log says
+        evidence = Evidence(what="NCCL's log", value=release, source=PASTED)
+        yield Present("nccl", release, evidence, _LIBRARY)
     for framework in frameworks_in(facts.environment):
         versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
         for name, version in versions.items():

@@ -8,11 +8,13 @@ import pytest
 
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
+from envcheck.importers import read_text
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Changes, Check, Fix, ways
 from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
 from envcheck.pipeline import judging
 from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
 from envcheck.pipeline.timing import Timing
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
@@ -455,3 +457,12 @@ def test_an_image_that_is_built_without_a_gpu_gets_the_fix_of_its_target(snapsho
     environment = but(having(onnx), distributions=(dist("onnxruntime-gpu", "1.31.1", requires=ORT_REQUIRES),))
     check = offered(with_venv(snapshot, environment))["cuda-library-missing"]
     assert [fix.command[-1] for fix in check.fixes if fix.command] == ["onnxruntime-gpu[cuda,cudnn]==1.31.1"]
+
+
+@cases("numpy, offered_again", ("1.26.4", 0), ("2.1.2", 1))
+def test_what_is_there_already_is_no_fix_of_an_error_line(numpy: str, offered_again: int) -> None:
+    text = f"RuntimeError: Numpy is not available\nnumpy=={numpy}"
+    report = judge(read_text(text), Request())
+    (found,) = [check for check in report.checks if check.rule == "numpy-abi-mismatch" and check.status == "fail"]
+    assert commands(found).count("python -m pip install numpy<2") == offered_again
+    assert found.fixes

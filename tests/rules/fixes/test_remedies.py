@@ -19,7 +19,6 @@ from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.fixes.remedies import remedy_of
 from tests.every import cases, every
-from tests.golden.causes import CASES
 from tests.golden.corpus import read
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
@@ -64,7 +63,7 @@ def test_every_remedy_has_an_example_and_is_for_rules_that_exist() -> None:
 
 def test_no_fix_of_a_recorded_text_holds_a_placeholder() -> None:
     found = set()
-    for name, text in (json.loads(line) for line in read(CASES).splitlines()):
+    for name, text in (json.loads(line) for line in read("cases.xz").splitlines()):
         try:
             checks = explained(text).checks
         except UsageError:
@@ -119,3 +118,60 @@ def test_what_a_program_asks_too_much_of_is_no_fault_of_the_environment(error: s
     assert (report.verdict, note.status) == ("pass", "note")
     assert "environment is not the cause" in note.message
     assert note.fixes
+
+
+def test_all_wheels_that_write_over_each_other_are_removed_before_the_right_ones_are_installed() -> None:
+    text = "ImportError: libcudnn.so.9: cannot open shared object file\ntorch==2.9.1+cu128\n"
+    wheels = (
+        "nvidia-cudnn-cu12==9.10.2.21\nnvidia-cudnn-cu13==9.13.0.50\nnvidia-nccl-cu12==2.27.5\nnvidia-nccl-cu13==2.27.7"
+    )
+    report = explained(text + wheels)
+    assert report.primary == "nvidia-wheel-conflict"
+    removed, wanted = report.fix
+    names = {line.partition("==")[0] for line in wheels.splitlines()}
+    assert names <= {*removed.command}
+    assert wanted.command[-2:] == ("nvidia-cudnn-cu12==9.10.2.21", "nvidia-nccl-cu12==2.27.5")
+    assert wanted.continues
+
+
+@cases(
+    "text, problem",
+    (
+        "libcudnn.so.9: cannot open shared object file\nnvidia-cudnn-cu12==9.1.0.70\ntorch==2.4.0+cu121",
+        "library-not-found",
+    ),
+    ("libcudnn.so.9: cannot open shared object file\ntorch==2.4.0+cu121", "cudnn-missing"),
+)
+def test_a_library_whose_wheel_is_listed_is_not_found_and_not_missing(text: str, problem: str) -> None:
+    report = explained(f"Could not load library {text}")
+    assert report.primary == problem
+    (check,) = [check for check in report.checks if check.rule == problem]
+    assert ("nvidia-cudnn-cu12==9.1.0.70 is installed" in check.fixes[0].text) is (problem == "library-not-found")
+
+
+def test_a_wheel_is_offered_only_where_an_index_has_it() -> None:
+    line = "Could not load library libcudnn.so.7: cannot open shared object file"
+    for torch, offered in (("1.12.1+cu102", False), ("2.3.0+cu121", True)):
+        checks = explained(f"{line}\ntorch=={torch}").checks
+        words = {word for check in checks for fix in check.fixes for word in fix.command}
+        assert any(word.startswith("nvidia-cudnn-cu") for word in words) is offered, torch
+        assert not any(word.startswith("nvidia-cudnn-cu10") for word in words)
+
+
+def test_the_python_that_a_program_brings_runs_the_fix() -> None:
+    report = explained(
+        "C:\\ComfyUI_windows_portable>.\\python_embeded\\python.exe -s ComfyUI\\main.py\n"
+        "AssertionError: Torch not compiled with CUDA enabled\ntorch 2.9.1+cpu\nNVIDIA GeForce RTX 5070"
+    )
+    assert report.fix[0].command[0] == ".\\python_embeded\\python.exe"
+
+
+@cases(
+    "torch, vision",
+    ("2.5.1+cpu", "0.20.1+cpu"),
+    ("2.5.1+cu121", "0.20.1+cu121"),
+)
+def test_the_family_is_installed_with_the_label_of_its_build(torch: str, vision: str) -> None:
+    text = f"RuntimeError: operator torchvision::nms does not exist\ntorch=={torch}\ntorchvision==0.20.1"
+    commands = [fix.command for check in explained(text).checks for fix in check.fixes]
+    assert any(f"torchvision=={vision}" in command for command in commands), commands

@@ -175,7 +175,8 @@ MILDER = {
     "cupy-multiple-packages": "warn", "driver-older-than-toolkit": "note", "framework-leaves-speed": "note",
     "gpu-memory-exhausted": "note", "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
     "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn",
-    "requirement-broken": "warn", "row-remap-pending": "warn", "thermal-throttled": "warn",
+    "program-at-fault": "note", "requirement-broken": "warn", "row-remap-pending": "warn",
+    "slow-collective": "warn", "thermal-throttled": "warn",
     "wsl-libcuda-shadowed": "warn",
 }  # fmt: skip
 """What a line proves that is no failure."""
