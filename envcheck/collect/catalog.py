@@ -6,6 +6,7 @@ import ast
 import os
 import re
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -69,7 +70,15 @@ def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:
 
     Raises EnvcheckError, naming the file, for a header that is missing or malformed.
     """
-    place = folder or bundle.folder("probes")
+    return _shipped() if folder is None else _probes_of(folder)
+
+
+@cache
+def _shipped() -> tuple[ProbeSpec, ...]:
+    return _probes_of(bundle.folder("probes"))
+
+
+def _probes_of(place: Path) -> tuple[ProbeSpec, ...]:
     found = []
     for within in _USUAL:
         with suppress(FileNotFoundError):
