@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from envcheck.compat.question import CONTAINER, Implied, Question, System, unknown_release
-from envcheck.compat.wheels import covering, pythons_here, wheels_of
+from envcheck.compat.wheels import covering, pythons_here, releases_covering, wheels_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, scheme
 from envcheck.knowledge.relations.driver import may_exist
@@ -64,7 +64,7 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
     A version without local tag means the build without one, which is the one on PyPI; where CUDA is named beside it,
     or there is no such build, any build is meant.
     """
-    known = covering(question.matrix.rows_of(name), version)
+    known = releases_covering(question.matrix, name, version)
     by_build: dict[str, list[ReleaseRow]] = defaultdict(list)
     for row in known:
         by_build[row.build].append(row)
@@ -101,7 +101,7 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
     """
     if version.local:
         return []
-    known = covering(question.matrix.rows_of(name), version)
+    known = releases_covering(question.matrix, name, version)
     own = _candidate(name, version, "", [row for row in known if not row.build], question)
     own = _on_pypi(question.matrix, own, version, wheels_of(question.matrix, name, version, known))
     found: list[Candidate] = []

@@ -55,6 +55,7 @@ def release_rows(
     return found[0].rows if found else ()
 
 
+@lru_cache(maxsize=1 << 12)  # of each pair of distributions, again after each fix that is simulated
 def release_fits(
     matrix: Matrix, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> Fit | None:

@@ -4,8 +4,10 @@ library comes with (cuBLAS 12.4.5.8 is of CUDA 12.4).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
+from typing import TypeAlias
 
 import msgspec
 
@@ -302,12 +304,7 @@ def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda:
 def part_fits(question: Question) -> Iterator[Fit]:
     """Each library of the toolkit that was named, against CUDA, what runs CUDA programs, and the GPUs."""
     for name, versions in question.versions.items():
-        found = []
-        for row in question.matrix.rows_of(TOOLKIT):  # those that bring it, each with its version in the newest update
-            text = {canonical(key): text for key, text in row.bundles.items()}.get(name)
-            if own := parse_version(text or ""):
-                found.append((CudaVersion(*parse_specifier(row.versions).bounds[0].numbers[:2]), own, row))
-        found.sort(key=lambda item: item[0])
+        found = _toolkits_by_library(question.matrix).get(name)
         if not found or len(versions) != 1 or versions[0].family:
             continue
         toolkit = _toolkit_of(found, versions[0])
@@ -337,9 +334,22 @@ def part_fits(question: Question) -> Iterator[Fit]:
             yield reworded(question.matrix, fit, f"{label}: {fit.reason}", row).concerning(name, "gpu")
 
 
-def _toolkit_of(
-    found: list[tuple[CudaVersion, Version, ReleaseRow]], version: Version
-) -> tuple[CudaVersion, ReleaseRow, bool] | None:
+_Brought: TypeAlias = list[tuple[CudaVersion, Version, ReleaseRow]]
+
+
+@lru_cache(maxsize=8)
+def _toolkits_by_library(matrix: Matrix) -> dict[str, _Brought]:
+    """By library, the toolkits that bring it, ascending, each with the library's version in the newest update."""
+    found: dict[str, _Brought] = defaultdict(list)
+    for row in matrix.rows_of(TOOLKIT):
+        for library, text in {canonical(key): text for key, text in row.bundles.items()}.items():
+            if own := parse_version(text):
+                cuda = CudaVersion(*parse_specifier(row.versions).bounds[0].numbers[:2])
+                found[library].append((cuda, own, row))
+    return {name: sorted(rows, key=lambda item: item[0]) for name, rows in found.items()}
+
+
+def _toolkit_of(found: _Brought, version: Version) -> tuple[CudaVersion, ReleaseRow, bool] | None:
     """The toolkit that brings this very version, else the first whose newest update has no older one; whether that is
     known, or it may be older than all of them.
     """

@@ -31,15 +31,25 @@ def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[Releas
     """
     if version.local or version.pre:
         return ()
+    found, named = _from_pypi(matrix, name, version)
+    return () if not named and _names_post(rows) else found
+
+
+@lru_cache(maxsize=1 << 12)  # one machine asks for the same releases hundreds of times
+def _from_pypi(matrix: Matrix, name: str, version: Version) -> tuple[tuple[WheelRow, ...], bool]:
+    """The rows of what PyPI lists; whether they speak of this very release, where it is a post-release."""
     found = covering(matrix.wheels_by_name.get(name, ()), version)
     from_pypi = {row.source for row in found}
     listing = [row.source for row in matrix.published_by_name.get(name, ()) if lists(row, version)]
     if listing and from_pypi.isdisjoint(listing):
-        return ()
+        return (), True
     required = covering(matrix.requirements_by_name.get(name, ()), version)
-    if version.post is None or _names_post(found) or _names_post(required):
-        return found
-    return () if _names_post(rows) else found
+    return found, version.post is None or _names_post(found) or _names_post(required)
+
+
+@lru_cache(maxsize=1 << 12)
+def releases_covering(matrix: Matrix, name: str, version: Version) -> tuple[ReleaseRow, ...]:
+    return covering(matrix.rows_of(name), version)
 
 
 def _names_post(rows: Sequence[R]) -> bool:

@@ -56,6 +56,7 @@ def _shipped() -> Matrix:
     return read_compiled(compiled) if compiled.is_file() else read_folder(place)
 
 
+@cache
 def matrix_date() -> str:
     """The newest day on which a source of the matrix was read."""
     return date_of_rows() or max(source.read for source in load_matrix().sources.values())
