@@ -47,6 +47,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     End at once, and with the reason, where a row of the matrix is malformed: every test would fail of it.
     """
     if hasattr(session.config, "workerinput"):
+        with patch("envcheck.knowledge.load.folder", lambda _: installed.ROWS):
+            load_matrix()  # as the first process compiled it, which checked it
         _import_share(session.config)
     else:
         compiling = [sys.executable, "-m", "compileall", "-q", "-j", "0", "envcheck", "probes"]

@@ -117,10 +117,15 @@ def _example(candidates: list[tuple[Check, Report | Snapshot]]) -> Example:
     words = [word for status, word in SEVERITIES.items() if status in statuses]
     severity = " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]])) or OPEN
     ordered = sorted(candidates, key=lambda each: _ORDER.index(each[0].status))
-    found = [text for check, seen_on in ordered[:_TRIED] if (text := _shown(check, seen_on))]
-    short = [text for text in found if text.count("\n") < _SHORT and max(map(len, text.splitlines())) <= _COLUMNS]
-    led = (text for text in short if _NO_WAY not in text)
-    return Example(severity, next(led, short[0] if short else min(found, key=len, default="")))
+    found: list[str] = []
+    short: list[str] = []
+    for text in filter(None, (_shown(check, seen_on) for check, seen_on in ordered[:_TRIED])):
+        found.append(text)
+        if text.count("\n") < _SHORT and max(map(len, text.splitlines())) <= _COLUMNS:
+            short.append(text)
+            if _NO_WAY not in text:
+                return Example(severity, text)
+    return Example(severity, short[0] if short else min(found, key=len, default=""))
 
 
 def _shown(check: Check, seen_on: Report | Snapshot) -> str:
