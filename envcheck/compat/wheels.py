@@ -254,6 +254,7 @@ class Gap(NamedTuple):
     """What lists them."""
 
 
+@lru_cache(maxsize=1 << 12)
 def gap_of(matrix: Matrix, name: str, version: Version) -> Gap | None:
     """The gap between PyPI's releases into which a version falls; None where it is one, or nobody can tell.
 
