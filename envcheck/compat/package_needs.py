@@ -94,6 +94,7 @@ def _cover(spec: str, met: Version) -> Cover:
     return parsed.cover(met._replace(pre=False)) if met.pre and found == "none" else found
 
 
+@lru_cache(maxsize=1 << 13)  # of every distribution, for each package that is asked about
 def requirement_name(line: str) -> str:
     match = _NAME.match(line)
     return normalised(match[1]) if match else ""

@@ -85,6 +85,7 @@ class WheelName(NamedTuple):
     """``12``; None where the name has no suffix."""
 
 
+@lru_cache(maxsize=1 << 13)
 def wheel_of(name: str) -> WheelName | None:
     """The parsed name of one of NVIDIA's wheels; None for any other distribution."""
     match = _WHEEL.fullmatch(name)
