@@ -73,7 +73,7 @@ def test_what_is_listed_exists(row: PublishedRow) -> None:
     assert not [version for version in releases(row) if not_published(QUESTION, row.name, version)]
 
 
-@every([row for row in MATRIX.published if skipped(row)])
+@every(lambda: [row for row in MATRIX.published if skipped(row)])
 def test_a_number_that_was_skipped_is_no_release(row: PublishedRow) -> None:
     others = [one.versions for one in MATRIX.rows_of(row.name) if one.index or one.versions.startswith("==")]
     for version in skipped(row):
