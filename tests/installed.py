@@ -17,14 +17,12 @@ from envcheck.rules.documentation import FOLDER, write_compiled_pages
 ROOT = Path(__file__).parents[1]
 INSTALLED = ROOT / ".pytest_cache" / "installed"
 """The folder to put on PYTHONPATH; it is renewed where a session starts."""
-
 ROWS = INSTALLED / "envcheck" / "matrix"
 
 
 def renew(document: dict[str, Any]) -> None:
     """Let the folder hold what the checkout holds now, with these rows. Another session may use it meanwhile."""
-    package = INSTALLED / "envcheck"
-    rows, pages = ROWS, package / FOLDER
+    package, rows, pages = ROWS.parent, ROWS, ROWS.parent / FOLDER
     for folder in (rows, pages):
         folder.mkdir(parents=True, exist_ok=True)
     copied = "bundle.py"  # it looks beside itself for the rows, where links have been followed

@@ -28,7 +28,6 @@ from typing import Any
 import pytest
 
 NOT_SUPPORTED = 3
-NOT_FOUND = 6
 GPU_IS_LOST = 15
 
 Answers = Mapping[str, Any]

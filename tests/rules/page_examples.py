@@ -117,8 +117,7 @@ def _example(candidates: list[tuple[Check, Report | Snapshot]]) -> Example:
     words = [word for status, word in SEVERITIES.items() if status in statuses]
     severity = " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]])) or OPEN
     ordered = sorted(candidates, key=lambda each: _ORDER.index(each[0].status))
-    found: list[str] = []
-    short: list[str] = []
+    found, short = list[str](), list[str]()
     for text in filter(None, (_shown(check, seen_on) for check, seen_on in ordered[:_TRIED])):
         found.append(text)
         if text.count("\n") < _SHORT and max(map(len, text.splitlines())) <= _COLUMNS:

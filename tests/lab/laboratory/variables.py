@@ -16,11 +16,7 @@ from tests.lab.laboratory import stacks
 from tests.lab.laboratory.entry import Broken
 from tests.lab.laboratory.place import Place
 
-IMPORTS_TORCH = "import torch"
 USES_JAX = "import jax; jax.numpy.ones(3) + 1"
-SETS_UP_ALLOCATOR = (
-    "import torch; torch._C._accelerator_setAllocatorSettings(__import__('os').environ['PYTORCH_CUDA_ALLOC_CONF'])"
-)
 
 
 def _set(stack: tuple[str, ...], **variables: str) -> Callable[[Place], None]:

@@ -17,7 +17,6 @@ from tests.probes.bench.nccl.fake_nccl import FakeNccl, HostTalk, run_steps
 IN_PLACE = [
     (name, in_place) for name in OPERATIONS for in_place in (False, True) if OPERATIONS[name].in_place or not in_place
 ]
-COLLECTIVE = {"all-to-all": "ncclSend", "send-recv": "ncclSend"}
 
 
 @cases("kind", "fp32", "int32")
