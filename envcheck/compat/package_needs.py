@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,11 @@ _SEPARATORS = re.compile(r"[-_.]+")
 _NAMES_EXTRA = re.compile(r";.*\bextra\b")
 _FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
+_EXTRA_PART = re.compile(r"""extra\s*(?P<operator>==|!=)\s*["'](?P<name>[^"']*)["']""")
+_MARKER_PARTS = re.compile(
+    r"""[()]|\b(?:and|or)\b|(?:"[^"]*"|'[^']*'|\w+)\s*(?:[<>=!~]+|\bnot\s+in\b|\bin\b)\s*(?:"[^"]*"|'[^']*'|\w+)"""
+)
+"""Parentheses, words that join, and the comparisons of a marker as ``packaging`` writes it."""
 _WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
 _NO_PACKAGES = frozenset(
     {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
@@ -218,17 +223,65 @@ def _active(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...
 
 def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool:
     """Whether the marker of a requirement holds here, for this extra."""
-    return not extra if asked.marker is None else applies(asked.marker, marks, extra) is True
+    return (
+        not extra if asked.marker is None else applies(asked.marker, marks, (_normal(extra),) if extra else ()) is True
+    )
 
 
-def applies(marker: Marker, marks: Mapping[str, str], extra: str = "") -> bool | None:
-    """Whether a marker holds; None where it asks for something that is not known, such as the Python version."""
-    if not marker_names(str(marker)) <= marks.keys() | {"extra"}:
+def applies(marker: Marker, marks: Mapping[str, str], extras: Collection[str] = ()) -> bool | None:
+    """Whether a marker holds where these extras, by their normalized names, are asked for; None where that depends on
+    something that is not known, such as the Python version.
+    """
+
+    def holds_part(part: str) -> bool | None:
+        if found := _EXTRA_PART.fullmatch(part):
+            return (_normal(found["name"]) in extras) == (found["operator"] == "==")
+        return _holds_part(part, tuple((name, marks.get(name)) for name in marker_names(part)))
+
+    return decided(str(marker), holds_part)
+
+
+@cache
+def _holds_part(part: str, known: tuple[tuple[str, str | None], ...]) -> bool | None:
+    from packaging.markers import Marker  # noqa: PLC0415 - few questions meet one
+
+    if any(value is None for _, value in known):
         return None
     try:
-        return marker.evaluate({"extra": extra, **marks})
+        return Marker(part).evaluate({name: value or "" for name, value in known})
     except ValueError:  # a version of more digits than Python reads
         return None
+
+
+def _normal(extra: str) -> str:
+    return _SEPARATORS.sub("-", extra).lower()
+
+
+def decided(marker: str, holds_part: Callable[[str], bool | None]) -> bool | None:
+    """Whether a marker holds, by what ``holds_part`` says of each comparison in it; None where these leave it open."""
+    # By depth of parentheses: what stands before the last "or", and what is joined by "and" since then.
+    open_parts: list[tuple[bool | None, bool | None]] = [(False, True)]
+    for part in _MARKER_PARTS.findall(marker):
+        before, joined = open_parts[-1]
+        if part == "(":
+            open_parts.append((False, True))
+        elif part == "or":
+            open_parts[-1] = (_any(before, joined), True)
+        elif part == ")":
+            open_parts.pop()
+            outside, beside = open_parts[-1]
+            open_parts[-1] = (outside, _all(beside, _any(before, joined)))
+        elif part != "and":
+            open_parts[-1] = (before, _all(joined, None if joined is False else holds_part(part)))
+    return _any(*open_parts[-1])
+
+
+def _any(*truths: bool | None) -> bool | None:
+    return True if True in truths else None if None in truths else False
+
+
+def _all(*truths: bool | None) -> bool | None:
+    return False if False in truths else None if None in truths else True
 
 
 @cache

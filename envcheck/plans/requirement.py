@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from envcheck.compat.package_needs import applies
 from envcheck.model.snapshot import Planned
@@ -23,7 +24,7 @@ _LONGEST_MARKER = 50_000
 """uv writes markers of some thousand characters where extras exclude each other."""
 
 
-def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = "", extra: str = "") -> Planned | None:
+def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = "") -> Planned | None:
     """What a requirement would install; None where its marker excludes it. Raises UnreadError for what is none.
 
     ``build`` is the local tag of the builds that the index serves (``Planned.build``).
@@ -34,7 +35,7 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
         asked = None
     if asked is None:
         raise sheet.unread(line, "this is no requirement; write NAME==VERSION, as in torch==2.5.1")
-    if asked.marker is not None and applies(asked.marker, sheet.markers, extra) is False:
+    if asked.marker is not None and applies(asked.marker, sheet.markers) is False:
         return None
     if asked.url is not None:
         return of_wheel(sheet, asked.url, line, name=asked.name)
@@ -110,6 +111,31 @@ def open_part(sheet: Sheet, line: int | None, error: UnreadError) -> Planned:
     """A part of a file that is not understood and may install anything."""
     place = error.line or line
     return unread(sheet, f"line {place}" if place else "a part of the file", place, error.problem)
+
+
+def alternatives(items: Iterable[Planned]) -> list[Planned]:
+    """The items of a lock file; a package at several versions, where the Python that decides is not known, is one
+    within them.
+    """
+    by_name: dict[str, list[Planned]] = {}
+    for each in items:
+        by_name.setdefault(each.name or f"{each.source} {each.asked}", []).append(each)
+    return [_one_of(each) for each in by_name.values()]
+
+
+def _one_of(asked: list[Planned]) -> Planned:
+    served = [each for each in asked if each.refused is None] or asked
+    versions = sorted({each.version for each in served if each.version is not None}, key=Version)
+    if len(versions) < 2 or any(each.version is None for each in served):
+        return served[0]
+    bounds = SpecifierSet(f">={versions[0].partition('+')[0]},<={versions[-1]}")
+    return msgspec.structs.replace(
+        served[0],
+        asked=f"{served[0].name}=={' or '.join(versions)}",
+        bounds=str(bounds),
+        version=None,
+        build=served[0].build if len({each.build for each in served}) == 1 else None,
+    )
 
 
 def exact(bounds: SpecifierSet) -> str | None:

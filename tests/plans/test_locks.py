@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
+from envcheck.compat.package_needs import marks_of
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Environment
@@ -165,3 +167,108 @@ def test_pipenv_in_a_build_installs_its_lock(tmp_path: Path) -> None:
     found = packages(plan(tmp_path, Dockerfile=text))
     assert found["torch"].version == "2.9.1"
     assert found["torch"].file.endswith("Pipfile.lock")
+
+
+# --- What of a lock file holds: extras that exclude each other, and what depends on the Python ----------------------
+
+FORKS = sample("conflicts-uv.lock")
+
+
+@cases(
+    "extras, version, build",
+    ("", "2.9.1", ""),
+    ("[gpu]", "2.9.1+cu128", "cu128"),
+    ("[cpu]", "2.9.1+cpu", "cpu"),
+)
+def test_the_extras_that_are_asked_for_choose_the_fork_of_uv_lock(
+    tmp_path: Path, extras: str, version: str, build: str
+) -> None:
+    (tmp_path / "uv.lock").write_text(FORKS)
+    found = packages(read_plans([f"{tmp_path}/uv.lock{extras}"], load_matrix(), marks_of(None, "linux", "x86_64")))
+    assert {name: (each.version, each.build, each.refused) for name, each in found.items()} == {
+        "torch": (version, build, None)
+    }
+
+
+def test_extras_that_exclude_each_other_are_not_asked_for_together(tmp_path: Path) -> None:
+    (tmp_path / "uv.lock").write_text(FORKS)
+    with pytest.raises(UsageError, match="cpu and gpu exclude each other"):
+        read_plans([f"{tmp_path}/uv.lock[cpu,gpu]"], load_matrix(), {})
+
+
+def test_a_dependency_that_asks_for_an_extra_chooses_the_fork_too(tmp_path: Path) -> None:
+    text = UV_ROOT + 'dependencies = [{ name = "lib", extra = ["gpu"] }]\n'
+    text += '[[package]]\nname = "lib"\nversion = "1"\nsource = { editable = "lib" }\n'
+    text += 'dependencies = [{ name = "torch", marker = "extra == \'extra-3-lib-gpu\'" }]\n'
+    text += "[package.optional-dependencies]\ngpu = []\n"
+    assert packages(plan(tmp_path, uv__lock=text + UV_TORCH)).keys() == {"torch"}
+    assert not packages(plan(tmp_path, uv__lock=text.replace(', extra = ["gpu"]', "") + UV_TORCH))
+
+
+def test_uv_sync_installs_the_project_beside_the_lock_and_no_other_member(tmp_path: Path) -> None:
+    text = UV_ROOT + '[[package]]\nname = "member"\nversion = "1"\nsource = { editable = "packages/member" }\n'
+    text += 'dependencies = [{ name = "torch" }]\n' + UV_TORCH
+    assert not packages(plan(tmp_path, uv__lock=text))
+    of_members_alone = text.replace('editable = "."', 'editable = "packages/app"')
+    assert packages(plan(tmp_path, uv__lock=of_members_alone)).keys() == {"torch"}
+
+
+BY_PYTHON = {
+    "uv__lock": """[[package]]
+name = "jax"
+version = "0.6.2"
+source = { registry = "https://pypi.org/simple" }
+resolution-markers = ["python_full_version < '3.11'"]
+[[package]]
+name = "jax"
+version = "0.7.2"
+source = { registry = "https://pypi.org/simple" }
+resolution-markers = ["python_full_version >= '3.11'"]
+[[package]]
+name = "torch"
+version = "2.0.1"
+source = { registry = "https://pypi.org/simple" }
+resolution-markers = ["python_full_version >= '3.11' and sys_platform == 'win32'"]
+""",
+    "poetry__lock": """[[package]]
+name = "jax"
+version = "0.6.2"
+markers = "python_version < '3.11'"
+[[package]]
+name = "jax"
+version = "0.7.2"
+markers = "python_version >= '3.11'"
+[[package]]
+name = "torch"
+version = "2.0.1"
+markers = "python_version >= '3.11' and sys_platform == 'win32'"
+""",
+    "pylock__toml": """lock-version = "1.0"
+created-by = "test"
+[[packages]]
+name = "jax"
+version = "0.6.2"
+marker = "python_version < '3.11'"
+sdist = { name = "jax-0.6.2.tar.gz", path = "jax-0.6.2.tar.gz", hashes = { sha256 = "aa" } }
+[[packages]]
+name = "jax"
+version = "0.7.2"
+marker = "python_version >= '3.11'"
+sdist = { name = "jax-0.7.2.tar.gz", path = "jax-0.7.2.tar.gz", hashes = { sha256 = "aa" } }
+[[packages]]
+name = "torch"
+version = "2.0.1"
+marker = "python_version >= '3.11' and sys_platform == 'win32'"
+sdist = { name = "torch-2.0.1.tar.gz", path = "torch-2.0.1.tar.gz", hashes = { sha256 = "aa" } }
+""",
+}
+
+
+@cases("name", *BY_PYTHON)
+def test_a_release_that_depends_on_an_unknown_python_is_one_of_several(tmp_path: Path, name: str) -> None:
+    found = packages(plan(tmp_path, **{name: BY_PYTHON[name]}))
+    assert {each: (item.version, item.asked, item.problem) for each, item in found.items()} == {
+        "jax": (None, "jax==0.6.2 or 0.7.2", None)
+    }
+    assert SpecifierSet(found["jax"].bounds) == SpecifierSet(">=0.6.2,<=0.7.2")
+    assert versions(plan(tmp_path, python="3.12.1", **{name: BY_PYTHON[name]})) == {"jax": "0.7.2"}

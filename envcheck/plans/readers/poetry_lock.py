@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import of_poetry, project_beside
 from envcheck.plans.readers.uv_lock import is_for, locked
-from envcheck.plans.requirement import entry
+from envcheck.plans.requirement import alternatives, entry
 from envcheck.plans.sheet import Sheet, entries, table_of, tables_of, text_of, texts_of
 
 NAME = "poetry.lock"
@@ -55,7 +55,7 @@ def read(sheet: Sheet) -> list[Planned]:
         for each in (needed if isinstance(needed, list) else [needed])
         if isinstance(each, dict) and text_of(each, "markers")
     }
-    return [each for each in found if each.refused is None or each.name not in elsewhere]
+    return alternatives(each for each in found if each.refused is None or each.name not in elsewhere)
 
 
 def _is_installed(sheet: Sheet, package: dict[str, Any], wanted: set[str], asked: set[str], chosen: set[str]) -> bool:

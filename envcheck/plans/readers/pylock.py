@@ -7,12 +7,13 @@ from collections.abc import Set  # noqa: PYI025 - a frozenset is one
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from envcheck.compat.package_needs import marker_names
+from envcheck.compat.package_needs import decided, marker_names
 from envcheck.model.snapshot import Planned
-from envcheck.plans.requirement import item, of_wheel, refusal
+from envcheck.plans.requirement import alternatives, item, of_wheel, refusal
 from envcheck.plans.sheet import Sheet, entries
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 NAME = "pylock.toml"
 
 FILES = re.compile(r"pylock(?:\.[^.]+)?\.toml")
-_OF_A_LOCK = {"extras", "dependency_groups"}
-"""Marker variables that say what of the lock file is installed; without options nothing of either is."""
 
 
 def read(sheet: Sheet) -> list[Planned]:
@@ -43,23 +42,24 @@ def read(sheet: Sheet) -> list[Planned]:
     wanted = {canonicalize_name(name) for name in sheet.extras}
     lines = [line for _, line in entries(sheet, document, "packages")]
 
-    def installed(package: Package) -> bool:
-        if package.marker is None:
-            return True
-        known: dict[str, str | Set[str]] = {
-            **sheet.markers,
-            "extras": frozenset[str](wanted & set(extras)),
-            "dependency_groups": frozenset[str]([*(lock.default_groups or ()), *(wanted & set(groups))]),
-        }
-        if not marker_names(str(package.marker)) <= sheet.markers.keys() | _OF_A_LOCK:
-            return True  # it depends on something that is not known
-        try:
-            return package.marker.evaluate(known, context="lock_file")
-        except ValueError:
-            return True
+    known: dict[str, str | Set[str]] = {
+        **sheet.markers,
+        "extras": frozenset[str](wanted & set(extras)),
+        "dependency_groups": frozenset[str]([*(lock.default_groups or ()), *(wanted & set(groups))]),
+    }
 
-    return sheet.bounded(
-        _planned(sheet, package, line) for package, line in zip(lock.packages, lines, strict=True) if installed(package)
+    def holds_part(part: str) -> bool | None:
+        try:
+            return Marker(part).evaluate(known, context="lock_file") if marker_names(part) <= known.keys() else None
+        except ValueError:
+            return None
+
+    return alternatives(
+        sheet.bounded(
+            _planned(sheet, package, line)
+            for package, line in zip(lock.packages, lines, strict=True)
+            if package.marker is None or decided(str(package.marker), holds_part) is not False
+        )
     )
 
 
