@@ -769,7 +769,9 @@ class CondaBuildRow(Row, frozen=True, kw_only=True):
     builds: str
     """Regular expression for their whole build strings."""
     selector: str = ""
-    """The package of the channel whose version chooses the CUDA: ``pytorch-cuda``."""
+    """The package whose version chooses the CUDA: ``pytorch-cuda``."""
+    selector_elsewhere: bool = False
+    """Whether other channels have builds that the selector chooses too, so that the channel must be looked in first."""
     cuda: str
     """As in ``11.7``."""
     targets: tuple[str, ...]
@@ -784,6 +786,8 @@ class CondaCpuBuildRow(Row, frozen=True, kw_only=True):
     """The packages: ``tensorflow``."""
     builds: str
     """Regular expression for their whole build strings."""
+    selector: str = ""
+    """The package that chooses such a build: ``cpuonly``."""
 
 
 class ProductRow(Row, frozen=True, kw_only=True):

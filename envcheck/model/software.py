@@ -403,6 +403,8 @@ class Planned(Record, frozen=True, kw_only=True):
     known, as with a private index."""
     conda: str | None = None
     """Build string of a conda package, empty where none is given; None: no conda package."""
+    channels: tuple[str, ...] = ()
+    """Channels of conda that it is looked for in, the first that has it before the others; empty: not stated."""
     image: str | None = None
     """Base image that holds it; None: something else installs it."""
     together: str | None = None

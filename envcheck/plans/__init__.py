@@ -22,7 +22,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Environment, Planned
 from envcheck.plans import readers
 from envcheck.plans.requirement import open_part
-from envcheck.plans.settle import as_environment, at_newest, narrowed, settled
+from envcheck.plans.settle import as_environment, at_newest, narrowed, newest_of_conda, settled
 from envcheck.plans.sheet import Reader, Sheet, UnreadError
 
 __all__ = ["format_of", "read_plans"]
@@ -71,5 +71,5 @@ def read_plans(
         except UnreadError as error:
             items = [open_part(sheet, None, error)]
         found += settled(items, sheet.constraints)
-    items = narrowed(settled(found, ()), matrix, markers)
+    items = narrowed(newest_of_conda(settled(found, ()), matrix), matrix, markers)
     return as_environment(at_newest(items, matrix, markers) if newest else items, paths, matrix)

@@ -235,10 +235,12 @@ def _of_script(sheet: Sheet, line: int, path: str, layout: Layout, *, runs: bool
 def _of_conda(sheet: Sheet, line: int, words: list[str], layout: Layout, *, of_a_file: bool) -> Iterator[Planned]:
     if of_a_file and not any(word.startswith(("-f", "--file")) for word in words):
         words = [*words, "--file", "environment.yml"]
-    rest = iter(words)
+    asked, channels, rest = list[str](), list[str](), iter(words)
     for word in rest:
         name, separator, value = word.partition("=")
-        if name in ("-c", "--channel", "-n", "--name", "-p", "--prefix"):
+        if name in ("-c", "--channel"):
+            channels.append(value if separator else next(rest, ""))
+        elif name in ("-n", "--name", "-p", "--prefix"):
             _ = separator or next(rest, None)
         elif name in ("-f", "--file"):
             path = value if separator else next(rest, "")
@@ -250,7 +252,8 @@ def _of_conda(sheet: Sheet, line: int, words: list[str], layout: Layout, *, of_a
         elif "$" in word:
             yield unread(sheet, "a variable", line, _UNNAMED)
         elif not word.startswith("-"):
-            yield environment_yml.of_conda(sheet, word, line)
+            asked.append(word)
+    yield from (environment_yml.of_conda(sheet, word, line, channels) for word in asked)
 
 
 def installs(matrix: Matrix, text: str) -> bool:

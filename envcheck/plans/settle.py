@@ -12,6 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from envcheck.compat import narrowing
+from envcheck.compat.package_needs import release_fits
 from envcheck.compat.requirements import declared
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
@@ -22,7 +23,8 @@ from envcheck.model.snapshot import Distribution, Environment, Framework, Listin
 from envcheck.model.versions import CondaBuild, CudaVersion
 from envcheck.plans.requirement import exact
 
-_CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*)?")
+_CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*|\.[0-9]{1,4})?")
+_MINOR = re.compile(r"==([0-9]{1,2}\.[0-9]{1,2})\.\*")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
 
@@ -136,12 +138,11 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
     if item.conda is None:
         wheel = Framework(source=item.source, name="torch", version=version)
         return wheel if is_published(version, item, matrix) else msgspec.structs.replace(wheel, version=item.version)
-    pins = (each for each in items if each.name == "pytorch-cuda")
-    pin = next((found[1] for each in pins if (found := _CUDA_PIN.fullmatch(each.bounds))), None)
     build = CondaBuild.parse(item.conda)
-    cuda = str(build.cuda) if build.cuda else pin
-    cpu = build.cpu or item.name == "pytorch-cpu"
-    row = None if cpu else _conda_build(item, items, cuda, matrix)
+    chosen = {each.selector for each in matrix.conda_cpu_builds if item.name in each.names} & {e.name for e in items}
+    cpu = build.cpu or item.name == "pytorch-cpu" or (not item.conda and bool(chosen))
+    row = None if cpu else _conda_build(item, items, matrix)
+    cuda = row.cuda if row else str(build.cuda) if build.cuda else _selected(item, items, matrix)
     return Framework(
         source=item.source,
         name="torch",
@@ -155,8 +156,7 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
 
 def _of_channel(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework | None:
     """Another framework from a channel of conda, where a row tells what its build holds."""
-    build = CondaBuild.parse(item.conda or "")
-    row = _conda_build(item, items, str(build.cuda), matrix) if build.cuda else None
+    row = _conda_build(item, items, matrix) if CondaBuild.parse(item.conda or "").cuda else None
     if row is None:
         return None
     return Framework(
@@ -170,21 +170,51 @@ def _of_channel(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Fram
     )
 
 
-def _conda_build(item: Planned, items: Sequence[Planned], cuda: str | None, matrix: Matrix) -> CondaBuildRow | None:
+def _conda_build(item: Planned, items: Sequence[Planned], matrix: Matrix) -> CondaBuildRow | None:
     """The row of the channel's build that the build string, or a package that selects the CUDA, names."""
     version = parse_version(item.version or "")
-    pinned = {each.name for each in items}
     return next(
         (
             row
             for row in matrix.conda_builds
-            if (row.name, row.cuda) == (item.name, cuda)
+            if row.name == item.name
             and version is not None
             and parse_specifier(row.versions).cover(version) == "all"
-            and (re.fullmatch(row.builds, item.conda or "") or (not item.conda and row.selector in pinned))
+            and (re.fullmatch(row.builds, item.conda or "") or _cuda_of(row, item, items) == row.cuda)
         ),
         None,
     )
+
+
+def _selected(item: Planned, items: Sequence[Planned], matrix: Matrix) -> str | None:
+    """The CUDA of an unknown build, as a package says that selects it."""
+    rows = (row for row in matrix.conda_builds if row.name == item.name and not row.selector_elsewhere)
+    return next(filter(None, (_cuda_of(row, item, items) for row in rows)), None)
+
+
+def _cuda_of(row: CondaBuildRow, item: Planned, items: Sequence[Planned]) -> str | None:
+    """The CUDA that the row's selector is pinned to; None where it does not choose the item's build."""
+    if item.conda or not row.selector or (row.selector_elsewhere and item.channels[:1] != (row.channel,)):
+        return None
+    pins = (_CUDA_PIN.fullmatch(each.bounds) for each in items if each.name == row.selector)
+    return next((pin[1] for pin in pins if pin), None)
+
+
+def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
+    """The items, with PyTorch from a channel of conda at the newest patch release of the ``pytorch=1.12`` that a file
+    asks for: conda takes the newest that goes with the rest.
+    """
+    family = [each for each in items if each.version and matrix.has_trait(each.name, "released-with-torch")]
+    found = list(items)
+    for place, item in enumerate(items):
+        minor = _MINOR.fullmatch(item.bounds)
+        if minor is None or item.conda is None or not matrix.has_trait(item.name, "distributes-torch"):
+            continue
+        known = [row.version for row in matrix.torch if row.version.rpartition(".")[0] == minor[1]]
+        fits = (release_fits(matrix, each.name, each.version or "", "torch", known[-1]) for each in family if known)
+        if known and not any(fit is not None and fit.bad for fit in fits):
+            found[place] = msgspec.structs.replace(item, version=known[-1])
+    return found
 
 
 def is_published(version: str, item: Planned, matrix: Matrix) -> bool:

@@ -138,6 +138,48 @@ def test_builds_of_conda_are_judged_by_what_is_known_of_them(
     assert judge(plan(tmp_path, environment__yml=f"dependencies: [{package}]\n"), machine).verdict == status
 
 
+FROM_PYTORCH, T4 = "channels: [pytorch, nvidia, defaults]\n", "gpu==T4,driver==535.183.01"
+
+
+@cases(
+    "channels, packages, machine, status",
+    (FROM_PYTORCH, "pytorch=1.12.1, cudatoolkit=11.3", T4, "pass"),
+    (FROM_PYTORCH, "pytorch=1.12.1, cudatoolkit=11.3.1", T4, "pass"),
+    (FROM_PYTORCH, "pytorch=1.12, torchvision=0.13.1, cudatoolkit=11.3", T4, "pass"),
+    (FROM_PYTORCH, "pytorch=1.12, torchvision=0.13.0, cudatoolkit=11.3", T4, "unknown"),
+    (FROM_PYTORCH, "pytorch=1, cudatoolkit=11.3", T4, "unknown"),
+    (FROM_PYTORCH, "pytorch=1.12.1, cudatoolkit=11.3", "gpu==H100,driver==550.54.14", "fail"),
+    (FROM_PYTORCH, "pytorch=1.12.1, cudatoolkit=10.2", "gpu==A100,driver==550.54.14", "fail"),
+    (FROM_PYTORCH, "pytorch=1.12.1, cudatoolkit=10.2", T4, "pass"),
+    (FROM_PYTORCH, "pytorch=1.9.0, cudatoolkit=11.3", T4, "unknown"),
+    (FROM_PYTORCH, "pytorch=1.9.0=py3.7_cuda11.1_cudnn8.0.5_0", T4, "pass"),
+    (FROM_PYTORCH, "pytorch=1.7.1=py3.8_cuda11.0.221_cudnn8.0.5_0", T4, "pass"),
+    (FROM_PYTORCH, "pytorch=1.12.1, cpuonly", T4, "fail"),
+    ("channels: [conda-forge, pytorch]\n", "pytorch=1.12.1, cudatoolkit=11.3", T4, "unknown"),
+    ("channels: [conda-forge]\n", "pytorch::pytorch=1.12.1, cudatoolkit=11.3", T4, "pass"),
+    ("channels: [https://conda.anaconda.org/pytorch]\n", "pytorch=1.12.1, cudatoolkit=11.3", T4, "pass"),
+    ("channels: [conda-forge, pytorch]\n", "pytorch=2.1.0, pytorch-cuda=11.8", T4, "pass"),
+    ("", "pytorch=1.12.1, cudatoolkit=11.3", T4, "unknown"),
+)
+def test_a_package_selects_the_build_where_its_channel_comes_first(
+    tmp_path: Path, channels: str, packages: str, machine: str, status: str
+) -> None:
+    pytest.importorskip("yaml")
+    text = f"{channels}dependencies: [{packages}]\n"
+    assert judge(plan(tmp_path, environment__yml=text), machine).verdict == status
+
+
+@cases(
+    "command, status",
+    ("conda install -c pytorch pytorch=1.12.1 cudatoolkit=11.3", "pass"),
+    ("conda install pytorch=1.12.1 cudatoolkit=11.3 -c pytorch -c conda-forge", "pass"),
+    ("conda install pytorch=1.12.1 cudatoolkit=11.3 --channel=conda-forge -c pytorch", "unknown"),
+)
+def test_the_channels_of_a_command_are_those_of_its_packages(tmp_path: Path, command: str, status: str) -> None:
+    text = f"FROM continuumio/miniconda3\nRUN {command}\n"
+    assert judge(plan(tmp_path, Dockerfile=text), T4).verdict == status
+
+
 @pytest.mark.parametrize("row", load_matrix().conda_builds, ids=lambda row: row.id)
 def test_every_row_of_a_channels_builds_is_reached(tmp_path: Path, row: CondaBuildRow) -> None:
     pytest.importorskip("yaml")

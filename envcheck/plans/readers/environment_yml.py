@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,6 +37,7 @@ _TEXT = "tag:yaml.org,2002:str"
 _NO_TEXT = "a dependency is a text, or under pip: a list of texts"
 _SECTIONS = {"name", "channels", "dependencies", "prefix", "variables", "platforms", "category"}
 _LONGEST = 512 << 10
+_LONGEST_CHANNEL, _MOST_CHANNELS = 80, 20
 _ALTERNATIVES = "conda's alternatives cannot be written as one list of bounds"
 _EXACT_NUMBERS = 3
 """``=2.0.1`` accepts 2.0.1 and what is numbered below it, which is one release."""
@@ -47,7 +48,9 @@ def read(sheet: Sheet) -> list[Planned]:
     listed = next((value for name, value in _pairs(root) if _text(name) == "dependencies"), None)
     if not _is(listed, "sequence"):
         raise sheet.error(None, "it has no list of dependencies")
-    return sheet.bounded(_read(sheet, root, listed))
+    channels: Any = next((value for name, value in _pairs(root) if _text(name) == "channels"), None)
+    named = [_text(each) or "" for each in channels.value] if _is(channels, "sequence") else []
+    return sheet.bounded(_read(sheet, root, listed, named))
 
 
 def _composed(sheet: Sheet) -> Any:
@@ -88,7 +91,7 @@ def _line(node: Any) -> int:
     return found
 
 
-def _read(sheet: Sheet, root: Any, listed: Any) -> Iterator[Planned]:
+def _read(sheet: Sheet, root: Any, listed: Any, channels: Sequence[str]) -> Iterator[Planned]:
     there = set[str]()
     for name, _ in _pairs(root):
         if _text(name) not in _SECTIONS - there:
@@ -97,7 +100,7 @@ def _read(sheet: Sheet, root: Any, listed: Any) -> Iterator[Planned]:
     for node in listed.value:
         text = _text(node)
         if text is not None:
-            yield from entry(sheet, _line(node), (of_conda(sheet, each, _line(node)) for each in [text]))
+            yield from entry(sheet, _line(node), (of_conda(sheet, each, _line(node), channels) for each in [text]))
             continue
         if not _pairs(node):
             yield _unread(sheet, node, _NO_TEXT)
@@ -116,7 +119,7 @@ def _unread(sheet: Sheet, node: Any, problem: str) -> Planned:
     return open_part(sheet, _line(node), UnreadError(problem))
 
 
-def of_conda(sheet: Sheet, text: str, line: int) -> Planned:
+def of_conda(sheet: Sheet, text: str, line: int, channels: Sequence[str] = ()) -> Planned:
     """One package of conda's: ``pytorch=2.0.1=py3.10_cuda11.7_0``, ``numpy>=1.26``, ``cuda-version 11.8``."""
     found = _SPEC.fullmatch(text.strip()) if len(text) <= 300 else None
     parts = _parts(found["rest"]) if found else None
@@ -127,7 +130,9 @@ def of_conda(sheet: Sheet, text: str, line: int) -> Planned:
     if bounds is None:
         raise sheet.unread(line, "a version cannot be read; write NAME=VERSION")
     planned = item(sheet, found["name"], bounds, line, build=None, problem=problem)
-    return msgspec.structs.replace(planned, conda="" if "*" in build else build)
+    wanted = [found["channel"].partition("/")[0]] if found["channel"] else channels
+    names = tuple(each.rstrip("/").rpartition("/")[2][:_LONGEST_CHANNEL] for each in wanted[:_MOST_CHANNELS])
+    return msgspec.structs.replace(planned, conda="" if "*" in build else build, channels=names)
 
 
 def _parts(rest: str) -> tuple[str, str] | None:
