@@ -419,7 +419,7 @@ class Planned(Record, frozen=True, kw_only=True):
     line: int | None = None
     """Number of the line, from 1."""
     problem: str | None = None
-    """Why the version is not known: ``it is a direct reference`` …"""
+    """Why the version is not known, or whether it is installed. Empty: it is the project that the plan belongs to."""
     newest: bool = False
     """Whether the plan leaves it open, and the version is the newest known one that an installer would choose."""
     refused: str | None = None

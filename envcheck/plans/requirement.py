@@ -35,10 +35,12 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
         asked = None
     if asked is None:
         raise sheet.unread(line, "this is no requirement; write NAME==VERSION, as in torch==2.5.1")
-    if asked.marker is not None and applies(asked.marker, sheet.markers) is False:
+    applied = True if asked.marker is None else applies(asked.marker, sheet.markers)
+    if applied is False:
         return None
     if asked.url is not None:
-        return of_wheel(sheet, asked.url, line, name=asked.name)
+        file = of_wheel(sheet, asked.url, line, name=asked.name)
+        return file if applied else perhaps(file)
     found = item(sheet, asked.name, asked.specifier, line, build=build)
     return msgspec.structs.replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras))))
 
@@ -91,6 +93,12 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
         )
     planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=version.local or "")
     return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))
+
+
+def perhaps(file: Planned) -> Planned:
+    """A file that is for one Python, or for one of several, where the Python is not known."""
+    problem = "whether it is installed depends on the Python, which is not stated"
+    return msgspec.structs.replace(file, problem=file.problem or problem)
 
 
 def unread(sheet: Sheet, what: str, line: int | None, problem: str, *, name: str = "") -> Planned:

@@ -92,6 +92,7 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
         each
         for each in items
         if each.version is not None
+        and each.problem is None  # with one, it may not be installed at all
         # Of what an image holds, only frameworks are packages of Python.
         and (is_framework(matrix, each.name) if each.image else not (each.brings or each.name in _NO_DISTRIBUTIONS))
     ]

@@ -109,7 +109,7 @@ def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
 def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     with suppress(UsageError):
         found = plan(tmp_path, any__txt=text)
-        assert all(each.name or each.problem for each in found.planned or ())
+        assert all(each.name or each.problem is not None for each in found.planned or ())
 
 
 def test_plans_with_different_indexes_leave_the_build_open(tmp_path: Path) -> None:

@@ -134,7 +134,8 @@ class _Judge(JudgedPlan):
         elif item.brings is not None:
             return  # it counts for what needs it
         elif not item.name:
-            yield self.check(item, "unknown", f"{item.asked} may install anything", item.problem or "")
+            if item.problem:  # without one, it is the project that the plan belongs to
+                yield self.check(item, "unknown", f"{item.asked} may install anything", item.problem)
         elif _is_torch(item, self.matrix):
             yield from self._of_torch(item)
         elif item.conda is not None:
@@ -165,6 +166,8 @@ class _Judge(JudgedPlan):
             return
         if found.status == "fail" and self._is_beside_torch and self._is_for_the_cpu(item):
             found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
+        if found.status == "fail" and item.version is not None and item.problem:
+            found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {item.problem}")
         if found.status != "unknown" or important or not self._is_required(item):
             yield found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from packaging.utils import canonicalize_name
 from envcheck.compat.package_needs import applies
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import Lists
+from envcheck.plans.readers import setup_py
 from envcheck.plans.requirement import PackageIndexes, entry, marker_of, open_part, planned, unread
 from envcheck.plans.sheet import Sheet, UnreadError, table_at, table_of, tables_of, text_of, texts_of
 from envcheck.text.toml import Path, line_of, lines_of
@@ -45,6 +47,8 @@ def read(sheet: Sheet) -> list[Planned]:
     project, tools = table_of(document, "project"), table_of(document, "tool")
     poetry = table_of(tools, "poetry")
     if not project and not poetry:
+        if (beside := _setups(sheet)) is not None:  # a project of setuptools from before [project]
+            return sheet.bounded(beside)
         raise sheet.error(None, "it has neither a [project] nor a [tool.poetry] table")
     lists = Lists(sheet, document)
     sheet.check_extras(
@@ -69,8 +73,7 @@ class _Origin:
 def _of_project(sheet: Sheet, document: dict[str, Any], lists: Lists, lines: dict[Path, int]) -> Iterator[Planned]:
     project, tools = table_of(document, "project"), table_of(document, "tool")
     if "dependencies" in texts_of(project, "dynamic") and not table_of(table_of(tools, "poetry"), "dependencies"):
-        problem = "the dependencies are dynamic; check the lock or requirements file"
-        yield open_part(sheet, line_of(lines, ("project", "dynamic")), UnreadError(problem))
+        yield from _dynamic(sheet, tools, line_of(lines, ("project", "dynamic")))
     for path in (*(("project", name) for name in project if name not in _FIELDS), *_UNREAD):
         if path[-1] in table_at(document, path[:-1]):
             problem = "this table is not read" if path in _UNREAD else "a [project] table has no such field"
@@ -83,6 +86,27 @@ def _of_project(sheet: Sheet, document: dict[str, Any], lists: Lists, lines: dic
         for number, text in enumerate(listed):
             line = line_of(lines, (*path, number))
             yield from entry(sheet, line, _from(sheet, origin, lists, text, line))
+
+
+def _dynamic(sheet: Sheet, tools: dict[str, Any], line: int) -> Iterator[Planned]:
+    """The dependencies that another file states: one that the build backend is told of, or setuptools' own."""
+    of_setuptools = table_at(tools, ("setuptools", "dynamic", "dependencies")).get("file")
+    of_hatch = table_at(tools, ("hatch", "metadata", "hooks", "requirements_txt")).get("files")
+    named = of_setuptools or of_hatch
+    paths = [named] if isinstance(named, str) else named
+    if isinstance(paths, list) and all(isinstance(each, str) for each in paths):
+        yield from setup_py.of_files(sheet, paths, line)
+    elif (beside := _setups(sheet)) is not None:
+        yield from beside
+    else:
+        problem = "the dependencies are dynamic; check the lock or requirements file"
+        yield open_part(sheet, line, UnreadError(problem))
+
+
+def _setups(sheet: Sheet) -> Iterator[Planned] | None:
+    """What setup.cfg and setup.py beside the file require; None where there is neither."""
+    files = [name for name in ("setup.cfg", "setup.py") if sheet.has_beside(name)]
+    return chain.from_iterable(setup_py.read(sheet.beside(name, 1)) for name in files) if files else None
 
 
 def _as_uv_decides(sheet: Sheet, uv: dict[str, Any], asked: list[Planned], lines: dict[Path, int]) -> Iterator[Planned]:

@@ -15,10 +15,21 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from envcheck.compat.package_needs import applies
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Planned
-from envcheck.plans.requirement import LONGEST, PackageIndexes, entry, of_wheel, open_part, planned, unread
+from envcheck.plans.requirement import (
+    LONGEST,
+    PackageIndexes,
+    entry,
+    marker_of,
+    of_wheel,
+    open_part,
+    perhaps,
+    planned,
+    unread,
+)
 from envcheck.plans.sheet import Sheet, UnreadError
 
 NAME = "requirements"
@@ -27,9 +38,12 @@ FILES = re.compile(r".*\.(?:txt|in|pip)", re.IGNORECASE)
 Find = Callable[[str], "str | None"]
 """From a path in a command to that of a file, seen from the file that has the command."""
 
-_PROJECT = "pyproject.toml"
+_PROJECTS = ("pyproject.toml", "setup.py", "setup.cfg")
+"""Files that say what a project requires; the first one names the others."""
 _FOLDER = re.compile(r"(?:file:)?(?P<path>[^\[\]$:?#]{1,400}?)/?(?:\[(?P<extras>[A-Za-z0-9._, -]{1,400})\])?")
 
+_OWN = re.compile(r"\.{1,2}(?:/\.\.){0,8}/?")
+"""The folder of the file, or one around it."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _LONGEST_OPTIONS = 100_000
 """Behind a requirement stand the hashes of all its files."""
@@ -109,7 +123,7 @@ def _lines(file: _File, index: PackageIndexes) -> Iterator[tuple[_File, int, Ite
             if _VARIABLE.search(value):
                 yield file, number, iter([_by_variable(sheet, "", number)])
             elif meaning == "file":
-                yield file, number, _of_place(sheet, value, number, _beside(sheet))
+                yield file, number, _of_place(sheet, value, number, None)
             else:
                 included = sheet.beside(value, number)
                 constrains = file.constrains or meaning == "constrain"
@@ -161,8 +175,13 @@ def _parsed(text: str, matrix: Matrix) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _requirement(sheet: Sheet, text: str, number: int, index: PackageIndexes) -> Iterator[Planned]:
-    if _A_FILE.match(text):
-        yield from _of_place(sheet, text.partition(" ;")[0].strip(), number, _beside(sheet))
+    if _is_a_file(text):
+        # A semicolon may be part of an address; the marker's has a blank behind it.
+        asked, _, marker = text.partition("; " if "://" in text else ";")
+        applied = applies(marker_of(marker), sheet.markers) if marker else True
+        if applied is not False:
+            places = _of_place(sheet, asked.strip(), number, None)
+            yield from (each if applied else perhaps(each) for each in places)
         return
     if _VARIABLE.search(text):
         yield _by_variable(sheet, text, number)
@@ -209,7 +228,7 @@ def _of_words(sheet: Sheet, words: list[str], line: int, index: PackageIndexes, 
         else:
             yield from _included(sheet, meaning, given, line, index, find, extras)
     for word in asked:
-        if _A_FILE.match(word):
+        if _is_a_file(word):
             yield from _of_place(sheet, word, line, find)
         elif "$" in word:
             yield _by_variable(sheet, word, line)
@@ -252,33 +271,47 @@ def _included(
             problem = "the file that it installs from was not found; name it with a further --plan"
             yield unread(sheet, f"-r {name}", line, problem)
         return
-    if place.endswith(_PROJECT):
+    if place.endswith(_PROJECTS[0]):
         yield from _of_project(sheet, place, line, extras)
         return
     included = sheet.beside(place, line)
     yield from _of_file(_File(included, _numbered(included), meaning == "constrain"), index)
 
 
+def _is_a_file(text: str) -> bool:
+    """Whether pip takes the text for a path or an address: a folder in another one needs no dot before it."""
+    first = text.partition(";")[0]
+    return _A_FILE.match(text) is not None or ("/" in first and "@" not in first and not _ANY_VARIABLE.search(first))
+
+
 def _beside(sheet: Sheet) -> Find:
     return lambda path: path if sheet.has_beside(path) else None
 
 
-def _of_place(sheet: Sheet, text: str, line: int, find: Find) -> Iterator[Planned]:
-    """What installing a file or folder, such as ``./package[cuda]``, or an address would install."""
+def _of_place(sheet: Sheet, text: str, line: int, find: Find | None) -> Iterator[Planned]:
+    """What installing a file or folder, such as ``./package[cuda]``, or an address would install; without ``find``,
+    as a requirements file names it.
+    """
     named = _FOLDER.fullmatch(text)
-    place = find(f"{named['path']}/{_PROJECT}") if named else None
-    if named is None or place is None:
-        yield of_wheel(sheet, text, line)
-    else:
+    folder = named["path"] if named else ""
+    places = [(find or _beside(sheet))(f"{folder}/{name}") for name in _PROJECTS] if named else []
+    place = next(filter(None, places), None)
+    if named and place is not None:
         yield from _of_project(sheet, place, line, tuple((named["extras"] or "").split(",")))
+    elif find is None and _OWN.fullmatch(text):
+        # The project whose requirements these are, which was not copied with them.
+        yield unread(sheet, text, line, "")
+    else:
+        yield of_wheel(sheet, text, line)
 
 
 def _of_project(sheet: Sheet, place: str, line: int, extras: tuple[str, ...]) -> Iterator[Planned]:
-    """What the project of a pyproject.toml requires."""
-    from envcheck.plans.readers import pyproject  # noqa: PLC0415 - it follows the requirements files that it names
+    """What a project requires by its pyproject.toml, or by what it has in place of one."""
+    from envcheck.plans.readers import pyproject, setup_py  # noqa: PLC0415 - they follow the files that they name
 
+    reader = pyproject if place.endswith(_PROJECTS[0]) else setup_py
     wanted = tuple(filter(None, map(str.strip, extras)))
     try:
-        yield from pyproject.read(replace(sheet.beside(place, line), extras=wanted, groups=False))
+        yield from reader.read(replace(sheet.beside(place, line), extras=wanted, groups=False))
     except UsageError as error:
         yield unread(sheet, "a project", line, f"what it installs cannot be read ({error})")
