@@ -4,6 +4,7 @@ with it, such as JetPack's CUDA.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -240,7 +241,9 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
 
 
 def _tagged_cuda(tag: str) -> CudaVersion | None:
-    return CudaVersion.from_tag(tag) if tag.startswith("cu") else None
+    """The CUDA of ``cu128``, also before what else a build is for: ``cu128.torch2.9.0``."""
+    found = re.match(r"cu[0-9]{2,3}(?![0-9])", tag)
+    return CudaVersion.from_tag(found[0]) if found else None
 
 
 def _for_cuda(question: Question, row: TorchRow) -> _Found:

@@ -97,6 +97,13 @@ def test_a_build_that_loads_into_pytorch_is_for_its_major_version_of_cuda(row: R
             assert found == ("compatible" if same else "incompatible"), build.cuda
 
 
+def test_a_tag_may_name_the_pytorch_behind_the_cuda() -> None:
+    for tag in ("cu128", "cu128.torch2.9.0", "cu128torch2.9.0cxx11abifalse"):
+        assert_fits(f"exllamav3==0.0.30+{tag} gpu==H100 driver==550.54.14")
+        assert_does_not_fit(f"exllamav3==0.0.30+{tag} gpu==H100 driver==470.57.02")
+    assert_nobody_can_tell("exllamav3==0.0.30+cu12torch2.9.0 gpu==H100")
+
+
 # --- PyTorch --------------------------------------------------------------------------------------------------------
 
 
