@@ -21,6 +21,7 @@ from envcheck.enrich.stated import (
     add_frameworks,
     add_pinned_torch,
     driver_os,
+    forward_of_image,
     infer_driver,
     programs_of_stated_cuda,
     programs_older_than_gpus,
@@ -72,7 +73,9 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     release = DriverRelease.stated(driver.release) if driver else None
     row = branch_of(matrix, release, driver_os(platform)) if release else None
     if driver and row:
-        driver = _add(driver, {"cuda": row.cuda}, row.id)
+        cuda, why = forward_of_image(snapshot, matrix) or (None, "")
+        newer = cuda is not None and cuda > (CudaVersion.parse(row.cuda) or cuda)
+        driver = _add(driver, {"cuda": str(cuda)}, why) if newer else _add(driver, {"cuda": row.cuda}, row.id)
     machine = msgspec.structs.replace(
         snapshot,
         platform=_system(snapshot, matrix),

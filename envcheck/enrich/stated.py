@@ -17,12 +17,13 @@ import msgspec
 from envcheck.compat.package_needs import release_rows
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.gpu_names import find_model
+from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_runs_cuda
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, cuda_targets, targets_of
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.relations.torch import builds, torch_row
-from envcheck.knowledge.specifier import Version, parse_specifier
+from envcheck.knowledge.specifier import Cover, Version, parse_specifier
 from envcheck.knowledge.tables import Machine, Os, ReleaseRow, TorchBuild
 from envcheck.model.snapshot import (
     OF_FRAMEWORK_IMAGE,
@@ -461,12 +462,32 @@ def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -
 
 def _forward_serves(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether a package of forward compatibility, which images hold, may stand in for the driver."""
-    release = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     told_by = {each.read.get("declared") for each in items_in(snapshot.libraries)}
-    rows = matrix.rows_for(_FORWARD, Version((cuda.major, cuda.minor)))
-    specs = [spec for row in rows if (spec := row.needs.get("driver-linux"))]
+    return not told_by.isdisjoint({OF_IMAGE, OF_FRAMEWORK_IMAGE}) and not _forward_covers(cuda, snapshot, matrix) <= {
+        "none"
+    }
+
+
+def _forward_covers(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> set[Cover]:
+    """How far the drivers that the package for a CUDA may stand in for cover this one; empty unless all GPUs are for
+    data centers.
+    """
+    release = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     models = [find_model(gpu.name or "") for gpu in items_in(snapshot.gpus)]
-    of_data_centers = bool(models) and all(model and model.kind == "data-center" for model in models)
-    if told_by.isdisjoint({OF_IMAGE, OF_FRAMEWORK_IMAGE}) or release is None or not of_data_centers:
-        return False
-    return any(parse_specifier(spec).cover(Version(tuple(release))) != "none" for spec in specs)
+    if release is None or not models or not all(model and model.kind == "data-center" for model in models):
+        return set()
+    specs = [row.needs.get("driver-linux") for row in matrix.rows_for(_FORWARD, Version((cuda.major, cuda.minor)))]
+    return {parse_specifier(spec).cover(Version(tuple(release))) for spec in specs if spec}
+
+
+def forward_of_image(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaVersion, str] | None:
+    """The CUDA that a planned image's package of forward compatibility supports in the driver's place, for all that is
+    installed in it, and the row that says so.
+    """
+    environment = snapshot.judged_environment
+    for name in {each.image for each in environment.planned or () if each.image} if environment else ():
+        image = image_of(matrix, name)
+        cuda = CudaVersion.parse(".".join(image.holds.get("cuda", "").split(".")[:2])) if image else None
+        if image and image.row and image.row.forward and cuda and _forward_covers(cuda, snapshot, matrix) == {"all"}:
+            return cuda, image.row.id
+    return None

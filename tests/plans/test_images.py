@@ -224,3 +224,22 @@ def test_what_may_install_anything_leaves_the_verdict_open(tmp_path: Path) -> No
     report = judge(plan(tmp_path, Dockerfile=f"FROM registry.example/team/base:1\nRUN pip install {ORT}\n"), H100)
     assert named(report, PLAN, "onnxruntime-gpu").status == "pass"
     assert report.verdict == "unknown"
+
+
+NGC = "FROM nvcr.io/nvidia/pytorch:25.08-py3\n"
+OF_13 = "RUN pip install torch==2.9.1 --index-url https://download.pytorch.org/whl/cu130\n"
+
+
+@cases(
+    "text, machine, verdict",
+    (NGC + OF_13, "gpu==H100,driver==550.54.14", "pass"),
+    (NGC + "RUN pip install torch==2.9.1\n", "gpu==H100,driver==550.54.14", "pass"),
+    (NGC + OF_13, "gpu=='RTX 4090',driver==550.54.14", "fail"),
+    (NGC + OF_13, "gpu==H100,driver==520.61.05", "fail"),
+    ("FROM nvcr.io/nvidia/pytorch:24.05-py3\n" + OF_13, "gpu==H100,driver==550.54.14", "fail"),
+    ("FROM nvidia/cuda:13.0.0-runtime-ubuntu24.04\n" + OF_13, "gpu==H100,driver==550.54.14", "fail"),
+)
+def test_cuda_compat_of_an_image_serves_what_is_installed_in_it(
+    tmp_path: Path, text: str, machine: str, verdict: str
+) -> None:
+    assert judge(plan(tmp_path, Dockerfile=text), machine).verdict == verdict
