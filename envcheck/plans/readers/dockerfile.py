@@ -271,7 +271,7 @@ def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
     elif known.row is None:
         yield unread(sheet, f"FROM {known.name}", line, "what this tag of the image holds is not known")
     else:
-        tag = f"+cu{known.holds['cuda'].replace('.', '')}" if known.holds.get("cuda") else ""
+        tag = f"+cu{''.join(known.holds['cuda'].split('.')[:2])}" if known.holds.get("cuda") else ""
         for name, version in known.holds.items():
             bounds = SpecifierSet(f"=={version}{tag if name == 'torch' else ''}")
             yield msgspec.structs.replace(item(sheet, name, bounds, line), image=known.name)
