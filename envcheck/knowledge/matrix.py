@@ -151,6 +151,7 @@ class Matrix:
     extras = Table("extra", tables.ExtraRow)
     system_packages = Table("system-package", tables.SystemPackageRow)
     installers = Table("installer", tables.InstallerRow)
+    plain = Table("plain", tables.PlainRow)
     secrets = Table("secret", tables.SecretRow)
     families = Table("family", tables.FamilyRow)
     fragments = Table("fragment", tables.FragmentRow)

@@ -1055,6 +1055,16 @@ class SystemPackageRow(Row, frozen=True, kw_only=True):
     """Regular expressions for whole names; groups ``major`` and ``minor`` are the version's first numbers."""
 
 
+class PlainRow(Row, frozen=True, kw_only=True):
+    """Projects that are installed from their repositories: they compile nothing, and what they require of packages for
+    GPUs has no bounds.
+    """
+
+    id_of = "plain/{0.names[0]}"
+    names: tuple[str, ...]
+    """Normalized names of the repositories, and of the projects in them."""
+
+
 class InstallerRow(Row, frozen=True, kw_only=True):
     """A program that installs packages for Python, and the words with which it does."""
 

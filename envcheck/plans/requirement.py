@@ -78,21 +78,32 @@ def item(
 
 
 def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") -> Planned:
-    """A file by its address: a wheel's name tells its version, other files at most a name (``#egg=NAME``)."""
-    named = re.search(r"[#&]egg=([A-Za-z0-9._-]{1,200})", address)
-    name = name or (named[1] if named else "")
+    """A file by its address: a wheel's name tells its version, that of another file or a repository at most a name."""
     file = re.split(r"[?#]", address, maxsplit=1)[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
     try:
         found, version, _, _ = parse_wheel_filename(file)
     except ValueError:  # also where a number has thousands of digits
-        problem = "it is installed from an address or a folder, which does not state the version"
-        return (
-            item(sheet, name, SpecifierSet(), line, problem=problem)
-            if name
-            else unread(sheet, "an address or a folder", line, problem)
-        )
+        return _of_source(sheet, address, line, name)
     planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=version.local or "")
     return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))
+
+
+_EGG = re.compile(r"[#&]egg=(?P<name>[A-Za-z0-9._-]{1,200})")
+_REPOSITORY = re.compile(
+    r"(?:git\+)?(?:https?|ssh|git)://(?:[^/@\s]{1,100}@)?[\w.-]{1,80}(?::[0-9]{1,5})?/[\w.-]{1,80}/(?P<name>[\w.-]{1,80}?)"
+    r"(?:\.git)?(?:@[^#\s]{1,200}|/archive/[^#\s]{1,200})?/?(?:#\S{0,200})?"
+)
+
+
+def _of_source(sheet: Sheet, address: str, line: int | None, name: str) -> Planned:
+    """A project by the address of its source, which a build may compile: one that is known by its name, or anything."""
+    egg, repository = _EGG.search(address), _REPOSITORY.fullmatch(address)
+    asked = name or (egg["name"] if egg else "")
+    known = canonicalize_name(asked or (repository["name"] if repository else ""))
+    problem = "it is installed from an address or a folder, which does not state the version"
+    if known and (sheet.matrix.knows(known) or any(known in row.names for row in sheet.matrix.plain)):
+        return item(sheet, known, SpecifierSet(), line, problem=problem)
+    return unread(sheet, asked or "an address or a folder", line, problem)
 
 
 def perhaps(file: Planned) -> Planned:
@@ -135,7 +146,9 @@ def _one_of(asked: list[Planned]) -> Planned:
     served = [each for each in asked if each.refused is None] or asked
     versions = sorted({each.version for each in served if each.version is not None}, key=Version)
     if len(versions) < 2 or any(each.version is None for each in served):
-        return served[0]
+        return msgspec.structs.replace(
+            served[0], extras=tuple(sorted({name for each in served for name in each.extras}))
+        )
     bounds = SpecifierSet(f">={versions[0].partition('+')[0]},<={versions[-1]}")
     return msgspec.structs.replace(
         served[0],
@@ -218,7 +231,8 @@ class PackageIndexes:
 
     main: str | None = None
     extra: tuple[str, ...] = ()
-    links: bool = False
+    links: tuple[str, ...] = ()
+    """Pages and folders that list files."""
     none: bool = False
     """Only files that it is given count."""
 
@@ -231,7 +245,7 @@ class PackageIndexes:
         elif meaning == "backend":
             self.extra = (*self.extra, f"https://download.pytorch.org/whl/{value}")
         elif meaning == "links":
-            self.links = True
+            self.links = (*self.links, value)
         elif meaning == "none":
             self.none = True
         else:
@@ -242,9 +256,7 @@ class PackageIndexes:
         """Local tag of PyTorch's builds there, empty for PyPI's own; None: not known."""
         if self.none:
             return None
-        builds = [sheet.build_of(each) for each in (self.main, *self.extra)]
-        if self.links:
-            builds.append(None)
+        builds = [sheet.build_of(each) for each in (self.main, *self.extra, *self.links)]
         tags = {each for each in builds if each}
         if len(tags) > 1 or (None in builds and not tags):
             return None

@@ -34,6 +34,12 @@ def test_pins_carry_the_line_on_which_they_begin(tmp_path: Path) -> None:
     ("-ihttps://pypi.example/simple", ""),
     ("--index-url https://user:secret@mirror.example/simple", None),
     ("--find-links ./wheels", None),
+    ("-f https://download.pytorch.org/whl/cu118/torch_stable.html", "cu118"),
+    ("-f https://download.pytorch.org/whl/torch_stable.html", None),
+    ("--find-links https://data.pyg.org/whl/torch-2.0.1+cu118.html", ""),
+    ("-f https://storage.googleapis.com/jax-releases/jax_cuda_releases.html", ""),
+    ("--extra-index-url https://pypi.nvidia.com", ""),
+    ("-f https://data.pyg.org/whl/torch-2.0.1+cu118.html --index-url https://download.pytorch.org/whl/cu118", "cu118"),
 )
 def test_an_index_tells_the_build(tmp_path: Path, option: str, build: str | None) -> None:
     assert packages(plan(tmp_path, requirements__txt=f"{option}\ntorch==2.0.1\n"))["torch"].build == build

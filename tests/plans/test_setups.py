@@ -145,3 +145,24 @@ def test_a_wheel_that_the_python_decides_on_fails_nothing_without_it(tmp_path: P
 def test_a_marker_behind_an_address_is_read(tmp_path: Path) -> None:
     wheel = "https://x.example/bitsandbytes-0.49.0-py3-none-win_amd64.whl; sys_platform == 'win32'\n"
     assert not packages(plan(tmp_path, requirements__txt=wheel))
+
+
+GIT = "git+https://github.com"
+
+
+@cases(
+    "line, verdict",
+    (f"{GIT}/openai/CLIP.git", "pass"),
+    (f"-e {GIT}/openai/CLIP.git@main#egg=clip", "pass"),
+    (f"{GIT}/openai/CLIP.git ; sys_platform == 'linux'", "pass"),
+    (f"clip @ {GIT}/openai/CLIP", "pass"),
+    (f"{GIT}/huggingface/diffusers@v0.30.0", "pass"),
+    ("https://github.com/huggingface/diffusers/archive/refs/heads/main.zip", "pass"),
+    (f"{GIT}/NVlabs/nvdiffrast", "unknown"),
+    (f"nvdiffrast @ {GIT}/NVlabs/nvdiffrast", "unknown"),
+    (f"{GIT}/facebookresearch/xformers.git", "unknown"),
+    (f"{GIT}/NVlabs/tiny-cuda-nn/#subdirectory=bindings/torch", "unknown"),
+    ("https://x.example/clip", "unknown"),
+)
+def test_a_repository_counts_by_what_is_known_of_its_project(tmp_path: Path, line: str, verdict: str) -> None:
+    assert judge(plan(tmp_path, requirements__txt=f"torch==2.4.0\n{line}\n"), H100).verdict == verdict

@@ -123,8 +123,8 @@ def test_names_of_dockerfiles(tmp_path: Path, name: str) -> None:
 
 
 def test_the_name_of_an_egg_is_that_of_the_package(tmp_path: Path) -> None:
-    text = "FROM debian\nRUN pip install 'git+https://example.org/a/b.git@main#egg=some-name'\n"
-    assert packages(plan(tmp_path, Dockerfile=text))["some-name"].problem
+    text = "FROM debian\nRUN pip install 'git+https://example.org/a/b.git@main#egg=xformers'\n"
+    assert packages(plan(tmp_path, Dockerfile=text))["xformers"].problem
 
 
 def test_a_requirements_file_is_found_under_its_own_name(tmp_path: Path) -> None:

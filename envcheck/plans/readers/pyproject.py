@@ -126,7 +126,7 @@ def _as_uv_decides(sheet: Sheet, uv: dict[str, Any], asked: list[Planned], lines
 
 
 def _uv(table: dict[str, Any]) -> _Origin:
-    index = PackageIndexes(main=text_of(table, "index-url") or None, links=bool(texts_of(table, "find-links")))
+    index = PackageIndexes(main=text_of(table, "index-url") or None, links=tuple(texts_of(table, "find-links")))
     index.extra = tuple(texts_of(table, "extra-index-url"))
     addresses = {}
     for each in tables_of(table, "index"):
