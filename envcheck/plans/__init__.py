@@ -63,8 +63,8 @@ def read_plans(
         reader = format_of(sheet.file)
         if reader is None:
             raise UsageError(
-                f"--plan {sheet.file}: a plan is a requirements file (*.txt, *.in), pyproject.toml, pylock.toml, "
-                f"uv.lock, poetry.lock, Pipfile.lock, environment.yml or a Dockerfile"
+                f"--plan {sheet.file}: a plan is a requirements file (*.txt, *.in), pyproject.toml, setup.py, "
+                f"setup.cfg, pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml or a Dockerfile"
             )
         try:
             items = reader.read(sheet)

@@ -47,6 +47,11 @@ def of_poetry(project: dict[str, Any], there: Iterable[str]) -> set[str]:
     return names - optional
 
 
+def development(project: dict[str, Any]) -> set[str]:
+    """Normalized names of the groups for development that a project has."""
+    return {canonicalize_name(name) for path in _TABLES["group"] for name in table_at(project, path)}
+
+
 def project_beside(sheet: Sheet) -> dict[str, Any]:
     """The pyproject.toml beside a lock file; empty where there is none that can be read."""
     try:

@@ -272,3 +272,29 @@ def test_a_release_that_depends_on_an_unknown_python_is_one_of_several(tmp_path:
     }
     assert SpecifierSet(found["jax"].bounds) == SpecifierSet(">=0.6.2,<=0.7.2")
     assert versions(plan(tmp_path, python="3.12.1", **{name: BY_PYTHON[name]})) == {"jax": "0.7.2"}
+
+
+# --- pdm.lock -------------------------------------------------------------------------------------------------------
+
+PDM = sample("pdm.lock")
+
+
+def test_pdm_lock_installs_the_default_group_and_those_for_development(tmp_path: Path) -> None:
+    found = packages(plan(tmp_path, pdm__lock=PDM))
+    assert {name: (each.version, each.build, each.extras) for name, each in found.items()} == {
+        "torch": ("2.5.1", "", ()),
+        "jax": ("0.7.2", "", ("cuda12",)),
+        "tensorflow": ("2.15.0", "", ()),
+        "flash-attn": (None, "", ()),
+    }
+    (tmp_path / "pyproject.toml").write_text("[dependency-groups]\ntest = []\n")
+    (tmp_path / "pdm.lock").write_text(PDM)
+    assert _of_pdm(tmp_path) == {"torch", "jax", "flash-attn", "vllm"}
+    assert _of_pdm(tmp_path, "[gpu]") == {"torch", "jax", "flash-attn", "vllm", "cupy-cuda12x"}
+    with pytest.raises(UsageError, match="no extra or dependency group 'other'"):
+        _of_pdm(tmp_path, "[other]")
+
+
+def _of_pdm(folder: Path, extras: str = "") -> set[str]:
+    markers = marks_of(None, "linux", "x86_64")
+    return set(packages(read_plans([f"{folder}/pdm.lock{extras}"], load_matrix(), markers)))
