@@ -194,6 +194,13 @@ def test_every_row_of_a_channels_builds_is_reached(tmp_path: Path, row: CondaBui
     assert (found.cuda, found.gpu_code) == (row.cuda, row.targets)
 
 
+@cases("index, status", ("--extra-index-url https://download.pytorch.org/whl/cu118\n", "pass"), ("", "unknown"))
+def test_the_index_serves_its_builds_of_what_goes_with_pytorch(tmp_path: Path, index: str, status: str) -> None:
+    text = f"{index}torch==2.0.1\ntorchvision==0.15.2\n"
+    report = judge(plan(tmp_path, requirements__txt=text), "gpu==H100,driver==550.54.14")
+    assert named(report, "plan-does-not-fit", "torchvision").status == status
+
+
 def test_packages_of_a_plan_are_held_against_each_other(tmp_path: Path) -> None:
     report = judge(plan(tmp_path, requirements__txt="torch==2.0.1\ntorchvision==0.14.0\n"), A100)
     assert (named(report, "torch-family-mismatch", "torch").status, report.exit_code) == ("fail", 1)

@@ -321,7 +321,12 @@ class _Judge(JudgedPlan):
                 if alone is not None and alone.verdict == "incompatible":
                     return self.answered(item, alone)
                 return self._without_gpu(item, rows)
-        return self.answered(item, self.asked(item.name, version, [*by_extras, *self.machine], suggest=suggest))
+        beside = [*by_extras, *self.machine]
+        if item.build and "+" not in version and self.matrix.has_trait(item.name, "on-torch-index"):
+            served = self.asked(item.name, f"{version}+{item.build}", beside, suggest=suggest)
+            if served is not None and served.verdict != "unknown":
+                return self.answered(item, served)
+        return self.answered(item, self.asked(item.name, version, beside, suggest=suggest))
 
     def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
         """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
