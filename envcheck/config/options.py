@@ -289,9 +289,9 @@ OPTIONS = (
     Option(
         "--plan FILE",
         SUBJECT,
-        "check what FILE would install instead of an environment: a requirements file, pyproject.toml, setup.py, a "
-        "lock file (pylock, uv, Poetry, PDM, Pipfile), environment.yml or a Dockerfile (repeatable; --assume names the "
-        "machine)",
+        "check what FILE would install instead of an environment: a requirements file, pyproject.toml, setup.py, "
+        "pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml or a Dockerfile (repeatable; "
+        "--assume names the machine)",
         MANY,
         excludes=f"{_HERE} --verify --deep --bench --from",
         because="{} is about an environment that exists, and --plan about files: use one of them",

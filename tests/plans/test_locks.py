@@ -194,6 +194,10 @@ def test_extras_that_exclude_each_other_are_not_asked_for_together(tmp_path: Pat
     (tmp_path / "uv.lock").write_text(FORKS)
     with pytest.raises(UsageError, match="cpu and gpu exclude each other"):
         read_plans([f"{tmp_path}/uv.lock[cpu,gpu]"], load_matrix(), {})
+    text = '[project]\nname = "app"\n[project.optional-dependencies]\ncpu = []\ngpu = []\n[tool.uv]\n'
+    (tmp_path / "pyproject.toml").write_text(f'{text}conflicts = [[{{ extra = "cpu" }}, {{ extra = "gpu" }}]]\n')
+    with pytest.raises(UsageError, match="cpu and gpu exclude each other"):
+        plan_of_extras(tmp_path, "cpu,gpu")
 
 
 def test_a_dependency_that_asks_for_an_extra_chooses_the_fork_too(tmp_path: Path) -> None:

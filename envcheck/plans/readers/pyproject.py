@@ -20,6 +20,7 @@ from envcheck.compat.package_needs import applies
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import Lists
 from envcheck.plans.readers import setup_py
+from envcheck.plans.readers.uv_lock import check_conflicts
 from envcheck.plans.requirement import PackageIndexes, entry, marker_of, open_part, planned, unread
 from envcheck.plans.sheet import Sheet, UnreadError, table_at, table_of, tables_of, text_of, texts_of
 from envcheck.text.toml import Path, line_of, lines_of
@@ -54,9 +55,14 @@ def read(sheet: Sheet) -> list[Planned]:
     sheet.check_extras(
         [*lists.names("extra"), *lists.names("group"), *table_of(poetry, "extras"), *table_of(poetry, "group")]
     )
+    if sheet.groups:
+        check_conflicts(sheet, table_of(tools, "uv").get("conflicts"))
     lines = lines_of(sheet.text)
     asked = [*_of_project(sheet, document, lists, lines), *_of_poetry(sheet, poetry, lists.default, lines)]
-    return sheet.bounded(_as_uv_decides(sheet, table_of(tools, "uv"), asked, lines))
+    uv = table_of(tools, "uv")
+    together = None if texts_of(uv, "override-dependencies") else sheet.file  # which let pins stand beside each other
+    found = sheet.bounded(_as_uv_decides(sheet, uv, asked, lines))
+    return [msgspec.structs.replace(each, together=together) for each in found]
 
 
 @dataclass(frozen=True)
