@@ -1110,6 +1110,8 @@ class IndexRow(Row, frozen=True, kw_only=True):
     """The systems for which it has them."""
     jetsons: bool = False
     """Whether all that it has is for Jetsons; its address does not tell the build then."""
+    others: bool = False
+    """Whether it has builds of other packages than PyTorch that PyPI does not have."""
 
 
 class StepRow(Row, frozen=True, kw_only=True):

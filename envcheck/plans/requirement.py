@@ -252,6 +252,13 @@ class PackageIndexes:
             return False
         return True
 
+    def opened(self, sheet: Sheet, found: Planned) -> Planned:
+        """The package, whose build is not known to be PyPI's where another index may have one of its own."""
+        if found.build != "" or sheet.matrix.has_trait(found.name, "distributes-torch"):
+            return found
+        others = any(map(sheet.has_others, filter(None, (self.main, *self.extra, *self.links))))
+        return msgspec.structs.replace(found, build=None) if others else found
+
     def build(self, sheet: Sheet) -> str | None:
         """Local tag of PyTorch's builds there, empty for PyPI's own; None: not known."""
         if self.none:

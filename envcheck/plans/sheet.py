@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.tables import IndexRow
 from envcheck.model.snapshot import Planned
 from envcheck.text.toml import Path as KeyPath
 from envcheck.text.toml import TomlError, loads
@@ -157,13 +158,20 @@ class Sheet:
 
     def build_of(self, address: str | None) -> str | None:
         """Local tag of the builds of PyTorch that an index serves, empty for PyPI's own; None: not known."""
-        if address is None:
-            return ""
-        for row in self.matrix.indexes:
-            found = re.fullmatch(row.address, address.rstrip("/")) if len(address) <= _LONGEST_ADDRESS else None
-            if found:
-                return None if row.jetsons else found.groupdict().get("build") or ""
-        return None
+        row, found = self._index(address) if address is not None else (None, None)
+        if row is None or found is None:
+            return "" if address is None else None
+        return None if row.jetsons else found.groupdict().get("build") or ""
+
+    def has_others(self, address: str) -> bool:
+        """Whether an index may have builds of other packages than PyTorch that PyPI does not have."""
+        row, _ = self._index(address)
+        return row is None or row.others
+
+    def _index(self, address: str) -> tuple[IndexRow | None, re.Match[str] | None]:
+        bare = address.rstrip("/") if len(address) <= _LONGEST_ADDRESS else ""
+        found = ((row, re.fullmatch(row.address, bare)) for row in self.matrix.indexes)
+        return next((each for each in found if each[1]), (None, None))
 
 
 def _text(path: str, where: str) -> str:

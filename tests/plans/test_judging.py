@@ -18,7 +18,7 @@ from envcheck.pipeline import session
 from envcheck.pipeline.request import Ignoring, Policy, Request
 from envcheck.report import render
 from tests.every import cases
-from tests.plans.reading import judge, named, plan
+from tests.plans.reading import judge, named, packages, plan
 
 A100 = "gpu==A100,driver==515.105.01"
 
@@ -192,6 +192,20 @@ def test_every_row_of_a_channels_builds_is_reached(tmp_path: Path, row: CondaBui
     assert environment.frameworks is not None
     (found,) = environment.frameworks.items
     assert (found.cuda, found.gpu_code) == (row.cuda, row.targets)
+
+
+@cases(
+    "page, build",
+    ("-f https://storage.googleapis.com/jax-releases/jax_cuda_releases.html\n", None),
+    ("--extra-index-url https://download.pytorch.org/whl/cu118\n", "cu118"),
+    ("--extra-index-url https://mirror.example/simple\n", None),
+    ("", ""),
+)
+def test_a_page_may_have_tagged_builds_that_pypi_has_not(tmp_path: Path, page: str, build: str | None) -> None:
+    environment = plan(tmp_path, requirements__txt=f"{page}torch==2.0.1\njaxlib==0.3.2+cuda11.cudnn82\n")
+    assert packages(environment)["jaxlib"].build == build
+    told = [check.title for check in judge(environment, A100).checks if "is not on PyPI" in check.title]
+    assert bool(told) is (build == "")
 
 
 @cases("index, status", ("--extra-index-url https://download.pytorch.org/whl/cu118\n", "pass"), ("", "unknown"))

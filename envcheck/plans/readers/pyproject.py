@@ -173,7 +173,8 @@ def _from(sheet: Sheet, origin: _Origin, lists: Lists, text: Any, line: int) -> 
     if elsewhere:
         yield unread(sheet, found.name, line, problem, name=found.name)
     else:
-        yield found if found.build is None else msgspec.structs.replace(found, build=index.build(sheet))
+        served = msgspec.structs.replace(found, build=index.build(sheet))
+        yield found if found.build is None else index.opened(sheet, served)
 
 
 def _of_poetry(sheet: Sheet, poetry: dict[str, Any], default: set[str], lines: dict[Path, int]) -> Iterator[Planned]:

@@ -188,7 +188,7 @@ def _requirement(sheet: Sheet, text: str, number: int, index: PackageIndexes) ->
         return
     found = planned(sheet, text, number, build=index.build(sheet))
     if found is not None:
-        yield found
+        yield index.opened(sheet, found)
 
 
 def _by_variable(sheet: Sheet, text: str, line: int) -> Planned:
