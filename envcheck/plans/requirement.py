@@ -96,10 +96,11 @@ _REPOSITORY = re.compile(
 
 
 def _of_source(sheet: Sheet, address: str, line: int | None, name: str) -> Planned:
-    """A project by the address of its source, which a build may compile: one that is known by its name, or anything."""
+    """A project by the address or folder of its source, which a build may compile: one that is known, or anything."""
     egg, repository = _EGG.search(address), _REPOSITORY.fullmatch(address)
     asked = name or (egg["name"] if egg else "")
-    known = canonicalize_name(asked or (repository["name"] if repository else ""))
+    folder = "" if "://" in address else address.rstrip("/").rpartition("/")[2]
+    known = canonicalize_name(asked or (repository["name"] if repository else folder))
     problem = "it is installed from an address or a folder, which does not state the version"
     if known and (sheet.matrix.knows(known) or any(known in row.names for row in sheet.matrix.plain)):
         return item(sheet, known, SpecifierSet(), line, problem=problem)

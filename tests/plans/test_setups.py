@@ -163,6 +163,11 @@ GIT = "git+https://github.com"
     (f"{GIT}/facebookresearch/xformers.git", "unknown"),
     (f"{GIT}/NVlabs/tiny-cuda-nn/#subdirectory=bindings/torch", "unknown"),
     ("https://x.example/clip", "unknown"),
+    ("-e ./CLIP", "pass"),
+    ("submodules/clip", "pass"),
+    ("submodules/simple-knn", "unknown"),
+    ("./xformers", "unknown"),
+    ("./clip.zip", "unknown"),
 )
 def test_a_repository_counts_by_what_is_known_of_its_project(tmp_path: Path, line: str, verdict: str) -> None:
     assert judge(plan(tmp_path, requirements__txt=f"torch==2.4.0\n{line}\n"), H100).verdict == verdict
