@@ -128,13 +128,14 @@ def read(text: str) -> list[tuple[str, list[str]]]:
     ("gpu==RTX 5090 , gpus >= 8", [("gpu", ["==RTX 5090"]), ("gpus", [">=8"])]),
     ("torch>=2.4,<2.6,driver>=550", [("torch", [">=2.4", "<2.6"]), ("driver", [">=550"])]),
     ("torch==1,", [("torch", ["==1"])]),
+    ("torch===2.5.1", [("torch", ["==2.5.1"])]),
     ("Nvidia_CuDNN.cu12!=9.1", [("nvidia-cudnn-cu12", ["!=9.1"])]),
 )
 def test_reads(text: str, expected: list[tuple[str, list[str]]]) -> None:
     assert read(text) == expected
 
 
-@every("", "  ", "torch", "==2", "torch==", 'torch==2 3"', "torch=2", ",torch==1", "a==1,,b==2", "8gpus==1")
+@every("", "  ", "torch", "==2", "torch==", 'torch==2 3"', "torch=2", "torch===", ",torch==1", "a==1,,b==2", "8gpus==1")
 def test_refuses_in_one_sentence(text: str) -> None:
     with pytest.raises(UsageError, match="write NAME==VERSION"):
         parse_components(text)

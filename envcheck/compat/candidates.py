@@ -18,7 +18,7 @@ from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, s
 from envcheck.knowledge.relations.driver import may_exist
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.torch import builds, newest_python, tag_of
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Os, ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.model.versions import CudaVersion
 
@@ -135,7 +135,7 @@ def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tup
     """The candidate with what is known of its files on PyPI."""
     told = wheels or not candidate.rows  # else it may be another index's
     rows = covering(matrix.requirements_by_name.get(candidate.name, ()), version) if told else ()
-    partly = frozenset(row.versions for row in rows if covered(row.versions, version) != "all")
+    partly = frozenset(row.versions for row in rows if speaks_of(row.versions, version) != "all")
     return candidate._replace(wheels=wheels, requirements=rows, partly=partly)
 
 
@@ -143,7 +143,7 @@ def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow]
     here = [row for row in rows if runs_here(row, question)]
     if any(row.os or row.machine for row in here):  # some are said to be of this system: leave out those of others
         rows = here
-    whole = [row for row in rows if covered(row.versions, version) == "all"]
+    whole = [row for row in rows if speaks_of(row.versions, version) == "all"]
     part = [row for row in rows if row not in whole]
     label = f"{name} {version}+{tag}" if tag else f"{name} {version}"
     return Candidate(name, label, tuple(whole), tuple(part))

@@ -31,7 +31,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ImageRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 
@@ -268,7 +268,7 @@ def _by_glibc(question: Question, name: str, wheels: list[str]) -> Iterator[Fit]
             (needed, row)
             for wheel in wheels
             for row in question.matrix.wheels_by_name.get(wheel, ())
-            if covered(row.versions, version) != "none"
+            if speaks_of(row.versions, version) != "none"
             if (needed := parse_version(row.glibc.get(question.machine, ""), scheme("glibc")))
         ]
         needs.sort(key=lambda need: need[0].numbers)

@@ -20,7 +20,7 @@ from envcheck.knowledge.names import COMPILERS, canonical, scheme
 from envcheck.knowledge.performance.expected import peak
 from envcheck.knowledge.relations.driver import architecture_of, branch_of, module_supports
 from envcheck.knowledge.relations.torch import tag_of
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Os, Precision, ReleaseRow, Row
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import DriverRelease, Flavour
@@ -226,7 +226,7 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     version = parse_version(text, scheme(name))
     if version is None:
         return []
-    rows = [row for row in matrix.rows_of(name) if covered(row.versions, version) != "none"]
+    rows = [row for row in matrix.rows_of(name) if speaks_of(row.versions, version) != "none"]
     if version.local:
         return [_facts(row) for row in rows if row.build in ("", version.local)]
     wheels = covering(matrix.wheels_by_name.get(name, ()), version)

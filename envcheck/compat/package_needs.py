@@ -96,7 +96,7 @@ def _need(row: ReleaseRow, other: str) -> str:
 def _cover(spec: str, met: Version) -> Cover:
     parsed = parse_specifier(spec)
     found = parsed.cover(met)
-    return parsed.cover(met._replace(pre=False)) if met.pre and found == "none" else found
+    return parsed.cover(met._replace(pre="")) if met.pre and found == "none" else found
 
 
 @lru_cache(maxsize=1 << 13)  # of every distribution, for each package that is asked about

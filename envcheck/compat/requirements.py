@@ -19,7 +19,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.torch import build_of, tag_of, torch_row
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ExtraRow, Machine, ReleaseRow, RequirementRow
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import CudaVersion
@@ -129,7 +129,7 @@ def declared(
     if number is None:
         return {}
     rows = covering(matrix.requirements_by_name.get(name, ()), number)
-    holding = [row for row in rows if covered(row.versions, number) == "all" and _holds(row, markers)]
+    holding = [row for row in rows if speaks_of(row.versions, number) == "all" and _holds(row, markers)]
     found: dict[str, str] = {}
     for other, bounds in ((normalised(key), text) for row in holding for key, text in row.needs.items()):
         found[other] = f"{found[other]},{bounds}" if other in found else bounds
@@ -178,7 +178,7 @@ def _machine(markers: Mapping[str, str]) -> Machine | None:
 def extras_of(matrix: Matrix, name: str, version: str) -> list[ExtraRow]:
     number = parse_version(version)
     rows = [row for row in matrix.extras if row.name == name]
-    return [row for row in rows if number is not None and parse_specifier(row.versions).cover(number) == "all"]
+    return [row for row in rows if number is not None and speaks_of(row.versions, number) == "all"]
 
 
 def brought(rows: Sequence[ExtraRow], version: str, extras: Collection[str]) -> list[Component] | None:

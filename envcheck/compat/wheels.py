@@ -13,7 +13,7 @@ from envcheck.compat.question import Question, agree, listed, overall, summary
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import PublishedRow, ReleaseRow, RequirementRow, Row, WheelRow
 
 R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow)
@@ -60,7 +60,7 @@ def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
     """The rows of a release, or of the releases of a family; of a post-release, those of its build that name it, if any
     do.
     """
-    found = [row for row in rows if covered(row.versions, version) != "none"]
+    found = [row for row in rows if speaks_of(row.versions, version) != "none"]
     naming = [row for row in found if parse_specifier(row.versions).names_post] if version.post is not None else []
     told = {getattr(row, "build", "") for row in naming}
     return tuple(row for row in found if row in naming or getattr(row, "build", "") not in told)

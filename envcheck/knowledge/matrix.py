@@ -18,7 +18,7 @@ from envcheck.errors import MatrixError
 from envcheck.knowledge import tables
 from envcheck.knowledge.gpu_names import by_name, find_by_name, name_keys
 from envcheck.knowledge.names import canonical, scheme
-from envcheck.knowledge.specifier import Specifier, Version, covered, parse_specifier
+from envcheck.knowledge.specifier import Specifier, Version, parse_specifier, speaks_of
 from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.sources import Source
 
@@ -281,7 +281,7 @@ class Matrix:
 
     def rows_for(self, name: str, version: Version) -> list[tables.ReleaseRow]:
         """The rows that hold for everything that a version stands for."""
-        return [row for row in self.rows_of(name) if covered(row.versions, version) == "all"]
+        return [row for row in self.rows_of(name) if speaks_of(row.versions, version) == "all"]
 
     def similar_name(self, name: str) -> str | None:
         """The known component whose name is spelled most nearly so."""

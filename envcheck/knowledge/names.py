@@ -51,6 +51,7 @@ _SCHEMES = {
     "tensorrt": _BUILDS,
     "tensorrt-engine": _BUILDS,
     "driver": Scheme(2, builds=True),
+    "windows": _BUILDS,
     "gcc": Scheme(1, builds=True),
     "clang": Scheme(1, builds=True),
     "msvc": _MINORS,

@@ -394,7 +394,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """Releases of one component that need the same things: a library, a framework, a package on top of one.
 
     A *specifier* is a list of bounds that must all hold (``>=12.1,<13``); alternatives are separated by ``|``
-    (``==10.2|>=11.0,<=11.6``). Bounds compare by the leading numbers that they name: ``<=11.6`` admits 11.6.2.
+    (``==10.2|>=11.0,<=11.6``). ``envcheck/knowledge/specifier.py`` says what a bound means: ``<=11.6`` admits 11.6.2.
     """
 
     name: str

@@ -26,11 +26,11 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 _NAME = re.compile(r"\s*([A-Za-z][A-Za-z0-9._-]*)\s*")
 _SECOND = re.compile(rf"\s([A-Za-z][A-Za-z0-9._-]{{0,80}}\s{{0,8}}(?:{OPERATORS}).{{0,40}})")
 """A further component within a value, after a blank."""
-_BOUND = re.compile(rf"\s*({OPERATORS})\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
+_BOUND = re.compile(rf"\s*(?:=(?===))?({OPERATORS})\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
 
 
 class Bound(NamedTuple):
-    """An operator and the version (or name) that it compares with."""
+    """An operator (``==`` for ``===`` too) and the version (or name) that it compares with."""
 
     operator: str
     value: str

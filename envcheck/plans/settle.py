@@ -17,7 +17,7 @@ from envcheck.compat.requirements import declared
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import build_of, torch_row
-from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_version, speaks_of
 from envcheck.knowledge.tables import CondaBuildRow
 from envcheck.model.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
 from envcheck.model.versions import CondaBuild, CudaVersion
@@ -180,7 +180,7 @@ def _conda_build(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Con
             for row in matrix.conda_builds
             if row.name == item.name
             and version is not None
-            and parse_specifier(row.versions).cover(version) == "all"
+            and speaks_of(row.versions, version) == "all"
             and (re.fullmatch(row.builds, item.conda or "") or _cuda_of(row, item, items) == row.cuda)
         ),
         None,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 from tomlkit.items import Table
 
-from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.refresh.document import RowChange, Work, on_one_line, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
@@ -77,7 +77,7 @@ def covered(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], releases:
 def _covers(row: Mapping[str, Any], release: Release) -> bool:
     """Here ``1.1`` is a release; in questions it means the family 1.1.x."""
     version = parse_version(_written(release.version, _NUMBERS))
-    return version is not None and parse_specifier(row["versions"]).cover(version) == "all"
+    return version is not None and speaks_of(row["versions"], version) == "all"
 
 
 def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:

@@ -13,7 +13,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.gpu_code import read_targets
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.versions import ComputeCapability
 from tests.documents import texts
@@ -34,7 +34,7 @@ CAPABILITIES = sorted(MATRIX.capability_rows)
 
 def asked(row: ReleaseRow) -> str:
     """A release of a row as a question names it: one that PyPI lists, where it lists any."""
-    listed = [version for version in releases(row.name) if covered(row.versions, version) == "all"]
+    listed = [version for version in releases(row.name) if speaks_of(row.versions, version) == "all"]
     bound = next(one for one in parse_specifier(row.versions).bounds if one.operator in ("==", ">="))
     padded = Version((*bound.numbers, 0, 0)[: max(len(bound.numbers), 3)], post=bound.post)
     return f"{row.name}=={listed[0] if listed else padded}"
@@ -201,7 +201,7 @@ BESIDE = (("torch", "2.5.1"), ("nvcc", "12.6"))
 
 @every(compiled)
 def test_a_toolkit_beside_another_cuda_of_pytorch_is_not_refused(row: ReleaseRow) -> None:
-    version = next(one for one in published(load_matrix(), row.name) if covered(row.versions, one) == "all")
+    version = next(one for one in published(load_matrix(), row.name) if speaks_of(row.versions, one) == "all")
     asked = f"{row.name}=={version} torch==2.5.1"
     assert verdict(f"{asked} cuda==12.6") == "unknown"
     assert verdict(f"{asked} cuda==13.0") == "incompatible"

@@ -10,7 +10,7 @@ from envcheck.compat.choose import evaluate
 from envcheck.compat.question import Question
 from envcheck.compat.wheels import not_published, published
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import PublishedRow, ReleaseRow, RequirementRow, WheelRow
 from envcheck.model.components import parse_components
 from tests.documents import texts
@@ -56,7 +56,7 @@ def late_series(name: str) -> list[Version]:
 def without_rows(name: str) -> list[Version]:
     """Releases of which nothing but their existence is known: source archives that name no Python."""
     rows: list[ReleaseRow | WheelRow] = [*MATRIX.rows_of(name), *MATRIX.wheels_by_name.get(name, ())]
-    return [one for one in published(MATRIX, name) if all(covered(row.versions, one) == "none" for row in rows)]
+    return [one for one in published(MATRIX, name) if all(speaks_of(row.versions, one) == "none" for row in rows)]
 
 
 def admitted_without_rows(row: RequirementRow) -> list[tuple[str, Version]]:
@@ -132,7 +132,7 @@ def test_a_listed_release_of_which_no_row_tells_is_known(name: str, version: Ver
 @every(lambda: [(row, *one) for row in sample(GENERAL, 6) for one in admitted_without_rows(row)])
 def test_packages_that_need_such_a_release_tell_of_it(row: RequirementRow, name: str, version: Version) -> None:
     whole = {one: one._replace(numbers=(*one.numbers, 0, 0)[:3]) for one in published(MATRIX, row.name)}
-    asking = next(one for one in whole if covered(row.versions, whole[one]) == "all")
+    asking = next(one for one in whole if speaks_of(row.versions, whole[one]) == "all")
     found = judged(f"{row.name}=={asking} {name}=={version}")
     told = [reason.verdict for reason in found.reasons if f" needs {name} " in reason.message]
     assert told == ["compatible"], shown(found)
@@ -187,7 +187,7 @@ NOT_FOR_GPUS = {"tensorflow"}
 )
 def test_a_wheel_for_a_system_is_not_refused_because_rows_are_for_another(name: str) -> None:
     for version in sample(published(MATRIX, name)):
-        rows = [row for row in MATRIX.wheels_by_name[name] if covered(row.versions, version) != "none"]
+        rows = [row for row in MATRIX.wheels_by_name[name] if speaks_of(row.versions, version) != "none"]
         for system in {one for row in rows for one in row.pythons if one.startswith(("linux", "windows"))}:
             os, machine = system.split("-")
             found = judged(f"{name}=={version} os=={os} machine=={machine} gpu==A100")

@@ -13,7 +13,7 @@ from envcheck.knowledge.gpu_names import find_by_name
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.torch import tag_of
-from envcheck.knowledge.specifier import Cover, Specifier, Version, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Cover, Specifier, Version, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import MigRow, ReleaseRow, RequirementRow, TorchRow
 from tests.every import every
 from tests.knowledge.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
@@ -35,7 +35,7 @@ def release(row: RequirementRow) -> Version | None:
 
 def own(name: str, version: Version) -> list[RequirementRow]:
     rows = covering(MATRIX.requirements_by_name[canonical(name)], version)
-    return [row for row in rows if parse_specifier(row.versions).cover(version) == "all"]
+    return [row for row in rows if speaks_of(row.versions, version) == "all"]
 
 
 def around(spec: Specifier) -> Iterator[Version]:
@@ -298,3 +298,13 @@ def test_a_build_of_torch_comes_with_its_libraries(row: TorchRow) -> None:
                 assert_fits(f"{torch} {wheel}=={held}")
             if build.pinned:
                 assert_does_not_fit(f"{torch} {wheel}=={held.rpartition('.')[0]}.99999")
+
+
+@every(
+    ("openrlhf==0.9.0", "flash-attn==2.8.3", "flash-attn==2.8.3.post1"),
+    ("jax-cuda12-plugin==0.9.0.0", "jax-cuda12-pjrt==0.9.0.0", "jax-cuda12-pjrt==0.9.0.1"),
+    ("torchvision==0.20.1", "torch==2.5.1", "torch==2.5.1rc1"),
+)
+def test_a_pinned_release_is_that_one_alone(asking: str, pinned: str, other: str) -> None:
+    assert verdict(f"{asking} {pinned}") == "compatible"
+    assert verdict(f"{asking} {other}") == "incompatible"

@@ -6,7 +6,7 @@ from envcheck.compat.wheels import covering, published
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.torch import builds, tag_of
-from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow
 from tests.every import every
 from tests.knowledge.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, verdict
@@ -75,7 +75,7 @@ BY_CUDA = [row for row in MATRIX.releases if row.build and row.cuda and "cuda" i
 
 
 def releases(row: ReleaseRow) -> list[Version]:
-    return [one for one in published(MATRIX, row.name) if covered(row.versions, one) == "all"]
+    return [one for one in published(MATRIX, row.name) if speaks_of(row.versions, one) == "all"]
 
 
 @every(BY_CUDA)

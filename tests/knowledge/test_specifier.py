@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version as Pep440
 
 from envcheck.compat.reading import spelled
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
-from envcheck.knowledge.specifier import Scheme, Version, parse_specifier, parse_version
+from envcheck.knowledge.specifier import PLAIN, Scheme, Version, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.components import Bound, Component
 from tests.every import cases, every
@@ -49,6 +51,10 @@ def cover(spec: str, version: str, scheme: Scheme = Scheme()) -> str:  # noqa: B
     ("==10.2|>=11.0,<=11.6", "11.7.0", "none"),
     # a missing number of a distribution is zero, a further one is a release of its own
     ("==0.12.0.1", "0.12.0", "none"),
+    ("==0.12.0", "0.12.0.1", "none"),
+    ("<=0.12.0", "0.12.0.1", "none"),
+    (">0.12.0", "0.12.0.1", "all"),
+    ("<=0.12", "0.12.0.1", "all"),
     (">=0.12.0", "0.12.0.1", "all"),
     ("<0.12.0.1", "0.12.0", "all"),
     # families
@@ -69,16 +75,29 @@ def cover(spec: str, version: str, scheme: Scheme = Scheme()) -> str:  # noqa: B
     ("==2.0.0", "2.0.0.dev20250131", "none"),
     ("==2.0.*", "2.0.0rc1", "all"),
     ("==2.0", "2.0.1rc1", "all"),
+    (">=2.5rc1", "2.5", "all"),
+    ("<2.5.0rc1", "2.5", "none"),
+    ("==2.5.1rc1", "2.5", "some"),
+    (">=2.5.1rc1", "2.4", "none"),
+    ("<1!2.0", "2.5", "all"),
     # post-releases
-    ("==0.0.28", "0.0.28.post3", "all"),
+    ("==0.0.28", "0.0.28.post3", "none"),
+    ("!=0.0.28", "0.0.28.post3", "all"),
+    ("<=0.0.28", "0.0.28.post3", "none"),
+    (">0.0.28", "0.0.28.post3", "none"),
+    (">=0.0.28", "0.0.28.post3", "all"),
+    ("==0.0", "0.0.28.post3", "all"),
+    (">=2.5.post1", "2.5", "some"),
     ("==0.0.28.post3", "0.0.28.post3", "all"),
     ("==0.0.28.post3", "0.0.28", "none"),
     ("==0.0.28.post3", "0.0.28.post2", "none"),
     (">=0.0.28.post2", "0.0.28.post3", "all"),
     (">=0.0.28.post2", "0.0.29", "all"),
     ("<0.0.28.post2", "0.0.28", "all"),
-    # local versions do not matter
+    # a build matters where it is named, and is before or after nothing
     ("==2.5.1", "2.5.1+cu124", "all"),
+    ("==2.5.1+cu124", "2.5.1", "none"),
+    (">=2.5.1+cu124", "2.5.1", "all"),
 )
 def test_distributions(spec: str, version: str, expected: str) -> None:
     assert cover(spec, version) == expected
@@ -100,6 +119,9 @@ def test_distributions(spec: str, version: str, expected: str) -> None:
     (">=3.11,!=3.14.1", "3.14.2", MINORS, "all"),
     (">=3.11,!=3.14", "3.14", MINORS, "none"),
     ("==2.27.3", "2.27.3-1", BUILDS, "all"),
+    ("<=8.9.2", "8.9.2.26", BUILDS, "all"),
+    ("==8.9.2", "8.9.2.26", BUILDS, "all"),
+    (">=8.9.2rc1", "8.9.2.26", BUILDS, "all"),
     ("==6.2", "6.2", Scheme(2), "all"),
     ("==6.2.1", "6.2", Scheme(2), "none"),
     ("<=13", "13.2.0", Scheme(1, builds=True), "all"),
@@ -111,19 +133,22 @@ def test_components_that_count_builds(spec: str, version: str, scheme: Scheme, e
 
 @cases(
     "text, numbers, pre, post, local",
-    ("2.5.1+cu124", (2, 5, 1), False, None, "cu124"),
-    ("0.4.25+cuda11.cudnn86", (0, 4, 25), False, None, "cuda11.cudnn86"),
-    ("v1.9.1", (1, 9, 1), False, None, ""),
-    ("2.5.0a0+872d972e41.nv24.8", (2, 5, 0), True, None, "872d972e41.nv24.8"),
-    ("6.0 DP", (6, 0), True, None, ""),
-    ("0.8.0.post1", (0, 8, 0), False, 1, ""),
-    ("2.27.3-1", (2, 27, 3), False, 1, ""),
+    ("2.5.1+cu124", (2, 5, 1), "", None, "cu124"),
+    ("0.4.25+cuda11.cudnn86", (0, 4, 25), "", None, "cuda11.cudnn86"),
+    ("v1.9.1", (1, 9, 1), "", None, ""),
+    ("2.5.0a0+872d972e41.nv24.8", (2, 5, 0), "a0", None, "872d972e41.nv24.8"),
+    ("2.0.0.dev20250131", (2, 0, 0), ".dev20250131", None, ""),
+    ("2.0-preview_2.post1.dev3", (2, 0), "rc2.post1.dev3", None, ""),
+    ("6.0 DP", (6, 0), "a0", None, ""),
+    ("0.8.0.post1", (0, 8, 0), "", 1, ""),
+    ("0.8.0.post", (0, 8, 0), "", 0, ""),
+    ("2.27.3-1", (2, 27, 3), "", 1, ""),
 )
-def test_reads_versions(text: str, numbers: tuple[int, ...], pre: bool, post: int | None, local: str) -> None:  # noqa: FBT001
+def test_reads_versions(text: str, numbers: tuple[int, ...], pre: str, post: int | None, local: str) -> None:
     assert parse_version(text) == Version(numbers, pre, post, local)
 
 
-@cases("text, scheme", ("22.04", scheme("ubuntu")), ("12.4", MINORS), ("0.0.28.post3", Scheme()))
+@cases("text, scheme", ("22.04", scheme("ubuntu")), ("12.4", MINORS), ("0.0.28.post3", PLAIN), ("2.5.1rc1", PLAIN))
 def test_writes_versions_as_they_are_written(text: str, scheme: Scheme) -> None:
     assert str(parse_version(text, scheme)) == text
 
@@ -133,7 +158,11 @@ def test_what_is_no_version_is_none(text: str) -> None:
     assert parse_version(text) is None
 
 
-@cases("text", "", ">=", "=>2", ">=a", "==1.0,", "|==2", ">= 1 2")
+@cases(
+    "text", "", ">=", "=>2", ">=a", "==1.0,", "|==2", ">= 1 2",
+    # nor does PEP 440 know these
+    "~=2", "~=2.5.*", ">=2.*", "==2.5rc1.*", "==2.5.post1.*",
+)  # fmt: skip
 def test_what_is_no_specifier_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version"):
         parse_specifier(text)
@@ -162,7 +191,7 @@ def test_an_operator_and_its_opposite_share_every_release(
     assert {one, other} == {"all", "none"}
 
 
-@given(numbers, st.integers(0, 30), operators, numbers)
+@given(numbers.filter(lambda own: len(own) < 3), st.integers(0, 30), operators, numbers)
 def test_a_family_is_admitted_as_its_members_are(
     own: tuple[int, ...], further: int, operator: str, bound: tuple[int, ...]
 ) -> None:
@@ -172,6 +201,57 @@ def test_a_family_is_admitted_as_its_members_are(
     member = spec.cover(Version((*own, further), scheme=Scheme(len(own) + 1)))
     if family != "some" and len(bound) <= len(own) + 1:
         assert member == family
+
+
+# --- A bound that names a release means what PEP 440 says -----------------------------------------------------------
+
+release = st.lists(st.integers(0, 2), min_size=3, max_size=4).map(lambda numbers: ".".join(map(str, numbers)))
+epoch = st.sampled_from(["", "", "", "1!"])
+before = st.sampled_from(["", "", "a1", "b0", "rc1", "rc2", "-preview_2", "c"])
+after = st.sampled_from(["", "", ".post0", ".post1", "-2", ".post", "r3"])
+developed = st.sampled_from(["", "", ".dev0", ".dev20250131"])
+local = st.sampled_from(["", "", "+cu124", "+cu126", "+872d.nv24-12"])
+public = st.tuples(epoch, release, before, after, developed).map("".join)
+short = st.tuples(st.integers(0, 2), st.integers(0, 2)).map(lambda numbers: "{}.{}".format(*numbers))
+bounds = st.one_of(
+    st.tuples(st.sampled_from(["==", "!=", ">=", "<=", ">", "<", "~=", "==="]), public),
+    st.tuples(st.sampled_from(["==", "!=", "==="]), public, local),
+    st.tuples(st.sampled_from(["==", "!="]), epoch, st.one_of(short, release), st.just(".*")),
+    st.tuples(st.just("~="), epoch, short),
+).map("".join)
+
+
+@settings(max_examples=500)
+@given(st.lists(bounds, min_size=1, max_size=2).map(",".join), public, local)
+def test_a_bound_on_a_release_is_that_of_pep_440(text: str, version: str, build: str) -> None:
+    meant = SpecifierSet(text).contains(Pep440(version + build), prereleases=True)
+    assert cover(text, version + build) == ("all" if meant else "none")
+
+
+@given(public, local)
+def test_a_version_is_that_of_pep_440(text: str, build: str) -> None:
+    version = parse_version(text + build)
+    assert version is not None
+    assert Pep440(version.public) == Pep440(text)
+    assert version.numbers == Pep440(text).release
+
+
+@every(
+    ("==0.0.28", "0.0.28.post3", "all"),
+    (">=0.0.27,<=0.0.28", "0.0.28.post3", "all"),
+    (">=0.0.27,!=0.0.28", "0.0.28.post3", "none"),
+    ("==0.0.28|==0.0.29", "0.0.28.post3", "all"),
+    ("==0.0.28", "0.0.28.1", "none"),
+    ("==2024.9", "2024.9.post1", "all"),
+    (">=2024.9.1", "2024.9.post1", "none"),
+    # one that tells post-releases apart means them
+    (">=0.0.28,<0.0.28.post2", "0.0.28.post1", "all"),
+    (">=0.0.28,<0.0.28.post2", "0.0.28.post2", "none"),
+)
+def test_a_row_about_a_release_is_about_its_post_releases(versions: str, version: str, expected: str) -> None:
+    parsed = parse_version(version, PLAIN)
+    assert parsed is not None
+    assert speaks_of(versions, parsed) == expected
 
 
 @given(st.text(max_size=30))

@@ -14,7 +14,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import SETS
 from envcheck.knowledge.relations.gpu_code import runs_natively
 from envcheck.knowledge.relations.torch import builds, targets_of
-from envcheck.knowledge.specifier import covered, parse_specifier
+from envcheck.knowledge.specifier import parse_specifier, speaks_of
 from envcheck.knowledge.tables import CudaRow, GpuRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import cases, every
@@ -33,7 +33,7 @@ WHEELS = {
 
 def served(row: ReleaseRow) -> set[str]:
     """The systems for which PyPI has a wheel of any of the releases."""
-    releases = [version for version in published(MATRIX, row.name) if covered(row.versions, version) == "all"]
+    releases = [version for version in published(MATRIX, row.name) if speaks_of(row.versions, version) == "all"]
     wheels = [one for version in releases for one in covering(MATRIX.wheels_by_name[row.name], version)]
     return {str(system) for one in wheels for system in one.pythons}
 

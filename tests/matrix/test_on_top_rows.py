@@ -9,7 +9,7 @@ from collections import defaultdict
 from envcheck.compat.answer import ask
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
-from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.components import parse_components
 from envcheck.model.versions import CodeTarget, ComputeCapability
@@ -33,7 +33,7 @@ def version(name: str, text: str) -> Version:
 def rows_for(name: str, release: str, machine: str = "x86_64", os: str = "linux") -> list[ReleaseRow]:
     """The rows that speak of a release, as the engine chooses them: those that name its post-release, where any do."""
     wanted = version(name, release)
-    found = [row for row in BY_NAME[name] if parse_specifier(row.versions).cover(wanted) == "all"]
+    found = [row for row in BY_NAME[name] if speaks_of(row.versions, wanted) == "all"]
     exact = [row for row in found if parse_specifier(row.versions).names_post]
     rows = exact if exact and wanted.post is not None else found
     return [row for row in rows if (not row.machine or machine in row.machine) and (not row.os or os in row.os)]

@@ -12,7 +12,7 @@ import msgspec
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import around
 from envcheck.knowledge.relations.fit import Fit, conclude
-from envcheck.knowledge.specifier import Version, covered
+from envcheck.knowledge.specifier import Version, covered, speaks_of
 from envcheck.knowledge.tables import CudaRow, FlawRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, PtxVersion
 
@@ -196,7 +196,7 @@ def has_flaw(
     code: Sequence[CodeTarget],
 ) -> bool:
     """Whether the release has the flaw of ``row`` on a GPU with one of ``capabilities``; ``code`` is what it holds."""
-    if covered(row.versions, version) != "all":
+    if speaks_of(row.versions, version) != "all":
         return False
     if not row.compute_capability and not row.only_ptx:
         return True

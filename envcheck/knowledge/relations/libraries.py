@@ -7,10 +7,10 @@ from functools import cache, lru_cache
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import canonical
+from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.patterns import families_pattern
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, conclude
-from envcheck.knowledge.specifier import covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import FamilyRow, ReleaseRow
 from envcheck.model.versions import CudaVersion
 
@@ -92,7 +92,7 @@ def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) ->
 
 def release_admits(matrix: Matrix, name: str, version: str | None, component: str, found: str) -> Fit:
     row = _row_of(matrix, name, version)
-    here = parse_version(found)
+    here = parse_version(found, scheme(canonical(component)))
     spec = row.needs.get(component) if row else None
     if row is None or here is None or spec is None:
         return conclude(matrix, "unknown", f"the matrix does not know which {component} {name} {version or ''} needs")
@@ -128,7 +128,7 @@ def _row_of(matrix: Matrix, name: str, version: str | None) -> ReleaseRow | None
     asked = parse_version(version or "")
     if asked is None:
         return None
-    rows = [row for row in _named(matrix, name) if parse_specifier(row.versions).cover(asked) == "all"]
+    rows = [row for row in _named(matrix, name) if speaks_of(row.versions, asked) == "all"]
     return next((row for row in rows if row.build == asked.local), None) or next(
         (row for row in rows if not row.build), None
     )

@@ -13,7 +13,7 @@ from envcheck.compat.requirements import brought, extras_of
 from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
-from envcheck.knowledge.specifier import covered, parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow, WheelRow
 from envcheck.model.checks import Check, Fix, Status
 from envcheck.model.components import Bound, Component
@@ -152,7 +152,7 @@ def _rows(item: Planned, matrix: Matrix) -> tuple[WheelRow, ReleaseRow] | None:
         row for row in matrix.wheels_by_name.get(name, ()) if row.archive and not {"any", "linux"} & {*row.pythons}
     ]
     if version is not None:
-        wheels = [row for row in wheels if parse_specifier(row.versions).cover(version) == "all"]
+        wheels = [row for row in wheels if speaks_of(row.versions, version) == "all"]
     releases = [row for row in matrix.rows_of(name) if {"nvcc", "torch"} <= row.needs.keys()]
     return (wheels[-1], releases[-1]) if wheels and releases else None
 
@@ -180,7 +180,7 @@ def _without_glibc(item: Planned, part: Planned, plan: JudgedPlan) -> Check | No
     rows = [
         row
         for row in plan.matrix.wheels_by_name.get(item.name, ())
-        if number and covered(row.versions, number) == "all"
+        if number and speaks_of(row.versions, number) == "all"
     ]
     if not rows or any(row.archive or "any" in row.pythons for row in rows):
         return None

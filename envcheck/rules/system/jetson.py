@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.relations.libraries import row_of
-from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot, frameworks_in
@@ -70,10 +70,8 @@ def covering(name: str, version: str | None, facts: Facts) -> ReleaseRow | None:
     number = parse_version(version or "")
     if number is None:
         return None
-    rows = [row for row in facts.matrix.rows_of(name) if parse_specifier(row.versions).cover(number) != "none"]
-    return next(
-        (row for row in rows if parse_specifier(row.versions).cover(number) == "all"), rows[-1] if rows else None
-    )
+    rows = [row for row in facts.matrix.rows_of(name) if speaks_of(row.versions, number) != "none"]
+    return next((row for row in rows if speaks_of(row.versions, number) == "all"), rows[-1] if rows else None)
 
 
 def branch(version: str | None) -> int | None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from envcheck.enrich.stated import first_of
 from envcheck.knowledge.error_lines import nccl_releases
+from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.gpu_code import has_flaw, read_targets
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import FlawRow
@@ -77,7 +78,7 @@ def _is_in(row: FlawRow, item: Present, facts: Facts) -> bool:
     cuda = parse_version(item.cuda)
     if row.cuda and (cuda is None or parse_specifier(row.cuda).cover(cuda) != "all"):
         return False
-    version, framework = parse_version(item.version), item.framework
+    version, framework = parse_version(item.version, scheme(item.name)), item.framework
     proven = gpus_proven(framework, facts) if framework and row.only_ptx else ()
     capabilities = [capability for gpu, capability in gpus_with_capability(facts) if gpu not in proven]
     if version is None:

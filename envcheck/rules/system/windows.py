@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 
 from envcheck.knowledge.error_lines import ErrorLine, lines_with
 from envcheck.knowledge.relations.variables import hides_all
-from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import (
@@ -71,7 +71,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
     for item in (item for name, item in once.items() if facts.matrix.has_trait(name, "no-gpu-on-windows")):
         version = parse_version(item.version or "")
         rows = _rows(item, facts)
-        of_it = [row for row in rows if version and parse_specifier(row.versions).cover(version) != "none"]
+        of_it = [row for row in rows if version and speaks_of(row.versions, version) != "none"]
         judged.append((item, of_it))
     without = [(item, rows) for item, rows in judged if rows and not any("windows" in row.os for row in rows)]
     if not without:
