@@ -29,6 +29,19 @@ def minor_after(text: str, step: int) -> str:
     return f"{major}.{minor + step}.0"
 
 
+@every(
+    ("0.47.0", "1.17.5", "1.18.0"),
+    ("0.50.1", "1.18.5", "1.19.0"),
+    ("0.52.0", "1.19.5", "1.20.0"),
+    ("0.53.1", "1.20.3", "1.22.4"),
+)
+def test_a_numpy_that_numba_only_does_not_name_is_left_open(release: str, named: str, newer: str) -> None:
+    """Up to 0.53 neither metadata nor import sets an end: NumPy 1.24 does, which lacks what Numba asks for."""
+    for numpy, wanted in ((named, "compatible"), (newer, "unknown"), ("1.23.5", "unknown"), ("1.24.0", "incompatible")):
+        found = judged(f"numba=={release} numpy=={numpy}")
+        assert found.verdict == wanted, shown(found)
+
+
 @every([tuple(row) for row in ROWS])
 def test_what_the_import_refuses_does_not_fit(release: str, least: str, greatest: str) -> None:
     for numpy, wanted in (
