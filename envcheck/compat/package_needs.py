@@ -139,21 +139,23 @@ def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str 
 
 
 @cache  # the same pairs are asked for again after each fix that is simulated
-def admits(bounds: str, there: str) -> bool | None:
-    """Whether bounds of PEP 440 admit a version; None where either cannot be read.
-
-    A pre-release is taken for the release that it leads to as well.
-    """
+def satisfies(bounds: str, there: str) -> bool | None:
+    """Whether an installed version is within bounds of PEP 440, as pip judges; None where either cannot be read."""
     from packaging import version as pep440  # noqa: PLC0415 - few environments need it
     from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     try:
-        wanted, version = SpecifierSet(bounds), pep440.Version(there)
-        if wanted.contains(version, prereleases=True):
-            return True
-        return version.is_prerelease and wanted.contains(version.base_version, prereleases=True)
+        return SpecifierSet(bounds).contains(pep440.Version(there), prereleases=True)
     except ValueError:  # no version, or one of more digits than Python reads
         return None
+
+
+@cache
+def admits(bounds: str, there: str) -> bool | None:
+    """The same, but a pre-release is taken for the release that it leads to as well: vendors number builds so."""
+    found = satisfies(bounds, there)
+    version = parse_version(there) if found is False else None
+    return satisfies(bounds, version._replace(pre="").public) if version is not None and version.pre else found
 
 
 def same_minor(bounds: str, there: str) -> bool:

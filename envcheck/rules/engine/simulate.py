@@ -6,7 +6,8 @@ from the matrix. A version that only an index knows stays unknown (an empty stri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from envcheck.compat.package_needs import (
     read_requirement,
     requirement_name,
     same_package,
+    satisfies,
 )
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
@@ -27,6 +29,7 @@ from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.model.checks import Changes
 from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
 from envcheck.rules.api import Facts
+from envcheck.rules.engine.resolve import resolve
 from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.facts.library_names import (
     contains_library,
@@ -38,10 +41,9 @@ from envcheck.rules.facts.library_names import (
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
+    from packaging.specifiers import Specifier
 
 SOURCE = "simulated"
-_MOST = 400
-"""Requirements that are followed for one fix."""
 
 
 class Simulated(NamedTuple):
@@ -120,9 +122,7 @@ def _requirements_of(
 
 
 class _Installer:
-    """Removes and installs as pip does: an installed version that the bounds admit stays, otherwise the newest admitted
-    one is taken.
-    """
+    """Removes and installs as pip does."""
 
     def __init__(self, environment: Environment, facts: Facts) -> None:
         self.before = environment
@@ -138,59 +138,49 @@ class _Installer:
         self.asked_for: set[str] = set()
         self.unknown: dict[str, None] = {}
         self.impossible: dict[str, None] = {}
-        self.left = _MOST
-        self.followed: set[str] = set()
-        """Names whose requirements the step has followed: pip also completes what is installed and admitted."""
 
     def apply(self, step: Changes) -> None:
-        self.followed.clear()
         for name in map(normalised, step.removes):
             self.there.pop(name, None)
             self.fresh.discard(name)
             self.removed.add(name)
-        for line in step.installs:
-            asked = read_requirement(line)
-            if asked is not None:
-                self.asked_for.add(normalised(asked.name))
-                self._install(asked, again=step.again, alone=step.alone, newest=step.newest)
+        asked = [each for line in step.installs if (each := read_requirement(line)) is not None]
+        names = {normalised(each.name) for each in asked}
+        self.asked_for |= names
+        newest = names if step.newest else frozenset[str]()
 
-    def _install(self, asked: Requirement, *, again: bool, alone: bool, newest: bool = False) -> None:
-        name, bounds = normalised(asked.name), str(asked.specifier)
-        there = self.there.get(name)
-        fits = there is not None and (not bounds or admits(bounds, there.version) is not False)
-        self.left -= 1
-        if self.left < 0:
-            return
-        if there is None or not fits or newest:
-            # A pin of the installed version means that one, with its local label; else the newest that bounds can mean.
-            before = self.known.get(name)
-            version = newest_admitted(bounds)
-            if before is not None and not newest and "==" in bounds and admits(bounds, before.version):
-                version = before.version
-            if version is None:
-                self.impossible[f"{name}{bounds}"] = None
-                return
-            there = Distribution(
+        def requires(there: Distribution, extras: Sequence[str]) -> Iterable[Requirement]:
+            return () if step.alone else _requirements_of(there, self.markers, ("", *extras))
+
+        found = resolve(asked, lambda name, bounds: self._candidates(name, bounds, newest), requires)
+        if found.conflict:
+            self.impossible[found.conflict] = None
+        for name, chosen in found.chosen.items():
+            if self.there.get(name) is not chosen:
+                self.there[name] = chosen
+                self.fresh.add(name)
+                if not chosen.version and name != TOOLKIT:
+                    self.unknown[name] = None
+            elif step.again and name in names:
+                self.fresh.add(name)
+        for name, chosen in () if step.alone else found.chosen.items():
+            # The extras of ``cuda-toolkit``, and NVIDIA's wheels, bring wheels.
+            for extra in found.extras[name] if name == TOOLKIT and chosen.version else ():
+                self._add_wheels(wheels_of_extra(extra, chosen.version.partition(".")[0]))
+            self._add_wheels(wheels_brought(name))
+
+    def _candidates(self, name: str, bounds: str, newest: Container[str]) -> Iterator[Distribution]:
+        """What is there, where it is admitted, then the newest release that bounds can mean."""
+        there, before = self.there.get(name), self.known.get(name)
+        if there is not None and name not in newest and (not bounds or satisfies(bounds, there.version) is not False):
+            yield there
+        version = newest_admitted(bounds)
+        if version and before is not None and _same_build(before.version, version):
+            version = before.version  # with its local label
+        if version is not None and (there is None or version != there.version or name in newest):
+            yield Distribution(
                 source=SOURCE, name=name, version=version, channel="pip", requires=self._requires(name, version)
             )
-            self.there[name] = there
-            self.fresh.add(name)
-            if not version and name != TOOLKIT:
-                self.unknown[name] = None
-        elif again:
-            self.fresh.add(name)
-        elif not asked.extras and name in self.followed:
-            return
-        self.followed.add(name)
-        if not alone:
-            # The extras of ``cuda-toolkit``, and NVIDIA's wheels, bring wheels.
-            major = newest_admitted(bounds) if name == TOOLKIT else None
-            for extra in sorted(asked.extras) if major else ():
-                self._add_wheels(wheels_of_extra(extra, (major or "").partition(".")[0]))
-            self._add_wheels(wheels_brought(name))
-            for further in _requirements_of(there, self.markers, ("", *sorted(asked.extras))):
-                if normalised(further.name) != name:
-                    self._install(further, again=False, alone=False)
 
     def _add_wheels(self, names: Iterable[str]) -> None:
         """Add wheels of NVIDIA, each under all names that it may have."""
@@ -363,28 +353,44 @@ def _libraries(libraries: Listing[Library], installer: _Installer) -> Listing[Li
     return msgspec.structs.replace(libraries, items=tuple(found))
 
 
+@cache
 def newest_admitted(bounds: str) -> str | None:
     """The newest release that bounds of PEP 440 can mean: the pinned one, or one just below the upper bound.
 
     Empty where there is no upper bound, and only the index knows; None where no release is within the bounds.
     """
+    from packaging.version import Version  # noqa: PLC0415 - few environments need it
+
     asked = read_requirement(f"x{bounds}") if bounds else None
-    if asked is None:
+    if asked is None or all(each.operator in (">", ">=", "!=") for each in asked.specifier):
         return ""
-    tops = []
-    for each in asked.specifier:
-        version = each.version
-        if each.operator in ("==", "==="):
-            tops.append(f"{version.removesuffix('.*')}.999" if version.endswith(".*") else version)
-        elif each.operator == "<=":
-            tops.append(version)
-        elif each.operator == "<":
-            # Just below: ``1.999`` of ``2`` and of ``2.0``.
-            numbers = [int(part) for part in version.split(".") if part.isdecimal() and len(part) < 10]
-            while numbers and numbers[-1] == 0:
-                numbers.pop()
-            tops.append(".".join(map(str, (*numbers[:-1], numbers[-1] - 1, 999))) if numbers else "")
-        elif each.operator == "~=":
-            tops.append(f"{version.rpartition('.')[0]}.999")
-    fitting = [top for top in tops if top and admits(bounds, top)]
-    return fitting[0] if fitting else None if tops else ""
+    exact = next((each.version for each in asked.specifier if each.operator == "==="), None)
+    if exact is not None:
+        return None if satisfies(bounds, exact) is False else exact
+    try:
+        near = {text for each in asked.specifier for text in _near(each)}
+    except ValueError:  # more digits than Python reads
+        return ""
+    return max((each for each in sorted(near) if satisfies(bounds, each)), key=Version, default=None)
+
+
+def _near(bound: Specifier) -> Iterator[str]:
+    """The releases at the end of a bound: itself and those just below, or the last one of its series."""
+    from packaging.version import Version  # noqa: PLC0415 - as above
+
+    end = Version(bound.version.removesuffix(".*"))
+    base, numbers = end.base_version, [*end.release]
+    if bound.operator == "~=":
+        yield f"{base.rpartition('.')[0]}.999"
+    elif bound.version.endswith(".*"):
+        yield f"{base}.999"
+    else:
+        yield bound.version
+        stage, number = end.pre or ("", 0)
+        yield f"{base}{stage}{number - 1}" if number else base
+        yield f"{base}.post{(end.post or 0) - 1}" if (end.post or 0) > 1 else base
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    if numbers:  # ``1.999`` of ``2`` and of ``2.0``
+        epoch = f"{end.epoch}!" if end.epoch else ""
+        yield f"{epoch}{'.'.join(map(str, (*numbers[:-1], numbers[-1] - 1, 999)))}"

@@ -245,10 +245,61 @@ def test_what_is_left_missing_is_the_next_step() -> None:
 
 @every(
     ("", ""), (">=1.2", ""), ("<2", "1.999"), (">=1.2,<2.3", "2.2.999"), ("==1.4.*", "1.4.999"), ("==1.4.2", "1.4.2"),
-    ("~=1.4.2", "1.4.999"), ("<2,>=2.1", None),
+    ("~=1.4.2", "1.4.999"), ("<2,>=2.1", None), ("==2.5.1+cu124", "2.5.1+cu124"), ("<=1.5,!=1.5", "1.4.999"),
+    ("<=1.5,<1.7", "1.5"), (">=2.0,<2.0.post1", "2.0"), (">=2.0.post1,<2.0.post3", "2.0.post2"), ("===1.0", "1.0"),
+    (">=2.0rc1,<2.0rc3", "2.0rc2"), (">2.0,<2.0.1", "2.0.0.999"), (">2.0,<2.0.post1", None), ("==1.0,==2.0", None),
+    ("===1.0,>1", None), ("<1!2", "1!1.999"), ("<0", None), ("==" + "9" * 5000, ""),
 )  # fmt: skip
 def test_the_newest_release_that_bounds_can_mean(bounds: str, newest: str | None) -> None:
     assert newest_admitted(bounds) == newest
+
+
+_PLAYING = {"torch", "triton", "zza", "zzb", "zzc"}
+PAIR = (dist("zza", "2.0"), dist("zzb", "1.0", requires=("zza==2.0",)))
+
+
+@cases(
+    "there, lines, refused",
+    (PAIR, ("zza==1.0", "zzb==1.0"), "zza==1.0,==2.0"),
+    (PAIR, ("zzb==1.0", "zza<2"), "zza<2,==2.0"),
+    (PAIR, ("zza==1.0", "zzb"), ""),  # another release of zzb may take it
+    (PAIR, ("zza==1.0",), ""),  # pip only warns of what is installed besides
+    ((), ("zzc<2", "zzc>=2"), "zzc<2,>=2"),
+    ((), ("zzc>=2.0,<2.0.post1",), ""),
+    ((dist("torch", "2.4.1"), dist("triton", "3.0.0")), ("torch==2.5.1", "triton==3.0.0"), "triton==3.0.0,==3.1.0"),
+)
+def test_what_no_release_meets_is_not_installed(
+    there: tuple[Distribution, ...], lines: tuple[str, ...], refused: str
+) -> None:
+    found = simulate(on(having(distributions=there)), [Changes(installs=lines)], load_matrix())
+    assert found.impossible == ((refused,) if refused else ())
+    assert not refused or installed_in(found.snapshot) == {each.name: each.version for each in there}
+
+
+@cases(
+    "there, lines, now",
+    (dist("torch", "2.6.0a0+nv24.12"), ("torch>=2.6",), ""),  # pip does not take a vendor's pre-release for the release
+    (dist("torch", "2.6.0a0+nv24.12"), ("torch>=2.5",), "2.6.0a0+nv24.12"),
+    (dist("torch", "2.4.1+cu121"), ("torch==2.*",), "2.4.1+cu121"),
+    (dist("torch", "2.4.1+cu121"), ("torch==2.4.1",), "2.4.1+cu121"),
+    (dist("torch", "2.4.1+cu121"), ("torch>=2.4", "torch<2.6,!=2.4.1"), "2.5.999"),
+)
+def test_what_is_admitted_stays(there: Distribution, lines: tuple[str, ...], now: str) -> None:
+    found = simulate(on(having(distributions=(there,))), [Changes(installs=lines)], load_matrix())
+    assert installed_in(found.snapshot) == {"torch": now}
+
+
+@every(("torch==2.*", "2.999"), ("torch==2.4.1", "2.4.1+cu121"))
+def test_after_it_was_removed_a_pin_alone_brings_the_same_release(line: str, now: str) -> None:
+    there = on(having(distributions=(dist("torch", "2.4.1+cu121"),)))
+    found = simulate(there, [Changes(removes=("torch",), installs=(line,))], load_matrix())
+    assert installed_in(found.snapshot) == {"torch": now}
+
+
+def installed_in(snapshot: Snapshot) -> dict[str, str]:
+    assert snapshot.environments is not None
+    (environment,) = snapshot.environments.items
+    return {each.name: each.version for each in environment.distributions or () if each.name in _PLAYING}
 
 
 # --- the right installer ------------------------------------------------------------------------------------------

@@ -1,0 +1,120 @@
+"""Resolve requirements as pip does: one version of each package that all who ask for it admit, or none.
+
+Like pip, it prefers what is installed, then the newest; narrows a choice that a later requirement excludes; and goes
+back where a choice leaves another package without a version. What else is installed has no say: pip only warns of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from envcheck.compat.package_needs import normalised, satisfies
+from envcheck.model.snapshot import Distribution
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+Candidates = Callable[[str, str], Iterable[Distribution]]
+"""The releases of a package within bounds, the preferred one first."""
+Requires = Callable[[Distribution, Sequence[str]], Iterable["Requirement"]]
+"""What a release requires with these extras."""
+_MOST = 400
+"""Choices that are tried; after them, the rest stays open."""
+
+
+class _Wish(NamedTuple):
+    """What one package asks of another."""
+
+    by: str
+    """Empty for what the user asks for."""
+    bounds: str
+    extras: tuple[str, ...]
+
+
+_Wishes = dict[str, tuple[_Wish, ...]]
+_Chosen = dict[str, Distribution]
+
+
+class Resolution(NamedTuple):
+    chosen: dict[str, Distribution]
+    extras: dict[str, tuple[str, ...]]
+    conflict: str = ""
+    """The requirement that no release meets, where there is none: then nothing is chosen."""
+
+
+def resolve(asked: Iterable[Requirement], candidates: Candidates, requires: Requires) -> Resolution:
+    """The releases that an installer would have installed after it was asked for these."""
+    search = _Search(candidates, requires)
+    wishes: _Wishes = {}
+    found = search.settle(wishes, {}) if all(search.add(wishes, "", each) for each in asked) else None
+    if found is None:
+        return Resolution({}, {}, search.conflict)
+    wishes, chosen = found
+    return Resolution(chosen, {name: _extras(wishes[name]) for name in chosen})
+
+
+class _Search:
+    def __init__(self, candidates: Candidates, requires: Requires) -> None:
+        self._candidates = candidates
+        self._requires = requires
+        self._left = _MOST
+        self.conflict = ""
+        """The first one that was met."""
+
+    def settle(self, wishes: _Wishes, chosen: _Chosen) -> tuple[_Wishes, _Chosen] | None:
+        """The choices for all that is asked for; None where there are none."""
+        name = next((name for name in wishes if name not in chosen), None)
+        if name is None or self._left < 0:
+            return wishes, chosen
+        extras = _extras(wishes[name])
+        for candidate in self._candidates(name, _bounds(wishes[name])):
+            self._left -= 1
+            now, asked = {**chosen, name: candidate}, dict(wishes)
+            for further in self._requires(candidate, extras):
+                other = normalised(further.name)
+                if other == name:
+                    continue
+                if not self.add(asked, name, further):
+                    break
+                if other in now and not _serves(now[other], asked[other], wishes.get(other, ())):
+                    _reconsider(other, asked, now)
+            else:
+                if name in now and (found := self.settle(asked, now)) is not None:
+                    return found
+        return None
+
+    def add(self, wishes: _Wishes, by: str, asked: Requirement) -> bool:
+        """Add what one package asks of another; whether any release meets all that is asked of that one."""
+        name = normalised(asked.name)
+        wishes[name] = (*wishes.get(name, ()), _Wish(by, str(asked.specifier), tuple(sorted(asked.extras))))
+        bounds = _bounds(wishes[name])
+        possible = not bounds or any(True for _ in self._candidates(name, bounds))
+        self.conflict = self.conflict or ("" if possible else f"{name}{bounds}")
+        return possible
+
+
+def _bounds(wishes: Sequence[_Wish]) -> str:
+    return ",".join(dict.fromkeys(each.bounds for each in wishes if each.bounds))
+
+
+def _extras(wishes: Sequence[_Wish]) -> tuple[str, ...]:
+    return tuple(sorted({extra for each in wishes for extra in each.extras}))
+
+
+def _serves(chosen: Distribution, wishes: Sequence[_Wish], before: Sequence[_Wish]) -> bool:
+    """Whether a choice that was made meets what is asked of it now, with no further extra."""
+    bounds = _bounds(wishes)
+    return (not bounds or satisfies(bounds, chosen.version) is not False) and _extras(wishes) == _extras(before)
+
+
+def _reconsider(name: str, wishes: _Wishes, chosen: _Chosen) -> None:
+    """Take back a choice, with all that was chosen for its sake alone."""
+    chosen.pop(name, None)
+    for other in list(wishes):
+        if other not in wishes:
+            continue  # it went with another one
+        wishes[other] = tuple(each for each in wishes[other] if each.by != name)
+        if not wishes[other]:
+            del wishes[other]
+            _reconsider(other, wishes, chosen)
