@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from envcheck.errors import RequirementNotMet, UsageError
-from envcheck.model.bounds import capability_holds, names_capability, parse_version, same_words, sentence, version_holds
+from envcheck.knowledge.names import unreadable, within
+from envcheck.knowledge.specifier import parse_version
+from envcheck.model.bounds import capability_holds, names_capability, same_words, sentence
 from envcheck.model.components import Bound, Component, parse_components
 
 _NEEDS_THE_DRIVER = ("cuda", "gpu-memory")
@@ -68,7 +70,7 @@ def unmet_by(program: Program, components: Sequence[Component]) -> Iterator[str]
         _validate(component)
     for component in components:
         found = _found(program, component)
-        if not found or not all(_holds(bound, value) for bound in component.bounds for value in found):
+        if not found or not all(_holds(component.name, bound, value) for bound in component.bounds for value in found):
             yield sentence(component, found)
 
 
@@ -77,18 +79,17 @@ def _validate(component: Component) -> None:
         raise UsageError(f"{component}: no file tells; ask the driver with envcheck.check(require={str(component)!r})")
     for bound in component.bounds:
         model = component.name == "gpu" and not names_capability(bound)
-        if component.name != "gpu" and parse_version(bound.value) is None:
-            raise UsageError(f"{component}: {bound.value!r} is not a version")
+        if component.name != "gpu" and (why := unreadable(bound)):
+            raise UsageError(f"{component}: {why}")
         if (model and bound.operator not in ("==", "!=")) or (component.name == "gpu" and bound.operator == "~="):
             raise UsageError(f"{component}: a GPU is named with == or !=, its capability as in gpu>=sm_90")
 
 
-def _holds(bound: Bound, value: str) -> bool:
+def _holds(name: str, bound: Bound, value: str) -> bool:
+    if name != "gpu":
+        return within(bound, name, value)
     if names_capability(bound):
         return capability_holds(bound, _capability(value))
-    found, wanted = parse_version(value), parse_version(bound.value)
-    if found is not None and wanted is not None:
-        return version_holds(bound.operator, found, wanted)
     same = any(_same_model(model.strip(), value) for model in bound.value.split("|"))
     return same is (bound.operator == "==")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from envcheck.knowledge.specifier import PLAIN, Scheme
+from envcheck.knowledge.specifier import PLAIN, Scheme, parse_specifier, parse_version
+from envcheck.model.components import Bound
 
 _ALIASES = {
     "pytorch": "torch",
@@ -57,6 +58,9 @@ _SCHEMES = {
     "msvc": _MINORS,
 }
 
+_MOST_NUMBERS = 6
+"""Numbers that any version has."""
+
 COMPILERS = frozenset({"gcc", "clang", "msvc", "icc", "pgi", "nvhpc"})
 """Host compilers: they matter to the toolkit that compiles, so that a CUDA version beside one means the toolkit."""
 
@@ -89,3 +93,25 @@ def canonical(name: str) -> str:
 def scheme(name: str) -> Scheme:
     """How the component of this canonical name numbers its releases."""
     return _SCHEMES.get(name) or (_BUILDS if name.startswith(_NVIDIA) else PLAIN)
+
+
+def within(bound: Bound, name: str, found: str) -> bool:
+    """Whether an installed release of a component is within a bound; what is no version never is.
+
+    What is installed is one release, so that a number which it leaves out is zero.
+    """
+    version = parse_version(found, scheme(canonical(name)))
+    if version is None or unreadable(bound):
+        return False
+    padded = version.numbers + (0,) * (_MOST_NUMBERS - len(version.numbers))
+    return parse_specifier(str(bound)).cover(version._replace(numbers=padded)) == "all"
+
+
+def unreadable(bound: Bound) -> str:
+    """Why a bound compares with no version; empty where it does."""
+    try:
+        parse_specifier(str(bound).replace("|", " "))
+    except ValueError:
+        plain = parse_version(bound.value)
+        return f"{bound.value!r} is not a version" + (f" that {bound.operator} can compare with" if plain else "")
+    return ""

@@ -1,11 +1,9 @@
-"""Whether what was found lies within a bound, and the sentence that says what was required and found."""
+"""Whether a GPU or its capability is what a bound asks for, and the sentence that says what was required and found."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-
-from packaging.version import InvalidVersion, Version
 
 from envcheck.model.components import COMPARE, Bound, Component
 
@@ -18,14 +16,6 @@ _OTHER_MODEL = frozenset({"ti", "super", "laptop", "mobile", "max", "ada", "pro"
 
 OF_THE_MACHINE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
 """Components that no environment has."""
-
-
-def parse_version(text: str) -> Version | None:
-    """The version that ``text`` is; None where it is none, or has more digits than Python reads."""
-    try:
-        return Version(text)
-    except (InvalidVersion, ValueError):
-        return None
 
 
 def parse_capability(text: str) -> tuple[int, int] | None:
@@ -41,19 +31,6 @@ def parse_size(text: str) -> int | None:
 def names_capability(bound: Bound) -> bool:
     """Whether a bound on ``gpu`` is about the compute capability (``sm_90``), and not about the model."""
     return _CAPABILITY.fullmatch(bound.value.lower()) is not None
-
-
-def version_holds(operator: str, found: Version, wanted: Version) -> bool:
-    """Whether ``found`` is within a bound; a build of the wanted version (``2.4.0+cu124``) is that version."""
-    if not wanted.local:
-        found = Version(found.public)
-    if operator in ("==", "!="):  # a short version is wanted (``535``) as its family
-        whole = wanted.pre or wanted.local or wanted.dev is not None
-        same = found == wanted if whole else found.release[: len(wanted.release)] == wanted.release
-        return same is (operator == "==")
-    if operator == "~=":
-        return found >= wanted and found.release[: len(wanted.release) - 1] == wanted.release[:-1]
-    return COMPARE[operator](found, wanted)
 
 
 def capability_holds(bound: Bound, capability: str | None) -> bool:

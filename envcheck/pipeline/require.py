@@ -7,15 +7,14 @@ from operator import eq, ge, gt, le, lt, ne
 
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import unreadable, within
 from envcheck.model.bounds import (
     OF_THE_MACHINE,
     capability_holds,
     names_capability,
     parse_size,
-    parse_version,
     same_words,
     sentence,
-    version_holds,
 )
 from envcheck.model.checks import Check, Evidence, Missing, Scope, Status, Subject
 from envcheck.model.components import Bound, Component
@@ -41,8 +40,8 @@ def validate(components: Sequence[Component]) -> None:
             if component.name == "gpu-memory":
                 if parse_size(bound.value) is None or bound.operator == "~=":
                     raise UsageError(f"--require {component}: write a size, as in gpu-memory>=79GiB")
-            elif component.name != "gpu" and parse_version(bound.value) is None:
-                raise UsageError(f"--require {component}: {bound.value!r} is not a version")
+            elif component.name != "gpu" and (why := unreadable(bound)):
+                raise UsageError(f"--require {component}: {why}")
             by_name = component.name == "gpu" and not names_capability(bound)
             if by_name and bound.operator not in ("==", "!="):
                 raise UsageError(f"--require {component}: a GPU is named with == or !=, its capability as in >=sm_90")
@@ -63,7 +62,9 @@ def _check(component: Component, facts: Facts) -> Check:
     if found is None:
         status: Status = "unknown"
     else:
-        held = all(_holds(bound, value, facts) for bound in component.bounds for value in found) and bool(found)
+        held = all(
+            _holds(component.name, bound, value, facts) for bound in component.bounds for value in found
+        ) and bool(found)
         status = "pass" if held else "fail"
     scope: Scope = "node" if component.name in OF_THE_MACHINE else "env"
     return Check(
@@ -121,21 +122,20 @@ def _on_the_node(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, 
     return (totals if known and len(totals) == len(gpus) else None), "gpus", "gpus.memory"
 
 
-def _holds(bound: Bound, value: str, facts: Facts) -> bool:
+def _holds(name: str, bound: Bound, value: str, facts: Facts) -> bool:
     size = parse_size(bound.value)
     if size is not None:
         compare = {">=": ge, "<=": le, ">": gt, "<": lt, "==": eq, "!=": ne}[bound.operator]
         return bool(compare(int(value), size))
+    if name != "gpu":
+        return within(bound, name, value)
     if names_capability(bound):
         return capability_holds(bound, _capability(value, facts))
-    found, wanted = parse_version(value), parse_version(bound.value)
-    if found is None or wanted is None:
-        actual, here = facts.matrix.find_gpu(value), False
-        for name in map(str.strip, bound.value.split(_MODELS)):
-            model = facts.matrix.find_gpu(name)
-            here |= bool(model and actual and model.name == actual.name) or same_words(name, value)
-        return here is (bound.operator == "==")
-    return version_holds(bound.operator, found, wanted)
+    actual, here = facts.matrix.find_gpu(value), False
+    for wanted in map(str.strip, bound.value.split(_MODELS)):
+        model = facts.matrix.find_gpu(wanted)
+        here |= bool(model and actual and model.name == actual.name) or same_words(wanted, value)
+    return here is (bound.operator == "==")
 
 
 def _capability(name: str, facts: Facts) -> str | None:

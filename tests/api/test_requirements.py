@@ -51,6 +51,13 @@ def unmet(
     ("torch>=2.4,<2.6", []),
     ("torch==2.5", []),
     ("torch==2.5.1+cu124", []),
+    ("torch==2.5.*", []),
+    ("torch===2.5.1", []),
+    ("torch<=2.5", []),  # every 2.5.x
+    ("torch>2.5", ["torch>2.5 is required; found 2.5.1+cu124"]),
+    ("torch~=2.4", []),
+    ("torch~=2.4.0", ["torch~=2.4.0 is required; found 2.5.1+cu124"]),
+    ("torch>2.5.1", ["torch>2.5.1 is required; found 2.5.1+cu124"]),
     ("torch>=2.6", ["torch>=2.6 is required; found 2.5.1+cu124"]),
     ("torch==2.5.1+cu121", ["torch==2.5.1+cu121 is required; found 2.5.1+cu124"]),
     ("jax>=0.4", ["jax>=0.4 is required; found none"]),
@@ -75,6 +82,24 @@ def test_what_is_there_is_compared(tmp_path: Path, text: str, sentences: list[st
     installed(tmp_path, "site", "torch", "2.5.1+cu124")
     installed(tmp_path, "site", "nvidia_cudnn_cu12", "9.1.0.70")
     assert unmet(tmp_path, text) == sentences
+
+
+@cases(
+    "version, text, met",
+    ("2.5.1rc1", "torch==2.5.1", False),
+    ("2.5.1rc1", "torch<2.5.1", False),
+    ("2.5.1rc1", "torch>=2.5", True),
+    ("2.5.1.post1", "torch==2.5.1", False),
+    ("2.5.1.post1", "torch>2.5.1", False),
+    ("2.5", "torch>=2.5.1", False),
+    ("2.5", "torch==2.5.0", True),
+    ("1!2.5", "torch<2.6", False),
+    ("nightly", "torch>=2.4", False),
+    ("nightly", "torch!=2.4", False),
+)
+def test_a_release_is_compared_as_pep_440_does(tmp_path: Path, version: str, text: str, *, met: bool) -> None:
+    installed(tmp_path, "site", "torch", version)
+    assert (unmet(tmp_path, text) == []) is met
 
 
 def test_the_first_on_the_search_path_counts(tmp_path: Path) -> None:
@@ -157,7 +182,9 @@ def test_this_program() -> None:
     "texts, words",
     ((), "nothing is required"),
     (("torch",), "cannot read 'torch'"),
-    (("torch>=new",), "'new' is not a version"),
+    (("torch>=new",), "'new' is not a version$"),
+    (("torch~=2",), "'2' is not a version that ~= can compare with"),
+    (("torch==2.4|2.5",), "'2.4|2.5' is not a version"),
     (("gpu>=H100",), "a GPU is named with == or !="),
     (("gpu~=sm_90",), "its capability as in gpu>=sm_90"),
     (("cuda>=12.4",), "no file tells; ask the driver with envcheck.check"),
