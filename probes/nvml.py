@@ -14,7 +14,6 @@ from .common.out import Out
 from .common.tree import Tree
 from .driver_apis import is_missing, mapped, why_not_loadable
 from .driver_apis.nvml_calls import (
-    LIBRARY_NOT_FOUND,
     SUCCESS,
     UNKNOWN_HERE,
     Call,
@@ -52,13 +51,18 @@ CUDA_VERSION_CALLS: tuple[Call, ...] = (("nvmlSystemGetCudaDriverVersion_v2",), 
 def collect(tree: Tree, out: Out) -> None:
     """Send the driver's facts, then a fact for every GPU, then how they are joined and that the list is complete."""
     give_up_making_devices()
+    complaint = why_not_loadable(SONAME)  # the binding takes long to import, and would say the same
+    if complaint is not None:
+        failure = {"source": "nvml", "call": "nvmlInit", "code": -1, "name": "LIBRARY_NOT_FOUND", "text": complaint}
+        out.fact({"driver": {"source": "nvml", "nvml": failure}})
+        if is_missing(SONAME, complaint):
+            out.absent(f"{SONAME} is not installed")
+        return
     nvml = load_binding()
     out.progress("nvmlInit")
     started = initialise(nvml)
     out.fact({"driver": driver_facts(nvml, started)})
     if started["code"] != SUCCESS:
-        if started["code"] == -1 and is_missing(SONAME, started["text"]):
-            out.absent(f"{SONAME} is not installed")
         return
     code, total = attempt(nvml, ("nvmlDeviceGetCount",))
     if code != SUCCESS:
@@ -90,24 +94,18 @@ def load_binding() -> ModuleType:
 
 
 def initialise(nvml: ModuleType) -> dict[str, Any]:
-    """``nvmlInit`` as an ApiResult; -1 LIBRARY_NOT_FOUND, with the loader's words, when there is nothing to call."""
+    """``nvmlInit`` as an ApiResult."""
     start, code = time.perf_counter(), SUCCESS
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
         code = error.value
     seconds = time.perf_counter() - start
-    complaint = why_not_loadable(SONAME) if code == LIBRARY_NOT_FOUND else None
-    if complaint is not None:
-        return {"source": "nvml", "call": "nvmlInit", "code": -1, "name": "LIBRARY_NOT_FOUND", "text": complaint}
     library = mapped("libnvidia-ml.so")
     return api_result(nvml, "nvmlInit", code, seconds=seconds, **({"library": library} if library else {}))
 
 
 def driver_facts(nvml: ModuleType, started: dict[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = {"source": "nvml", "nvml": started}
-    if started["code"] == -1:
-        return facts
     answers = {
         "nvml_version": first_answer(nvml, ("nvmlSystemGetNVMLVersion",)),
         "release": first_answer(nvml, ("nvmlSystemGetDriverVersion",)),
@@ -115,7 +113,8 @@ def driver_facts(nvml: ModuleType, started: dict[str, Any]) -> dict[str, Any]:
     }
     if answers["cuda"] is not None:
         answers["cuda"] = "{}.{}".format(answers["cuda"] // 1000, answers["cuda"] % 1000 // 10)
-    return {**facts, **{name: text(nvml, value) for name, value in answers.items() if value is not None}}
+    known = {name: text(nvml, value) for name, value in answers.items() if value is not None}
+    return {"source": "nvml", "nvml": started, **known}
 
 
 def first_answer(nvml: ModuleType, *calls: Call) -> Any:

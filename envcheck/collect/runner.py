@@ -120,6 +120,12 @@ class ProbeGroup(NamedTuple):
     """Seconds that the child may wait for its turn, while it calls the probes' ``prepare``."""
     ready: Callable[[], bool] = lambda: True
     """Whether its child may be started; that depends on other groups."""
+    apart: Callable[[], bool] = lambda: False
+    """Whether each of its probes gets a child of its own; asked when it is ready."""
+
+    def children(self) -> list[ProbeGroup]:
+        """What one child each runs of it."""
+        return [self._replace(specs=[spec]) for spec in self.specs] if self.apart() else [self]
 
 
 class Setting(NamedTuple):
@@ -145,9 +151,13 @@ class Setting(NamedTuple):
     """Called with probes that are going to be tried or measured, one as often as it runs."""
 
 
-def reading_groups(specs: Sequence[ProbeSpec], launch: Launch, ready: Callable[[], bool]) -> list[ProbeGroup]:
+def reading_groups(
+    specs: Sequence[ProbeSpec], launch: Launch, ready: Callable[[], bool], driver: Callable[[], bool] = lambda: True
+) -> list[ProbeGroup]:
     """The probes that read: the files in two children, those of the machine with the early ones first, and those of
     the software in it, whose probes share what they read; each driver probe in a child of its own, once ``ready``.
+
+    Where ``driver`` then tells that there is none to ask, they share one: they end as soon as the loader has said so.
     """
     drivers = [spec for spec in specs if spec.kind == "driver"]
     files = [spec for spec in specs if spec.kind != "driver"]
@@ -155,7 +165,7 @@ def reading_groups(specs: Sequence[ProbeSpec], launch: Launch, ready: Callable[[
     machine = [spec for spec in files if spec.early or "node" in spec.scopes]
     software = [spec for spec in files if spec not in machine]
     together = [ProbeGroup(group, launch) for group in (machine, software) if group]
-    return [*together, *(ProbeGroup([spec], launch, ready=ready) for spec in drivers)]
+    return [*together, *([ProbeGroup(drivers, launch, ready=ready, apart=driver)] if drivers else [])]
 
 
 class _Job:
@@ -318,7 +328,8 @@ class Loop:
         waiting = deque(groups)
         while waiting or not all(job.is_through and not until_exit for job in self._jobs):
             while waiting and (most is None or len(self._jobs) < most) and waiting[0].ready():
-                self._start(waiting.popleft())
+                for group in waiting.popleft().children():
+                    self._start(group)
             if self._jobs:
                 nearest = min(job.end_by for job in self._jobs) - time.monotonic()
                 for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):

@@ -55,6 +55,7 @@ def open_api() -> DriverApi:
     """A working interface to this process's libcuda; raises OSError with the loader's message if it cannot be
     loaded.
     """
+    ctypes.CDLL(SONAME)  # the binding takes long to import, and is of no use without it
     try:
         bound = BoundDriver()
         bound.call("cuDriverGetVersion")

@@ -129,6 +129,41 @@ def test_what_is_of_the_software_alone_has_a_child_beside_the_machines(probes: A
     assert float(seen["environments"]["start"]) < float(seen["pci"]["end"])
 
 
+_EMPTY_BUS = {"gpus": {"items": [], "complete": True}}
+_NO_MODULE = {"kernel": {"nvidia": {"loaded": False}, "device_nodes": []}}
+
+
+@cases(
+    "facts, together",
+    ({**_EMPTY_BUS, **_NO_MODULE}, True),
+    (_EMPTY_BUS, False),
+    (_NO_MODULE, False),
+    ({"gpus": {"items": [], "complete": False}, **_NO_MODULE}, False),
+    ({"gpus": {"items": [{"pci_bus_id": "0000:01:00.0"}], "complete": True}, **_NO_MODULE}, False),
+    ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": True}, "device_nodes": []}}, False),
+    ({**_EMPTY_BUS, "kernel": {"nvidia": {}, "device_nodes": []}}, False),
+    ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": False}, "device_nodes": [{"path": "/dev/nvidia0"}]}}, False),
+    ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": False}}}, False),
+)
+def test_driver_probes_share_a_child_where_there_is_no_driver_for_certain(
+    probes: Any, facts: dict[str, Any], *, together: bool
+) -> None:
+    probes.add("pci", f"def collect(tree, out):\n    out.fact({facts!r})\n", early=True)
+    for name in ("cuda", "nvml"):
+        probes.add(name, TIMES, kind="driver")
+    probes.run()
+    assert (probes.facts("cuda")["pid"] == probes.facts("nvml")["pid"]) is together
+
+
+def test_driver_probes_that_share_a_child_do_not_die_together(probes: Any) -> None:
+    facts = {**_EMPTY_BUS, **_NO_MODULE}
+    probes.add("pci", f"def collect(tree, out):\n    out.fact({facts!r})\n", early=True)
+    probes.add("a_dies", "import os\ndef collect(tree, out):\n    os.abort()\n", kind="driver")
+    probes.add_healthy("b", kind="driver")
+    assert probes.run()["a_dies"].status == "crashed"
+    probes.assert_healthy("b")
+
+
 def test_nothing_to_run_is_no_error(probes: Any) -> None:
     assert probes.run() == {}
     assert probes.events == [events.ProbesPlanned(probes=())]

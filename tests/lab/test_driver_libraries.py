@@ -28,7 +28,7 @@ from tests.collect.test_collector import collect
 from tests.every import cases
 from tests.lab import debian_driver
 from tests.probes import fake_gpus
-from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
+from tests.probes.fake_nvml import FakeLibrary, binding, fabric, install, listed
 from tests.probes.fake_parent import run_child
 from tests.rules.machines import check_of, checks_of
 
@@ -192,7 +192,7 @@ def test_a_torn_library_is_not_a_missing_one(driver: tuple[str, Path], tmp_path:
 
 
 def read_with(place: str | None, monkeypatch: pytest.MonkeyPatch, gpu: Any) -> Gpu:
-    monkeypatch.setitem(sys.modules, "pynvml", binding(FakeLibrary([gpu], fake_gpus.SYSTEM), place))
+    install(monkeypatch, binding(FakeLibrary([gpu], fake_gpus.SYSTEM), place))
     lines: list[bytes] = []
     nvml.collect(Tree({"root": "/nonexistent"}), Out("nvml", lines.append))
     facts = [json.loads(line).get("fact") for line in lines]

@@ -27,6 +27,8 @@ from typing import Any
 
 import pytest
 
+from probes import nvml
+
 NOT_SUPPORTED = 3
 GPU_IS_LOST = 15
 
@@ -226,3 +228,9 @@ def binding(library: object, place: str | None = None) -> ModuleType:
         spec.loader.exec_module(module)
     module.nvmlLib = library  # type: ignore[attr-defined]
     return module
+
+
+def install(patch: pytest.MonkeyPatch, module: ModuleType) -> None:
+    """Make ``module`` the binding that the probe imports, over a library that the loader finds."""
+    patch.setitem(sys.modules, "pynvml", module)
+    patch.setattr(nvml, "why_not_loadable", lambda soname: None)

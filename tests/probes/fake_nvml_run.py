@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from envcheck.model.snapshot import Gpu, Snapshot
 from tests.probes.fake_gpus import SYSTEM
-from tests.probes.fake_nvml import FakeLibrary, binding
+from tests.probes.fake_nvml import FakeLibrary, binding, install
 
 Ask = Callable[..., tuple[Snapshot, dict[str, str]]]
 """``ask(*gpus, request=, system=, lacks=, handles=)`` returns the Snapshot and how the probe ended."""
@@ -23,7 +22,7 @@ def asking(run_probe: Ask, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         *gpus: Any, request: Mapping[str, Any] | None = None, system: Mapping[str, Any] | None = None, **library: Any
     ) -> tuple[Snapshot, dict[str, str]]:
         driver = FakeLibrary(list(gpus), {**SYSTEM, **(system or {})}, **library)
-        monkeypatch.setitem(sys.modules, "pynvml", binding(driver))
+        install(monkeypatch, binding(driver))
         result = run_probe("nvml", {"root": "/nonexistent", **(request or {})})
         assert capsys.readouterr().err == ""
         return result

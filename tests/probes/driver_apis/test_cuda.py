@@ -15,6 +15,7 @@ import pytest
 from envcheck.model.snapshot import ApiResult, Gpu, Snapshot
 from probes import cuda
 from probes.common.bus_id import canonical_bus_id
+from probes.driver_apis import cuda as driver_api
 from probes.driver_apis import is_missing, mapped, why_not_loadable
 from probes.driver_apis.cuda import Answer
 from tests.every import cases
@@ -225,6 +226,13 @@ def test_a_libcuda_that_cannot_be_loaded(
     result = started(snapshot)
     assert (result.code, result.name, result.text) == (-1, "LIBRARY_NOT_FOUND", complaint)
     assert done["status"] == status
+
+
+def test_bindings_are_not_imported_where_the_loader_finds_no_libcuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_api, "SONAME", "libcuda-of-nowhere.so.1")
+    monkeypatch.setattr(driver_api, "BoundDriver", lambda: pytest.fail("it is of no use"))
+    with pytest.raises(OSError, match=r"libcuda-of-nowhere.so.1: .*No such file"):
+        driver_api.open_api()
 
 
 @cases("text, canonical",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from probes.common.tree import Tree
 from tests.every import cases
 from tests.probes import fake_gpus
 from tests.probes.fake_gpus import h200, kepler, pci_info, switched_h200
-from tests.probes.fake_nvml import FakeLibrary, Status, Typed, binding, listed
+from tests.probes.fake_nvml import FakeLibrary, Status, Typed, binding, install, listed
 from tests.probes.fake_nvml_run import Ask, asking, only_gpu
 
 Run = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -120,7 +119,7 @@ def test_no_gpu_is_a_complete_and_empty_list(ask: Ask) -> None:
 
 
 def sent_facts(library: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setitem(sys.modules, "pynvml", binding(library))
+    install(monkeypatch, binding(library))
     lines: list[bytes] = []
     nvml.collect(Tree({"root": "/nonexistent"}), Out("nvml", lines.append))
     return [next(iter(message)) for line in lines if (message := json.loads(line)) and message.pop("probe")]
@@ -189,7 +188,7 @@ def test_a_binding_without_newer_calls_and_constants(
             delattr(module, name)
     for name in ("nvmlDeviceGetAddressingMode", "nvmlDeviceGetTemperatureV", "NVML_DEVICE_ARCH_HOPPER"):
         delattr(module, name)
-    monkeypatch.setitem(sys.modules, "pynvml", module)
+    install(monkeypatch, module)
     gpu = only_gpu(run_probe("nvml", {"root": "/nonexistent"}))
     assert (gpu.architecture, gpu.recovery_action, gpu.addressing_mode, gpu.fabric) == ("9", "none", None, None)
     assert gpu.temperature
@@ -210,7 +209,7 @@ def test_texts_as_bytes(
     ):
         decoded = getattr(module, name)
         setattr(module, name, lambda *arguments, decoded=decoded: decoded(*arguments).encode())
-    monkeypatch.setitem(sys.modules, "pynvml", module)
+    install(monkeypatch, module)
     snapshot, _ = run_probe("nvml", {"root": "/nonexistent"})
     gpu = only_gpu((snapshot, {}))
     assert (gpu.name, gpu.serial) == ("NVIDIA H200", "1653724057450")
@@ -228,7 +227,7 @@ def test_a_text_that_is_not_unicode_costs_its_field_only(
         outputs[0].value = b"\xff\xfe\x80"
         return 0
 
-    monkeypatch.setitem(sys.modules, "pynvml", binding(FakeLibrary([h200(nvmlDeviceGetSerial=broken)])))
+    install(monkeypatch, binding(FakeLibrary([h200(nvmlDeviceGetSerial=broken)])))
     gpu = only_gpu(run_probe("nvml", {"root": "/nonexistent"}))
     assert (gpu.serial, gpu.vbios) == (None, "96.00.A5.00.1A")
     assert "nvmlDeviceGetSerial: UnicodeDecodeError" in capsys.readouterr().err
@@ -289,7 +288,7 @@ def test_an_answer_of_another_shape_costs_its_field_only(
 ) -> None:
     module = binding(FakeLibrary([h200()], fake_gpus.SYSTEM))
     module.nvmlDeviceGetEccMode = lambda handle: [1, 1, 1]  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pynvml", module)
+    install(monkeypatch, module)
     gpu = only_gpu(run_probe("nvml", {"root": "/nonexistent"}))
     assert gpu.ecc
     assert gpu.ecc.volatile_corrected == 0

@@ -124,10 +124,11 @@ def test_a_status_that_the_binding_does_not_know_keeps_its_number(ask: Ask) -> N
     ("Error loading shared library libfoo.so.2: No such file or directory (needed by libnvidia-ml.so.1)", "ok"),
 )
 def test_a_library_that_cannot_be_loaded(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
+    run_probe: Run, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
 ) -> None:
     monkeypatch.setattr(nvml, "why_not_loadable", lambda soname: complaint)
-    snapshot, done = ask(system={"nvmlInitWithFlags": Status(12)})
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # nothing is to be asked of it
+    snapshot, done = run_probe("nvml")
     assert snapshot.driver
     assert snapshot.driver.nvml
     assert (snapshot.driver.nvml.code, snapshot.driver.nvml.name) == (-1, "LIBRARY_NOT_FOUND")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from probes.common.out import Out
 from probes.common.tree import Tree
 from tests.gpu.smi_facts import LINES, differences
 from tests.probes import fake_gpus
-from tests.probes.fake_nvml import FakeLibrary, Status, Typed, addresses, binding, fabric
+from tests.probes.fake_nvml import FakeLibrary, Status, Typed, addresses, binding, fabric, install
 
 RECORDED = Path(__file__).parents[2] / "importers/data/h200_smi.xml"
 Read = Callable[..., Snapshot]
@@ -34,7 +33,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
             "nvmlDeviceGetSerial": "1650000012345",
             **changes,
         }
-        monkeypatch.setitem(sys.modules, "pynvml", binding(FakeLibrary([gpu], fake_gpus.SYSTEM)))
+        install(monkeypatch, binding(FakeLibrary([gpu], fake_gpus.SYSTEM)))
         lines: list[bytes] = []
         nvml.collect(Tree({"root": "/nonexistent"}), Out("nvml", lines.append))
         facts = [json.loads(line).get("fact") for line in lines]
