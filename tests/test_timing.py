@@ -47,11 +47,20 @@ def test_a_stage_that_comes_again_is_longer(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_page_with_everything_names_what_took_longest() -> None:
     report = judge(load("h200x4").snapshot, Request())
-    stages = (Stage(name="gather", seconds=9.0), Stage(name="judge", seconds=0.25))
-    page = " ".join(render(msgspec.structs.replace(report, timing=stages), "text", Options(verbose=True)).split())
+    stages = (Stage(name="gather", seconds=9.0), Stage(name="judge", seconds=0.25, processor=0.1))
+    took = {"nvml": (0.75, 0.5), "cuda": (0.5, None)}
+    probes = tuple(
+        msgspec.structs.replace(run, seconds=seconds, processor=processor)
+        for run in report.probes
+        for seconds, processor in [took.get(run.name, (0.01, 0.01))]
+    )
+    report = msgspec.structs.replace(report, timing=stages, probes=probes)
+    page = " ".join(render(report, "text", Options(verbose=True)).split())
     longest = page.partition("; longest: ")[2].partition(" envcheck ")[0]
-    assert longest.count(" s") == 5
-    assert "judge 0.25 s" in longest
+    assert longest.count(", ") == 4
+    assert "judge 0.25 s (processor 0.10 s)" in longest
+    assert "nvml 0.75 s (processor 0.50 s)" in longest
+    assert "cuda 0.50 s," in longest
     assert "gather" not in longest
     timeless = msgspec.structs.replace(report, timing=())
     assert "longest:" not in render(timeless, "text", Options(verbose=True))

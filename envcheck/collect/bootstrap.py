@@ -80,8 +80,9 @@ def main() -> None:
         make_package(order["folder"])
         tree = importlib.import_module(PACKAGE + ".common.tree").Tree(order["request"])
         prepare(order.get("prepare", ()), tree)
+        counted = 0.0
         for name in order_file:
-            run_probe(name.decode().strip(), tree, line)
+            counted = run_probe(name.decode().strip(), tree, line, counted)
             if os.getpid() != own_process:
                 break  # a fork of the probe returned here
     os._exit(0)  # remaining threads and exit handlers of libraries must not delay or change the exit
@@ -145,8 +146,21 @@ def prepare(names: Iterable[str], tree: Any) -> None:
             pass
 
 
-def run_probe(name: str, tree: Any, line: FactLine) -> None:
-    """Run one probe; an exception ends only this probe."""
+def processor_time() -> float:
+    """Seconds of processor time of this process and of those that it waited for; 0 where that cannot be asked."""
+    try:
+        import resource
+
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(each.ru_utime + each.ru_stime for each in used)
+    except (ImportError, OSError, ValueError):
+        return 0.0
+
+
+def run_probe(name: str, tree: Any, line: FactLine, counted: float) -> float:
+    """Run one probe; an exception ends only this probe. Its processor time is what was not ``counted`` before: to the
+    first probe of a process belongs the start of this process.
+    """
     line.send(name, begin=True)
     started = time.monotonic()
     out = importlib.import_module(PACKAGE + ".common.out").Out(name, line.write)
@@ -161,11 +175,13 @@ def run_probe(name: str, tree: Any, line: FactLine) -> None:
         ending = failure(error)
     flush_noise()
     line.write(b"\n")  # in case the probe left an unfinished line
-    line.send(name, seconds=time.monotonic() - started)
+    used = processor_time()
+    line.send(name, seconds=time.monotonic() - started, processor=used - counted)
     if ending is None:
         out.done()
     else:
         line.send(name, done=ending)
+    return used
 
 
 def failure(error: BaseException) -> dict[str, str]:

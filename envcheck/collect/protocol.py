@@ -41,6 +41,8 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     progress: str | None = None
     seconds: float | None = None
     """Time that the probe took."""
+    processor: float | None = None
+    """Processor time that it took."""
     done: Done | None = None
 
 
@@ -59,6 +61,8 @@ def decode(line: bytes | None) -> Message:
 
 def receive(attempt: Attempt, message: Message) -> None:
     """Add what a message tells to its probe; raise WrongMessageError for a fact that is none."""
+    if message.processor is not None:
+        attempt.processor = message.processor
     if message.progress is not None:
         attempt.progress = one_line(message.progress, PROGRESS_LIMIT)
     if message.fact:
@@ -148,6 +152,7 @@ def run_of(ended: Ended) -> ProbeRun:
         title=spec.title,
         status=status,
         seconds=round(taken, 4),
+        processor=None if attempt.processor is None else round(attempt.processor, 4),
         detail=one_line("; ".join(filter(None, [*words, ended.remark]))),
         cut_short=verdict is not None and verdict.cut_short,
         noise=noise,

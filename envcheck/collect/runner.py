@@ -76,6 +76,8 @@ class Attempt:
         self.begun = False
         self.seconds: float | None = None
         """Seconds taken, as the child measured them."""
+        self.processor: float | None = None
+        """Seconds of processor time, likewise."""
         self.facts: list[Any] = []
         self.progress = ""
         self.problems: list[str] = []

@@ -201,6 +201,10 @@ class ProbeRun(Record, frozen=True, kw_only=True):
     """``absent``: there is nothing here for it to look at; ``skipped``: it was not started, ``detail`` says why."""
     seconds: float = 0.0
     """How long it took, in seconds."""
+    processor: float | None = None
+    """Seconds of processor time that it took with the processes it waited for, the start of its process included where
+    it was the first in it; null: not measured, or it did not end by itself.
+    """
     detail: str = ""
     """One sentence: ``crashed: SIGSEGV while importing torch``."""
     cut_short: bool = False

@@ -95,6 +95,22 @@ def test_time_is_measured_in_the_child(probes: Any) -> None:
     assert all(0.2 <= run.seconds < 1 for run in runs.values())
 
 
+def test_processor_time_is_that_of_the_probe_and_of_what_it_waited_for(probes: Any) -> None:
+    burn = "\n    end = time.process_time() + 0.1\n    while time.process_time() < end: pass\n"
+    probes.add("a_sleeps", "import time\ndef collect(tree, out):\n    time.sleep(0.3)\n")
+    probes.add("b_works", f"import time\ndef collect(tree, out):{burn}")
+    fork = (
+        f"\n    child = os.fork()\n    if child:\n        os.waitpid(child, 0)\n        return{burn}    os._exit(0)\n"
+    )
+    probes.add("c_lets_work", f"import os, time\ndef collect(tree, out):{fork}")
+    probes.add("d_dies", "import os\ndef collect(tree, out):\n    os.abort()\n")
+    runs = probes.run()
+    assert runs["a_sleeps"].processor > 0, "the start of their process, which is that of the first"
+    assert runs["b_works"].processor >= 0.1
+    assert runs["c_lets_work"].processor >= 0.1
+    assert runs["d_dies"].processor is None
+
+
 def test_probes_of_other_scopes_and_kinds_are_skipped(probes: Any) -> None:
     probes.add_healthy("a")
     probes.add("b", HANG, scopes=["env"])

@@ -56,11 +56,15 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
 
 
 def _longest(report: Report) -> str:
-    """What took longest of the stages and probes of a run."""
-    taken = {stage.name: stage.seconds for stage in report.timing if stage.name != "gather"}
-    taken.update((probe_name(run), run.seconds) for run in report.probes)
-    most = sorted(taken.items(), key=lambda each: -each[1])[:_MOST_TIMED] if report.timing else []
-    return f"; longest: {', '.join(f'{name} {seconds:.2f} s' for name, seconds in most)}" if most else ""
+    """What took longest of the stages and probes of a run, and the processor time of each."""
+    if not report.timing:
+        return ""
+    stages = ((stage.name, stage.seconds, stage.processor) for stage in report.timing if stage.name != "gather")
+    taken = [*stages, *((probe_name(run), run.seconds, run.processor) for run in report.probes)]
+    words = []
+    for name, seconds, processor in sorted(taken, key=lambda each: -each[1])[:_MOST_TIMED]:
+        words.append(f"{name} {seconds:.2f} s" + (f" (processor {processor:.2f} s)" if processor is not None else ""))
+    return f"; longest: {', '.join(words)}"
 
 
 def _section(title: str, entries: Sequence[list[Line]]) -> list[Line]:
