@@ -1,7 +1,7 @@
 """Run probes in child processes, and return the facts of each with one row about how it ended.
 
-Order of work: what is here is read (``runner.reading_groups``); then, if they are asked for, the deep probes
-and the bench probes (``trials.py``).
+Order of work: what is here is read (``runner.reading_groups``); then, if they are asked for, the deep probes, while
+files are hashed, and the bench probes (``trials.py``).
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ def gather(
                 trials = [spec for spec in chosen if spec.kind == "deep"]
                 run_deep(trials, loop, request, results.gathered(), force=force)
                 _measure(shown, BenchRequest(force=force, timing=False), loop, launch, results)
+            loop.finish()  # nothing is measured beside
             if bench:
                 measured = [spec for spec in chosen if spec.kind == "bench" and spec not in shown]
                 _measure(measured, bench, loop, launch, results)

@@ -208,6 +208,12 @@ class _Job:
         return self._current is None and not self._waiting and self._exit_by < math.inf
 
     @property
+    def hashes(self) -> bool:
+        """Whether all that is left to it is hashing files, which takes long and which no other probe waits for."""
+        left = [*([self._current.spec] if self._current else ()), *self._waiting]
+        return bool(left) and all(spec.kind == "verify" for spec in left)
+
+    @property
     def end_by(self) -> float:
         """The time of the next check for a reason to terminate it."""
         return self._current.started + self._current.limit if self._current else self._exit_by
@@ -323,20 +329,33 @@ class Loop:
 
     def run(self, groups: Iterable[ProbeGroup], most: int | None = None, *, until_exit: bool = True) -> None:
         """Run the groups in parallel, at most ``most`` at a time, until all their probes have a result and, with
-        ``until_exit``, their children have exited: the driver takes its time to let go of a process.
+        ``until_exit``, their children have exited: the driver takes its time to let go of a process. Files are hashed
+        beside what runs next, and beyond ``most``, until ``finish``.
 
         Groups wait until they, and all groups before them, are ready.
         """
         waiting = deque(groups)
-        while waiting or not all(job.is_through and not until_exit for job in self._jobs):
-            while waiting and (most is None or len(self._jobs) < most) and waiting[0].ready():
+        while waiting or self._count_in_front(until_exit=until_exit):
+            while waiting and (most is None or self._count_in_front() < most) and waiting[0].ready():
                 for group in waiting.popleft().children():
                     self._start(group)
-            if self._jobs:
-                nearest = min(job.end_by for job in self._jobs) - time.monotonic()
-                for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):
-                    key.data()
-                self._end(self._due())
+            self._turn()
+
+    def finish(self) -> None:
+        """Wait for the files that are being hashed."""
+        while not all(job.is_through for job in self._jobs):
+            self._turn()
+
+    def _count_in_front(self, *, until_exit: bool = True) -> int:
+        return sum(not job.hashes and (until_exit or not job.is_through) for job in self._jobs)
+
+    def _turn(self) -> None:
+        """Wait for what the children send, a moment at most, and end those that are due."""
+        if self._jobs:
+            nearest = min(job.end_by for job in self._jobs) - time.monotonic()
+            for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):
+                key.data()
+            self._end(self._due())
 
     def run_then(self, groups: Sequence[ProbeGroup], lasts: Sequence[ProbeGroup]) -> None:
         """Run the groups in parallel, then each of ``lasts`` alone; the children of these start at once and prepare."""
@@ -362,9 +381,13 @@ class Loop:
         """From now on, end everything as soon as ``interrupted`` returns true, keeping the messages so far."""
         self._interrupted = interrupted
 
-    def abort(self) -> None:
-        """Terminate all running children without recording results; those that have only to exit are not waited for."""
-        jobs, self._jobs, self._ready = [*self._jobs, *self._ready], [], []
+    def abort(self, *, hashing: bool = True) -> None:
+        """Terminate all running children without recording results, those that are ``hashing`` too or not; those that
+        have only to exit are not waited for.
+        """
+        kept = [] if hashing else [job for job in self._jobs if job.hashes]
+        jobs = [*(job for job in self._jobs if job not in kept), *self._ready]
+        self._jobs, self._ready = kept, []
         for job in jobs:
             if job.is_through:
                 job.leave()

@@ -226,7 +226,7 @@ def _run_trials(steps: Iterable[PlannedTrial | Ended], loop: Loop, most: int) ->
             for trial in trials:
                 loop.finished(not_run(trial.spec, verdict, trial.about))
             return
-        stack.callback(loop.abort)  # before the folder is removed
+        stack.callback(loop.abort, hashing=False)  # before the folder is removed
         loop.run(groups, most=most)
 
 
@@ -261,7 +261,7 @@ def run_bench(specs: Sequence[ProbeSpec], wish: BenchRequest, loop: Loop, launch
         variables = {**os.environ, **CHILD_VARIABLES}
         with suppress(OSError):  # children that are killed remove nothing; without a folder they use the usual one
             variables["TMPDIR"] = str(stack.enter_context(temporary_folder()))
-        stack.callback(loop.abort)  # before the folder is removed
+        stack.callback(loop.abort, hashing=False)  # before the folder is removed
         together: list[ProbeGroup] = []
         for gpu in chosen.gpus if on_chip else ():
             name = seen_alone(gpu, gathered)  # CUDA need not start the other GPUs for that child

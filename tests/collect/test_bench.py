@@ -107,6 +107,16 @@ def test_gpus_side_by_side_and_links_afterwards(machine: Machine) -> None:
     assert {run.status for run in found.runs} == {"ok"}
 
 
+def test_nothing_is_measured_while_files_are_hashed(machine: Machine) -> None:
+    end = "out.fact({'variables': {'values': {'end': str(time.monotonic())}}})"
+    body = f"import time\ndef collect(tree, out):\n    time.sleep(0.3)\n    {end}\n"
+    machine.probes.add("hash", body, kind="verify")
+    machine.probes.add("bench_a", MEASURE, **ON_GPU)
+    found = machine.run(verify=True)
+    began = min(span(measured)[0] for measured in found.measurements)
+    assert began >= float(machine.probes.facts("hash")["end"])
+
+
 @cases("end", "pass", "os.kill(os.getpid(), 9)", "time.sleep(60)")
 def test_a_child_that_is_killed_leaves_no_folder_behind(
     machine: Machine, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

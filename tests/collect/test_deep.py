@@ -119,6 +119,25 @@ def test_few_at_a_time(machine: Machine, mode: str, most: int) -> None:
     assert overlapping(machine, *names) == most
 
 
+@cases("mode", "default", "exclusive_process")
+def test_trials_do_not_wait_until_files_are_hashed(machine: Machine, tmp_path: Path, mode: str) -> None:
+    """The hash waits for a trial of each framework; it is not ended with them, and both send their facts."""
+    machine.facts["gpus"] = {"items": [{**H200, "compute_mode": mode}], "complete": True}
+    wait = f"\n    while len(os.listdir({str(tmp_path / 'tried')!r})) < 2:\n        time.sleep(0.01)"
+    slow = "\n    time.sleep(0.3)\n    out.fact({'variables': {'values': {'hashed': 'all'}}})\n"
+    body = f"import os, time\ndef collect(tree, out):{wait}{slow}"
+    machine.probes.add("z_hash", body, kind="verify", scopes=["env"], seconds=20.0)
+    (tmp_path / "tried").mkdir()
+    tried = f"open({str(tmp_path / 'tried')!r} + '/' + tree.request['framework']['name'], 'w').close()"
+    look = f"def collect(tree, out):\n    tell(tree, out, imported=True)\n    {tried}\n"
+    machine.add("deep_look", look, "torch", "jax")
+    found = machine.run(environment("torch", "jax"), verify=True)
+    assert {run.status for run in found.values()} == {"ok"}
+    assert machine.probes.facts("z_hash") == {"hashed": "all"}
+    ended = [event.run.name for event in machine.probes.events if isinstance(event, events.ProbeFinished)]
+    assert ended == ["facts", "deep_look", "deep_look", "z_hash"]
+
+
 # --- when nothing is started --------------------------------------------------------------------------------------
 
 
