@@ -96,6 +96,11 @@ _COMMAND = r"""(?x)
       | (?P<program>\b(?:mysql\w*|mariadb[\w-]*|sshpass|7za?|unzip|(?:docker|podman|helm|az|oc)\s[^\n|;&]{0,80}?login)\b
           (?=\s)[^\n|;&]{0,200}?\s-[pP]\s*|(?<!\S)-u\s*[^\s:-]+\s+-p\s*|\bredis-cli\b[^\n|;&]{0,200}?\s-a\s*)(?P<password>[^\s-]\S*)"""
 """``-u user:password``, ``mysql -ppassword``."""
+_TYPED = (
+    *("-u", "--proxy-user", "setenv", "login", "<password>", "mysql", "mariadb", "sshpass", "7z", "unzip"),
+    "redis-cli",
+)
+"""Each of them has one of these, in small letters."""
 _PRIVATE = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]*?(?:(?=-----END)|\Z)")
 _BODY = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}){0,2}(?![\w+/=.-])")
 """A line from the middle of a key: base64 of the length at which PEM, OpenSSH and MIME break it; no digest is one."""
@@ -204,14 +209,22 @@ def masked_value(name: str, value: str) -> str:
 def _masked(text: str) -> str:
     text = _PRIVATE.sub(rf"\1{MASK}", text)
     text = _BODY.sub(lambda found: MASK if _is_body(found) else found[0], text)
-    text = re.sub(_LOGIN, rf"\g<scheme>{MASK}@", text)
-    text = re.sub(_ENCODED_LOGIN, rf"\g<scheme>{MASK}%40", text)
-    text = re.sub(_CHANNEL, _in_channel, text)
-    text = re.sub(_HEADER, _headed, text)
+    lowered = text.lower()
+    # A pattern that cannot match for want of a word is not compiled, which takes longer than all searches.
+    if _ADDRESS in text and "@" in text:
+        text = re.sub(_LOGIN, rf"\g<scheme>{MASK}@", text)
+    if "%3a%2f%2f" in lowered:
+        text = re.sub(_ENCODED_LOGIN, rf"\g<scheme>{MASK}%40", text)
+    if "/t/" in lowered:
+        text = re.sub(_CHANNEL, _in_channel, text)
+    if "authorization" in lowered or "cookie" in lowered or "bearer" in lowered:
+        text = re.sub(_HEADER, _headed, text)
     text = _without_assigned(text)
-    text = re.sub(_COMMAND, _typed, text)
+    if any(word in lowered for word in _TYPED):
+        text = re.sub(_COMMAND, _typed, text)
     text = re.sub(_SPOKEN, _spoken, text)
-    return _keys().sub(MASK, text)
+    started = "eyJ" in text or any(start in text for row in _rows() for start in row.starts)
+    return _keys().sub(MASK, text) if started else text
 
 
 def _is_telling(name: str) -> bool:
