@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from envcheck.model.checks import Report
 from envcheck.model.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted
 from envcheck.model.snapshot import Kernel, ProbeRun, Snapshot
 from envcheck.pipeline import session
@@ -39,7 +40,9 @@ def test_it_is_judged_when_only_drivers_are_left(
 
     monkeypatch.setattr(session, "judge", noted)
     monkeypatch.setattr(session, "gather_here", gathered)
-    report = session.check(Request())
+    shown: list[Report] = []
+    report = session.check(Request(), show=shown.append)
+    assert [early.snapshot for early in shown if early.snapshot != report.snapshot] == [FACTS["kernel"]] * rehearsed
     assert judged == [FACTS["kernel"]] * rehearsed + [Snapshot()]
     assert report.snapshot is not None
     assert report.snapshot.kernel is None

@@ -39,12 +39,13 @@ def check(
     on_event: OnEvent = ignore,
     should_stop: Callable[[], bool] = lambda: False,
     meanwhile: Work = lambda: None,
+    show: Callable[[Report], object] = lambda _report: None,
     timing: Timing | None = None,
 ) -> Report:
     """Examine this machine and judge it; raise UsageError when the request cannot be carried out.
 
     Soon after ``should_stop`` says so every child is ended, and what came in until then is judged. ``meanwhile`` runs
-    in a thread of its own while probes do.
+    in a thread of its own while probes do, and there ``show`` gets what would be the report if no driver answered.
     """
     timing = timing or Timing()
     stopped: list[Interrupted] = []
@@ -52,7 +53,7 @@ def check(
     kinds = {spec.name: spec.kind for spec in all_probes()}
     left = set[str]()
     warm_up = WarmUp(lambda: import_module("envcheck.pipeline.judging").get_ready(request), meanwhile)
-    rehearsal = WarmUp(warm_up.join, lambda: judge(merge(parts), request))
+    rehearsal = WarmUp(warm_up.join, lambda: show(judge(merge(parts), request)))
 
     def watched(event: Event) -> None:
         if isinstance(event, Interrupted):
@@ -65,7 +66,7 @@ def check(
             parts.append(event.facts)
             left.discard(event.run.name)
             if {kinds.get(name) for name in left} == {"driver"}:
-                rehearsal.start()  # what the second judgement finds ready is most of the first
+                rehearsal.start()  # what a second judgement and its page find ready is most of the first
         on_event(event)
 
     try:

@@ -7,12 +7,12 @@ from argparse import Namespace
 
 import msgspec
 
-from envcheck.cli.deliver import deliver
+from envcheck.cli.deliver import deliver, page
 from envcheck.cli.request import judging_request, saved_report
 from envcheck.errors import UsageError
 from envcheck.pipeline import session
 from envcheck.pipeline.timing import Timing
-from envcheck.report import FORMATS, get_ready, refuse_targets
+from envcheck.report import FORMATS, get_ready, refuse_targets, render
 from envcheck.report.progress import progress
 from envcheck.text.output import parse_targets
 
@@ -34,6 +34,10 @@ def run(options: Namespace) -> int:
         lasting = bool(options.verify or options.deep or options.bench)
         with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:
             report = session.check(
-                request, on_event, meanwhile=lambda: get_ready(options.format), timing=Timing.since_start()
+                request,
+                on_event,
+                meanwhile=lambda: get_ready(options.format),
+                show=lambda early: render(early, options.format, page(options)),
+                timing=Timing.since_start(),
             )
     return deliver(report, options, targets)
