@@ -3,13 +3,14 @@
 They lie inside the package when envcheck is installed from a wheel, and beside it in a checkout.
 """
 
-# ruff: noqa: PTH112, PTH118, PTH120, PTH123, PLC0415  a check starts its first child before it has use for pathlib
+# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PTH123, PLC0415  a check starts its first child before it has use for pathlib
 from __future__ import annotations
 
 import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 DATE = "date.txt"
@@ -32,6 +33,21 @@ def date_of_rows() -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def modules_below(package: str, folders: Iterable[str]) -> list[str]:
+    """The names of all modules of a package, those of its packages too, by listing its folders: ``pkgutil`` brings
+    ``inspect``, and imports each package only to look for more.
+    """
+    found = []
+    for folder in folders:
+        for entry in os.scandir(folder):
+            if entry.name.endswith(".py") and entry.name != "__init__.py":
+                found.append(f"{package}.{entry.name[:-3]}")
+            elif os.path.isfile(os.path.join(entry.path, "__init__.py")):
+                inner = f"{package}.{entry.name}"
+                found += [inner, *modules_below(inner, [entry.path])]
+    return sorted(found)
 
 
 def place(name: str) -> str:

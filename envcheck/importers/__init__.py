@@ -12,11 +12,11 @@ collect", "N/A") stays unknown. A paste may contain several pieces; each importe
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
 
 import msgspec
 
+from envcheck.bundle import modules_below
 from envcheck.errors import UsageError
 from envcheck.importers.assemble import assemble, with_packages
 from envcheck.importers.importer import IMPORTERS, Importer, Rank, UnreadablePiece
@@ -37,8 +37,8 @@ _PASTE_WHAT = (
 @cache
 def importers() -> tuple[Importer, ...]:
     """All importers, the most trusted first."""
-    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        importlib.import_module(module.name)
+    for name in modules_below(__name__, __path__):
+        importlib.import_module(name)
     every = [*IMPORTERS, *reading_importers({importer.name for importer in IMPORTERS})]
     return tuple(sorted(every, key=lambda importer: (importer.rank, importer.name)))
 

@@ -37,7 +37,6 @@ def get_ready(request: Request) -> None:
     """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
     all_rules()
     _ = load_matrix(request.overlays).gpus_by_name
-    import_module("packaging.requirements")  # rules parse what distributions require
     if request.assume or request.targets:
         import_module("envcheck.compat.answer")  # whether what is assumed fits together
 

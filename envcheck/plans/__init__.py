@@ -12,11 +12,11 @@ A reader gathers and never judges. What a plan leaves open stays open.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from envcheck.bundle import modules_below
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Environment, Planned
@@ -33,9 +33,7 @@ _MOST_FILES = 32
 @cache
 def _formats() -> tuple[tuple[re.Pattern[str], Reader], ...]:
     """All formats with the names of their files; the one that takes any text file comes last."""
-    modules = [
-        importlib.import_module(f"{readers.__name__}.{each.name}") for each in pkgutil.iter_modules(readers.__path__)
-    ]
+    modules = [importlib.import_module(name) for name in modules_below(readers.__name__, readers.__path__)]
     modules.sort(key=lambda module: (module.NAME == "requirements", module.NAME))
     return tuple((getattr(module, "FILES", None) or re.compile(re.escape(module.NAME)), module) for module in modules)
 

@@ -13,8 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from envcheck.model.events import Event, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress, ignore
 from envcheck.text.clean import clean
@@ -50,8 +49,7 @@ def progress(stream: TextIO, *, quiet: bool = False, lines: bool = False) -> Ite
             _write(stream, _ERASE)
 
 
-@dataclass(frozen=True)
-class Running:
+class Running(NamedTuple):
     """A probe that still runs."""
 
     name: str

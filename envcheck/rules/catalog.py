@@ -8,13 +8,13 @@ depend on the machine, the function that tells is here, under the name of the pr
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
 from typing import Final
 
 import msgspec
 
 from envcheck import rules
+from envcheck.bundle import modules_below
 from envcheck.errors import UsageError
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.load import load_matrix
@@ -116,8 +116,7 @@ def _rule_of(row: ProblemRow) -> Rule:
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, from the layer at the bottom up; within a layer by module, and by place in it; then the rows."""
-    names = sorted(module.name for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."))
-    modules = [importlib.import_module(name) for name in names]
+    modules = [importlib.import_module(name) for name in modules_below(rules.__name__, rules.__path__)]
     found = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
     found += rules_without_function()
     return tuple(sorted(dict.fromkeys(found), key=lambda rule: LAYERS.index(rule.layer)))

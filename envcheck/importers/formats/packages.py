@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
-from packaging.utils import canonicalize_name
 
+from envcheck.compat.package_needs import normalised
 from envcheck.enrich.stated import ARCHIVE
 from envcheck.importers.importer import Rank, environment, importer, with_environment
 from envcheck.importers.layouts import records
@@ -122,7 +122,7 @@ def _believed(name: str, version: str, third: str | None, *, in_table: bool) -> 
     if in_table:
         return True
     # Names such as TORCH_CUDA_ARCH_LIST are variables.
-    known = _GPU_SOFTWARE.match(canonicalize_name(name)) is not None and not (name.isupper() and "_" in name)
+    known = _GPU_SOFTWARE.match(normalised(name)) is not None and not (name.isupper() and "_" in name)
     return known and "." in version and (third is None or third[0] == "(" or bool(_CONDA_BUILD.match(third)))
 
 
@@ -132,9 +132,9 @@ def _package(
     """One package; ``origin`` is conda's channel column, ``pypi`` for packages that pip installed."""
     by_pip = origin in ("pypi", "<pip>") or build in ("<pip>", "pypi_0")
     conda = not by_pip and (tag == "conda" or (tag is None and bool(build) and bool(_CONDA_BUILD.match(build or ""))))
-    normal = canonicalize_name(name)
+    normal = normalised(name)
     if normal == "pytorch" and not conda:
-        normal = canonicalize_name("torch")
+        normal = normalised("torch")
     return Distribution(
         source=SOURCE,
         name=normal,
@@ -236,7 +236,7 @@ def read_installers(paste: Paste) -> Snapshot:
     """What installers print and what files ask for: pip, uv, poetry, conda, wheels, ``environment.yml``, an index."""
     packages: dict[str, _Step] = {}
     for step in _all_steps(paste):
-        name = canonicalize_name(step.name)
+        name = normalised(step.name)
         if step.gone:
             if packages.get(name, step).version == step.version:
                 packages.pop(name, None)

@@ -13,8 +13,8 @@ from itertools import dropwhile, takewhile
 from typing import Any
 
 import msgspec
-from packaging.utils import canonicalize_name
 
+from envcheck.compat.package_needs import normalised
 from envcheck.importers.assemble import OF_MODULE
 from envcheck.importers.importer import Rank, environment, importer, joined, of_framework, with_environment
 from envcheck.importers.paste import SOURCE, Paste
@@ -217,7 +217,7 @@ def _question(code: str) -> PythonQuestion | None:
 
 
 def _of_module(module: str, version: str) -> Snapshot:
-    name = canonicalize_name(_SHORT.get(module, module))
+    name = normalised(_SHORT.get(module, module))
     package = Distribution(source=SOURCE, name=name, version=version, read=OF_MODULE)
     return with_environment(environment(distributions=(package,)))
 

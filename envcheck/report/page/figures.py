@@ -5,7 +5,7 @@ draw.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from envcheck.model.checks import Check, Figure, Report
 from envcheck.model.snapshot import Gpu, Measurement
@@ -35,8 +35,7 @@ _APART = 0.02
 """Share by which the slowest may be behind the fastest without a row of its own."""
 
 
-@dataclass(frozen=True)
-class FigureRow:
+class FigureRow(NamedTuple):
     """A figure, and how it stands to what was expected."""
 
     name: str
@@ -58,8 +57,7 @@ class FigureRow:
     """The name where no heading stands above it."""
 
 
-@dataclass(frozen=True)
-class FigurePart:
+class FigurePart(NamedTuple):
     """The figures of a GPU, of the processor, or of the GPUs of a model beside each other."""
 
     title: str
@@ -92,7 +90,7 @@ def figure_parts(report: Report) -> Iterator[FigurePart]:
             faster = speedup(measured, report.measurements)
             row = _row(measured, None, report)
             share = f"{f'{faster:.3g} x' if faster else '-':>6}"
-            rows.append(replace(row, share=share, remark=measured.detail) if measured.value else row)
+            rows.append(row._replace(share=share, remark=measured.detail) if measured.value else row)
         title = f"CPU  {(platform.cpu_model if platform else None) or ''}".rstrip()
         yield FigurePart(title, FASTER, rows)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,8 +21,7 @@ _FOLLOWS = ("fail", "warn", "unknown")
 _LONGEST_CHAIN = 16
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What one rule found, for one subject or for several of which it says the same; the first stands for all."""
 
     checks: tuple[Check, ...]

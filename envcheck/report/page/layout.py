@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from envcheck.model.checks import Check, Fix, ways_in_order
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
@@ -15,8 +15,7 @@ LINES = 23
 UNLIMITED = 10_000
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(NamedTuple):
     """Most lines (or entries of a line each) of every part of the page."""
 
     title: int = 2
@@ -46,7 +45,7 @@ ROOMS = (
 )
 """From the roomiest to the tightest; the last one fits whatever the report."""
 
-EVERYTHING = Room(**{part.name: UNLIMITED for part in fields(Room) if part.name != "docs"})
+EVERYTHING = Room(**{part: UNLIMITED for part in Room._fields if part != "docs"})
 
 LONGEST_COMMAND = 1000
 """Columns of a command that a page of limited length still prints; it is printed whole or not at all."""

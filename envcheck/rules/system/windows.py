@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from packaging.utils import canonicalize_name
-
+from envcheck.compat.package_needs import normalised
 from envcheck.knowledge.error_lines import ErrorLine, lines_with
 from envcheck.knowledge.relations.variables import hides_all
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
@@ -66,7 +65,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
     items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
     once: dict[str, Framework | Distribution] = {}
     for item in (item for item in items if item.version):
-        once.setdefault(canonicalize_name(item.name), item)
+        once.setdefault(normalised(item.name), item)
     judged = []
     for item in (item for name, item in once.items() if facts.matrix.has_trait(name, "no-gpu-on-windows")):
         version = parse_version(item.version or "")
@@ -103,7 +102,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
 
 def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
     """The rows of builds with GPU support; of a distribution without any, those of its project."""
-    name = canonicalize_name(item.name)
+    name = normalised(item.name)
     for component in (name, *facts.matrix.projects(name, "no-gpu-on-windows")):
         rows = [row for row in facts.matrix.rows_of(component) if row.cuda and row.os]
         if rows:
