@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -213,5 +214,6 @@ def _with_mig(listing: Listing[Gpu]) -> Listing[Gpu]:
     return Listing(items=others, complete=listing.complete)
 
 
+@lru_cache(maxsize=1_000)  # each of the GPUs that a text names is compared with all others
 def _bare(name: str | None) -> str:
     return re.sub(r"^(?:nvidia |geforce |tesla )+", "", (name or "?").lower())

@@ -58,6 +58,7 @@ _SPACES = {0xA0: " ", 0x2007: " ", 0x202F: " ", 0x3000: " "}
 _SIGNS = {0xFF1A: ":", 0xFE55: ":", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
 """Colons of East Asian writing, and the quotation marks that editors put for straight ones."""
 _TABLE: dict[int, str | None] = {**dict.fromkeys(_REMOVED), **_SPACES, **_SIGNS}
+_PLAIN = bytes(code for code in range(0x80) if code not in _TABLE)
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ def _clean(text: str) -> str:
     text = spread(text.replace("\r\n", "\n").replace("\r", "\n"))
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
-    if not _TABLE.keys().isdisjoint(map(ord, set(text))):
+    odd = text.encode("ascii").translate(None, _PLAIN).decode("ascii") if text.isascii() else text
+    if not _TABLE.keys().isdisjoint(map(ord, set(odd))):
         text = text.translate(_TABLE)
     if "</" in text:
         text = _TAGS.sub("", _CELLS.sub(" | ", text))
@@ -199,6 +201,9 @@ _WORDS = (
 """In lower case: every line that an importer reads by itself contains one of these."""
 
 
+_DIGITS_ALIKE = bytes.maketrans(b"0123456789", b"##########")
+
+
 def telling_places(lines: Sequence[str]) -> tuple[Sequence[int], int]:
     """The places of the lines to read, in order, and how many of those that tell something were left out."""
     if len(lines) <= WHOLE and sum(map(len, lines)) <= WHOLE_LENGTH:
@@ -208,10 +213,10 @@ def telling_places(lines: Sequence[str]) -> tuple[Sequence[int], int]:
     alike: dict[str, int] = {}
     chosen: list[int] = []
     # The words and the digits are ASCII, and one other character in a text makes each search in it ten times slower.
-    lowered = "\n".join(lines[start:stop]).lower().encode("ascii", "replace").decode("ascii")
-    shapes = lowered  # the lines with one mark for each number; of the whole text at once, which is faster
-    for digit in "0123456789":  # `translate` takes longer
-        shapes = shapes.replace(digit, "#")
+    encoded = "\n".join(lines[start:stop]).lower().encode("ascii", "replace")
+    lowered = encoded.decode("ascii")
+    # The lines with one mark for each number; of the whole text at once, and of bytes, which is faster.
+    shapes = encoded.translate(_DIGITS_ALIKE).decode("ascii")
     while "##" in shapes:
         shapes = shapes.replace("##", "#")
     for place, (line, shape) in enumerate(zip(lowered.split("\n"), shapes.split("\n"), strict=True), start):
