@@ -101,7 +101,7 @@ def gather(
             reading = [spec for spec in chosen if spec.kind in ("file", "verify", "driver")]
             results.plan(reading)
             alone = not (deep or bench)  # else the next children would share the GPUs with those that exit
-            groups = reading_groups(reading, launch, results.early_are_through, results.may_find_driver)
+            groups = reading_groups(reading, launch, results.early_are_through, results.found_no_driver)
             loop.run(groups, until_exit=not alone)
             # Bench probes that a deep check runs without timing: those that are not going to be timed anyway.
             timed = bench is not None and (bench.full or bool(bench.only))
@@ -196,13 +196,13 @@ class _Results:
         """Whether all early probes of the plan have ended."""
         return self._early <= self.parts.keys()
 
-    def may_find_driver(self) -> bool:
-        """Whether anything that the early probes saw speaks for a driver, or was not seen."""
+    def found_no_driver(self) -> bool:
+        """Whether the early probes saw everything that speaks for a driver, and nothing was there."""
         seen = self.gathered()
         none_on_bus = seen.gpus is not None and seen.gpus.complete and not seen.gpus.items
         module = seen.kernel.nvidia if seen.kernel is not None and seen.kernel.device_nodes == () else None
         none_loaded = module is not None and module.loaded is False
-        return not (none_on_bus and none_loaded)
+        return none_on_bus and none_loaded
 
     def _count_gpus(self) -> None:
         if self.early_are_through():

@@ -122,12 +122,8 @@ class ProbeGroup(NamedTuple):
     """Seconds that the child may wait for its turn, while it calls the probes' ``prepare``."""
     ready: Callable[[], bool] = lambda: True
     """Whether its child may be started; that depends on other groups."""
-    apart: Callable[[], bool] = lambda: False
-    """Whether each of its probes gets a child of its own; asked when it is ready."""
-
-    def children(self) -> list[ProbeGroup]:
-        """What one child each runs of it."""
-        return [self._replace(specs=[spec]) for spec in self.specs] if self.apart() else [self]
+    joins: Callable[[], bool] = lambda: False
+    """Whether a child that runs may run its probes after its own; asked when it is ready."""
 
 
 class Setting(NamedTuple):
@@ -154,12 +150,13 @@ class Setting(NamedTuple):
 
 
 def reading_groups(
-    specs: Sequence[ProbeSpec], launch: Launch, ready: Callable[[], bool], driver: Callable[[], bool] = lambda: True
+    specs: Sequence[ProbeSpec], launch: Launch, ready: Callable[[], bool], joins: Callable[[], bool] = lambda: False
 ) -> list[ProbeGroup]:
     """The probes that read: the files in two children, those of the machine with the early ones first, and those of
     the software in it, whose probes share what they read; each driver probe in a child of its own, once ``ready``.
 
-    Where ``driver`` then tells that there is none to ask, they share one: they end as soon as the loader has said so.
+    Where ``joins`` tells that there is no driver to ask, they follow the others in a child that runs: the loader says
+    so at once, and to start a child would take many times as long.
     """
     drivers = [spec for spec in specs if spec.kind == "driver"]
     files = [spec for spec in specs if spec.kind != "driver"]
@@ -167,7 +164,7 @@ def reading_groups(
     machine = [spec for spec in files if spec.early or "node" in spec.scopes]
     software = [spec for spec in files if spec not in machine]
     together = [ProbeGroup(group, launch) for group in (machine, software) if group]
-    return [*together, *([ProbeGroup(drivers, launch, ready=ready, apart=driver)] if drivers else [])]
+    return [*together, *(ProbeGroup([spec], launch, ready=ready, joins=joins) for spec in drivers)]
 
 
 class _Job:
@@ -190,6 +187,15 @@ class _Job:
         started = setting.waiting(group) or group.launch.start()
         self._child = child.Child(started, first_line, setting.selector, self._receive)
         self.pid = self._child.pid
+
+    def take(self, group: ProbeGroup) -> bool:
+        """Whether it runs the probes of ``group`` after its own: for the same child, if it is not at its end."""
+        hashing = any(spec.kind == "verify" for spec in self._group.specs)
+        if self._current is None or hashing or self._closing or self._group.launch != group.launch:
+            return False
+        self._waiting.extend(group.specs)
+        self._known |= {spec.name for spec in group.specs}
+        return True
 
     def proceed(self) -> None:
         """Let the child run the next probe, or exit if there is none."""
@@ -337,7 +343,8 @@ class Loop:
         waiting = deque(groups)
         while waiting or self._count_in_front(until_exit=until_exit):
             while waiting and (most is None or self._count_in_front() < most) and waiting[0].ready():
-                for group in waiting.popleft().children():
+                group = waiting.popleft()
+                if not (group.joins() and any(job.take(group) for job in self._jobs)):
                     self._start(group)
             self._turn()
 

@@ -6,21 +6,21 @@ Here: which file of one is mapped, and why the loader cannot load one.
 from __future__ import annotations
 
 import ctypes
+import os
 import re
-from pathlib import Path
 
 
 def mapped(stem: str, maps: str = "/proc/self/maps") -> str | None:
     """Real path of the first mapped file whose name is ``stem`` or starts with ``stem.``; None if there is none."""
     try:
-        with Path(maps).open(encoding="utf-8", errors="surrogateescape") as lines:
+        with open(maps, encoding="utf-8", errors="surrogateescape") as lines:
             paths = [columns[5].strip() for line in lines if len(columns := line.split(None, 5)) == 6]
     except OSError:
         return None
     for path in paths:
-        name = Path(path).name
+        name = os.path.basename(path)
         if name == stem or name.startswith(f"{stem}."):
-            return str(Path(path).resolve()).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            return os.path.realpath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import uuid
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +35,8 @@ CAPABILITY_MINOR = 76
 
 def uuid_text(raw: bytes) -> str:
     """A GPU's UUID of 16 bytes, in NVML's notation."""
+    import uuid  # it brings modules that take longer than to find no driver
+
     return f"GPU-{uuid.UUID(bytes=raw)}"
 
 

@@ -161,23 +161,34 @@ _NO_MODULE = {"kernel": {"nvidia": {"loaded": False}, "device_nodes": []}}
     ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": False}, "device_nodes": [{"path": "/dev/nvidia0"}]}}, False),
     ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": False}}}, False),
 )
-def test_driver_probes_share_a_child_where_there_is_no_driver_for_certain(
+def test_driver_probes_get_no_child_where_there_is_no_driver_for_certain(
     probes: Any, facts: dict[str, Any], *, together: bool
 ) -> None:
     probes.add("pci", f"def collect(tree, out):\n    out.fact({facts!r})\n", early=True)
+    probes.add("platform", TIMES)
     for name in ("cuda", "nvml"):
         probes.add(name, TIMES, kind="driver")
     probes.run()
-    assert (probes.facts("cuda")["pid"] == probes.facts("nvml")["pid"]) is together
+    number = len({probes.facts(name)["pid"] for name in ("platform", "cuda", "nvml")})
+    assert number == (1 if together else 3)
 
 
-def test_driver_probes_that_share_a_child_do_not_die_together(probes: Any) -> None:
+def test_driver_probes_in_the_child_of_others_do_not_die_together(probes: Any) -> None:
     facts = {**_EMPTY_BUS, **_NO_MODULE}
     probes.add("pci", f"def collect(tree, out):\n    out.fact({facts!r})\n", early=True)
+    probes.add_healthy("platform")
     probes.add("a_dies", "import os\ndef collect(tree, out):\n    os.abort()\n", kind="driver")
     probes.add_healthy("b", kind="driver")
     assert probes.run()["a_dies"].status == "crashed"
-    probes.assert_healthy("b")
+    probes.assert_healthy("b", "platform")
+
+
+def test_driver_probes_get_a_child_where_all_others_have_ended(probes: Any) -> None:
+    facts = {**_EMPTY_BUS, **_NO_MODULE}
+    probes.add("pci", f"def collect(tree, out):\n    out.fact({facts!r})\n", early=True)
+    probes.add_healthy("cuda", "nvml", kind="driver")
+    probes.run()
+    probes.assert_healthy("cuda", "nvml")
 
 
 def test_nothing_to_run_is_no_error(probes: Any) -> None:
