@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
+from envcheck.cli.parser import grammar
 from envcheck.config.options import OPTIONS, VERBS, options_of
+from tests.every import cases
 from tests.installed import ROOT
 
 ADDED = """\
@@ -66,6 +69,21 @@ print(json.dumps({
     "man": "look below this folder" in man_page(),
 }))
 """
+
+
+@cases("verb", *(verb.name.partition(" ")[0] for verb in VERBS if verb.name))
+def test_a_verb_is_described_alike_by_itself_and_among_all(verb: str) -> None:
+    def pages(parser: argparse.ArgumentParser) -> dict[str, str]:
+        below = [each for action in parser._actions if isinstance(action.choices, dict) for each in [action.choices]]
+        found = {parser.prog: parser.format_help()}
+        return found | {name: page for each in below for one in each.values() for name, page in pages(one).items()}
+
+    own, every = pages(grammar(first=verb)), pages(grammar())
+    command = f"envcheck {verb}"
+    assert {name for name in own if name != "envcheck"} == {
+        name for name in every if f"{name} ".startswith(f"{command} ")
+    }
+    assert all(every[name] == page for name, page in own.items() if name != "envcheck")
 
 
 def test_an_entry_is_all_that_an_option_needs(tmp_path: Path) -> None:
