@@ -123,7 +123,7 @@ class ProbeGroup(NamedTuple):
     ready: Callable[[], bool] = lambda: True
     """Whether its child may be started; that depends on other groups."""
     joins: Callable[[], bool] = lambda: False
-    """Whether a child that runs may run its probes after its own; asked when it is ready."""
+    """Whether a child that runs may run its probes, too; asked when it is ready."""
 
 
 class Setting(NamedTuple):
@@ -155,7 +155,7 @@ def reading_groups(
     """The probes that read: the files in two children, those of the machine with the early ones first, and those of
     the software in it, whose probes share what they read; each driver probe in a child of its own, once ``ready``.
 
-    Where ``joins`` tells that there is no driver to ask, they follow the others in a child that runs: the loader says
+    Where ``joins`` tells that there is no driver to ask, a child that runs takes them over: the loader says
     so at once, and to start a child would take many times as long.
     """
     drivers = [spec for spec in specs if spec.kind == "driver"]
@@ -189,11 +189,13 @@ class _Job:
         self.pid = self._child.pid
 
     def take(self, group: ProbeGroup) -> bool:
-        """Whether it runs the probes of ``group`` after its own: for the same child, if it is not at its end."""
+        """Whether it runs the probes of ``group`` before those of its own that are left: for the same child, if it is
+        not at its end.
+        """
         hashing = any(spec.kind == "verify" for spec in self._group.specs)
         if self._current is None or hashing or self._closing or self._group.launch != group.launch:
             return False
-        self._waiting.extend(group.specs)
+        self._waiting.extendleft(reversed(group.specs))
         self._known |= {spec.name for spec in group.specs}
         return True
 

@@ -166,11 +166,15 @@ def test_driver_probes_get_no_child_where_there_is_no_driver_for_certain(
 ) -> None:
     probes.add("pci", f"def collect(tree, out):\n    out.fact({facts!r})\n", early=True)
     probes.add("platform", TIMES)
+    probes.add("z_platform", TIMES)
     for name in ("cuda", "nvml"):
         probes.add(name, TIMES, kind="driver")
     probes.run()
     number = len({probes.facts(name)["pid"] for name in ("platform", "cuda", "nvml")})
     assert number == (1 if together else 3)
+    if together:  # what is left last is not the driver, for which others would get ready
+        ended = [event.run.name for event in probes.events if isinstance(event, events.ProbeFinished)]
+        assert ended[-1] == "z_platform"
 
 
 def test_driver_probes_in_the_child_of_others_do_not_die_together(probes: Any) -> None:
