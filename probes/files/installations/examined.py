@@ -160,12 +160,14 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
         }
     )
 
-    # What was shipped and the frameworks are read side by side: they take about as long as each other.
-    compare = partial(shipped, tree, distributions, closure(tree, distributions, DETAILED), layout.version)
+    # What was shipped and the frameworks are read side by side: they take about as long as each other, and without
+    # frameworks less than a fork.
+    required = closure(tree, distributions, DETAILED)
+    compare = partial(shipped, tree, distributions, required, layout.version)
     # With several environments it is not known yet which one to search for libraries.
     further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
     read = partial(frameworks_and, site, *further)
-    looked, frameworks = run_tasks([compare, read])
+    looked, frameworks = run_tasks([compare, read]) if required else (None, None)
     looked = compare() if looked is None else looked
     items, libraries = read() if frameworks is None else frameworks
     searched.update((key, each) for each in libraries if each)
