@@ -28,7 +28,7 @@ from envcheck.collect.runner import (
     not_run,
     reading_groups,
 )
-from envcheck.collect.starting import Launch, own_path, take_early
+from envcheck.collect.starting import Launch, own_path, take_early, waits
 from envcheck.model import events
 from envcheck.model.checks import Scope
 from envcheck.model.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
@@ -101,7 +101,9 @@ def gather(
             reading = [spec for spec in chosen if spec.kind in ("file", "verify", "driver")]
             results.plan(reading)
             alone = not (deep or bench)  # else the next children would share the GPUs with those that exit
-            groups = reading_groups(reading, launch, results.early_are_through, results.found_no_driver)
+            groups = reading_groups(
+                reading, launch, results.early_are_through, lambda name: results.found_no_driver() and not waits(name)
+            )
             loop.run(groups, until_exit=not alone)
             # Bench probes that a deep check runs without timing: those that are not going to be timed anyway.
             timed = bench is not None and (bench.full or bool(bench.only))

@@ -12,6 +12,7 @@ import math
 import time
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from envcheck.collect import child
@@ -150,12 +151,15 @@ class Setting(NamedTuple):
 
 
 def reading_groups(
-    specs: Sequence[ProbeSpec], launch: Launch, ready: Callable[[], bool], joins: Callable[[], bool] = lambda: False
+    specs: Sequence[ProbeSpec],
+    launch: Launch,
+    ready: Callable[[], bool],
+    joins: Callable[[str], bool] = lambda _: False,
 ) -> list[ProbeGroup]:
     """The probes that read: the files in two children, those of the machine with the early ones first, and those of
     the software in it, whose probes share what they read; each driver probe in a child of its own, once ``ready``.
 
-    Where ``joins`` tells that there is no driver to ask, a child that runs takes them over: the loader says
+    Where ``joins`` tells of one that there is no driver to ask, a child that runs takes it over: the loader says
     so at once, and to start a child would take many times as long.
     """
     drivers = [spec for spec in specs if spec.kind == "driver"]
@@ -164,7 +168,7 @@ def reading_groups(
     machine = [spec for spec in files if spec.early or "node" in spec.scopes]
     software = [spec for spec in files if spec not in machine]
     together = [ProbeGroup(group, launch) for group in (machine, software) if group]
-    return [*together, *(ProbeGroup([spec], launch, ready=ready, joins=joins) for spec in drivers)]
+    return [*together, *(ProbeGroup([spec], launch, ready=ready, joins=partial(joins, spec.name)) for spec in drivers)]
 
 
 class _Job:

@@ -143,6 +143,8 @@ def bootstrap() -> str:
 EARLY_PROBES = ("environments", "cuda")
 """The probes that each have an early child, which imports it and runs it first; where cores are few, only the first."""
 _FEW_CORES = 2
+_SIGNS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-gpu")
+"""Without any of them CUDA ends at once, and its child is not started early: that takes longer than its answer."""
 _ALARM = 600
 """Seconds after which it ends itself; more than the deadlines of its probes, which are not known yet."""
 
@@ -172,7 +174,7 @@ def start_early() -> None:
     with suppress(OSError):
         folder = bundle.place("probes")
         few = not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) <= _FEW_CORES
-        for probe in EARLY_PROBES[: 1 if few else None]:
+        for probe in EARLY_PROBES[: 1 if few or not any(map(os.path.exists, _SIGNS)) else None]:
             started = start(sys.executable, ISOLATED, own_variables(), WORKING_FOLDER, folder, probe)
             _waiting[probe] = _Early(started, folder)
 
@@ -202,6 +204,11 @@ def end_early() -> None:
             os.close(descriptor)
         os.killpg(started.process.pid, signal.SIGKILL)  # and any copies that it forked
         started.process.wait()
+
+
+def waits(probe: str) -> bool:
+    """Whether there is an early child of this probe."""
+    return probe in _waiting
 
 
 def take_early(folder: str, first: str, launch: Launch) -> Started | None:

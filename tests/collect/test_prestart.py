@@ -88,6 +88,7 @@ def test_one_that_was_asked_another_request_is_not_taken() -> None:
 @cases("machine", True, False)
 def test_where_cores_are_many_cuda_starts_early_too(monkeypatch: pytest.MonkeyPatch, *, machine: bool) -> None:
     cores(monkeypatch, 16)
+    monkeypatch.setattr(starting, "_SIGNS", ("/nowhere", "/"))
     starting.start_early()
     starting.send_early(REQUEST, machine=machine)
     sent = {probe: child.started.sent_probe for probe, child in starting._waiting.items()}
@@ -98,6 +99,15 @@ def test_where_cores_are_many_cuda_starts_early_too(monkeypatch: pytest.MonkeyPa
     assert taken.process.pid == pid
     os.kill(pid, signal.SIGKILL)
     assert ended(taken)[0] == -signal.SIGKILL
+
+
+def test_without_a_sign_of_a_driver_cuda_does_not_start_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores(monkeypatch, 16)
+    monkeypatch.setattr(starting, "_SIGNS", ("/nowhere",))
+    starting.start_early()
+    assert [*starting._waiting] == [EARLY_PROBE]
+    assert starting.waits(EARLY_PROBE)
+    assert not starting.waits(CUDA)
 
 
 def test_an_order_longer_than_a_pipe_arrives() -> None:
