@@ -73,7 +73,9 @@ def main() -> int:
     write = names["count_into"](folder)
     try:
         if sys.argv[2] == "check" and "--from" not in sys.argv:
-            from envcheck.collect import starting  # noqa: PLC0415 - counted
+            from envcheck.collect import runner, starting  # noqa: PLC0415 - counted
+
+            setattr(runner._Job, "is_through", False)  # noqa: B010 - each child exits by itself, and leaves its counts
 
             begun = starting.bootstrap().replace(_FUTURE, f"{_FUTURE}{COUNTER}count_into({folder!r})\n", 1)
             setattr(starting, "bootstrap", lambda: begun)  # noqa: B010 - a cached function, for the type checker
