@@ -146,15 +146,15 @@ def prepare(names: Iterable[str], tree: Any) -> None:
             pass
 
 
-def processor_time() -> float:
-    """Seconds of processor time of this process and of those that it waited for; 0 where that cannot be asked."""
+def processor_time() -> float | None:
+    """Seconds of processor time of this process and of those that it waited for; None where that cannot be asked."""
     try:
         import resource
 
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return sum(each.ru_utime + each.ru_stime for each in used)
     except (ImportError, OSError, ValueError):
-        return 0.0
+        return None
 
 
 def run_probe(name: str, tree: Any, line: FactLine, counted: float) -> float:
@@ -176,12 +176,12 @@ def run_probe(name: str, tree: Any, line: FactLine, counted: float) -> float:
     flush_noise()
     line.write(b"\n")  # in case the probe left an unfinished line
     used = processor_time()
-    line.send(name, seconds=time.monotonic() - started, processor=used - counted)
+    line.send(name, seconds=time.monotonic() - started, processor=None if used is None else used - counted)
     if ending is None:
         out.done()
     else:
         line.send(name, done=ending)
-    return used
+    return used or 0.0
 
 
 def failure(error: BaseException) -> dict[str, str]:
