@@ -216,9 +216,8 @@ class Child:
         return self._process.wait()
 
     def abandon(self) -> None:
-        """Close the pipes of a child that cannot be killed, or that is not waited for; it is reaped at the next one."""
+        """Close the pipes of a child that cannot be killed, or that is not waited for."""
         self._close_all()
-        _ABANDONED[:] = [process for process in _ABANDONED if process.poll() is None]
         _ABANDONED.append(self._process)
 
     def _read_facts(self, most: int = _CHUNK) -> None:
@@ -272,6 +271,12 @@ class Child:
 
 
 _ABANDONED: list[subprocess.Popen[bytes]] = []
+
+
+def reap_abandoned() -> bool:
+    """Reap the abandoned children that have exited; whether all have."""
+    _ABANDONED[:] = [process for process in _ABANDONED if process.poll() is None]
+    return not _ABANDONED
 
 
 class Lines:

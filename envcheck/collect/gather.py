@@ -70,6 +70,7 @@ def gather(
     this call early, KeyboardInterrupt included, ends the children first; while something is measured, Ctrl-C only ends
     that, and the event Interrupted says so.
     """
+    child.reap_abandoned()
     results = _Results(on_event)
     place = str(folder or bundle.folder("probes"))
     path = own_path() if interpreter is None else ()

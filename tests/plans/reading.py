@@ -22,7 +22,7 @@ def sample(name: str) -> str:
     return (DATA / name).read_text(encoding="utf-8")
 
 
-def plan(folder: Path, python: str | None = None, *, newest: bool = False, **files: str) -> Environment:
+def plan(folder: Path, python: str | None = None, **files: str) -> Environment:
     """Read the files, whose names are written with ``__`` for a dot; those that start with ``_`` are only included."""
     paths = []
     for name, text in files.items():
@@ -30,7 +30,7 @@ def plan(folder: Path, python: str | None = None, *, newest: bool = False, **fil
         path.write_text(text)
         if not name.startswith("_"):
             paths.append(str(path))
-    return read_plans(paths, load_matrix(), marks_of(python, "linux", "x86_64"), newest=newest)
+    return read_plans(paths, load_matrix(), marks_of(python, "linux", "x86_64"))
 
 
 def packages(environment: Environment) -> dict[str, Planned]:

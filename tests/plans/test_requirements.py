@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from envcheck.compat.package_needs import marks_of
 from envcheck.compat.requirements import declared
 from envcheck.compat.wheels import published
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix, matrix_date
 from envcheck.model.checks import PLAN, Report
+from envcheck.plans import read_plans
 from tests.every import cases
 from tests.plans.reading import judge, named, packages, plan, versions
 
@@ -210,7 +212,9 @@ def test_entries_narrow_each_other(tmp_path: Path) -> None:
 def test_an_open_file_is_judged_as_it_would_be_installed_today_where_that_is_asked(tmp_path: Path) -> None:
     """vLLM is chosen before the PyTorch that it requires."""
     text = "torch\nvllm\nrequests\nnumba>=0.61\n"
-    environment = plan(tmp_path, newest=True, requirements__txt=text)
+    (tmp_path / "requirements.txt").write_text(text)
+    marks = marks_of(None, "linux", "x86_64")
+    environment = read_plans([f"{tmp_path}/requirements.txt"], load_matrix(), marks, newest=True)
     vllm, torch = (packages(environment)[name] for name in ("vllm", "torch"))
     assert vllm.newest
     assert vllm.version == str(published(load_matrix(), "vllm")[-1])
