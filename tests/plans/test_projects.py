@@ -199,10 +199,12 @@ def test_groups_that_are_installed_unasked(tmp_path: Path, more: str, installed:
     ("", '[dependency-groups]\ndev = ["my-app[gpu]"]\n[project.optional-dependencies]\ngpu = ["torch"]\n'),
     ("", '"my_app[gpu]"]\n[project.optional-dependencies]\ngpu = ["torch"]\n'),
 )
-def test_extras_of_the_project_itself_are_followed(tmp_path: Path, asked: str, more: str) -> None:
+def test_extras_of_the_project_itself_are_followed_and_it_is_no_entry(tmp_path: Path, asked: str, more: str) -> None:
     start = PROJECT if more.startswith("[") else PROJECT.rstrip("]\n") + ", "
     (tmp_path / "pyproject.toml").write_text(start + more)
-    assert "torch" in packages(read_plans([f"{tmp_path}/pyproject.toml{asked}"], load_matrix(), {}))
+    found = packages(read_plans([f"{tmp_path}/pyproject.toml{asked}"], load_matrix(), {}))
+    assert "torch" in found
+    assert "my-app" not in found
 
 
 @cases(

@@ -62,7 +62,8 @@ def read(sheet: Sheet) -> list[Planned]:
     uv = table_of(tools, "uv")
     together = None if texts_of(uv, "override-dependencies") else sheet.file  # which let pins stand beside each other
     found = sheet.bounded(_as_uv_decides(sheet, uv, asked, lines))
-    return [msgspec.structs.replace(each, together=together) for each in found]
+    own = canonicalize_name(text_of(project, "name"))  # which an extra of its own names, as in sglang[srt]
+    return [msgspec.structs.replace(each, together=together) for each in found if each.name != own]
 
 
 @dataclass(frozen=True)
