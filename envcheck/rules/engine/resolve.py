@@ -45,7 +45,7 @@ class Resolution(NamedTuple):
 
 def resolve(asked: Iterable[Requirement], candidates: Candidates, requires: Requires) -> Resolution:
     """The releases that an installer would have installed after it was asked for these."""
-    search = _Search(candidates, requires)
+    search = _Resolution(candidates, requires)
     wishes: _Wishes = {}
     found = search.settle(wishes, {}) if all(search.add(wishes, "", each) for each in asked) else None
     if found is None:
@@ -54,7 +54,7 @@ def resolve(asked: Iterable[Requirement], candidates: Candidates, requires: Requ
     return Resolution(chosen, {name: _extras(wishes[name]) for name in chosen})
 
 
-class _Search:
+class _Resolution:
     def __init__(self, candidates: Candidates, requires: Requires) -> None:
         self._candidates = candidates
         self._requires = requires
