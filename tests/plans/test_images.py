@@ -198,8 +198,15 @@ def test_requirements_that_an_image_installs(tmp_path: Path) -> None:
     assert named(judge(found, H100), PLAN, "onnxruntime-gpu").status == "unknown"
 
 
-def test_a_machine_may_have_any_library(tmp_path: Path) -> None:
-    assert named(judge(plan(tmp_path, requirements__txt=ORT), H100), PLAN, "onnxruntime-gpu").status == "pass"
+def test_a_machine_may_have_any_library_or_none(tmp_path: Path) -> None:
+    report = judge(plan(tmp_path, requirements__txt=ORT), H100)
+    found = named(report, PLAN, "onnxruntime-gpu")
+    assert (found.status, report.exit_code) == ("unknown", 3)
+    assert found.message.endswith(
+        "which neither its wheel nor a package that is named brings: the machine must have it"
+    )
+    assert found.fixes[-1].text == "See that the machine has that CUDA, or install its packages."
+    assert judge(plan(tmp_path, requirements__txt=f"{ORT}\ntorch==2.5.1\n"), H100).exit_code == 0
 
 
 @cases(

@@ -32,15 +32,12 @@ _OUTSIDE: tuple[tuple[str, str, Literal["cuda-from-outside", "cudnn-from-outside
 def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
     """The check on a package whose libraries the image has in another version, or nothing that is read brings.
 
-    None where they are there, where the package brings them, and outside of images: a machine may have any.
+    None where they are there, and where the package brings them. What a machine has that a plan does not build is open.
     """
-    files = {plan.environment.key, *(each.file for each in plan.entries)}
-    if (
-        not any(dockerfile.FILES.fullmatch(PurePath(file).name) for file in files)
-        or item.build != ""
-        or item.image is not None
-    ):
+    if item.build or item.image is not None:
         return None
+    files = {plan.environment.key, *(each.file for each in plan.entries)}
+    of_image = any(dockerfile.FILES.fullmatch(PurePath(file).name) for file in files)
     if any(not each.name for each in plan.entries):
         return None  # what may bring anything leaves the verdict open
     for component, title, trait in _OUTSIDE:
@@ -58,6 +55,8 @@ def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
         misfit = next((each for each, its in versions if its and parse_specifier(needed).cover(its) == "none"), None)
         if there and misfit is None:
             continue
+        if misfit is not None and item.build is None:
+            continue  # a private index may have it built otherwise
         status: Status = "unknown" if misfit is None else "fail"
         told = f"{label_of(item)} needs {title} {needed}"
         if misfit is not None:
@@ -68,10 +67,13 @@ def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
             reason = (
                 f"{told}, which its wheel does not bring; neither the base image nor a package that is named has it, "
                 "and whether other commands install it is not known"
+                if of_image
+                else f"{told}, which neither its wheel nor a package that is named brings: the machine must have it"
             )
         extra = next((row.extras[0] for row in extras_of(plan.matrix, item.name, own) if component in row.brings), "")
         fixes = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
-        fixes = (*fixes, Fix(text=f"Start from an image with that {title}, or install its packages."))
+        start = "Start from an image with that" if of_image else "See that the machine has that"
+        fixes = (*fixes, Fix(text=f"{start} {title}, or install its packages."))
         return plan.check(item, status, heading, reason, fixes=fixes, sources=plan.matrix.cite(row))
     return None
 

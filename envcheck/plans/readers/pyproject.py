@@ -63,7 +63,7 @@ def read(sheet: Sheet) -> list[Planned]:
     together = None if texts_of(uv, "override-dependencies") else sheet.file  # which let pins stand beside each other
     found = sheet.bounded(_as_uv_decides(sheet, uv, asked, lines))
     own = canonicalize_name(text_of(project, "name"))  # which an extra of its own names, as in sglang[srt]
-    return [msgspec.structs.replace(each, together=together) for each in found if each.name != own]
+    return [msgspec.structs.replace(each, together=together) for each in found if not own or each.name != own]
 
 
 @dataclass(frozen=True)
