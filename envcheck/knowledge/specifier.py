@@ -195,8 +195,9 @@ class Specifier(NamedTuple):
 def _contains(bound: str, version: Version) -> bool:
     """Whether ``packaging`` finds a version within a bound. It is loaded here: few versions need it."""
     from packaging.specifiers import Specifier as Pep440  # noqa: PLC0415
+    from packaging.version import Version as Release  # noqa: PLC0415  which === compares as it is normalized
 
-    return Pep440(bound).contains(f"{version.public}+{version.local}".rstrip("+"), prereleases=True)
+    return Pep440(bound).contains(Release(f"{version.public}+{version.local}".rstrip("+")), prereleases=True)
 
 
 @cache
