@@ -24,7 +24,6 @@ from envcheck.collect.starting import MARKER
 from envcheck.text.clean import clean_block, one_line
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
@@ -218,7 +217,8 @@ class Child:
     def abandon(self) -> None:
         """Close the pipes of a child that cannot be killed, or that is not waited for."""
         self._close_all()
-        _ABANDONED.append(self._process)
+        _ABANDONED.append(self.pid)
+        self._process.returncode = 0  # else it warns, when it is destroyed, that the child still runs
 
     def _read_facts(self, most: int = _CHUNK) -> None:
         data = self._read(self._facts, most)
@@ -270,12 +270,16 @@ class Child:
             self._close(descriptor)
 
 
-_ABANDONED: list[subprocess.Popen[bytes]] = []
+_ABANDONED: list[int] = []
 
 
 def reap_abandoned() -> bool:
     """Reap the abandoned children that have exited; whether all have."""
-    _ABANDONED[:] = [process for process in _ABANDONED if process.poll() is None]
+    for pid in tuple(_ABANDONED):
+        if has_ended(pid):
+            _ABANDONED.remove(pid)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
     return not _ABANDONED
 
 
