@@ -46,13 +46,14 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge) -> Check:
         return msgspec.structs.replace(found, status="unknown") if clashes else found
 
     bounded = known[-1] != admitted[-1] or not SpecifierSet(item.bounds).contains(_BEYOND)
-    if bounded or _beside_pinned_framework(item, plan):
-        newest = judge_beside(known[-1])
-        if newest.status == "pass":
-            return not_pinned(item, known[-1], f"{known[-1]} fits", plan)
-    found = {
-        version: judge_beside(version) for version in known[: -(_MOST_RELEASES if bounded else _MOST_TRIED) - 1 : -1]
-    }
+    decides = bounded or _beside_pinned_framework(item, plan)
+    found: dict[str, Check] = {}
+    for version in known[: -(_MOST_RELEASES if bounded else _MOST_TRIED) - 1 : -1]:
+        found[version] = judge_beside(version)
+        if decides and version == known[-1] and found[version].status == "pass":
+            return not_pinned(item, version, f"{version} fits", plan)
+        if len({check.status == "pass" for check in found.values()}) > 1:
+            break  # no more is told than one that fits and one that does not
     if not bounded or {check.status for check in found.values()} != {"fail"}:
         fits = [version for version, check in found.items() if check.status == "pass"]
         return plan.left_open(item, fits[:1], [version for version in found if version not in fits][:1])
@@ -71,12 +72,8 @@ def not_pinned(item: Planned, version: str, outcome: str, plan: JudgedPlan) -> C
 def _beside_pinned_framework(item: Planned, plan: JudgedPlan) -> bool:
     """Whether the entry is no framework itself, its command or file pins one, and the plan leaves none open."""
     frameworks = [each for each in plan.entries if (row := plan.matrix.role_of(each.name)) and row.role == "framework"]
-    beside = [each for each in frameworks if each.together == item.together is not None]
-    return bool(beside) and item.name not in {each.name for each in frameworks} and all(map(_is_pinned, frameworks))
-
-
-def _is_pinned(item: Planned) -> bool:
-    return item.version is not None
+    beside = any(each.together == item.together is not None for each in frameworks)
+    return beside and all(each.version is not None and each.name != item.name for each in frameworks)
 
 
 def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
