@@ -5,7 +5,7 @@ A table is decoded when it is first asked for: a question needs few of them, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
 from threading import RLock
@@ -254,7 +254,11 @@ class Matrix:
 
     def role_of(self, name: str) -> tables.RoleRow | None:
         """What people install a distribution of this name for."""
-        return next((row for row in self.roles if tables.is_named(name, row.names)), None)
+        return next(iter(self._roles_named(name)), None)
+
+    @cached_property
+    def _roles_named(self) -> Callable[[str], tuple[tables.RoleRow, ...]]:
+        return _by_pattern(self.roles)
 
     def title_of(self, name: str) -> str:
         return next((row.title for row in self.roles if row.name == name and row.title), name)
@@ -265,14 +269,11 @@ class Matrix:
 
         Rules ask it 20,000 times about one machine: the answers are kept.
         """
-        rows: dict[tables.Trait, list[tables.TraitRow]] = {}
-        for row in self.traits:
-            rows.setdefault(row.trait, []).append(row)
+        named: Callable[[str], tuple[tables.TraitRow, ...]] = _by_pattern(self.traits)
 
         @lru_cache(maxsize=1 << 14)  # of any machine's names
         def found(framework: str, trait: tables.Trait) -> list[str]:
-            named = (row.project for row in rows.get(trait, ()) if tables.is_named(framework, row.names))
-            return list(dict.fromkeys(named))
+            return list(dict.fromkeys(row.project for row in named(framework) if row.trait == trait))
 
         return found
 
@@ -343,3 +344,23 @@ def _releases(name: str, texts: Iterable[str]) -> list[Version]:
 
 def _age(version: Version) -> tuple[tuple[int, ...], int]:
     return version.numbers, -1 if version.post is None else version.post
+
+
+NAMED = TypeVar("NAMED", tables.RoleRow, tables.TraitRow)
+
+
+def _by_pattern(rows: Sequence[NAMED]) -> Callable[[str], tuple[NAMED, ...]]:
+    """Finds the rows among whose ``names`` a name is, or a pattern of its beginning (``tables.is_named``), in order."""
+    exact: dict[str, list[int]] = {}
+    beginnings: list[tuple[str, int]] = []
+    for place, row in enumerate(rows):
+        for name in row.names:
+            exact.setdefault(name, []).append(place)
+            beginnings += [(name[:-1], place)] if name.endswith("*") else []
+
+    @lru_cache(maxsize=1 << 12)
+    def found(name: str) -> tuple[NAMED, ...]:
+        places = {*exact.get(name, ()), *(place for beginning, place in beginnings if name.startswith(beginning))}
+        return tuple(rows[place] for place in sorted(places))
+
+    return found
