@@ -84,6 +84,7 @@ def named_by(name: str, matrix: Matrix) -> set[str]:
     """The packages that rows of ``name`` name."""
     needs = [row.needs for row in matrix.rows_of(name)]
     needs += [row.needs for row in matrix.requirements_by_name.get(name, ())]
+    needs += [row.needs for row in matrix.extra_requirements_by_name.get(name, ())]
     return {canonical(key) for each in needs for key in each}
 
 

@@ -131,6 +131,8 @@ def declared(
     rows = covering(matrix.requirements_by_name.get(name, ()), number)
     holding = [row for row in rows if speaks_of(row.versions, number) == "all" and _holds(row, markers)]
     found: dict[str, str] = {}
+    of_extras = [row for row in matrix.extra_requirements_by_name.get(name, ()) if {*row.extras} & {*extras}]
+    holding += [row for row in of_extras if speaks_of(row.versions, number) == "all" and _holds(row, markers)]
     for other, bounds in ((normalised(key), text) for row in holding for key, text in row.needs.items()):
         found[other] = f"{found[other]},{bounds}" if other in found else bounds
     for extra in extras_of(matrix, name, release):

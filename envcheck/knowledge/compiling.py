@@ -19,7 +19,13 @@ from envcheck.errors import MatrixError
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.patterns import fragments_of, index_of, patterns_of
 
-BY_NAME = {"releases": "release", "wheels": "wheel", "requirements": "requirement", "published": "published"}
+BY_NAME = {
+    "releases": "release",
+    "wheels": "wheel",
+    "requirements": "requirement",
+    "extras": "extra-requirement",
+    "published": "published",
+}
 """The tables whose rows are decoded by the name of their component, by what generated lines call them."""
 
 COMPILED = "compiled.json"

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 R = TypeVar("R", bound=tables.Row)
-N = TypeVar("N", tables.ReleaseRow, tables.WheelRow, tables.RequirementRow, tables.PublishedRow)
+N = TypeVar(
+    "N", tables.ReleaseRow, tables.WheelRow, tables.RequirementRow, tables.ExtraRequirementRow, tables.PublishedRow
+)
 
 ONE_AT_A_TIME = RLock()
 """msgspec prepares a Struct at its first decoding; a second thread that decodes it meanwhile ends the process."""
@@ -135,6 +137,7 @@ class Matrix:
     releases = Table("release", tables.ReleaseRow, grouped=True)
     wheels = Table("wheel", tables.WheelRow, grouped=True)
     requirements = Table("requirement", tables.RequirementRow, grouped=True)
+    extra_requirements = Table("extra-requirement", tables.ExtraRequirementRow, grouped=True)
     published = Table("published", tables.PublishedRow, grouped=True)
     distributions = Table("distribution", tables.DistributionRow)
     migs = Table("mig", tables.MigRow)
@@ -189,6 +192,10 @@ class Matrix:
     @cached_property
     def requirements_by_name(self) -> ByName[tables.RequirementRow]:
         return ByName(tables.RequirementRow, self.given.get("requirement", ()))
+
+    @cached_property
+    def extra_requirements_by_name(self) -> ByName[tables.ExtraRequirementRow]:
+        return ByName(tables.ExtraRequirementRow, self.given.get("extra-requirement", ()))
 
     @cached_property
     def published_by_name(self) -> ByName[tables.PublishedRow]:

@@ -542,6 +542,17 @@ class RequirementRow(Row, frozen=True, kw_only=True):
         return "/".join(part for part in ("requirement", self.name, self.versions, *where) if part)
 
 
+class ExtraRequirementRow(RequirementRow, frozen=True, kw_only=True):
+    """What they require besides where an extra is asked for; rows by hand (``ExtraRow``) decide about GPUs."""
+
+    extras: tuple[str, ...]
+    """Normalized names, each of which brings the same."""
+
+    @property
+    def id(self) -> str:
+        return f"extra-{super().id}/{self.extras[0]}"
+
+
 class MigRow(Row, frozen=True, kw_only=True):
     """The instances into which GPUs can be divided."""
 
@@ -700,6 +711,7 @@ Trait: TypeAlias = Literal[
     "released-with-torch",
     "on-torch-index",
     "chooses-cuda-of-torch",
+    "for-windows-alone",
     "refuses-other-numpy",
     "shares-its-folder",
     "has-cuda-provider",
@@ -725,7 +737,8 @@ it was built with to PyTorch's, and refuses another one. ``distributes-torch``: 
 chooses a build of it; pip's name comes first. ``pure-python``: nothing of it is compiled, so that PyTorch's C++
 interface does not matter to it. ``released-with-torch``: it has one release for each of PyTorch's.
 ``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``chooses-cuda-of-torch``: in conda, the
-version that is asked of it chooses the CUDA of PyTorch's build. ``refuses-other-numpy``: it checks NumPy's version when
+version that is asked of it chooses the CUDA of PyTorch's build. ``for-windows-alone``: conda's channels have it for no
+other system. ``refuses-other-numpy``: it checks NumPy's version when
 it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
 names install the same files. ``has-cuda-provider``: this one is built for CUDA. ``binary-interface``: what is compiled
 against a major version of it need not run beside another one, whatever the requirement admits. ``for-a-part``: only a
@@ -1023,6 +1036,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Whether CUDA's libraries are in it where CUDA is, and not its runtime alone."""
     nvcc: str = ""
     """Regular expression for those of the tags whose images are known to hold the CUDA toolkit with nvcc."""
+    variables: dict[str, str] = {}
+    """Environment variables that it sets to the version of a component: ``{CUDA_VERSION = "cuda"}``."""
     musl: bool = False
     """Whether its C library is musl, for which wheels for glibc are not."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from email.parser import HeaderParser
 from typing import NamedTuple
@@ -39,6 +39,7 @@ _FIRST = (">=", ">", "==", "~=")
 _MACHINES = ("x86_64", "aarch64")
 _PROCESSORS = {("windows", "x86_64"): "AMD64", ("macos", "aarch64"): "arm64"}
 """What Python calls the processors that have another name there."""
+_EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _PYTHON_NAMED = re.compile(r"""["']([0-9])\.([0-9]{1,2})[^"']*["']""")
 
 
@@ -79,10 +80,13 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
 
 
 def bounds_by_python(
-    wheels: Sequence[tuple[tuple[int, int], Metadata]], distribution: str, platform: Platform
+    wheels: Sequence[tuple[tuple[int, int], Metadata]],
+    distribution: str,
+    platform: Platform,
+    extras: Collection[str] = ("",),
 ) -> list[tuple[str, str]]:
     """What wheels for these Pythons, ascending, require of ``distribution`` on a platform, whatever extras are asked
-    for: Pythons and their bounds.
+    for, or with one of them: Pythons and their bounds.
 
     The Pythons are a specifier, empty for all. What has no bound is left out.
     """
@@ -90,7 +94,7 @@ def bounds_by_python(
     first = named[0][1]
     if all(each == first for _, each in named):
         named = [(python, first) for python in _pythons_around_markers(first, wheels[0][1].requires_python)]
-    said = [(python, _plain(each, _environment(platform, python))) for python, each in named]
+    said = [(python, _bounds(each, _environment(platform, python), extras)) for python, each in named]
     # Runs of Pythons with the same bounds, as specifiers: the ends are open.
     starts = [place for place, (_, spec) in enumerate(said) if not place or spec != said[place - 1][1]]
     found = []
@@ -109,9 +113,24 @@ def of_name(metadata: Metadata, distribution: str) -> list[Requirement]:
     return [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
 
 
-def _plain(named: Sequence[Requirement], environment: dict[str, str]) -> str:
-    """The bounds of all requirements that hold, without an extra; empty if there are none, or one cannot be read."""
-    bounds = {bound for item in named if _holds(item, environment) for bound in item.specifier}
+def extras_of(metadata: Metadata, name: str) -> dict[str, set[str]]:
+    """The extras of a project's wheel, by their normalized names, each with those of its own that it asks for."""
+    found: dict[str, set[str]] = {}
+    for item in metadata.requirements:
+        for extra in map(str, map(canonicalize_name, _EXTRA.findall(str(item.marker or "")))):
+            own = (
+                {str(canonicalize_name(each)) for each in item.extras}
+                if canonicalize_name(item.name) == name
+                else set()
+            )
+            found.setdefault(extra, {extra}).update(own)
+    return found
+
+
+def _bounds(named: Sequence[Requirement], environment: dict[str, str], extras: Collection[str]) -> str:
+    """The bounds of all requirements that hold; empty if there are none, or one cannot be read."""
+    holding = [item for item in named if any(_holds(item, environment | {"extra": extra}) for extra in extras)]
+    bounds = {bound for item in holding for bound in item.specifier}
     least = sorted((bound for bound in bounds if bound.operator == ">="), key=lambda bound: parse(bound.version))
     return as_specifier(",".join(map(str, bounds.difference(least[:-1])))) or ""
 
@@ -199,7 +218,7 @@ def _first_active(named: Sequence[Requirement], environment: dict[str, str]) -> 
     plain = [item for item in named if _holds(item, environment)]
     extras = []
     for item in (item for item in named if item not in plain):
-        asked = re.findall(r"""extra\s*==\s*["']([^"']+)["']""", str(item.marker or ""))
+        asked = _EXTRA.findall(str(item.marker or ""))
         if any(_holds(item, environment | {"extra": extra}) for extra in asked):
             extras.append(item)
     required = next((spec for item in plain if (spec := as_specifier(str(item.specifier)))), None)

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from envcheck.refresh.document import Project, RowChange, rewrite
 from envcheck.refresh.index import IndexFile, in_parallel
-from envcheck.refresh.metadata import Metadata, bounds_by_python
+from envcheck.refresh.metadata import Metadata, bounds_by_python, extras_of
 from envcheck.refresh.release_rows import specifier_of
 from envcheck.refresh.wheel_files import MACHINES, Files, Platform, Release, WheelFile, files_of
 
@@ -185,6 +185,7 @@ class _Declared(NamedTuple):
     python: str
     os: tuple[str, ...]
     machine: tuple[str, ...]
+    extras: tuple[str, ...] = ()
 
 
 _Needs = dict[_Declared, dict[str, str]]
@@ -195,41 +196,68 @@ def regenerate_requirements(
     project: Project, releases: Sequence[Release], read: _Read, known: Collection[str]
 ) -> Iterator[RowChange]:
     """Write all of these rows anew, about what it requires of the ``known``; yields the differences."""
-    needs = in_parallel(_AT_ONCE, lambda release: _needs(release, read, set(known) - {project.name}), releases)
+    of_extras = project.name if "extras" in project.line else ""
+    others = set(known) - {project.name}
+    needs = in_parallel(_AT_ONCE, lambda release: _needs(release, read, others, of_extras), releases)
     # A source archive that names nothing may just not say.
     stated = [
         (release, wanted)
         for release, wanted in zip(releases, needs, strict=True)
         if wanted or release.wheels[0].file.name.endswith(".whl")
     ]
-    rows = list(_rows([release for release, _ in stated], [wanted for _, wanted in stated]))
-    yield from rewrite(project, "requirements", rows, ("versions", "python", "os", "machine"))
+    names = ("versions", "python", "os", "machine")
+    for field, told in (("requirements", False), ("extras", True)) if of_extras else (("requirements", False),):
+        wanted = [{key: its for key, its in needs.items() if bool(key.extras) == told} for _, needs in stated]
+        rows = list(_rows([release for release, _ in stated], wanted))
+        yield from rewrite(project, field, rows, (*names, "extras") if told else names)
 
 
-def _needs(release: Release, read: _Read, known: Collection[str]) -> _Needs:
-    """What the wheels require, joined over the platforms that require the same."""
+def _needs(release: Release, read: _Read, known: Collection[str], of_extras: str = "") -> _Needs:
+    """What the wheels require, joined over the platforms that require the same; with the name of a project, what its
+    extras add too.
+    """
     platforms = release.platforms
-    places: dict[tuple[str, str, str], list[Platform]] = defaultdict(list)
+    places: dict[tuple[str, str, str, str], list[Platform]] = defaultdict(list)
     for os in dict.fromkeys(os for os, _ in platforms):
         metadata = _by_python(release, os, read)
+        own = [extras_of(one, of_extras) for _, one in metadata] if of_extras else []
+        extras = {"": {""}} | {name: {"", *_implied(own, name)} for each in own for name in sorted(each)}
         for platform in (platform for platform in platforms if platform[0] == os):
             named = dict.fromkeys(canonicalize_name(item.name) for _, one in metadata for item in one.requirements)
             for name in map(str, named):
                 if name not in known and not name.startswith(_LIBRARIES):
                     continue
-                for python, spec in bounds_by_python(metadata, name, platform):
-                    places[name, python, spec].append(platform)
+                plain = bounds_by_python(metadata, name, platform)
+                for extra, meant in extras.items():
+                    for python, spec in bounds_by_python(metadata, name, platform, meant) if extra else plain:
+                        if not extra or (python, spec) not in plain:
+                            places[name, python, spec, extra].append(platform)
     found: _Needs = defaultdict(dict)
     everywhere = {os for os, _ in platforms}
-    for (name, python, spec), there in places.items():
+    for (name, python, spec, extra), there in places.items():
         by_machines: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for os in dict.fromkeys(os for os, _ in there):
             here, every = ([machine for system, machine in some if system == os] for some in (there, platforms))
             by_machines[() if here == every else tuple(here)].append(os)
         for machines, systems in by_machines.items():
             os_names = () if set(systems) == everywhere else tuple(systems)
-            found[_Declared(python, os_names, machines)][name] = spec
+            found[_Declared(python, os_names, machines, (extra,) if extra else ())][name] = spec
+    for declared, wanted in [*found.items()]:  # extras that bring the same share a row
+        same = [one for one in found if one[:3] == declared[:3] and one.extras and found[one] == wanted]
+        if declared.extras and len(same) > 1:
+            for one in same:
+                del found[one]
+            found[declared._replace(extras=tuple(sorted(name for one in same for name in one.extras)))] = wanted
     return dict(found)
+
+
+def _implied(own: Sequence[dict[str, set[str]]], extra: str) -> set[str]:
+    """An extra, and those of the same project that it asks for."""
+    found, new = set[str](), {extra}
+    while new:
+        found |= new
+        new = {each for one in new for its in own for each in its.get(one, ())} - found
+    return found
 
 
 _MetadataByPython = list[tuple[tuple[int, int], Metadata]]
@@ -263,5 +291,6 @@ def _rows(releases: Sequence[Release], needs: Sequence[_Needs]) -> Iterator[dict
             row: dict[str, Any] = {"versions": spec, "needs": dict(sorted(wanted.items()))}
             row |= {"python": declared.python} if declared.python else {}
             row |= {"os": list(declared.os)} if declared.os else {}
-            yield row | ({"machine": list(declared.machine)} if declared.machine else {})
+            row |= {"machine": list(declared.machine)} if declared.machine else {}
+            yield row | ({"extras": list(declared.extras)} if declared.extras else {})
         start = end

@@ -64,6 +64,19 @@ def test_strangers_extras_and_what_has_no_bound_are_left_out(tmp_path: Path) -> 
     assert rows(served, tmp_path) == []
 
 
+def test_extras_are_read_where_the_line_of_a_project_has_them(tmp_path: Path) -> None:
+    served = Served()
+    of_gpu = ("torch==2.5.0; extra == 'gpu'", "demo[gpu]; extra == 'all'", "torch>=2; extra == 'docs'")
+    add(served, "1.0", "torch>=2", *of_gpu, "requests; extra == 'docs'")
+    row = {"versions": "==0.9", "needs": {"torch": "==2.4.0"}, "extras": ["old"]}
+    write_projects(tmp_path, {"name": "demo", "extras": [row]}, {"name": "torch"})
+    assert rows(served, tmp_path) == [("==1.0", {"torch": ">=2"}, "", (), ())]
+    found = read_folder(tmp_path).extra_requirements
+    assert [(row.versions, dict(row.needs), row.extras) for row in found] == [
+        ("==1.0", {"torch": ">=2,==2.5.0"}, ("all", "gpu"))
+    ]
+
+
 def test_a_release_that_requires_another_one_of_itself_says_nothing(tmp_path: Path) -> None:
     served = Served()
     add(served, "1.1", "demo==1.0", "torch>=2.1")
