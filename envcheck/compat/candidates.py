@@ -17,6 +17,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, scheme
 from envcheck.knowledge.relations.driver import may_exist
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
+from envcheck.knowledge.relations.gpu_code import cuda_targets
 from envcheck.knowledge.relations.torch import builds, newest_python, tag_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Os, ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
@@ -32,6 +33,10 @@ _DRIVERS = frozenset({"driver-linux", "driver-windows"})
 """Needs of the driver, by its numbers."""
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
+
+
+_TORCH_OF_TAG = re.compile(r"(?:torch|pt)(\d)\.?(\d{1,2})(?![0-9])")
+"""``cu12torch2.6cxx11abiFALSE``, ``cu128.torch2.9.0``, ``pt25cu121``."""
 
 
 class Candidate(NamedTuple):
@@ -80,10 +85,7 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
         if version.local == _CPU and any(name in row.packages for row in question.matrix.indexes):
             shared = [msgspec.structs.replace(_of_every_build(row), cuda="") for row in shared]
             return [_candidate(name, version, version.local, shared, question)] if shared else []
-        cuda = _tagged_cuda(version.local)
-        if cuda is None or not may_exist(question.matrix, cuda) or not shared:
-            return []
-        return [_candidate(name, version, version.local, shared, question)._replace(cuda=cuda)]
+        return _of_tag(name, version, shared, question)
     tags = [tag for tag in by_build if tag and not by_build[tag][0].index]
     if shared and not question.cuda:
         tags = []
@@ -121,6 +123,24 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
         other = Candidate(name, f"{name} {version}+{row.build}", (*rows, row))
         found.append(other._replace(requirements=own.requirements, partly=own.partly))
     return found
+
+
+def _of_tag(name: str, version: Version, rows: Sequence[ReleaseRow], question: Question) -> list[Candidate]:
+    """The build of a tag that no row knows: ``cu124``, or ``cu12torch2.6cxx11abiFALSE``, for any CUDA 12 and
+    one minor release of PyTorch. Whether a major serves GPUs that its first release does not, nobody knows.
+    """
+    cuda, matrix = _tagged_cuda(version.local), question.matrix
+    if cuda is not None and not may_exist(matrix, cuda):
+        cuda = CudaVersion(10 * cuda.major + cuda.minor, 0)  # of cu12 it has read 1.2
+        gpus = (cuda_targets(matrix, gpu.capability, cuda) for gpu in question.gpus)
+        cuda = cuda if cuda in matrix.toolkits and all(fit.ok for fit in gpus) else None
+    if cuda is None or not rows:
+        return []
+    if torch := _TORCH_OF_TAG.search(version.local):
+        compiled = [{key: spec for key, spec in row.needs.items() if key not in (TORCH, "nvcc")} for row in rows]
+        bound = {TORCH: f"{torch[1]}.{torch[2]}"}
+        rows = [msgspec.structs.replace(row, needs=needs | bound) for row, needs in zip(rows, compiled, strict=True)]
+    return [_candidate(name, version, version.local, rows, question)._replace(cuda=cuda)]
 
 
 def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:

@@ -101,7 +101,15 @@ def test_a_tag_may_name_the_pytorch_behind_the_cuda() -> None:
     for tag in ("cu128", "cu128.torch2.9.0", "cu128torch2.9.0cxx11abifalse"):
         assert_fits(f"exllamav3==0.0.30+{tag} gpu==H100 driver==550.54.14")
         assert_does_not_fit(f"exllamav3==0.0.30+{tag} gpu==H100 driver==470.57.02")
-    assert_nobody_can_tell("exllamav3==0.0.30+cu12torch2.9.0 gpu==H100")
+
+
+def test_a_tag_may_name_a_major_of_cuda_alone() -> None:
+    release = "flash-attn==2.7.4.post1+cu12torch2.6cxx11abiFALSE"
+    assert_fits(f"{release} gpu==H100 driver==550.54.14 torch==2.6.0")
+    assert_does_not_fit(f"{release} gpu==H100 torch==2.5.1")
+    assert_does_not_fit(f"{release} gpu==A100 driver==470.57.02")
+    assert_nobody_can_tell(f"{release} gpu==B200")  # some CUDA 12 compile for it
+    assert_nobody_can_tell("flash-attn==2.7.4.post1+cu99torch2.6 gpu==H100")
 
 
 # --- PyTorch --------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ PATTERNS = {
     "cli/parser.py": (1, "variables of the project's own that are no options"),
     "model/bounds.py": (1, "code targets (sm_90a), as users write them"),
     "knowledge/gpu_names.py": (1, "words that names of GPUs are compared without"),
+    "compat/candidates.py": (1, "how local tags of wheels name PyTorch: cu12torch2.6"),
     "compat/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
     "redact/hosts.py": (2, "addresses that stand for every host, where logs name hosts"),
     "redact/secrets.py": (1, "values that are no secrets: versions, devices"),
