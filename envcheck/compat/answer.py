@@ -61,14 +61,15 @@ _WORDS: dict[FitVerdict, tuple[str, str]] = {
 _Numbers: TypeAlias = tuple[int, ...]
 
 
-def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True) -> Answer:
+def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True, tell_apart: bool = True) -> Answer:
     """Whether ``components`` fit together; raise UsageError for what no question can be made of.
 
-    Suggestions take most of the time where they do not fit: each is a question of its own.
+    Suggestions take most of the time where they do not fit, and telling apart the releases of short versions where they
+    do: each is a question of its own.
     """
     result = evaluate(matrix, components)
     question = result.question
-    told = list(told_apart(matrix, components, result))
+    told = list(told_apart(matrix, components, result)) if tell_apart else []
     told_fully = len(result.members) == 1 and result.members.keys() <= {each.name for each in told}
     fits = [*(each.fit for each in told), *result.fits[told_fully:]]  # the first tells of the member that fits alone
     reasons: dict[tuple[FitVerdict, str], dict[Source, None]] = defaultdict(dict)

@@ -52,9 +52,7 @@ def settled(items: Iterable[Planned], constraints: Iterable[Planned]) -> list[Pl
 
 def later(there: Planned, asked: Planned) -> Planned:
     """What is there after a later command: pip leaves a release that the command accepts, and replaces any other."""
-    if not asked.name or there.version is None or asked.version is not None or asked.problem or asked.conda is not None:
-        return asked
-    if not SpecifierSet(asked.bounds).contains(there.version, prereleases=True):
+    if not asked.name or asked.conda is not None or not _meets(there, asked):
         return asked
     return msgspec.structs.replace(there, extras=tuple(sorted({*there.extras, *asked.extras})))
 
@@ -203,7 +201,7 @@ def _cuda_of(row: CondaBuildRow, item: Planned, items: Sequence[Planned]) -> str
 
 def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
     """The items, with PyTorch from a channel of conda at the newest patch release of the ``pytorch=1.12`` that a file
-    asks for: conda takes the newest that goes with the rest.
+    asks for: conda takes the newest that goes with the rest. pip finds it there, and installs none beside it.
     """
     family = [each for each in items if each.version and matrix.has_trait(each.name, "released-with-torch")]
     found = list(items)
@@ -215,7 +213,18 @@ def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
         fits = (release_fits(matrix, each.name, each.version or "", "torch", known[-1]) for each in family if known)
         if known and not any(fit is not None and fit.bad for fit in fits):
             found[place] = msgspec.structs.replace(item, version=known[-1])
-    return found
+    there = next(
+        (each for each in found if each.conda is not None and matrix.has_trait(each.name, "distributes-torch")), None
+    )
+    return [
+        each for each in found if not (there and each.name == "torch" and each is not there and _meets(there, each))
+    ]
+
+
+def _meets(there: Planned, asked: Planned) -> bool:
+    """Whether pip leaves what is there in the place of an open requirement."""
+    bounded = asked.version is not None or asked.problem is not None or there.version is None
+    return not bounded and SpecifierSet(asked.bounds).contains(there.version or "", prereleases=True)
 
 
 def is_published(version: str, item: Planned, matrix: Matrix) -> bool:

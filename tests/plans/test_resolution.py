@@ -6,7 +6,7 @@ from pathlib import Path
 
 from envcheck.model.checks import PLAN
 from tests.every import cases
-from tests.plans.reading import judge, named, plan, versions
+from tests.plans.reading import judge, named, packages, plan, versions
 
 H100 = "gpu==H100,driver==580.65.06"
 
@@ -114,3 +114,57 @@ def test_a_build_with_a_local_tag_is_not_on_pypi(tmp_path: Path, name: str, text
 
 def test_a_build_that_is_not_found_fails_where_it_could_not_run_anyway(tmp_path: Path) -> None:
     assert judge(plan(tmp_path, requirements__txt="torch==2.3.1+cu121\n"), "gpu==B200,driver==580.65.06").exit_code == 1
+
+
+OF_CONDA = """name: lab
+channels: [pytorch, nvidia]
+dependencies:
+  - python=3.10
+  - pytorch=2.1.2=py3.10_cuda12.1_cudnn8.9.2_0
+  - jpeg=9e
+  - {more}
+  - pip:
+    - {pip}
+"""
+
+
+@cases(
+    "more, pip, exit_code",
+    ("tzdata=2023c=h71feb2d_0", "torch>=2.0", 0),  # conda's is there
+    ("tzdata=2023c=h71feb2d_0", "torch>=2.2", 3),
+    ("tzdata=2023c=h71feb2d_0", "deepspeed==0.12.6", 0),  # rows relate it to PyTorch alone
+    ("m2w64-gcc-libs=5.3.0=7", "torch>=2.0", 1),
+)
+def test_an_environment_of_conda_with_packages_of_pip(tmp_path: Path, more: str, pip: str, exit_code: int) -> None:
+    environment = plan(tmp_path, environment__yml=OF_CONDA.format(more=more, pip=pip))
+    assert judge(environment, "gpu==A100,driver==550.54.14").exit_code == exit_code
+
+
+def test_conda_has_packages_for_windows_alone(tmp_path: Path) -> None:
+    text = OF_CONDA.format(more="m2w64-gcc-libs=5.3.0=7", pip="einops")
+    report = judge(plan(tmp_path, environment__yml=text), "gpu==A100,driver==550.54.14")
+    assert "for Windows alone" in named(report, PLAN, "m2w64-gcc-libs").message
+
+
+def test_a_packages_extra_bounds_what_is_open(tmp_path: Path) -> None:
+    for text, exit_code in (("sglang[srt]==0.4.5\ntransformers\n", 0), ("sglang==0.4.5\ntransformers\n", 3)):
+        report = judge(plan(tmp_path, requirements__txt=text), "gpu==H100,driver==550.54.14,python==3.11")
+        assert report.exit_code == exit_code, text
+
+
+def test_the_variables_of_an_image_are_known(tmp_path: Path) -> None:
+    text = "FROM nvidia/cuda:{}-devel-ubuntu22.04\nRUN conda install cuda=${{CUDA_VERSION}} torchvision=0.16.2\n"
+    assert packages(plan(tmp_path, Dockerfile=text.format("12.2.2")))["cuda"].bounds == "==12.2.2"
+    assert packages(plan(tmp_path, Dockerfile=text.format("12.2"))).keys() >= {
+        ""
+    }  # the tag says less than the variable
+
+
+def test_a_wheel_by_address_is_judged_by_its_local_tag(tmp_path: Path) -> None:
+    wheel = "https://example.com/flash_attn-2.7.4.post1%2Bcu12torch2.6cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"
+    for torch, exit_code in (("2.6.0", 0), ("2.5.1", 1)):
+        text = f"torch=={torch}\n{wheel}\n"
+        report = judge(
+            plan(tmp_path, python="3.11", requirements__txt=text), "gpu==H100,driver==550.54.14,python==3.11"
+        )
+        assert report.exit_code == exit_code, torch

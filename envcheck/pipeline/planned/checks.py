@@ -48,7 +48,8 @@ class JudgedPlan:
         """What the matrix answers of a release ``beside`` these, else the machine; None for what it cannot be asked."""
         others = self.machine if beside is None else beside
         try:
-            return ask(self.matrix, [Component(name, (Bound("==", version),)), *others], suggest=suggest)
+            asked = [Component(name, (Bound("==", version),)), *others]
+            return ask(self.matrix, asked, suggest=suggest, tell_apart=suggest)
         except UsageError:
             return None
 

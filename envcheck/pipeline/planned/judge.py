@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import msgspec
 
 from envcheck.compat.devices import is_for_a_part
+from envcheck.compat.narrowing import named_by
 from envcheck.compat.package_needs import marks_of
-from envcheck.compat.question import CONTAINER
+from envcheck.compat.question import CONTAINER, Answer
 from envcheck.compat.requirements import brought, declared, extras_of
+from envcheck.compat.wheels import covering
 from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
@@ -326,7 +328,26 @@ class _Judge(JudgedPlan):
             served = self.asked(item.name, f"{version}+{item.build}", beside, suggest=suggest)
             if served is not None and served.verdict != "unknown":
                 return self.answered(item, served)
-        return self.answered(item, self.asked(item.name, version, beside, suggest=suggest))
+        answer = self.asked(item.name, version, beside, suggest=suggest)
+        if answer is not None and answer.verdict == "unknown" and item in self.entries:
+            answer = self._beside_frameworks(item.name, version, beside) or answer
+        return self.answered(item, answer)
+
+    def _beside_frameworks(self, name: str, version: str, beside: Sequence[Component]) -> Answer | None:
+        """That a release fits, though only together with the plan's frameworks, and whatever the Python, does anything
+        speak of it; None where it does not, or that is open.
+        """
+        number, named = parse_version(version), named_by(canonical(name), self.matrix)
+        wheels = covering(self.matrix.wheels_by_name.get(canonical(name), ()), number) if number else ()
+        told = "python" in named or any(row.pythons or row.archive_pythons for row in wheels)
+        others = [part for part in beside if part.name != "python" or told]
+        others += [
+            Component(each.name, (Bound("==", each.version),))
+            for each in frameworks_in(self.environment)
+            if each.version and each.name in named and each.name != name
+        ]
+        answer = self.asked(name, version, others, suggest=False) if others != [*beside] else None
+        return answer if answer is not None and answer.verdict == "compatible" else None
 
     def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
         """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
@@ -351,7 +372,9 @@ class _Judge(JudgedPlan):
         version = item.version or ""
         names = [row.extras[0] for row in reversed(rows)]
         answers = {
-            name: self.asked(item.name, version, [*(brought(rows, version, (name,)) or ()), *self.machine])
+            name: self.asked(
+                item.name, version, [*(brought(rows, version, (name,)) or ()), *self.machine], suggest=False
+            )
             for name in names
         }
         fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])

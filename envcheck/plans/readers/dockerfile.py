@@ -52,6 +52,8 @@ _PACKAGES = re.compile(
 )
 """Folders in which Python packages are copied from stage to stage."""
 
+_WHOLE = 2
+"""Dots in the version that an image sets a variable to; of a shorter tag the variable tells more than the tag."""
 _LEAST_PATHS = 2
 """Paths of a COPY: where from, and where to."""
 
@@ -117,6 +119,9 @@ def _stages(sheet: Sheet) -> list[_Stage]:
                 stage.variables.update(found[base].variables)
                 stage.layout, stage.shell = found[base].layout.copy(), found[base].shell
                 stage.starts = dict(found[base].starts)
+            elif (image := image_of(sheet.matrix, stage.image)) is not None and image.row is not None:
+                versions = {name: image.holds.get(part, "") for name, part in image.row.variables.items()}
+                stage.variables |= {name: text for name, text in versions.items() if text.count(".") == _WHOLE}
             found.append(stage)
         elif order.word in ("ARG", "ENV"):
             values = found[-1].variables if found else outside

@@ -127,12 +127,15 @@ def of_conda(sheet: Sheet, text: str, line: int, channels: Sequence[str] = ()) -
         raise sheet.unread(line, "this is no package of conda's; write NAME=VERSION")
     version, build = parts
     bounds, problem = (SpecifierSet(), _ALTERNATIVES) if "|" in version else (_bounds(version), None)
-    if bounds is None:
-        raise sheet.unread(line, "a version cannot be read; write NAME=VERSION")
+    if bounds is None:  # as of jpeg=9e, which decides nothing here
+        bounds, problem = SpecifierSet(), "its version cannot be read" if sheet.matrix.knows(found["name"]) else None
     planned = item(sheet, found["name"], bounds, line, build=None, problem=problem)
     wanted = [found["channel"].partition("/")[0]] if found["channel"] else channels
     names = tuple(each.rstrip("/").rpartition("/")[2][:_LONGEST_CHANNEL] for each in wanted[:_MOST_CHANNELS])
-    return msgspec.structs.replace(planned, conda="" if "*" in build else build, channels=names)
+    elsewhere = sheet.markers.get("sys_platform", "win32") != "win32"
+    refused = elsewhere and sheet.matrix.has_trait(planned.name, "for-windows-alone")
+    why = "conda's channels have it for Windows alone" if refused else None
+    return msgspec.structs.replace(planned, conda="" if "*" in build else build, channels=names, refused=why)
 
 
 def _parts(rest: str) -> tuple[str, str] | None:
