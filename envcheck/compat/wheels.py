@@ -57,13 +57,18 @@ def _names_post(rows: Sequence[R]) -> bool:
 
 
 def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
-    """The rows of a release, or of the releases of a family; of a post-release, those of its build that name it, if any
-    do.
+    """The rows of a release, or of the releases of a family; of a post-release, those of its build that tell it from
+    others of its release, if any do.
     """
     found = [row for row in rows if speaks_of(row.versions, version) != "none"]
-    naming = [row for row in found if parse_specifier(row.versions).names_post] if version.post is not None else []
+    naming = [row for row in found if version.post is not None and _names(row.versions, version)]
     told = {getattr(row, "build", "") for row in naming}
     return tuple(row for row in found if row in naming or getattr(row, "build", "") not in told)
+
+
+def _names(versions: str, post_release: Version) -> bool:
+    own = (bound for bound in parse_specifier(versions).bounds if bound.post is not None)
+    return any(bound.numbers == post_release.numbers for bound in own)
 
 
 def gpu_is_asked(question: Question) -> bool:
