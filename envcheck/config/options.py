@@ -303,6 +303,14 @@ OPTIONS = (
         needs="--plan",
     ),
     Option(
+        "--fix-plan",
+        SUBJECT,
+        "print, as a diff of FILE, the nearest releases with which the plan fits",
+        needs="--plan",
+        excludes="--target",
+        because="{} changes FILE for one machine: name it with --assume",
+    ),
+    Option(
         "--from REPORT",
         SUBJECT,
         "check the facts of a saved JSON report instead of this machine (- is stdin)",

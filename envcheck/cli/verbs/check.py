@@ -9,8 +9,11 @@ import msgspec
 
 from envcheck.cli.deliver import deliver, page
 from envcheck.cli.request import judging_request, saved_report
-from envcheck.errors import UsageError
+from envcheck.errors import ExitCode, UsageError
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Environment, Listing
 from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
 from envcheck.pipeline.timing import Timing
 from envcheck.report import FORMATS, get_ready, refuse_targets, render
 from envcheck.report.progress import progress
@@ -40,4 +43,34 @@ def run(options: Namespace) -> int:
                 show=lambda early: render(early, options.format, page(options)),
                 timing=Timing.since_start(),
             )
-    return deliver(report, options, targets)
+    return _fix_plan(report, request) if options.fix_plan else deliver(report, options, targets)
+
+
+def _fix_plan(report: Report, request: Request) -> int:
+    """Print the diff of ``--fix-plan`` on stdout, and what it does on stderr; 0 where it makes the plan fit."""
+    from envcheck.knowledge.load import load_matrix
+    from envcheck.pipeline.planned.repair import repair
+    from envcheck.text.clean import clean
+    from envcheck.text.streams import print_text, say
+
+    plan, snapshot = request.planned, report.snapshot
+    if plan is None or snapshot is None or report.exit_code != ExitCode.FOUND:
+        say(f"envcheck: nothing of the plan fails ({report.verdict}), so nothing is to be changed")
+        return report.exit_code
+
+    def judge(changed: Environment) -> Report:
+        listed = Listing(items=(changed,))
+        facts = msgspec.structs.replace(snapshot, environments=listed, toolkits=None, libraries=None)
+        return session.judge(facts, msgspec.structs.replace(request, planned=changed))
+
+    found = repair(report, plan, load_matrix(request.overlays), judge)
+    if found is None:
+        say("envcheck: the plan fits with none of the releases that were tried")
+        return ExitCode.FOUND
+    told = " ".join(f"{name}=={version}" for name, version in found.moved.items())
+    index = f" --index-url https://download.pytorch.org/whl/{found.tag}" if found.tag and "torch" in found.moved else ""
+    say(clean(f"envcheck: it fits with {told}{index}"))
+    for file in found.by_hand:
+        say(clean(f"envcheck: {file} is not changed: write these releases where its tool reads them"))
+    print_text(found.diff)
+    return ExitCode.FOUND if found.by_hand else ExitCode.OK

@@ -43,7 +43,7 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     environment = facts.environment
     if environment is None or environment.planned is None:
         return ()
-    machine = _machine(facts)
+    machine = machine_of(facts)
     stated = {part.name: part.exact for part in machine}
     markers = marks_of(environment.python, stated.get("os") or "linux", stated.get("machine"))
     return _Judge(environment, matrix, machine, markers, facts).checks()
@@ -426,7 +426,7 @@ def _is_open(item: Planned) -> bool:
     return item.version is None
 
 
-def _machine(facts: Facts) -> list[Component]:
+def machine_of(facts: Facts) -> list[Component]:
     """The GPUs, the driver, the system and the Python that the plan is held against."""
     snapshot, environment = facts.snapshot, facts.environment
     names = dict.fromkeys(

@@ -1,0 +1,80 @@
+"""``--fix-plan``: the diff that is printed makes the plan fit, and what it cannot change it says."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from envcheck.cli.main import main
+from tests.every import cases
+
+BLACKWELL = ("--assume", "gpu==RTX 5090,driver==570.86.10")
+LOCK = '[[package]]\nname = "torch"\nversion = "2.5.1"\noptional = false\n\n[metadata]\nlock-version = "2.1"\n'
+INDEX = "--extra-index-url https://download.pytorch.org/whl/"
+
+
+@cases(
+    "name, text, after",
+    ("requirements.txt", f"torch==2.5.1\n{INDEX}cu121\n", f"torch==2.7.0\n{INDEX}cu128\n"),
+    ("requirements.txt", "torch==2.5.1\n", f"{INDEX}cu128\ntorch==2.7.0\n"),
+    (
+        "requirements.txt",
+        "torch == 2.3.1  # pinned\nxFormers==0.0.27\ntyping_extensions==4.8.0\neinops\n",
+        f"{INDEX}cu128\ntorch==2.7.1  # pinned\nxFormers==0.0.31\ntyping_extensions==4.10.0\neinops\n",
+    ),
+    (
+        "Dockerfile",
+        "FROM ubuntu:22.04\nRUN pip install numpy \\\n  torch==2.5.1+cu121 --index-url https://download.pytorch.org/whl/cu121\n",
+        "FROM ubuntu:22.04\nRUN pip install numpy \\\n  torch==2.7.0+cu128 --index-url https://download.pytorch.org/whl/cu128\n",
+    ),
+)
+def test_the_diff_makes_the_plan_fit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    text: str,
+    after: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(text)
+    assert main(["check", "--plan", name, *BLACKWELL]) == 1
+    capsys.readouterr()
+    assert main(["check", "--plan", name, *BLACKWELL, "--fix-plan"]) == 0
+    shown = capsys.readouterr()
+    assert (tmp_path / name).read_text() == text  # which nobody asked to change
+    assert "envcheck: it fits with torch==" in shown.err
+    subprocess.run(["patch", "-p1"], input=shown.out, text=True, check=True, capture_output=True)
+    assert (tmp_path / name).read_text() == after
+    assert main(["check", "--plan", name, *BLACKWELL]) == 0
+
+
+@cases(
+    "name, text, exit_code, told",
+    (
+        "requirements.txt",
+        "torch==2.7.0\n--extra-index-url https://download.pytorch.org/whl/cu128\n",
+        0,
+        "nothing of the plan fails",
+    ),
+    ("requirements.txt", "torch==2.5.1\nflash-attn==1.0.0\ntensorflow==2.10.0\n", 1, "fits with none of the releases"),
+    ("poetry.lock", LOCK, 2, "poetry.lock is written by its tool"),
+    ("pyproject.toml", '[project]\nname = "a"\ndependencies = ["torch==2.5.1"]\n', 1, "pyproject.toml is not changed"),
+)
+def test_what_is_not_changed_is_said(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    text: str,
+    exit_code: int,
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(text)
+    assert main(["check", "--plan", name, *BLACKWELL, "--fix-plan"]) == exit_code
+    shown = capsys.readouterr()
+    assert told in shown.err
+    assert not shown.out
