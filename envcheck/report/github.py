@@ -29,21 +29,21 @@ _FINDINGS, _NAMED = 50, 20
 
 def render(report: Report, _options: Options) -> str:
     """``report`` as workflow commands, a line each; never none. Titles about a target begin with its name."""
-    commands: list[str] = []
-    for target, judged in report.by_target():
-        about, outline = f"{target}: " if target else "", Outline(judged)
-        if judged.verdict == "unknown":
-            lines = [judged.headline, *(f"to find out: {fact}" for fact in judged.ask)]
-            commands.append(_command("error", f"{about}no verdict", lines))
-        elif judged.verdict == "pass":
-            commands.append(_command("notice", f"{about}pass", [judged.headline]))
-        commands += [*_findings(about, outline), *_rest(about, outline)]
-    return "".join(commands)
+    targets = ((f"{target}: " if target else "", Outline(judged)) for target, judged in report.by_target())
+    return "".join(command for about, outline in targets for command in _commands(about, outline))
 
 
-def _findings(about: str, outline: Outline) -> Iterator[str]:
+def _commands(about: str, outline: Outline) -> Iterator[str]:
+    """The verdict, the findings, and what was not judged or a policy set aside: neither is silent."""
+    report = outline.report
+    if report.verdict == "unknown":
+        yield _command(
+            "error", f"{about}no verdict", [report.headline, *(f"to find out: {fact}" for fact in report.ask)]
+        )
+    elif report.verdict == "pass":
+        yield _command("notice", f"{about}pass", [report.headline])
     for finding in outline.findings[:_FINDINGS]:
-        kind: Kind = "error" if is_red(finding.lead, outline.report) else "warning"
+        kind: Kind = "error" if is_red(finding.lead, report) else "warning"
         follows = list(dict.fromkeys(found.rule for found in outline.consequences(finding)))
         more = f" and {len(follows) - _NAMED} more" if len(follows) > _NAMED else ""
         named = [f"consequences: {', '.join(follows[:_NAMED])}{more}"] if follows else []
@@ -56,16 +56,12 @@ def _findings(about: str, outline: Outline) -> Iterator[str]:
     left = len(outline.findings) - _FINDINGS
     if left > 0:
         yield _command("warning", f"{about}{left} more findings", ["the job's summary lists them"])
-
-
-def _rest(about: str, outline: Outline) -> Iterator[str]:
-    """What was not judged and what a policy set aside: neither is silent."""
     if outline.unknowns:
         lines = [f"{found.rule}: {why_open(found.lead)}" for found in outline.unknowns]
         yield _command("notice", f"{about}{len(lines)} not judged", lines)
     aside = [
         f"{check.id}: {check.ignored.reason}"
-        for check in outline.report.checks
+        for check in report.checks
         if check.ignored and check.status in ("fail", "warn", "unknown")
     ]
     if aside:

@@ -6,7 +6,6 @@ machine has no file: its path is ``envcheck``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -26,26 +25,24 @@ _MOST, _LONGEST, _PATH = 5000, 1000, 1000
 
 def render(report: Report, _options: Options) -> str:
     """``report`` as a list of entries; those about a target begin with its name."""
-    entries = [entry for target, judged in report.by_target() for entry in _entries(target, judged)]
+    entries = []
+    for target, judged in report.by_target():
+        about, identity = (f"{target}: ", f"{target} ") if target else ("", "")
+        if judged.verdict == "unknown":
+            text = f"{about}No verdict: {judged.headline}"
+            entries.append(_record(text, "no-verdict", f"{identity}no-verdict", "major", NO_FILE, 1))
+        for check in judged.checks:
+            if check.status not in _TOLD or check.ignored:
+                continue
+            told = (check.title, *explained(check)[:2])
+            text = why_open(check) if check.status == "unknown" else ". ".join(part.rstrip(".") for part in told)
+            path, line = (check.location.file, check.location.line) if check.location else (NO_FILE, 1)
+            # GitLab knows info, minor, major, critical and blocker; the root cause of a failure is a blocker.
+            severity = "minor" if check.status == "warn" else "info"
+            if is_red(check, judged) or check.status == "fail":
+                severity = "blocker" if check.id == judged.primary_check else "critical"
+            entries.append(_record(f"{about}{text}", check.rule, f"{identity}{check.id}", severity, path, line or 1))
     return msgspec.json.format(encode(entries[:_MOST]), indent=2) + "\n"
-
-
-def _entries(target: str, report: Report) -> Iterator[dict[str, Any]]:
-    about, identity = (f"{target}: ", f"{target} ") if target else ("", "")
-    if report.verdict == "unknown":
-        text = f"{about}No verdict: {report.headline}"
-        yield _record(text, "no-verdict", f"{identity}no-verdict", "major", NO_FILE, 1)
-    for check in report.checks:
-        if check.status not in _TOLD or check.ignored:
-            continue
-        told = (check.title, *explained(check)[:2])
-        text = why_open(check) if check.status == "unknown" else ". ".join(part.rstrip(".") for part in told)
-        path, line = (check.location.file, check.location.line) if check.location else (NO_FILE, 1)
-        # GitLab knows info, minor, major, critical and blocker; the root cause of a failure is a blocker.
-        severity = "minor" if check.status == "warn" else "info"
-        if is_red(check, report) or check.status == "fail":
-            severity = "blocker" if check.id == report.primary_check else "critical"
-        yield _record(f"{about}{text}", check.rule, f"{identity}{check.id}", severity, path, line or 1)
 
 
 def _record(text: str, rule: str, identity: str, severity: str, path: str, line: int) -> dict[str, Any]:

@@ -5,10 +5,10 @@ The stack is drawn as layers above the GPU; every status has a sign and a word b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 
-from envcheck.model.checks import STATUSES, Figure, Fix, Report, Status, ignored, ways_in_order
+from envcheck.model.checks import STATUSES, Figure, Report, Status, ignored, ways_in_order
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
@@ -152,7 +152,15 @@ def _body(finding: Finding, outline: Outline) -> list[Markup]:
         ordered = ways_in_order(each.fixes)
         if not ordered and each.action in ACTIONS:
             fixes.append(tag("p", ACTIONS[each.action].capitalize()))
-        fixes += [part for way in ordered for step, fix in steps(way) for part in _fix(fix, step)]
+        for step, fix in (one for way in ordered for one in steps(way)):
+            fixes.append(tag("p", f"{step}{WHO[fix.who].capitalize()}{fix.text}"))
+            line = shell_line(fix.command)
+            if fix.command and len(line) <= _COMMAND:
+                fixes.append(tag("pre", tag("code", text(line, _COMMAND))))
+            elif fix.command:  # Half a command can do harm: it is shown whole or not at all.
+                fixes.append(tag("p", f"(a command of {len(line):,} characters)"))
+            if fix.risk:
+                fixes.append(tag("p", f"Risk: {fix.risk}", class_="risk"))
     seen = []
     for found in check.evidence[:_ROWS]:
         source = tag("span", f" ({found.source})", class_="meta") if found.source else Markup()
@@ -177,17 +185,6 @@ def _body(finding: Finding, outline: Outline) -> list[Markup]:
     ]
     more = [tag("p", "Consequences:", class_="meta"), tag("ul", *follows)] if follows else []
     return [tag("dl", *parts), *more]
-
-
-def _fix(fix: Fix, step: str) -> Iterable[Markup]:
-    yield tag("p", f"{step}{WHO[fix.who].capitalize()}{fix.text}")
-    if fix.command:
-        line = shell_line(fix.command)
-        # Half a command can do harm: it is shown whole or not at all.
-        whole = tag("pre", tag("code", text(line, _COMMAND)))
-        yield whole if len(line) <= _COMMAND else tag("p", f"(a command of {len(line):,} characters)")
-    if fix.risk:
-        yield tag("p", f"Risk: {fix.risk}", class_="risk")
 
 
 def _details(report: Report) -> list[Markup]:

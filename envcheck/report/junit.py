@@ -57,16 +57,23 @@ def _suite(name: str, checks: Sequence[Check], report: Report) -> str:
     if report.host:
         told["hostname"] = report.host
     properties = {"verdict": report.verdict, "headline": report.headline, "matrix": report.tool.matrix}
-    return "\n".join(
-        [
-            _open("testsuite", told),
-            "<properties>",
-            *(f"{_open('property', {'name': name, 'value': value})[:-1]}/>" for name, value in properties.items()),
-            "</properties>",
-            *(_case(name, check, report) for check in checks),
-            "</testsuite>",
-        ]
-    )
+    lines = [
+        _open("testsuite", told),
+        "<properties>",
+        *(f"{_open('property', {'name': key, 'value': value})[:-1]}/>" for key, value in properties.items()),
+        "</properties>",
+    ]
+    for check in checks:
+        lines.append(_open("testcase", {"classname": name, "name": check.id, "time": "0"}))
+        body = "\n".join(map(_text, explained(check)))
+        if outcome := _outcome(check, report):
+            why = why_open(check) if check.status in ("unknown", "skipped") else check.title
+            why = f"ignored by policy: {check.ignored.reason}" if check.ignored else why
+            lines.append(f"{_open(outcome, {'message': why, 'type': check.status})}{body}</{outcome}>")
+        elif check.status in ("warn", "note"):
+            lines.append(f"<system-out>{_text(f'{check.status}: {check.title}')}\n{body}</system-out>")
+        lines.append("</testcase>")
+    return "\n".join([*lines, "</testsuite>"])
 
 
 def _counts(checks: Iterable[Check], report: Report) -> dict[str, int]:
@@ -81,22 +88,6 @@ def _outcome(check: Check, report: Report) -> str:
     if check.status == "unknown":
         return "error" if report.verdict == "unknown" else "skipped"
     return "failure" if is_red(check, report) else ""
-
-
-def _case(suite: str, check: Check, report: Report) -> str:
-    outcome = _outcome(check, report)
-    lines = [_open("testcase", {"classname": suite, "name": check.id, "time": "0"})]
-    if outcome:
-        why = why_open(check) if check.status in ("unknown", "skipped") else check.title
-        why = f"ignored by policy: {check.ignored.reason}" if check.ignored else why
-        lines.append(f"{_open(outcome, {'message': why, 'type': check.status})}{_body(check)}</{outcome}>")
-    elif check.status in ("warn", "note"):
-        lines.append(f"<system-out>{_text(f'{check.status}: {check.title}')}\n{_body(check)}</system-out>")
-    return "\n".join([*lines, "</testcase>"])
-
-
-def _body(check: Check) -> str:
-    return "\n".join(map(_text, explained(check)))
 
 
 def _open(tag: str, attributes: dict[str, str | int]) -> str:

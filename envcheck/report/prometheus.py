@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
-from envcheck.model.checks import STATUSES, Check, Report
+from envcheck.model.checks import STATUSES, Report
 from envcheck.report import Format, Options
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.text.clean import clean
@@ -32,7 +32,18 @@ def render(report: Report, _options: Options) -> str:
     """``report`` in the text format of Prometheus, version 0.0.4."""
     tool = report.tool
     counts = {status: sum(check.status == status for check in report.checks) for status in STATUSES}
-    findings = [check for check in report.checks if check.status in _TOLD and not check.ignored]
+    findings = [
+        {
+            "rule": check.rule,
+            "status": check.status,
+            "layer": check.layer,
+            "subject": check.subject.key,
+            "gpu": "" if check.subject.index is None else str(check.subject.index),
+            "uuid": check.subject.uuid or "",
+        }
+        for check in report.checks
+        if check.status in _TOLD and not check.ignored
+    ]
     parts = [
         _metric("info", "Version of envcheck and the newest day of its matrix.",
                 [({"version": tool.version, "matrix": tool.matrix}, 1)]),
@@ -42,7 +53,7 @@ def render(report: Report, _options: Options) -> str:
                 [({}, int(report.exit_code))]),
         _metric("checks", "Number of checks by status.", [({"status": name}, count) for name, count in counts.items()]),
         _metric("finding", "1 for each check that failed, warned or could not be judged.",
-                [(_finding(check), 1) for check in findings[:_MOST]]),
+                [(labels, 1) for labels in findings[:_MOST]]),
         _metric("findings_left_out", "Number of findings beyond those that have a series.",
                 [({}, max(0, len(findings) - _MOST))]),
         _metric("duration_seconds", "Time that the last run took.", [({}, report.duration_s)]),
@@ -50,18 +61,6 @@ def render(report: Report, _options: Options) -> str:
         *_figures(report),
     ]  # fmt: skip
     return "".join(parts)
-
-
-def _finding(check: Check) -> dict[str, str]:
-    subject = check.subject
-    return {
-        "rule": check.rule,
-        "status": check.status,
-        "layer": check.layer,
-        "subject": subject.key,
-        "gpu": "" if subject.index is None else str(subject.index),
-        "uuid": subject.uuid or "",
-    }
 
 
 def _created(text: str) -> list[tuple[Labels, float]]:

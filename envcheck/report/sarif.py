@@ -7,7 +7,6 @@ A run without a verdict is marked as not successful. A finding about the machine
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -40,17 +39,6 @@ def render(report: Report, _options: Options) -> str:
 
 def _run(report: Report) -> dict[str, Any]:
     results = [check for check in report.checks if check.status in _TOLD][:_MOST]
-    rules = {name: place for place, name in enumerate(dict.fromkeys(check.rule for check in results))}
-    return {
-        "tool": {"driver": _driver(report, results)},
-        "invocations": [_invocation(report)],
-        "results": [_result(check, rules[check.rule], report) for check in results],
-        "columnKind": "unicodeCodePoints",
-        "properties": _properties(verdict=report.verdict, headline=report.headline, matrix=report.tool.matrix),
-    }
-
-
-def _driver(report: Report, results: Iterable[Check]) -> dict[str, Any]:
     rules: dict[str, dict[str, Any]] = {}
     for check in results:
         pages = [source.address for source in check.sources if is_page(source.address) and source.address.isascii()]
@@ -64,7 +52,27 @@ def _driver(report: Report, results: Iterable[Check]) -> dict[str, Any]:
                 **help_page,
             },
         )
-    return {"name": "envcheck", "version": _text(report.tool.version), "rules": list(rules.values())}
+    told = [("error", f"no verdict: {report.headline}")] if report.verdict == "unknown" else []
+    told += [
+        ("warning", f"{check.id}: {why_open(check)}")
+        for check in report.checks
+        if check.status == "unknown" and not check.ignored
+    ]
+    invocation = {
+        "executionSuccessful": report.verdict != "unknown",
+        "exitCode": report.exit_code,
+        "toolExecutionNotifications": [
+            {"level": level, "message": {"text": _text(text)}} for level, text in told[:_MOST]
+        ],
+    }
+    places = {name: place for place, name in enumerate(rules)}
+    return {
+        "tool": {"driver": {"name": "envcheck", "version": _text(report.tool.version), "rules": list(rules.values())}},
+        "invocations": [invocation],
+        "results": [_result(check, places[check.rule], report) for check in results],
+        "columnKind": "unicodeCodePoints",
+        "properties": _properties(verdict=report.verdict, headline=report.headline, matrix=report.tool.matrix),
+    }
 
 
 def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
@@ -100,21 +108,6 @@ def _location(check: Check) -> dict[str, Any]:
             "region": {"startLine": line if line and line > 0 else 1},
         },
         "logicalLocations": [{"fullyQualifiedName": _text(check.subject.key) or "machine", "kind": "resource"}],
-    }
-
-
-def _invocation(report: Report) -> dict[str, Any]:
-    told = [
-        {"level": "warning", "message": {"text": _text(f"{check.id}: {why_open(check)}")}}
-        for check in report.checks
-        if check.status == "unknown" and not check.ignored
-    ]
-    if report.verdict == "unknown":
-        told.insert(0, {"level": "error", "message": {"text": _text(f"no verdict: {report.headline}")}})
-    return {
-        "executionSuccessful": report.verdict != "unknown",
-        "exitCode": report.exit_code,
-        "toolExecutionNotifications": told[:_MOST],
     }
 
 

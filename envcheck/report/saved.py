@@ -9,7 +9,7 @@ import codecs
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import inspect
@@ -32,8 +32,6 @@ _LEAST_RECORD, _LEAST_VALUE = len("{},"), len("0,")
 MOST_JUDGED = {"GPUs": 1024, "frameworks": 1024, "error lines": 10_000, "measurements": 20_000}
 """Most records of each kind that every rule, or every known error line, is matched with."""
 
-T = TypeVar("T")
-
 
 class _Head(msgspec.Struct, frozen=True):
     """What every report of every version begins with."""
@@ -48,7 +46,7 @@ def read_report(text: bytes) -> Report:
     content = text.removeprefix(codecs.BOM_UTF8)
     if not content.strip():
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")
-    if is_collected(content):
+    if content[:100].lstrip().startswith(b'{"collected"'):  # what a collector (``envcheck collect --script``) prints
         return _checked(_collected(content))
     if _has_more(content, b"{", MOST_RECORDS, _LEAST_RECORD) or _has_more(content, b",", MOST_VALUES, _LEAST_VALUE):
         raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
@@ -57,11 +55,6 @@ def read_report(text: bytes) -> Report:
 
 def _has_more(content: bytes, sign: bytes, most: int, least: int) -> bool:
     return len(content) > least * most and content.count(sign) > most
-
-
-def is_collected(content: bytes) -> bool:
-    """Whether ``content`` begins as what a collector (``envcheck collect --script``) prints."""
-    return content[:100].lstrip().startswith(b'{"collected"')
 
 
 def _collected(content: bytes) -> Report:
@@ -120,7 +113,11 @@ def _decode(content: bytes) -> Report:
             report = msgspec.json.decode(content, type=Report)
         except msgspec.ValidationError:
             _check_version(msgspec.json.decode(content, type=_Head).schema_version)
-            return read_newer(content, Report)
+            known = _read(msgspec.json.decode(content), inspect.type_info(Report))
+            try:
+                return msgspec.convert(known, Report)
+            except msgspec.ValidationError:
+                return msgspec.convert(_without_claims(known), Report)
     except msgspec.ValidationError as error:
         # The reason quotes the file, and goes to a terminal.
         raise UsageError(f"the file is JSON, but not a report of envcheck: {clip(clean(str(error)), 160)}") from None
@@ -149,12 +146,8 @@ class _StrangeError(Exception):
     """A record with an unknown word cannot be shown without it."""
 
 
-def without_unknown_words(content: Any, kind: Any) -> Any:
-    """``content``, plain JSON of a ``kind``, without the words that its enumerations do not have."""
-    return _read(content, inspect.type_info(kind))
-
-
 def _read(value: Any, kind: inspect.Type) -> Any:
+    """``value``, plain JSON of a ``kind``, without the words that its enumerations do not have."""
     if isinstance(kind, inspect.UnionType):
         containers = {inspect.StructType: dict, inspect.DictType: dict, inspect.VarTupleType: list}
         fitting = [each for each in kind.types if isinstance(value, containers.get(type(each), ()))]
@@ -195,15 +188,6 @@ def _struct(value: dict[str, Any], kind: inspect.StructType) -> dict[str, Any]:
         elif field.required:
             read[key] = NOT_KNOWN[kind.cls.__name__, field.name]
     return read
-
-
-def read_newer(content: bytes, kind: type[T]) -> T:
-    """Decode ``content`` of a newer minor; raise msgspec.ValidationError for what is still not a ``kind``."""
-    found = without_unknown_words(msgspec.json.decode(content), kind)
-    try:
-        return msgspec.convert(found, kind)
-    except msgspec.ValidationError:
-        return msgspec.convert(_without_claims(found), kind)
 
 
 def _without_claims(report: Any) -> Any:
@@ -296,17 +280,14 @@ def read_baseline(data: bytes, name: str) -> Baseline:
     Raises NoFiguresError for a report that holds nothing to compare with.
     """
     try:
-        if msgspec.json.decode(data, type=_Version).schema_version is not None:
-            return _of_report(data, name)
-        found = msgspec.json.decode(data, type=Baseline)
+        is_report = msgspec.json.decode(data, type=_Version).schema_version is not None
+        found = Baseline() if is_report else msgspec.json.decode(data, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{name} is not a baseline that --save-baseline wrote: {error}") from None
-    if found.baseline_version.partition(".")[0] != "1" or not found.measurements:
-        raise UsageError(f"{name} is not a baseline of version 1 with figures in it")
-    return found
-
-
-def _of_report(data: bytes, name: str) -> Baseline:
+    if not is_report:
+        if found.baseline_version.partition(".")[0] != "1" or not found.measurements:
+            raise UsageError(f"{name} is not a baseline of version 1 with figures in it")
+        return found
     try:
         report = read_report(data)
     except UsageError as error:

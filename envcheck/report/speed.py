@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.model.checks import Figure, Report
 from envcheck.report import Format, Options
-from envcheck.report.page.figures import APART, CEILING, FASTER, NOT_JUDGED, FigurePart, FigureRow, figure_parts
+from envcheck.report.page.figures import APART, CEILING, FASTER, NOT_JUDGED, FigureRow, figure_parts
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.frame import count_text, head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
@@ -52,9 +52,18 @@ class FigureTable:
 
     def lines(self) -> Iterator[Line]:
         """All of it, with a blank line above each part and below the last."""
-        for part in figure_parts(self._report):
-            yield from self._part(part)
         report = self._report
+        for part in figure_parts(report):
+            yield ()
+            place = self._places[part.shares]
+            title = self._pen.clip("  ".join((part.title, *part.conditions)), place - 1)
+            yield (StyledSpan(title, "title"), StyledSpan(" " * (place - len(title)) + part.shares, "dim"))
+            for row in part.rows:
+                if row.heading:
+                    yield (StyledSpan(self._pen.clip(row.heading, self._pen.width), "dim"),)
+                yield self._row(row)
+            if part.note:
+                yield (StyledSpan(f"  {part.note}", "dim"),)
         covered = coverage(report.gpus, report.measurements, report.probes)
         left = ((covered.hidden, "hidden from CUDA"), (covered.not_asked, "not asked for"))
         told = [f"Not measured: {numbers(gpus)}, {why}" for gpus, why in left if gpus and report.measurements]
@@ -64,18 +73,6 @@ class FigureTable:
         for text in told:
             yield (StyledSpan(self._pen.clip(text, self._pen.width), "dim"),)
         yield ()
-
-    def _part(self, part: FigurePart) -> Iterator[Line]:
-        yield ()
-        place = self._places[part.shares]
-        title = self._pen.clip("  ".join((part.title, *part.conditions)), place - 1)
-        yield (StyledSpan(title, "title"), StyledSpan(" " * (place - len(title)) + part.shares, "dim"))
-        for row in part.rows:
-            if row.heading:
-                yield (StyledSpan(self._pen.clip(row.heading, self._pen.width), "dim"),)
-            yield self._row(row)
-        if part.note:
-            yield (StyledSpan(f"  {part.note}", "dim"),)
 
     def _row(self, row: FigureRow) -> Line:
         start: Line = (StyledSpan(f"  {self._pen.clip(row.name, self._name):<{self._name}} "),)

@@ -136,7 +136,7 @@ def _shown(check: Check, seen_on: Report | Snapshot) -> str:
     if found is None:
         return ""
     pen = Pen(Options(width=_COLUMNS))
-    return pen.show(check_lines(msgspec.structs.replace(found, sources=()), report, pen)).rstrip("\n")
+    return pen.show(check_lines((msgspec.structs.replace(found, sources=()),), report, pen)).rstrip("\n")
 
 
 def with_example(name: str, page: str) -> str:

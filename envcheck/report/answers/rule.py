@@ -63,25 +63,18 @@ def _sections(rule: Rule, named: Callable[[str], str]) -> dict[str, str]:
     title, sections = title_and_sections(page)
     sources = sections.pop("Sources", "")
     sections.pop(RELATED, None)
-    made = {"Error lines": _error_lines(rule), RELATED: _related(rule, named_on(page), named), "Sources": sources}
-    facts = f"Layer: {rule.layer}. Scope: {rule.scope}.{_ASKED[rule.per]} Since envcheck {rule.since}.0."
-    return {"": f"{title}\n\n{facts}", **sections, **{heading: body for heading, body in made.items() if body}}
-
-
-def _error_lines(rule: Rule) -> str:
-    """Lines by which a text, a log or a trial names the problem, and statuses of the driver's libraries."""
-    found = [clip(clean(line), _WIDEST - 2 * len(_MARGIN)) for line in lines_of(rule.name)]
+    # Lines by which a text, a log or a trial names the problem, and statuses of the driver's libraries.
+    found = [f"{_MARGIN}{clip(clean(line), _WIDEST - 2 * len(_MARGIN))}" for line in lines_of(rule.name)]
+    more = len(found) - _MOST_LINES
+    rest = f", and of {more} more kinds" if more > 0 else ""
     rows = [row for row in load_matrix().answers if row.problem == rule.name]
     answers = ", ".join(f"{row.api.upper()} {row.code} ({row.meaning})" for row in rows)
-    parts = []
-    if found:
-        more = len(found) - _MOST_LINES
-        rest = f", and of {more} more kinds" if more > 0 else ""
-        lines = "\n".join(f"{_MARGIN}{line}" for line in found[:_MOST_LINES])
-        parts += [f"Lines like these lead to it{rest}:\n\n{lines}"]
-    if answers:
-        parts.append(_filled(f"Status of the driver's libraries: {answers}."))
-    return "\n\n".join(parts)
+    errors = ["\n".join([f"Lines like these lead to it{rest}:\n", *found[:_MOST_LINES]])] if found else []
+    errors += [_filled(f"Status of the driver's libraries: {answers}.")] if answers else []
+    related = _related(rule, named_on(page), named)
+    made = {"Error lines": "\n\n".join(errors), RELATED: related, "Sources": sources}
+    facts = f"Layer: {rule.layer}. Scope: {rule.scope}.{_ASKED[rule.per]} Since envcheck {rule.since}.0."
+    return {"": f"{title}\n\n{facts}", **sections, **{heading: body for heading, body in made.items() if body}}
 
 
 def _related(rule: Rule, named_here: Iterable[str], named: Callable[[str], str]) -> str:

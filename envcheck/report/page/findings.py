@@ -56,7 +56,8 @@ class Finding(NamedTuple):
         """The checks, together where they are letter by letter the same."""
         groups: dict[Check, list[Check]] = {}
         for check in self.checks:
-            groups.setdefault(msgspec.structs.replace(check, id="", subject=_anyone(check)), []).append(check)
+            anyone = Subject(kind=check.subject.kind)
+            groups.setdefault(msgspec.structs.replace(check, id="", subject=anyone), []).append(check)
         return tuple(map(tuple, groups.values()))
 
 
@@ -146,14 +147,11 @@ def _words(check: Check) -> Check:
         msgspec.structs.replace(fix, command=tuple("#" if word == number else word for word in fix.command))
         for fix in check.fixes
     )
-    bare = msgspec.structs.replace(check, id="", subject=_anyone(check), figure=None, location=None, fixes=fixes)
+    anyone = Subject(kind=check.subject.kind)
+    bare = msgspec.structs.replace(check, id="", subject=anyone, figure=None, location=None, fixes=fixes)
     if check.status in ("pass", "skipped"):
         bare = msgspec.structs.replace(bare, evidence=(), missing=(), sources=())
     return rewritten(bare, Rewriting(lambda text: names.sub("#", text), lambda _, value: value))
-
-
-def _anyone(check: Check) -> Subject:
-    return Subject(kind=check.subject.kind)
 
 
 @cache

@@ -68,11 +68,6 @@ def has_trial(report: Report) -> bool:
     return any(check.decided_by == "framework-ran" for check in report.checks)
 
 
-def was_to_be_tried(report: Report) -> bool:
-    """Whether a test of a framework was asked for, however it ended."""
-    return any(run.framework and is_trial(run) for run in report.probes)
-
-
 def is_live_report(report: Report) -> bool:
     """Whether the report is about a machine that was looked at, and could be tried out; not pasted, not assumed."""
     return not report.assumed and any(run.fills and run.status != "skipped" for run in report.probes)
@@ -228,34 +223,27 @@ def untested(report: Report) -> str:
     """
     dead = {run.name for run in dead_probes(report)}
     unseen = [each.what for each in report.grounds if each.status == "not-read" and each.source not in dead]
-    ways = _to_test(report) if is_live_report(report) else _not_run(report)
-    untried = f"Not tested: {(', ' if is_live_report(report) else '; ').join(ways)}." if ways else ""
-    return " ".join(filter(None, (f"Not looked at: {', '.join(unseen)}." if unseen else "", untried)))
-
-
-def _to_test(report: Report) -> list[str]:
-    ways = []
-    if frameworks_in(judged_environment(report)) and not (has_trial(report) or was_to_be_tried(report)):
-        ways.append(_WAYS["deep"])
-    environment = judged_environment(report)
-    if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
-        ways.append("file contents (--verify)")
-    if report.gpus and not any(found.value for found in report.measurements):
-        ways.append(_WAYS["bench"])
-    return ways
-
-
-def _not_run(report: Report) -> list[str]:
-    """What tries the machine or environment that is here does not try what was assumed in its place."""
     ways: list[str] = []
-    said: set[str] = set()
-    for kind, way in _WAYS.items():
-        told = {run.detail for run in report.probes if run.name.startswith(f"{kind}.") and run.status == "skipped"}
-        if len(told) == 1 and (reason := told.pop()).startswith(_ASSUMED_AWAY):
-            why = f"not run, {reason.removeprefix(_ASSUMED_AWAY).removesuffix(')')}"
-            ways.append(f"{way}: {'likewise' if why in said else why}")
-            said.add(why)
-    return ways
+    if live := is_live_report(report):
+        environment = judged_environment(report)
+        tried = has_trial(report) or any(run.framework and is_trial(run) for run in report.probes)
+        if frameworks_in(environment) and not tried:
+            ways.append(_WAYS["deep"])
+        if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
+            ways.append("file contents (--verify)")
+        if report.gpus and not any(found.value for found in report.measurements):
+            ways.append(_WAYS["bench"])
+    else:
+        # What tries the machine or environment that is here does not try what was assumed in its place.
+        said: set[str] = set()
+        for kind, way in _WAYS.items():
+            told = {run.detail for run in report.probes if run.name.startswith(f"{kind}.") and run.status == "skipped"}
+            if len(told) == 1 and (reason := told.pop()).startswith(_ASSUMED_AWAY):
+                why = f"not run, {reason.removeprefix(_ASSUMED_AWAY).removesuffix(')')}"
+                ways.append(f"{way}: {'likewise' if why in said else why}")
+                said.add(why)
+    untried = f"Not tested: {(', ' if live else '; ').join(ways)}." if ways else ""
+    return " ".join(filter(None, (f"Not looked at: {', '.join(unseen)}." if unseen else "", untried)))
 
 
 def count_text(report: Report) -> str:

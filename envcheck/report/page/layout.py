@@ -94,16 +94,6 @@ def _labelled(label: str, texts: Sequence[str]) -> list[Line]:
     ]
 
 
-def command_lines(command: str, label: str, pen: Pen, *, limited: bool = True) -> list[Line]:
-    """``command`` behind its label; on a line of its own, and whole, where it does not fit there."""
-    if width(command) <= pen.width - LABEL:
-        return [(StyledSpan(f"  {label:<6}", "dim"), StyledSpan(command, "command"))]
-    if limited and width(command) > LONGEST_COMMAND:
-        return labelled(label, f"a command of {len(command):,} characters (-v prints it)", pen, 1)
-    own_line: Line = (StyledSpan("  "), StyledSpan(command, "command"))
-    return [*(labelled(label, "run:", pen, 1) if label else []), own_line]
-
-
 def tagged(label: str, text: str, rule: str, pen: Pen) -> Line:
     """``  label text      [rule]`` on one line."""
     room = pen.width - LABEL
@@ -150,15 +140,21 @@ def steps(way: tuple[Fix, ...]) -> list[tuple[str, Fix]]:
 
 def one_fix(fix: Fix, pen: Pen, room: Room, *, bare: bool = False, step: str = "") -> list[Line]:
     """One fix: what it does and then its command; the command alone where ``bare`` and it fits."""
-    limited = room.fixes < UNLIMITED
     command = pen.command(fix.command)
+    beside = width(command) <= pen.width - LABEL
     # A command that starts with sudo says by itself who runs it.
     who = "" if fix.command[:1] == ("sudo",) else WHO[fix.who]
     words = step + who + fix.text
-    alone = bool(command) and (not words or (bare and not step and width(command) <= pen.width - LABEL))
+    alone = bool(command) and (not words or (bare and not step and beside))
     lines = [] if alone else labelled("fix", f"{words.rstrip(' .:')}:" if command else words, pen, room.fix)
-    if command:
-        lines += command_lines(command, "fix" if alone else "", pen, limited=limited)
+    label = "fix" if alone else ""
+    if command and beside:
+        lines.append((StyledSpan(f"  {label:<6}", "dim"), StyledSpan(command, "command")))
+    elif command and room.fixes < UNLIMITED and width(command) > LONGEST_COMMAND:
+        lines += labelled(label, f"a command of {len(command):,} characters (-v prints it)", pen, 1)
+    elif command:  # on a line of its own, and whole
+        lines += labelled(label, "run:", pen, 1) if label else []
+        lines.append((StyledSpan("  "), StyledSpan(command, "command")))
     if fix.risk:
         lines += labelled("", f"risk: {fix.risk}", pen, room.fix)
     return lines

@@ -13,8 +13,6 @@ from envcheck.model.snapshot import (
     Framework,
     Gpu,
     Snapshot,
-    Toolkit,
-    Trial,
     frameworks_in,
     items_in,
 )
@@ -168,12 +166,9 @@ def _toolkit_text(report: Report) -> str | None:
         return "none (wheels need none)" if listing.complete else "none seen, but the list is not complete"
     first, *others = sorted(listing.items, key=lambda toolkit: not (toolkit.on_path or toolkit.cuda_home))
     marks = [name for name, on in (("PATH", first.on_path), ("CUDA_HOME", first.cuda_home)) if on]
-    text = f"{_version(first)} in {first.path}" + (f" ({', '.join(marks)})" if marks else "")
-    return f"{text}; also {listed([_version(found) for found in others])}" if others else text
-
-
-def _version(toolkit: Toolkit) -> str:
-    return toolkit.version or "unknown version"
+    text = f"{first.version or 'unknown version'} in {first.path}" + (f" ({', '.join(marks)})" if marks else "")
+    further = [found.version or "unknown version" for found in others]
+    return f"{text}; also {listed(further)}" if others else text
 
 
 def _python_rows(report: Report) -> list[StackRow]:
@@ -241,31 +236,24 @@ def _about(framework: Framework, environment: Environment, checks: Sequence[Chec
 
 
 def _one_framework(framework: Framework, gpus: Sequence[Gpu]) -> str:
-    title = framework_title(framework)
+    """``torch 2.5.1 (CUDA 12.4), ran on GPU 0 in 0.4 s``: with how far it came when it was tried."""
+    title, trial = framework_title(framework), framework.trial
     if framework.problem:
         return f"{title} ({framework.problem})"
     if framework.cuda and "+" not in (framework.version or ""):
         title += f" (CUDA {framework.cuda})"
-    if framework.trial:
-        return title + _trial_text(framework.trial, gpus)
-    reaches = {True: ", reaches the GPU", False: ", does not reach the GPU", None: ""}
-    return title + reaches[framework.gpu_available]
-
-
-def _trial_text(trial: Trial, gpus: Sequence[Gpu]) -> str:
-    """``, ran on GPU 0 in 0.4 s``: how far it came when it was tried."""
-    if trial.imported is None:
-        return ", import did not finish"
+    if trial is None:
+        reaches = {True: ", reaches the GPU", False: ", does not reach the GPU", None: ""}
+        return title + reaches[framework.gpu_available]
     if not trial.imported:
-        return ", import fails"
+        return title + (", import did not finish" if trial.imported is None else ", import fails")
     if trial.ran_on_gpu is None:
-        return ", imported" if trial.skipped or not trial.error else ", no result"
+        return title + (", imported" if trial.skipped or not trial.error else ", no result")
     if not trial.ran_on_gpu:
-        return ", cannot use the GPU"
+        return f"{title}, cannot use the GPU"
     gpu = next((gpu for gpu in gpus if trial.gpu in gpu.identities()), None)
     where = f"GPU {gpu.index}" if gpu and gpu.index is not None else "the GPU"
-    taken = f" in {trial.seconds:.1f} s" if trial.seconds is not None else ""
-    return f", ran on {where}{taken}"
+    return f"{title}, ran on {where}" + (f" in {trial.seconds:.1f} s" if trial.seconds is not None else "")
 
 
 def _elsewhere(report: Report) -> list[StackRow]:

@@ -70,20 +70,15 @@ def subject_line(checks: Sequence[Check], report: Report) -> str:
     kind = checks[0].subject.kind
     told = [*dict.fromkeys(locations)]
     if kind == "gpu":
-        told.append(_gpu_line(checks, report))
+        keys = {check.subject.key for check in checks}
+        gpus = [gpu for gpu in report.gpus if keys & set(gpu.identities())]
+        names = list(dict.fromkeys(gpu_name(gpu) for gpu in gpus))
+        line = f"{gpu_numbers(checks)}: {listed(names)}" if names else gpu_numbers(checks)
+        bus = gpus[0].pci_bus_id if len(gpus) == 1 else None
+        told.append(f"{line} at {bus}" if bus and bus not in line else line)
     elif kind != "machine":
         told.extend(dict.fromkeys(filter(None, (_software_line(check, report) for check in checks))))
     return "; ".join(told)
-
-
-def _gpu_line(checks: Sequence[Check], report: Report) -> str:
-    keys = {check.subject.key for check in checks}
-    gpus = [gpu for gpu in report.gpus if keys & set(gpu.identities())]
-    names = list(dict.fromkeys(gpu_name(gpu) for gpu in gpus))
-    numbers = gpu_numbers(checks)
-    line = f"{numbers}: {listed(names)}" if names else numbers
-    bus = gpus[0].pci_bus_id if len(gpus) == 1 else None
-    return f"{line} at {bus}" if bus and bus not in line else line
 
 
 def _software_line(check: Check, report: Report) -> str:

@@ -80,17 +80,13 @@ def _checks(report: Report, pen: Pen) -> list[list[Line]]:
     apart = False
     for finding in folded(sorted(report.checks, key=lambda check: STATUSES.index(check.status))):
         for checks in finding.variants:
-            entries.append([*([_BLANK] if apart else []), *_check(checks, report, pen)])
+            entries.append([*([_BLANK] if apart else []), *check_lines(checks, report, pen)])
             apart = finding.status in _PRESSING
     return entries
 
 
-def check_lines(check: Check, report: Report, pen: Pen) -> list[Line]:
-    """All that is known of one check."""
-    return _check((check,), report, pen)
-
-
-def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
+def check_lines(checks: Sequence[Check], report: Report, pen: Pen) -> list[Line]:
+    """All that is known of checks that differ in their subjects alone."""
     check = checks[0]
     unjudged = check.status in ("unknown", "skipped")
     # The title of a check that was not judged names the problem, and would read as a finding.

@@ -69,7 +69,7 @@ def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: Rul
     """A finding, its subjects with the same text only once, and the documentation of its rule."""
     from envcheck.report.page.verbose import check_lines
 
-    lines = [line for checks in finding.variants for line in (*check_lines(checks[0], report, pen), ())]
+    lines = [line for checks in finding.variants for line in (*check_lines(checks[:1], report, pen), ())]
     return [*lines, *_rule_lines(finding.rule, documentation, pen)]
 
 
@@ -77,7 +77,7 @@ def first_lines(finding: Finding, report: Report, pen: Pen, documentation: RuleP
     """The same for its first subject alone, cut to a few screens: it is laid out at every move of the cursor."""
     from envcheck.report.page.verbose import check_lines
 
-    lines = check_lines(finding.lead, report, pen)[:_MOST_SHOWN]
+    lines = check_lines((finding.lead,), report, pen)[:_MOST_SHOWN]
     others = len(finding.checks) - 1
     more: list[Line] = [(StyledSpan(f"and {others} more: enter shows all", "dim"),)] if others else []
     return [*lines, *more, (), *_rule_lines(finding.rule, documentation, pen)]

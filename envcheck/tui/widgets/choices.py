@@ -69,7 +69,7 @@ def gpu_lines(report: Report, number: int, pen: Pen) -> list[Line]:
     gpu = report.gpus[number]
     lines: list[Line] = [(StyledSpan(pen.text(_state(gpu)), "title"),), ()]
     for check in sorted(_checks_of(gpu, report), key=lambda check: STATUSES.index(check.status)):
-        lines += check_lines(check, report, pen)
+        lines += check_lines((check,), report, pen)
     return lines
 
 
