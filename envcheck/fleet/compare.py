@@ -95,10 +95,28 @@ class _Comparison:
             tables.fill("fact", rows)
             tables.ask(SHARES)
             differences = tuple(self._differences(tables))
-            splits = tuple(self._splits(tables))
+            splits = tuple(
+                Split(
+                    aspect=ASPECTS[aspect],
+                    what=what,
+                    among=self._kinds.named(basis),
+                    values=tuple(values),
+                    counts=tuple(map(int, counts)),
+                )
+                for basis, aspect, what, values, counts in tables.ask(UNDECIDED)
+            )
             spreads, found_limits = self._spreads(tables)
             slow = tuple(self._slow(tables, found_limits))
-            drifts = tuple(self._drifts(tables)) if self._earlier else ()
+            drifts = tuple(
+                Drift(
+                    aspect=ASPECTS[aspect],
+                    what=what,
+                    before=before,
+                    after=after,
+                    places=self._places(zip(nodes, subjects, strict=True)),
+                )
+                for aspect, what, before, after, nodes, subjects in (tables.ask(DRIFT) if self._earlier else ())
+            )
             slowed = tuple(self._slowed(tables)) if self._earlier else ()
         came_or_went = None
         if self._earlier is not None:
@@ -175,16 +193,6 @@ class _Comparison:
                     known=known,
                     places=self._places(departing),
                 )
-
-    def _splits(self, tables: Tables) -> Iterator[Split]:
-        for basis, aspect, what, values, counts in tables.ask(UNDECIDED):
-            among, numbers = self._kinds.named(basis), tuple(map(int, counts))
-            yield Split(aspect=ASPECTS[aspect], what=what, among=among, values=tuple(values), counts=numbers)
-
-    def _drifts(self, tables: Tables) -> Iterator[Drift]:
-        for aspect, what, before, after, nodes, subjects in tables.ask(DRIFT):
-            places = self._places(zip(nodes, subjects, strict=True))
-            yield Drift(aspect=ASPECTS[aspect], what=what, before=before, after=after, places=places)
 
     def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[Place, ...]:
         names = list(self._subjects)

@@ -173,22 +173,23 @@ def _examined(
     batch: Sequence[NodeAnswer], judge: Judge, known: set[bytes] = _KNOWN_HERE
 ) -> tuple[list[Examined], Facts]:
     facts: Facts = {}
-    return [_node(answer, judge, known, facts) for answer in batch], facts
-
-
-def _node(answer: NodeAnswer, judge: Judge, known: set[bytes], facts: Facts) -> Examined:
-    name = answer.node or _stem(answer.path)
-    if answer.problem:
-        return Examined(node=name, path=answer.path, problem=answer.problem)
-    try:
-        report = read_report(answer.content or read_file(answer.path, MOST_BYTES))
-        if not report.checks and report.snapshot is not None:
-            report = judge(report)
-    except (EnvcheckError, TooLargeError) as error:
-        return Examined(node=name, path=answer.path, problem=brief(f"no usable report: {error}"))
-    except OSError as error:
-        return Examined(node=name, path=answer.path, problem=brief(f"cannot be read: {error.strerror or error}"))
-    return _compared(report, answer, known, facts)
+    nodes = []
+    for answer in batch:
+        problem = answer.problem
+        if not problem:
+            try:
+                report = read_report(answer.content or read_file(answer.path, MOST_BYTES))
+                if not report.checks and report.snapshot is not None:
+                    report = judge(report)
+            except (EnvcheckError, TooLargeError) as error:
+                problem = brief(f"no usable report: {error}")
+            except OSError as error:
+                problem = brief(f"cannot be read: {error.strerror or error}")
+        if problem:
+            nodes.append(Examined(node=answer.node or _stem(answer.path), path=answer.path, problem=problem))
+        else:
+            nodes.append(_compared(report, answer, known, facts))
+    return nodes, facts
 
 
 def _compared(report: Report, answer: NodeAnswer, known: set[bytes], facts: Facts) -> Examined:
@@ -274,21 +275,16 @@ def newest(nodes: Iterable[Examined]) -> tuple[list[Examined], int]:
     named: dict[str, list[Examined]] = defaultdict(list)
     for node in nodes:
         named[node.node].append(node)
-    kept = [node for name in sorted(named) for node in _latest(named[name])]
-    return kept, sum(map(len, named.values())) - len(kept)
-
-
-def _latest(nodes: list[Examined]) -> Iterator[Examined]:
-    """The newest report of each machine among ``nodes``, which share a name."""
-    if len(nodes) == 1:
-        yield nodes[0]
-        return
     until = datetime.now(timezone.utc) + _AHEAD
-    machines = _machines(nodes)
-    for reports in machines:
-        # Of reports of the same time, the last.
-        node = max(reversed(reports), key=lambda each: (not each.problem, _created(each, until)))
-        yield node if len(machines) == 1 else msgspec.structs.replace(node, node=f"{node.node} ({node.path})")
+    kept: list[Examined] = []
+    for _, alike in sorted(named.items()):
+        machines = _machines(alike)
+        for reports in machines:
+            # Of reports of the same time, the last.
+            node = max(reversed(reports), key=lambda each: (not each.problem, _created(each, until)))
+            only = len(machines) == 1
+            kept.append(node if only else msgspec.structs.replace(node, node=f"{node.node} ({node.path})"))
+    return kept, sum(map(len, named.values())) - len(kept)
 
 
 def _machines(nodes: Iterable[Examined]) -> list[list[Examined]]:

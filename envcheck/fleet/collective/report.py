@@ -11,7 +11,7 @@ from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, Slow
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
 from envcheck.fleet.pages.text import MOST_LINES, NodeRow, by_reason, section
 from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
-from envcheck.model.checks import Status, Verdict
+from envcheck.model.checks import Verdict
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.schema import described
@@ -164,7 +164,14 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
     text = "slow, although neither a node nor a link of it was found to be"
     unsettled = [NodeRow("warn", text, names) for names in found.unsettled]
     yield from section(pen, "Not settled", unsettled, most, "--json")
-    yield from section(pen, "Measured groups", [_group_row(group, found) for group in found.groups], most, "--json")
+    rows = []  # a group is not judged by itself: whether it is slow depends on the groups of its size
+    for group in found.groups:
+        failed = group.bandwidth is None
+        text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
+        whole = "all: " if group is found.groups[0] else ""
+        sign = "" if failed else "-"
+        rows.append(NodeRow("fail" if failed else "pass", f"{whole}{text}", group.nodes, sign=sign))
+    yield from section(pen, "Measured groups", rows, most, "--json")
 
 
 def _slow_row(each: SlowNode | SlowLink) -> NodeRow:
@@ -176,11 +183,3 @@ def _slow_row(each: SlowNode | SlowLink) -> NodeRow:
     else:
         text = f"{' with '.join(each.nodes)}: {figure}; with {each.beside} each reaches {expected}"
     return NodeRow(each.status, text)
-
-
-def _group_row(group: MeasuredGroup, found: FleetBench) -> NodeRow:
-    """A group is not judged by itself: whether it is slow depends on the groups of its size."""
-    failed: Status = "fail" if group.bandwidth is None else "pass"
-    text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
-    whole = "all: " if group is found.groups[0] else ""
-    return NodeRow(failed, f"{whole}{text}", group.nodes, sign="" if group.bandwidth is None else "-")

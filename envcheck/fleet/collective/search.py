@@ -117,7 +117,9 @@ class Search:
         """Measure until every slow node is found."""
         self._outcome(self.left)
         if len(self.left) > 2:  # two are slow or not, but neither can be told from the other
-            groups = self._base()
+            count = min(len(self.left) // 2, math.ceil(math.log2(len(self.left))) + 1)
+            groups: list[tuple[str, ...]] = [tuple(self.left[number::count]) for number in range(count)]
+            groups = list(combinations(self.left, 2)) if len(self.left) < _FEW else groups
             # Some may have been lost since: their groups were measured without them.
             measured = [(group, self._outcome(group)) for group in groups]
             values = [outcome.value for _, outcome in measured if outcome.value is not None]
@@ -138,16 +140,17 @@ class Search:
                     self._search_between(groups)
         self.finished = True
 
-    def _base(self) -> list[tuple[str, ...]]:
-        if len(self.left) < _FEW:
-            return list(combinations(self.left, 2))
-        count = min(len(self.left) // 2, math.ceil(math.log2(len(self.left))) + 1)
-        return [tuple(self.left[number::count]) for number in range(count)]
-
     def _divide(self, group: Sequence[str], size: int) -> None:
         """Search ``group``, which is slow; its halves are measured among healthy nodes, ``size`` in all."""
         if len(group) == 1:
-            self._settle(group[0])
+            node, healthy = group[0], self._alive(self.healthy)
+            if node in self.lost or len(healthy) < 2:
+                return
+            expected = self._outcome(healthy[:2]).value
+            outcome = self._outcome([node, healthy[0]])
+            if expected is not None and node not in self.lost and self._slow(outcome, expected):
+                found = _judged(outcome, expected)
+                self.suspects.append(SlowNode(node=node, beside=healthy[0], expected=expected, **found))
             return
         half = len(group) // 2
         first, second = group[:half], group[half:]
@@ -164,16 +167,6 @@ class Search:
             return True
         filled = [*part, *self._alive(self.healthy)][: max(size, len(part) + 1)]
         return self.reference is not None and self._slow(self._outcome(filled), self.reference)
-
-    def _settle(self, node: str) -> None:
-        healthy = self._alive(self.healthy)
-        if node in self.lost or len(healthy) < 2:
-            return
-        expected = self._outcome(healthy[:2]).value
-        outcome = self._outcome([node, healthy[0]])
-        if expected is not None and node not in self.lost and self._slow(outcome, expected):
-            found = _judged(outcome, expected)
-            self.suspects.append(SlowNode(node=node, beside=healthy[0], expected=expected, **found))
 
     def _search_between(self, groups: Sequence[tuple[str, ...]]) -> None:
         """Search the unions of two of ``groups``, which are fast each."""

@@ -63,11 +63,6 @@ def asked(command: str | None) -> NodeProgram:
     return NodeProgram(_split(command, "envcheck check --json"))
 
 
-def node_program(command: str | None) -> NodeProgram:
-    """What a node of ``bench --fleet`` runs; it takes orders on stdin."""
-    return NodeProgram(NODE if command is None else _split(command, shlex.join(NODE)))
-
-
 def _split(command: str, example: str) -> tuple[str, ...]:
     try:
         argv = tuple(shlex.split(command))
@@ -126,7 +121,8 @@ def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> 
 
     At the end of the block none is left. ``hosts`` is the text of the file that ``--hosts`` names.
     """
-    ask = node_program(options.command)
+    own = options.command
+    ask = NodeProgram(NODE if own is None else _split(own, shlex.join(NODE)))  # it takes orders on stdin
     if options.hosts:
         commands = over_ssh(hosts, ask, timeout=start)
         with closing(Processes(commands)) as processes:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from envcheck.fleet.pages.text import FleetSection, NodeRow, counts, folded, left_out, sections
-from envcheck.fleet.record import Fleet, Node, Spread
+from envcheck.fleet.pages.text import NodeRow, counts, folded, left_out, sections
+from envcheck.fleet.record import Fleet, Spread
 from envcheck.model.checks import Status
 from envcheck.report import Options
 from envcheck.report.markup import Markup, chip, document, join, tag
@@ -28,9 +28,36 @@ _SIGNS: dict[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "unknown": 
 
 def render(fleet: Fleet, _options: Options) -> str:
     """``fleet`` as an HTML document."""
+    head = fleet.head
+    older = f"; {left_out(head.superseded)}" if head.superseded else ""
+    parts: list[Markup] = []
+    for each in sections(fleet, whole=True):
+        rows = [
+            _row(*([] if each.heads[0] else [_status(row.status)]), *row.cells, *([_nodes(row)] if row.nodes else []))
+            for row in each.rows
+        ]
+        parts += _part(each.title, each.heads, rows)
+    nodes = (
+        _row(
+            node.name,
+            _status(node.verdict),
+            "" if node.problem else str(len(node.gpus)),
+            str(node.differences or ""),
+            str(node.slow or ""),
+            "" if node.group is None else str(node.group),
+            node.problem or node.headline,
+        )
+        for node in fleet.nodes
+    )
     content = [
-        _hero(fleet),
-        *(part for each in sections(fleet, whole=True) for part in _section(each)),
+        tag(
+            "div",
+            chip(head.verdict, _SIGNS[head.verdict], head.verdict.upper()),
+            tag("h1", head.headline),
+            tag("p", f"{counts(fleet)}{older}", class_="meta"),
+            class_=f"card hero {head.verdict}",
+        ),
+        *parts,
         *_part(
             "Distributions",
             ("Model", "Quantity", "Figures", "Lowest", "Median", "Highest", "Slow from", "From lowest to highest"),
@@ -42,34 +69,14 @@ def render(fleet: Fleet, _options: Options) -> str:
             tag("input", id="find", placeholder="find a node, a verdict or a reason", aria_label="find"),
             _table(
                 ("Node", "Verdict", "GPUs", "Differences", "Slow", "Group", "What it says"),
-                map(_node, fleet.nodes),
+                nodes,
                 "nodes",
             ),
         ),
-        tag("footer", f"{fleet.head.tool.name} {fleet.head.tool.version}, {fleet.head.created}"),
+        tag("footer", f"{head.tool.name} {head.tool.version}, {head.created}"),
     ]
     style, script = (f"\n{(_FOLDER / name).read_text(encoding='utf-8')}" for name in ("style.css", "sort.js"))
-    return document(f"envcheck fleet: {fleet.head.headline}", join(content), style, script)
-
-
-def _hero(fleet: Fleet) -> Markup:
-    head = fleet.head
-    older = f"; {left_out(head.superseded)}" if head.superseded else ""
-    return tag(
-        "div",
-        chip(head.verdict, _SIGNS[head.verdict], head.verdict.upper()),
-        tag("h1", head.headline),
-        tag("p", f"{counts(fleet)}{older}", class_="meta"),
-        class_=f"card hero {head.verdict}",
-    )
-
-
-def _section(found: FleetSection) -> list[Markup]:
-    rows = []
-    for row in found.rows:
-        status = [] if found.heads[0] else [_status(row.status)]
-        rows.append(_row(*status, *row.cells, *([_nodes(row)] if row.nodes else [])))
-    return _part(found.title, found.heads, rows)
+    return document(f"envcheck fleet: {head.headline}", join(content), style, script)
 
 
 def _part(title: str, heads: Sequence[str], rows: Sequence[Markup]) -> list[Markup]:
@@ -104,18 +111,6 @@ def _spread(each: Spread) -> Markup:
         *(quantity(value, unit) for value in (each.low, each.median, each.high)),
         quantity(each.limit, unit) if each.limit is not None else "too few to tell",
         tag("div", *bars, class_="bars"),
-    )
-
-
-def _node(node: Node) -> Markup:
-    return _row(
-        node.name,
-        _status(node.verdict),
-        "" if node.problem else str(len(node.gpus)),
-        str(node.differences or ""),
-        str(node.slow or ""),
-        "" if node.group is None else str(node.group),
-        node.problem or node.headline,
     )
 
 

@@ -68,25 +68,52 @@ def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
         for each in fleet.problems
     ]
     yield FleetSection("Findings of the nodes", ("", "Rule", "Problem", "Nodes"), problems)
+    rows = []
+    # Few nodes first: one that departs alone is more likely to be the fault than a part of the fleet.
+    for each in sorted(fleet.differences, key=lambda each: (len(each.places), each.aspect, each.what)):
+        fact, value, common = fact_text(each), value_text(each.value), value_text(each.common)
+        share = f"{each.share:,} of {each.known:,}"
+        text = f"{fact}: {value}, not {common} ({share})"
+        rows.append(_placed("warn", text, each.places, (fact, value, common, share)))
     heads: tuple[str, ...] = ("Fact", "Value", "Most have", "Share", "Where")
-    yield FleetSection("Different from the majority", heads, [*_differences(fleet)])
-    yield FleetSection("No majority", ("Fact", "Values"), [*_splits(fleet)])
+    yield FleetSection("Different from the majority", heads, rows)
+    rows = []
+    for split in fleet.splits:
+        values = [f"{value_text(value)} ({count:,})" for value, count in zip(split.values, split.counts, strict=False)]
+        more = f", {len(split.values) - 4:,} others" if len(split.values) > len(values[:4]) else ""
+        fact = fact_text(split)
+        rows.append(NodeRow("note", f"{fact}: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values))))
+    yield FleetSection("No majority", ("Fact", "Values"), rows)
     heads = ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median")
     yield FleetSection("Slow compared with the same GPU model", heads, [*_slow(fleet.slow, whole=whole)])
-    changes = []
-    for each in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
-        fact, before, after = fact_text(each), value_text(each.before), value_text(each.after)
-        changes.append(_placed("note", f"{fact}: {before}, now {after}", each.places, (fact, before, after)))
+    rows = []
+    for drift in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
+        fact, before, after = fact_text(drift), value_text(drift.before), value_text(drift.after)
+        rows.append(_placed("note", f"{fact}: {before}, now {after}", drift.places, (fact, before, after)))
     moved = fleet.came_or_went
     if moved and moved.went:
-        changes.append(NodeRow("warn", "without a report now", moved.went, cells=("report", "present", "absent")))
+        rows.append(NodeRow("warn", "without a report now", moved.went, cells=("report", "present", "absent")))
     if moved and moved.came:
-        changes.append(NodeRow("note", "without an earlier report", moved.came, cells=("report", "absent", "present")))
-    yield FleetSection(f"Changed since {fleet.head.since}", ("Fact", "Before", "Now", "Where"), changes)
+        rows.append(NodeRow("note", "without an earlier report", moved.came, cells=("report", "absent", "present")))
+    yield FleetSection(f"Changed since {fleet.head.since}", ("Fact", "Before", "Now", "Where"), rows)
+    rows = []
+    for figure in sorted(fleet.slowed, key=lambda each: each.ratio):
+        title, unit, share = figure.quantity.title, figure.quantity.unit, f"({figure.ratio:.0%})"
+        where = " ".join(filter(None, (figure.node, figure.subject)))
+        before, after = quantity(figure.before, unit), quantity(figure.after, unit)
+        text = f"{where}: {title} {after}, was {before} {share}"
+        rows.append(NodeRow("warn", text, cells=(figure.node, figure.subject, title, before, f"{after} {share}")))
     heads = ("", "Node", "GPU or link", "Quantity", "Before", "Now")
-    yield FleetSection("Slower than before", heads, [*_slowed(fleet)])
+    yield FleetSection("Slower than before", heads, rows)
+    rows = []
+    for group in fleet.groups:
+        facts = ", ".join(filter(None, (group.gpus, f"driver {group.driver}" if group.driver else "", group.kernel)))
+        differs = ", ".join(group.differs_in)
+        cells = (str(group.number), group.gpus, group.driver, group.kernel, differs)
+        text = f"{facts}; differs in {differs}" if differs else facts
+        rows.append(NodeRow("pass", text, group.nodes, sign=f"{group.number}.", cells=cells))
     heads = ("Group", "GPUs", "Driver", "Kernel", "Differs in", "Nodes")
-    yield FleetSection(_AGREE, heads, [*_groups(fleet)])
+    yield FleetSection(_AGREE, heads, rows)
 
 
 def counts(fleet: Fleet) -> str:
@@ -95,22 +122,6 @@ def counts(fleet: Fleet) -> str:
     verdicts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
     gpus = counted(head.gpus, "GPU", "GPUs") or "no GPU"
     return f"{counted(head.nodes, 'node', 'nodes')}, {gpus}: {verdicts}" if verdicts else "no reports"
-
-
-def _differences(fleet: Fleet) -> Iterator[NodeRow]:
-    # Few nodes first: one that departs alone is more likely to be the fault than a part of the fleet.
-    for each in sorted(fleet.differences, key=lambda each: (len(each.places), each.aspect, each.what)):
-        fact, value, common = fact_text(each), value_text(each.value), value_text(each.common)
-        share = f"{each.share:,} of {each.known:,}"
-        yield _placed("warn", f"{fact}: {value}, not {common} ({share})", each.places, (fact, value, common, share))
-
-
-def _splits(fleet: Fleet) -> Iterator[NodeRow]:
-    for split in fleet.splits:
-        values = [f"{value_text(value)} ({count:,})" for value, count in zip(split.values, split.counts, strict=False)]
-        more = f", {len(split.values) - 4:,} others" if len(split.values) > len(values[:4]) else ""
-        fact = fact_text(split)
-        yield NodeRow("note", f"{fact}: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values)))
 
 
 def _slow(figures: Sequence[Slow], *, whole: bool) -> Iterator[NodeRow]:
@@ -130,25 +141,6 @@ def _slow(figures: Sequence[Slow], *, whole: bool) -> Iterator[NodeRow]:
         yield NodeRow(
             figure.status, text, cells=(figure.node, figure.subject, figure.serial, model, value, median, share)
         )
-
-
-def _slowed(fleet: Fleet) -> Iterator[NodeRow]:
-    for figure in sorted(fleet.slowed, key=lambda each: each.ratio):
-        title, unit = figure.quantity.title, figure.quantity.unit
-        where = " ".join(filter(None, (figure.node, figure.subject)))
-        before, after = quantity(figure.before, unit), quantity(figure.after, unit)
-        share = f"({figure.ratio:.0%})"
-        text = f"{where}: {title} {after}, was {before} {share}"
-        yield NodeRow("warn", text, cells=(figure.node, figure.subject, title, before, f"{after} {share}"))
-
-
-def _groups(fleet: Fleet) -> Iterator[NodeRow]:
-    for group in fleet.groups:
-        facts = ", ".join(filter(None, (group.gpus, f"driver {group.driver}" if group.driver else "", group.kernel)))
-        differs = ", ".join(group.differs_in)
-        cells = (str(group.number), group.gpus, group.driver, group.kernel, differs)
-        text = f"{facts}; differs in {differs}" if differs else facts
-        yield NodeRow("pass", text, group.nodes, sign=f"{group.number}.", cells=cells)
 
 
 def _placed(status: Status, text: str, places: Sequence[Place], cells: Sequence[str]) -> NodeRow:
