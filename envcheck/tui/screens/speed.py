@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -120,8 +121,6 @@ class Speed(Vertical):
 
     def show_now(self, paint: Paint) -> None:
         """Show the latest samples of the GPUs."""
-        from envcheck.tui.screens.speed import trace_lines
-
         traces = [trace for trace in self._telemetry.traces if trace.clock]
         self.query_one("#speed-now").display = bool(traces)
         if traces:
@@ -183,18 +182,11 @@ class Trace:
     top_power: float | None = None
 
 
-def load_pynvml() -> Any:
-    """The NVML binding; raise ImportError where it is missing."""
-    import pynvml
-
-    return pynvml
-
-
 class Telemetry:
     """Samples in a thread from ``start`` to ``stop``."""
 
-    def __init__(self, load: Callable[[], Any] = load_pynvml) -> None:
-        self._load = load
+    def __init__(self, load: Callable[[], Any] | None = None) -> None:
+        self._load = load or partial(import_module, "pynvml")
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.traces: Sequence[Trace] = ()
@@ -273,21 +265,20 @@ def spark(values: Iterable[float | None], columns: int, top: float | None, *, as
 def trace_lines(traces: Sequence[Trace], columns: int, paint: Paint) -> Text:
     """A line for each GPU: SM clock, power, temperature, utilisation, and why its clocks are reduced."""
     wide = max(4, min(24, (columns - 70) // 4))
-    return Text("\n").join([_line(trace, wide, paint) for trace in traces])
-
-
-def _line(trace: Trace, wide: int, paint: Paint) -> Text:
-    text = Text(f"GPU {trace.index:<2}", paint.colour("title"))
-    parts = (
-        (trace.clock, "MHz", trace.top_clock),
-        (trace.power, "W", trace.top_power),
-        (trace.temperature, "C", _HOTTEST),
-        (trace.utilisation, "%", _HOTTEST),
-    )
-    for values, unit, top in parts:
-        now = values[-1] if values else None
-        text.append(f" {'-' if now is None else f'{now:.0f}':>5} {unit} ")
-        text.append(spark(values, wide, top, ascii_only=paint.ascii), paint.colour("note"))
-    if trace.throttled_by:
-        text.append(f"  throttled: {', '.join(trace.throttled_by)}", paint.colour("warn"))
-    return text
+    lines = []
+    for trace in traces:
+        line = Text(f"GPU {trace.index:<2}", paint.colour("title"))
+        parts = (
+            (trace.clock, "MHz", trace.top_clock),
+            (trace.power, "W", trace.top_power),
+            (trace.temperature, "C", _HOTTEST),
+            (trace.utilisation, "%", _HOTTEST),
+        )
+        for values, unit, top in parts:
+            now = values[-1] if values else None
+            line.append(f" {'-' if now is None else f'{now:.0f}':>5} {unit} ")
+            line.append(spark(values, wide, top, ascii_only=paint.ascii), paint.colour("note"))
+        if trace.throttled_by:
+            line.append(f"  throttled: {', '.join(trace.throttled_by)}", paint.colour("warn"))
+        lines.append(line)
+    return Text("\n").join(lines)

@@ -199,17 +199,14 @@ class WhatIf(Vertical):
 
     @work(exclusive=True, group="answer", exit_on_error=False)
     async def _find_answer(self, stated: list[str], width: int) -> None:
-        self.query_one("#whatif-text", Static).update(await self._answer_to(stated, width))
-
-    async def _answer_to(self, stated: list[str], width: int) -> Text:
-        if not stated:
-            return Text("Enter components to see whether they fit together, and what to change if they do not.")
-        try:
+        text = Text("Enter components to see whether they fit together, and what to change if they do not.")
+        if stated:
             options = Options(width=width, ascii=self._options.ascii)
-            lines = await self._client.ask("fits", stated, self._overlays, options)
-        except EnvcheckError as error:
-            return self._paint.text(str(error), "warn")
-        return self._paint.headed(lines)
+            try:
+                text = self._paint.headed(await self._client.ask("fits", stated, self._overlays, options))
+            except EnvcheckError as error:
+                text = self._paint.text(str(error), "warn")
+        self.query_one("#whatif-text", Static).update(text)
 
     def _value(self, field: str) -> str:
         return self.query_one(f"#ask-{field}", Input).value.strip()
