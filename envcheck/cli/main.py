@@ -69,9 +69,12 @@ def _broken(error: Exception) -> int:
         from envcheck.text.clean import clean
 
         streams.say("\n".join(map(clean, format_exc().splitlines())))
-    if lacking := _lacking(error):
-        return _failed(f"envcheck: {lacking}", ExitCode.BROKEN)
-    message = f"internal error: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 prints the traceback)"
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if name in ("", "envcheck", "matrix", "probes") or name in sys.stdlib_module_names:
+        message = f"internal error: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 prints the traceback)"
+    else:
+        who = f"{name!a}, which envcheck requires, cannot be found by its Python ({sys.executable})"
+        message = f"{who}: install envcheck again there, or see what PYTHONPATH and sitecustomize do to the search path"
     return _failed(f"envcheck: {message}", ExitCode.BROKEN)
 
 
@@ -92,15 +95,6 @@ def _home_elsewhere() -> str:
     return f"envcheck: {wrong}: unset it, or run env -u PYTHONHOME envcheck"
 
 
-def _lacking(error: Exception) -> str:
-    """What to do about a package that envcheck requires and that its Python does not find; empty for other errors."""
-    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    if name in ("", "envcheck", "matrix", "probes") or name in sys.stdlib_module_names:
-        return ""
-    who = f"{name!a}, which envcheck requires, cannot be found by its Python ({sys.executable})"
-    return f"{who}: install envcheck again there, or see what PYTHONPATH and sitecustomize do to the search path"
-
-
 def _run(argv: Sequence[str]) -> int:
     argv = argv or ["tui" if _can_show_application() else "check"]
     if [*argv] == ["--version"]:
@@ -117,20 +111,15 @@ def _run(argv: Sequence[str]) -> int:
         end_early()
 
 
-def _import_msgspec() -> None:
-    """Import it as if there were no ``typing_extensions``: it takes what is in ``typing`` since Python 3.11, and brings
-    no ``inspect``. Together these would take a tenth of the time of ``matrix check``.
-    """
+def _run_verb(argv: Sequence[str]) -> int:
+    # Import msgspec as if there were no ``typing_extensions``: it takes what is in ``typing`` since Python 3.11, and
+    # brings no ``inspect``. Together these would take a tenth of the time of ``matrix check``.
     if sys.version_info >= (3, 11) and not {"typing_extensions", "msgspec"} & sys.modules.keys():
         sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # an import of it fails
         try:
             import msgspec  # noqa: F401
         finally:
             del sys.modules["typing_extensions"]
-
-
-def _run_verb(argv: Sequence[str]) -> int:
-    _import_msgspec()
     from envcheck.cli.parser import parse
     from envcheck.cli.verbs import run_verb
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from envcheck.config.options import HEADINGS, OPTIONS, VERBS, Option, options_of, variable
+from envcheck.config.options import HEADINGS, OPTIONS, VERBS, options_of, variable
 from envcheck.config.values import several
 from envcheck.errors import UsageError
 from envcheck.text.wrap import did_you_mean
@@ -136,7 +136,18 @@ def parse(
     verb = f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or ""
     if unknown:
         raise _unknown(unknown, verb)
-    _refuse_conflicts(options, options_of(verb))
+    # Options that cannot be given together, or that mean nothing without another one.
+    own = options_of(verb)
+    unset = (None, False)
+    given = [option for option in own if getattr(options, option.dest) not in (*unset, option.kind.get("default"))]
+    flags = {option.flags[-1] for option in given if option.flags}
+    for option in given:
+        for other in option.excludes.split():
+            if other in flags:
+                raise UsageError(option.because.format(other))
+        needed = option.needs.split()
+        if any(flag in needed for each in own for flag in each.flags) and not flags.intersection(needed):
+            raise UsageError(f"{option.flags[-1]} needs {' or '.join(needed)}")
     return options
 
 
@@ -151,20 +162,6 @@ def _unknown(words: Sequence[str], verb: str) -> UsageError:
             return UsageError(f"{command} has no option {flag}: see {f'envcheck {other.name}'.rstrip()} --help")
     known = {each for option in (options_of(verb) if verb else OPTIONS) for each in option.flags}
     return UsageError(f"{command} has no option {flag}{did_you_mean(flag, sorted(known))}; see {command} --help")
-
-
-def _refuse_conflicts(options: argparse.Namespace, own: Sequence[Option]) -> None:
-    """Raise UsageError for options that cannot be given together, or that mean nothing without another one."""
-    unset = (None, False)
-    given = [option for option in own if getattr(options, option.dest) not in (*unset, option.kind.get("default"))]
-    flags = {option.flags[-1] for option in given if option.flags}
-    for option in given:
-        for other in option.excludes.split():
-            if other in flags:
-                raise UsageError(option.because.format(other))
-        needed = option.needs.split()
-        if any(flag in needed for each in own for flag in each.flags) and not flags.intersection(needed):
-            raise UsageError(f"{option.flags[-1]} needs {' or '.join(needed)}")
 
 
 def grammar(

@@ -40,7 +40,14 @@ def run(options: Namespace) -> int:
         content = {"file": configuration.path, "values": values}
         print_text(json.dumps(content, indent=2, default=str) + "\n", syntax="json")
     else:
-        print_text("".join(f"{line}\n" for line in _lines(configuration, values)), syntax="text")
+        tables = {key: found for key, found in values.items() if isinstance(found["value"], dict) or key == "ignore"}
+        lines = [f"# {configuration.path}"]
+        for key, found in values.items():
+            if key not in tables:
+                lines += [f"{line}  # {found['from']}" for line in entries({key: found["value"]})]
+        for key, found in tables.items():
+            lines += ["", f"# {found['from']}", *entries({key: found["value"]})]
+        print_text("".join(f"{line}\n" for line in lines), syntax="text")
     return ExitCode.OK
 
 
@@ -65,17 +72,6 @@ def _values(configuration: Configuration) -> dict[str, dict[str, Any]]:
         if value is not None:
             found[key] = {"value": msgspec.to_builtins(value, builtin_types=()), "from": origin}
     return found
-
-
-def _lines(configuration: Configuration, values: dict[str, dict[str, Any]]) -> list[str]:
-    lines = [f"# {configuration.path}"]
-    for key, found in values.items():
-        if not isinstance(found["value"], dict) and key != "ignore":
-            lines += [f"{line}  # {found['from']}" for line in entries({key: found["value"]})]
-    for key, found in values.items():
-        if isinstance(found["value"], dict) or key == "ignore":
-            lines += ["", f"# {found['from']}", *entries({key: found["value"]})]
-    return lines
 
 
 def init(options: Namespace) -> int:

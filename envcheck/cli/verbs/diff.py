@@ -11,7 +11,7 @@ import msgspec
 
 from envcheck.cli.deliver import home_folders, page
 from envcheck.cli.request import files_of, unmasked_report
-from envcheck.diff import Comparison, Diff, Named, diff
+from envcheck.diff import Diff, Named, diff
 from envcheck.errors import ExitCode, UsageError
 from envcheck.model.checks import Report
 from envcheck.redact import redact
@@ -52,16 +52,14 @@ class _Saved:
         self._from_stdin: Report | None = None
 
     def __iter__(self) -> Iterator[Named]:
-        return ((name, self._read(name)) for name in self._names)
-
-    def _read(self, name: str) -> Report:
-        report = self._from_stdin if name == "-" else None
-        if report is None:
-            report = unmasked_report(name)
-            report = redact(report, home_folders()) if self._redacted else report
-        if name == "-":
-            self._from_stdin = report  # which can be read once
-        return report
+        for name in self._names:
+            report = self._from_stdin if name == "-" else None
+            if report is None:
+                report = unmasked_report(name)
+                report = redact(report, home_folders()) if self._redacted else report
+            if name == "-":
+                self._from_stdin = report  # which can be read once
+            yield name, report
 
 
 def without_secrets(found: Diff) -> Diff:
@@ -71,25 +69,24 @@ def without_secrets(found: Diff) -> Diff:
     the same texts.
     """
     masking = Rewriting(cache(masked), masked_value, everywhere=True)
-    comparisons = tuple(_without_secrets(comparison, masking) for comparison in found.comparisons)
-    differs = any(comparison.changes for comparison in comparisons)
+    comparisons = []
+    for comparison in found.comparisons:
+        changes = []
+        for change in comparison.changes:
+            shown = rewritten(change, masking)
+            if change.section == "variables":
+                values = {name: masked_value(change.what, getattr(change, name) or "") for name in ("before", "after")}
+                shown = msgspec.structs.replace(shown, **{name: value for name, value in values.items() if value})
+            if shown == change or shown.before != shown.after:
+                changes.append(shown)
+        figures = tuple(rewritten(figure, masking) for figure in comparison.figures)
+        notes = tuple(rewritten(note, masking) for note in comparison.not_compared)
+        comparisons.append(
+            msgspec.structs.replace(comparison, changes=tuple(changes), figures=figures, not_compared=notes)
+        )
     return msgspec.structs.replace(
         found,
-        result="different" if differs else "same",
+        result="different" if any(comparison.changes for comparison in comparisons) else "same",
         reports=tuple(rewritten(report, masking) for report in found.reports),
-        comparisons=comparisons,
+        comparisons=tuple(comparisons),
     )
-
-
-def _without_secrets(comparison: Comparison, masking: Rewriting) -> Comparison:
-    changes = []
-    for change in comparison.changes:
-        shown = rewritten(change, masking)
-        if change.section == "variables":
-            values = {name: masked_value(change.what, getattr(change, name) or "") for name in ("before", "after")}
-            shown = msgspec.structs.replace(shown, **{name: value for name, value in values.items() if value})
-        if shown == change or shown.before != shown.after:
-            changes.append(shown)
-    figures = tuple(rewritten(figure, masking) for figure in comparison.figures)
-    notes = tuple(rewritten(note, masking) for note in comparison.not_compared)
-    return msgspec.structs.replace(comparison, changes=tuple(changes), figures=figures, not_compared=notes)
