@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
@@ -14,7 +14,7 @@ from envcheck.config.find import find
 from envcheck.config.read import ADDRESS
 from envcheck.errors import UsageError
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Environment, Gpu, Snapshot, frameworks_in
+from envcheck.model.snapshot import Gpu, Snapshot, frameworks_in
 
 VARIABLE = "ENVCHECK_DOCS_URL"
 _MEBI = 1 << 20
@@ -27,15 +27,31 @@ def configuration_for(report: Report) -> str:
     snapshot = report.snapshot or Snapshot()
     gpus = tuple(snapshot.gpus.items) if snapshot.gpus else ()
     judged = snapshot.judged_environment
-    asked = list(_software(judged))
+    asked: list[str] = []
+    if judged and judged.python and (series := _SERIES.match(judged.python)):
+        asked.append(f"python=={series[0]}")
+    names = {found.name for found in frameworks_in(judged)}
+    asked += [
+        f"{found.name}~={series[0]}.0"
+        for found in (judged.distributions if judged else None) or ()
+        if found.name in names and found.version and (series := _SERIES.match(found.version))
+    ]
     release = snapshot.driver.release if snapshot.driver else None
     if release and (series := _SERIES.match(release)):
         asked.append(f"driver>={series[0].partition('.')[0]}")
-    lines = [_HEAD]
-    lines += entries({"require": asked}) if asked else ["# require = ['torch>=2.4']"]
-    lines += ["# fail-on = 'warn'  # default: fail", ""]
-    lines += entries({"gpus": _gpus(gpus)}) if gpus else ["# No GPU was found here.", "# [gpus]", "# count = 1"]
-    lines += [
+    usable = [gpu for gpu in gpus if gpu.index is not None or gpu.cuda_ordinal is not None] or list(gpus)
+    sizes = [gpu.memory.total for gpu in usable if gpu.memory and gpu.memory.total]
+    wanted: dict[str, object] = {"count": f">={len(usable)}"}
+    if models := list(dict.fromkeys(gpu.name for gpu in usable if gpu.name)):
+        wanted["models"] = models
+    if gpus and len(sizes) == len(usable):
+        wanted["memory"] = f"{min(sizes) // _MEBI}MiB"
+    lines = [
+        _HEAD,
+        *(entries({"require": asked}) if asked else ["# require = ['torch>=2.4']"]),
+        "# fail-on = 'warn'  # default: fail",
+        "",
+        *(entries({"gpus": wanted}) if gpus else ["# No GPU was found here.", "# [gpus]", "# count = 1"]),
         "",
         "# Findings to set aside, each until a day:",
         "# [[ignore]]",
@@ -47,29 +63,6 @@ def configuration_for(report: Report) -> str:
         *_target(snapshot, gpus),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _software(judged: Environment | None) -> Iterator[str]:
-    if judged is None:
-        return
-    if judged.python and (series := _SERIES.match(judged.python)):
-        yield f"python=={series[0]}"
-    names = {found.name for found in frameworks_in(judged)}
-    for found in judged.distributions or ():
-        if found.name in names and found.version and (series := _SERIES.match(found.version)):
-            yield f"{found.name}~={series[0]}.0"
-
-
-def _gpus(gpus: tuple[Gpu, ...]) -> dict[str, object]:
-    usable = [gpu for gpu in gpus if gpu.index is not None or gpu.cuda_ordinal is not None] or list(gpus)
-    models = list(dict.fromkeys(gpu.name for gpu in usable if gpu.name))
-    sizes = [gpu.memory.total for gpu in usable if gpu.memory and gpu.memory.total]
-    found: dict[str, object] = {"count": f">={len(usable)}"}
-    if models:
-        found["models"] = models
-    if len(sizes) == len(usable):
-        found["memory"] = f"{min(sizes) // _MEBI}MiB"
-    return found
 
 
 def _target(snapshot: Snapshot, gpus: tuple[Gpu, ...]) -> list[str]:
