@@ -171,26 +171,22 @@ def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:
             del row[field]
             yield RowChange(what, f"{field}: {_shown(old)} -> no longer stated")
     for machine, build in facts.builds.items():
-        yield from _update_build(row, what, machine, build)
-
-
-def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -> Iterator[RowChange]:
-    if not build.cuda:
-        return
-    entries = list(row.get("builds", []))
-    systems = [(each.get("os", "linux"), each.get("machine", "x86_64"), each["cuda"]) for each in entries]
-    own = ("linux", machine, build.cuda)
-    place = systems.index(own) if own in systems else None
-    if place is None:
-        if "builds" not in row:
-            row["builds"] = on_one_line([])
-        row["builds"].append(on_one_line(_build(machine, build)))
-        yield RowChange(what, f"new build: CUDA {build.cuda} for {machine}")
-    elif build.targets and list(entries[place].get("targets", [])) != list(build.targets):
-        old = " ".join(entries[place].get("targets", [])) or "none"
-        known = entries[place].unwrap()
-        row["builds"][place] = on_one_line(_build(machine, build) | known | {"targets": list(build.targets)})
-        yield RowChange(what, f"targets of CUDA {build.cuda} for {machine}: {old} -> {' '.join(build.targets)}")
+        if not build.cuda:
+            continue
+        entries = list(row.get("builds", []))
+        systems = [(each.get("os", "linux"), each.get("machine", "x86_64"), each["cuda"]) for each in entries]
+        own = ("linux", machine, build.cuda)
+        place = systems.index(own) if own in systems else None
+        if place is None:
+            if "builds" not in row:
+                row["builds"] = on_one_line([])
+            row["builds"].append(on_one_line(_build(machine, build)))
+            yield RowChange(what, f"new build: CUDA {build.cuda} for {machine}")
+        elif build.targets and list(entries[place].get("targets", [])) != list(build.targets):
+            before = " ".join(entries[place].get("targets", [])) or "none"
+            stated = _build(machine, build) | entries[place].unwrap() | {"targets": list(build.targets)}
+            row["builds"][place] = on_one_line(stated)
+            yield RowChange(what, f"targets of CUDA {build.cuda} for {machine}: {before} -> {' '.join(build.targets)}")
 
 
 def _build(machine: str, build: TorchBuildFacts) -> dict[str, Any]:

@@ -110,22 +110,18 @@ class _Reader:
         elif text == "[" and not self.key:
             self.heading += 1
         elif text == "]" and self.key:
-            self.table = self._headed(line)
-            self.key = []
+            path = self._below((), self.key, line)
+            self.lines.setdefault(path, line)
+            if self.heading > 1:
+                self.tables[path] += 1
+                path = (*path, self.tables[path] - 1)
+            self.lines.setdefault(path, line)
+            self.table, self.key = path, []
         elif text == "=":
             self.lines.setdefault(self._below(self.table, self.key, line), line)
             self.in_value, self.brackets, self.item = True, [], 0
         elif kind == "end":
             self.key, self.heading = [], 0
-
-    def _headed(self, line: int) -> Path:
-        path = self._below((), self.key, line)
-        self.lines.setdefault(path, line)
-        if self.heading > 1:
-            self.tables[path] += 1
-            path = (*path, self.tables[path] - 1)
-        self.lines.setdefault(path, line)
-        return path
 
     def _below(self, table: Path, key: list[str], line: int) -> Path:
         """The path of a dotted key; a part that names a list of tables means its last one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from envcheck.diff import Compared, Comparison, Diff
+from envcheck.diff import Comparison, Diff
 from envcheck.diff.record import Change, Section
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
@@ -36,28 +36,28 @@ _WRAPPED = 6
 def render_diff(found: Diff, options: Options) -> str:
     """``found`` as a page."""
     pen = Pen(options)
-    lines = [line for comparison in found.comparisons for line in _comparison(found, comparison, pen, options)]
+    lines: list[Line] = []
+    for comparison in found.comparisons:
+        number = len(comparison.changes)
+        style: Style = "warn" if number else "pass"
+        told = f"{number} difference{'s' if number != 1 else ''}" if number else "no difference in shared facts"
+        lines += [(StyledSpan(""),)] if lines else []
+        lines.append((StyledSpan("DIFFERENT  " if number else "SAME  ", style), StyledSpan(told, "title")))
+        for mark, place in (("-", comparison.first), ("+", comparison.second)):
+            report = found.reports[place]
+            about = ", ".join(filter(None, (report.host, report.created, f"{report.verdict}: {report.headline}")))
+            lines += pen.hang(f"  {mark} ", f"{report.name} ({about})", "dim", _WRAPPED)
+        if len(comparison.base) > 1:
+            lines += pen.hang("    ", f"figures: compared with {len(comparison.base)} runs", "dim", _WRAPPED)
+        for section, changes in groupby(comparison.changes, key=lambda change: change.section):
+            lines += [(StyledSpan(""),), (StyledSpan(_TITLES[section], "title"),)]
+            lines += _changes(list(changes), pen, options)
+        lines += _figures(comparison, pen, options)
+        if comparison.not_compared and not options.quiet:
+            lines += [(StyledSpan(""),), (StyledSpan("Not compared", "title"),)]
+            for note in comparison.not_compared:
+                lines += pen.hang("  ", f"{note.section}: {note.why}", "dim", _WRAPPED)
     return pen.show(lines)
-
-
-def _comparison(found: Diff, comparison: Comparison, pen: Pen, options: Options) -> list[Line]:
-    first, second = found.reports[comparison.first], found.reports[comparison.second]
-    number = len(comparison.changes)
-    word, style = ("DIFFERENT", "warn") if number else ("SAME", "pass")
-    told = f"{number} difference{'s' if number != 1 else ''}" if number else "no difference in shared facts"
-    lines: list[Line] = [] if comparison is found.comparisons[0] else [(StyledSpan(""),)]
-    lines.append((StyledSpan(word.ljust(len(word) + 2), style), StyledSpan(told, "title")))  # type: ignore[arg-type]
-    lines += [*_report("-", first, pen), *_report("+", second, pen)]
-    if len(comparison.base) > 1:
-        lines += pen.hang("    ", f"figures: compared with {len(comparison.base)} runs", "dim", _WRAPPED)
-    for section, changes in groupby(comparison.changes, key=lambda change: change.section):
-        lines += [(StyledSpan(""),), (StyledSpan(_TITLES[section], "title"),), *_changes(list(changes), pen, options)]
-    lines += _figures(comparison, pen, options)
-    if comparison.not_compared and not options.quiet:
-        lines += [(StyledSpan(""),), (StyledSpan("Not compared", "title"),)]
-        for note in comparison.not_compared:
-            lines += pen.hang("  ", f"{note.section}: {note.why}", "dim", _WRAPPED)
-    return lines
 
 
 def _figures(comparison: Comparison, pen: Pen, options: Options) -> Iterable[Line]:
@@ -81,11 +81,6 @@ def _figures(comparison: Comparison, pen: Pen, options: Options) -> Iterable[Lin
             told = f"{arrow.join(values)}  ({figure.ratio - 1:+.1%} of {figure.tolerated:.0%})"
             name = pen.text(figure.what)
             yield from pen.hang("    ", f"{name}{' ' * max(2, _NAME - width(name))}{told}", "dim", _WRAPPED)
-
-
-def _report(mark: str, report: Compared, pen: Pen) -> list[Line]:
-    told = ", ".join(filter(None, (report.host, report.created, f"{report.verdict}: {report.headline}")))
-    return pen.hang(f"  {mark} ", f"{report.name} ({told})", "dim", _WRAPPED)
 
 
 def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[Line]:
