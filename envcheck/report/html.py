@@ -13,7 +13,7 @@ from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup import Markup, chip, document, join, link, tag, text
-from envcheck.report.page.figures import FigurePart, FigureRow, figure_parts
+from envcheck.report.page.figures import FigureRow, figure_parts
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, WHO, steps
@@ -51,15 +51,43 @@ _COMMAND = 4000
 def render(report: Report, _options: Options) -> str:
     """``report`` as an HTML document."""
     outline = Outline(report)
+    cause = outline.cause
+    about = ", ".join(filter(None, (report.host, made_at(report), count_text(report), ignored(report.checks))))
+    verdict = [
+        chip(report.verdict, SIGNS[report.verdict][0], report.verdict.upper()),
+        tag("h1", cause.title if cause else report.headline),
+        tag("p", about, class_="meta"),
+    ]
+    if cause:
+        verdict += _body(cause, outline)
+    elif report.ask:
+        verdict.append(tag("p", f"Find out next: {', '.join(dict.fromkeys(map(fact_name, report.ask[:8])))}"))
+    cards = []
+    for finding in outline.others[:_ROWS]:
+        rule = tag("span", finding.rule, class_="rule")
+        head = tag("header", status_chip(finding.status), tag("h3", finding.title), rule)
+        cards.append(tag("article", head, *_body(finding, outline), class_=f"card finding {finding.status}"))
+    cards += [
+        tag("article", status_chip("unknown"), " ", probe_sentence(run), class_="card finding unknown")
+        for run in dead_probes(report)[:_ROWS]
+    ]
+    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
+    footer = [
+        made_by(report),
+        f"assumed: {assumed}" if assumed else "",
+        f"matrix overlays: {', '.join(report.overlays)}" if report.overlays else "",
+        untested(report).rstrip("."),
+        "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
+    ]
     body = join(
         [
             *_section("Targets", *_targets(report)),
-            _verdict(outline),
+            tag("div", *verdict, class_=f"card hero {report.verdict}"),
             *_section("The stack", tag("div", *_floors(report), class_="tower")),
-            *_section("Findings", *_findings(outline)),
+            *_section("Findings", *cards),
             *_section("Performance", *figures(report)),
             *_section("Details", *_details(report)),
-            _footer(report),
+            tag("footer", "; ".join(filter(None, footer))),
         ]
     )
     return document(f"envcheck: {report.headline}", body)
@@ -93,23 +121,6 @@ def status_chip(status: Status) -> Markup:
     return chip(status, *SIGNS[status])
 
 
-def _verdict(outline: Outline) -> Markup:
-    """The verdict, and what to do."""
-    report = outline.report
-    finding = outline.cause
-    about = ", ".join(filter(None, (report.host, made_at(report), count_text(report), ignored(report.checks))))
-    parts = [
-        chip(report.verdict, SIGNS[report.verdict][0], report.verdict.upper()),
-        tag("h1", finding.title if finding else report.headline),
-        tag("p", about, class_="meta"),
-    ]
-    if finding:
-        parts += _body(finding, outline)
-    elif report.ask:
-        parts.append(tag("p", f"Find out next: {', '.join(dict.fromkeys(map(fact_name, report.ask[:8])))}"))
-    return tag("div", *parts, class_=f"card hero {report.verdict}")
-
-
 def _floors(report: Report) -> list[Markup]:
     """The highest floor on top, the GPU at the bottom.
 
@@ -127,20 +138,6 @@ def _floors(report: Report) -> list[Markup]:
         for row in reversed(named)
     ]
     return [*floors, tag("div", "each layer depends on those below it", class_="ground")]
-
-
-def _findings(outline: Outline) -> list[Markup]:
-    """All but the one in the verdict."""
-    cards = []
-    for finding in outline.others[:_ROWS]:
-        rule = tag("span", finding.rule, class_="rule")
-        head = tag("header", status_chip(finding.status), tag("h3", finding.title), rule)
-        cards.append(tag("article", head, *_body(finding, outline), class_=f"card finding {finding.status}"))
-    cards += [
-        tag("article", status_chip("unknown"), " ", probe_sentence(run), class_="card finding unknown")
-        for run in dead_probes(outline.report)[:_ROWS]
-    ]
-    return cards
 
 
 def _body(finding: Finding, outline: Outline) -> list[Markup]:
@@ -221,18 +218,6 @@ def _table(rows: Sequence[Sequence[str]], *kinds: str, heads: Sequence[str] = ()
     return [tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), class_="wide")]
 
 
-def _footer(report: Report) -> Markup:
-    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
-    parts = [
-        made_by(report),
-        f"assumed: {assumed}" if assumed else "",
-        f"matrix overlays: {', '.join(report.overlays)}" if report.overlays else "",
-        untested(report).rstrip("."),
-        "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
-    ]
-    return tag("footer", "; ".join(part for part in parts if part))
-
-
 _FULL = 105.0
 """Percent of the ceiling at the right end of a bar: a little more than what can be."""
 _LEGEND = (
@@ -244,29 +229,23 @@ _WORDS = {"WARN": ("!", "LOW"), "FAIL": ("✕", "TOO LOW"), "WRONG": ("✕", "WR
 
 def figures(report: Report) -> list[Markup]:
     """A card for each GPU that was measured, for the processor, and for GPUs beside each other; empty for none."""
-    cards = [_card(part) for part in figure_parts(report)]
+    cards = []
+    for part in figure_parts(report):
+        hottest = f"at most {part.hottest:.0f} °C" if part.hottest is not None else ""
+        about = ", ".join(filter(None, (*part.conditions, hottest))) or part.shares
+        bars, plain = [], []
+        for row in part.rows:
+            name, value = tag("span", row.whole_name or row.name), tag("span", row.value, class_="value")
+            if row.figure:
+                bars.append(tag("div", name, value, _bar(row.figure, row.status), _beside(row), class_="figure"))
+            else:
+                plain.append(tag("div", name, tag("span", value, _beside(row))))
+        content = [tag("h3", part.title), tag("p", about, class_="meta")]
+        content += [tag("div", *bars, class_="figures")] if bars else []
+        content += [tag("div", *plain, class_="plain")] if plain else []
+        content += [tag("p", part.note, class_="meta")] if part.note else []
+        cards.append(tag("div", *content, class_="card"))
     return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
-
-
-def _card(part: FigurePart) -> Markup:
-    hottest = f"at most {part.hottest:.0f} °C" if part.hottest is not None else ""
-    about = ", ".join(filter(None, (*part.conditions, hottest))) or part.shares
-    bars, plain = [], []
-    for row in part.rows:
-        name, value = tag("span", row.whole_name or row.name), tag("span", row.value, class_="value")
-        if row.figure:
-            bars.append(tag("div", name, value, _bar(row.figure, row.status), _beside(row), class_="figure"))
-        else:
-            plain.append(tag("div", name, tag("span", value, _beside(row))))
-    return tag(
-        "div",
-        tag("h3", part.title),
-        tag("p", about, class_="meta"),
-        *([tag("div", *bars, class_="figures")] if bars else []),
-        *([tag("div", *plain, class_="plain")] if plain else []),
-        *([tag("p", part.note, class_="meta")] if part.note else []),
-        class_="card",
-    )
 
 
 def _beside(row: FigureRow) -> Markup:

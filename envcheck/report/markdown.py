@@ -5,8 +5,6 @@ Every text from the machine is cleaned, cut and escaped: it can make no heading,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from envcheck.model.checks import STATUSES, Report, Status, ignored, ways_in_order
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
@@ -44,32 +42,55 @@ _WORDS = WORDS | {"unknown": "not known", "skipped": ""}
 def render(report: Report, options: Options) -> str:
     """``report`` as Markdown of less than 60,000 characters, which is what an issue takes."""
     outline = Outline(report)
-    home = HOME if is_redacted(report) else options.home
+    title = outline.cause.title if outline.cause else report.headline
+    if (aside := ignored(report.checks)) and aside not in title:
+        title = f"{title} ({aside})"
     stack = [
         f"| {prose(row.label)} | {_ICONS[row.status]} {_WORDS[row.status]} | {prose(row.text)} |"
         for row in stack_rows(report, _GPUS)
     ]
+    # What else was found, could not be judged, or is worth saying.
+    others, dead = outline.others, dead_probes(report)
+    also = [_item(finding) for finding in others[:_FINDINGS]]
+    also += [f"- {len(others) - _FINDINGS} more"] if len(others) > _FINDINGS else []
+    also += [f"- {_ICONS['unknown']} {prose(probe_sentence(run))}" for run in dead[:_PROBES]]
+    also += [f"- {len(dead) - _PROBES} more failed probes"] if len(dead) > _PROBES else []
+    listed = "\n".join(f"- {prose(label)}: {code(text)}" for label, text in versions(report)[:_ROWS])
+    installed = distributions(judged_environment(report))
+    packages = [block(text) for text in installed[: 2 * _ROWS]]
+    packages += [f"{len(installed) - 2 * _ROWS} more"] if len(installed) > 2 * _ROWS else []
+    listed += "\n\n```text\n" + "\n".join(packages) + "\n```" if packages else ""
+    # Every check, the most pressing first; those that passed or were skipped by their names alone.
+    pressing = [check for check in report.checks if check.status not in ("pass", "skipped")]
+    pressing.sort(key=lambda check: STATUSES.index(check.status))
+    rows = [f"| {_WORDS[check.status]} | {code(check.id)} | {prose(check.title)} |" for check in pressing[:_ROWS]]
+    checks = ["\n".join(["| | | |", "|---|---|---|", *rows])] if rows else []
+    checks += [f"{len(pressing) - _ROWS} more"] if len(pressing) > _ROWS else []
+    for status, label in (("pass", "Passed"), ("skipped", "Skipped")):
+        rules = list(dict.fromkeys(check.rule for check in report.checks if check.status == status))
+        more = f" and {len(rules) - 2 * _ROWS} more" if len(rules) > 2 * _ROWS else ""
+        checks += [f"{label}: {', '.join(code(name, 80) for name in rules[: 2 * _ROWS])}{more}"] if rules else []
+    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in list(report.assumed.items())[:_FINDINGS])
+    footer = [
+        prose(made_by(report)),
+        prose(f"assumed: {assumed}") if assumed else "",
+        prose(untested(report).rstrip(".")),
+        "names and identifiers are replaced" if is_redacted(report) else "",
+    ]
     parts = [
-        _verdict(outline),
+        f"### {_ICONS[report.verdict]} {report.verdict.upper()}: {prose(title)}",
         *_targets(report),
         *_cause(outline),
         "\n".join(["| | | |", "|---|---|---|", *stack]),
-        *_findings(outline),
-        *_folded("Versions", _versions(report)),
-        *_folded(f"Checks: {count_text(report)}", _checks(report)),
-        _footer(report),
+        *(["**Also**\n\n" + "\n".join(also)] if also else []),
+        *_folded("Versions", listed),
+        *_folded(f"Checks: {count_text(report)}", "\n\n".join(checks)),
+        f"<sub>{'; '.join(filter(None, footer))}</sub>",
     ]
     # ``~`` for the home folder, but in commands: a shell does not expand it within quotes.
+    home = HOME if is_redacted(report) else options.home
     shown = (part.replace(f"{home}/", "~/") if home and not part.startswith("```") else part for part in parts)
     return "\n\n".join(filter(None, shown)) + "\n"
-
-
-def _verdict(outline: Outline) -> str:
-    report = outline.report
-    told = outline.cause.title if outline.cause else report.headline
-    aside = ignored(report.checks)
-    title = f"{told} ({aside})" if aside and aside not in told else told
-    return f"### {_ICONS[report.verdict]} {report.verdict.upper()}: {prose(title)}"
 
 
 def _targets(report: Report) -> list[str]:
@@ -131,55 +152,7 @@ def _item(finding: Finding) -> str:
     return f"- {_ICONS[finding.status]} {_WORDS[finding.status]}: {prose(finding.title)} {code(finding.rule)}"
 
 
-def _findings(outline: Outline) -> list[str]:
-    """What else was found, could not be judged, or is worth saying."""
-    told = outline.others
-    lines = [_item(finding) for finding in told[:_FINDINGS]]
-    lines += [f"- {len(told) - _FINDINGS} more"] if len(told) > _FINDINGS else []
-    dead = dead_probes(outline.report)
-    lines += [f"- {_ICONS['unknown']} {prose(probe_sentence(run))}" for run in dead[:_PROBES]]
-    lines += [f"- {len(dead) - _PROBES} more failed probes"] if len(dead) > _PROBES else []
-    return ["**Also**\n\n" + "\n".join(lines)] if lines else []
-
-
 def _folded(title: str, body: str) -> list[str]:
     if not body:
         return []
     return [f"<details><summary>{prose(title)}</summary>\n\n{body}\n\n</details>"]
-
-
-def _versions(report: Report) -> str:
-    told = versions(report)
-    lines = [f"- {prose(label)}: {code(text)}" for label, text in told[:_ROWS]]
-    installed = distributions(judged_environment(report))
-    shown = [block(text) for text in installed[: 2 * _ROWS]]
-    more = [f"{len(installed) - len(shown)} more"] if len(installed) > len(shown) else []
-    return "\n".join(lines) + ("\n\n```text\n" + "\n".join([*shown, *more]) + "\n```" if shown else "")
-
-
-def _checks(report: Report) -> str:
-    """Every check, the most pressing first; those that passed or were skipped by their names alone."""
-    pressing = [check for check in report.checks if check.status not in ("pass", "skipped")]
-    pressing.sort(key=lambda check: STATUSES.index(check.status))
-    rows = [f"| {_WORDS[check.status]} | {code(check.id)} | {prose(check.title)} |" for check in pressing[:_ROWS]]
-    table = "\n".join(["| | | |", "|---|---|---|", *rows]) if rows else ""
-    more = f"{len(pressing) - _ROWS} more" if len(pressing) > _ROWS else ""
-    quiet = [_names(report, "pass", "Passed"), _names(report, "skipped", "Skipped")]
-    return "\n\n".join(part for part in (table, more, *quiet) if part)
-
-
-def _names(report: Report, status: Status, label: str) -> str:
-    rules: Sequence[str] = list(dict.fromkeys(check.rule for check in report.checks if check.status == status))
-    more = f" and {len(rules) - 2 * _ROWS} more" if len(rules) > 2 * _ROWS else ""
-    return f"{label}: {', '.join(code(name, 80) for name in rules[: 2 * _ROWS])}{more}" if rules else ""
-
-
-def _footer(report: Report) -> str:
-    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in list(report.assumed.items())[:_FINDINGS])
-    parts = [
-        prose(made_by(report)),
-        prose(f"assumed: {assumed}") if assumed else "",
-        prose(untested(report).rstrip(".")),
-        "names and identifiers are replaced" if is_redacted(report) else "",
-    ]
-    return f"<sub>{'; '.join(part for part in parts if part)}</sub>"

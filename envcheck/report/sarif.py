@@ -83,31 +83,27 @@ def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
     if check.ignored:
         aside = {"suppressions": [{"kind": "external", "justification": _text(check.ignored.reason)}]}
     message = "\n".join(filter(None, map(_text, (check.title, *explained(check)))))
-    return {
-        "ruleId": _text(check.rule),
-        "ruleIndex": place,
-        "level": level,
-        "message": {"text": message[:_LONGEST] or "envcheck"},
-        "locations": [_location(check)],
-        "partialFingerprints": {"envcheckCheck/v1": fingerprint(check.id)},
-        **aside,
-        "properties": _properties(scope=check.scope, layer=check.layer, decidedBy=check.decided_by),
-    }
-
-
-def _location(check: Check) -> dict[str, Any]:
-    file = check.location.file if check.location else ""
-    line = check.location.line if check.location else None
+    file, line = (check.location.file, check.location.line) if check.location else ("", None)
     # A relative reference, or an absolute path with the scheme ``file``.
     name = (file or NO_FILE)[:_PATH].encode(errors="backslashreplace")
     quoted = "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name)
     uri = f"file:///{quoted.lstrip('/')}" if quoted.startswith("/") else quoted.removeprefix("./")
-    return {
+    location = {
         "physicalLocation": {
             "artifactLocation": {"uri": uri},
             "region": {"startLine": line if line and line > 0 else 1},
         },
         "logicalLocations": [{"fullyQualifiedName": _text(check.subject.key) or "machine", "kind": "resource"}],
+    }
+    return {
+        "ruleId": _text(check.rule),
+        "ruleIndex": place,
+        "level": level,
+        "message": {"text": message[:_LONGEST] or "envcheck"},
+        "locations": [location],
+        "partialFingerprints": {"envcheckCheck/v1": fingerprint(check.id)},
+        **aside,
+        "properties": _properties(scope=check.scope, layer=check.layer, decidedBy=check.decided_by),
     }
 
 

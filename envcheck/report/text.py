@@ -32,22 +32,16 @@ def render(report: Report, options: Options) -> str:
         return pen.show([*targets, *verbose_lines(outline, pen)])
     if options.quiet:
         return pen.show([*targets, *head_lines(outline, pen, ROOMS[1])])
+    # Whether the head already says which environment was judged, and why.
+    judged, subject = judged_environment(report), outline.cause.lead.subject if outline.cause else None
+    told = judged and subject and not judged.problem and judged.key in (subject.environment, subject.key)
     for room in ROOMS:
         page = [
             *head_lines(outline, pen, room),
             *other_lines(outline, pen, room),
-            *stack_lines(report, pen, room, place_told=names_environment(outline)),
+            *stack_lines(report, pen, room, place_told=bool(told)),
             *tail_lines(report, pen, room),
         ]
         if screen_rows(page, pen.width) <= LINES:
             break
     return pen.show([*targets, *page])
-
-
-def names_environment(outline: Outline) -> bool:
-    """Whether the head already says which environment was judged, and why."""
-    environment = judged_environment(outline.report)
-    if environment is None or environment.problem or outline.cause is None:
-        return False
-    subject = outline.cause.lead.subject
-    return environment.key in (subject.environment, subject.key)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from envcheck.compat.lookup import Overview, Page
-from envcheck.compat.question import Answer, Reason, readable
+from envcheck.compat.question import Answer, readable
 from envcheck.knowledge.load import decides, is_from
 from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.report import Options
@@ -36,10 +36,18 @@ def render_answer(answer: Answer, options: Options, overlays: Sequence[str] = ()
 
 def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list[Line]:
     """The same as lines."""
-    style = _WORDS[answer.verdict][1]
-    lines: list[Line] = [(StyledSpan(answer.verdict.upper(), style),)]
+    lines: list[Line] = [(StyledSpan(answer.verdict.upper(), _WORDS[answer.verdict][1]),)]
+    margin = _INDENT + " " * _COLUMN
     for reason in answer.reasons:
-        lines += [(), *_reason(pen, reason, overlays)]
+        word, style = _WORDS[reason.verdict]
+        lead = (StyledSpan(_INDENT), StyledSpan(f"{word:<{_COLUMN}}", style))
+        lines += [(), *pen.hang(lead, reason.message)]
+        for source in reason.sources[:_MOST_SOURCES]:
+            origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
+            text = f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})"
+            lines.append((StyledSpan(margin), StyledSpan(text, "dim")))
+        left = len(reason.sources) - _MOST_SOURCES
+        lines += [(StyledSpan(margin), StyledSpan(f"and {left} more sources (--json)", "dim"))] if left > 0 else []
     if answer.suggestions:
         lines += [(), (StyledSpan("What would fit:", "title"),)]
         lines += [line for text in answer.suggestions for line in pen.hang(_INDENT, text)]
@@ -55,21 +63,6 @@ def _overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator
     for place in overlays:
         role = "cited above" if decides(cited, place) else "not cited here"
         yield (StyledSpan(f"Matrix overlay: {clean(place)} ({role})"),)
-
-
-def _reason(pen: Pen, reason: Reason, overlays: Sequence[str]) -> Iterator[Line]:
-    word, style = _WORDS[reason.verdict]
-    margin = _INDENT + " " * _COLUMN
-    yield from pen.hang((StyledSpan(_INDENT), StyledSpan(f"{word:<{_COLUMN}}", style)), reason.message)
-    for source in reason.sources[:_MOST_SOURCES]:
-        origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
-        yield (
-            StyledSpan(margin),
-            StyledSpan(f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})", "dim"),
-        )
-    left = len(reason.sources) - _MOST_SOURCES
-    if left > 0:
-        yield StyledSpan(margin), StyledSpan(f"and {left} more sources (--json)", "dim")
 
 
 _FACT_COLUMN = 26

@@ -68,11 +68,6 @@ def has_trial(report: Report) -> bool:
     return any(check.decided_by == "framework-ran" for check in report.checks)
 
 
-def is_live_report(report: Report) -> bool:
-    """Whether the report is about a machine that was looked at, and could be tried out; not pasted, not assumed."""
-    return not report.assumed and any(run.fills and run.status != "skipped" for run in report.probes)
-
-
 def _details(finding: Finding, outline: Outline, pen: Pen, room: Room) -> list[Line]:
     check = finding.lead
     adds = check.message.strip(" .").lower() not in ("", check.title.strip(" .").lower())
@@ -224,7 +219,9 @@ def untested(report: Report) -> str:
     dead = {run.name for run in dead_probes(report)}
     unseen = [each.what for each in report.grounds if each.status == "not-read" and each.source not in dead]
     ways: list[str] = []
-    if live := is_live_report(report):
+    # About a machine that was looked at, and could be tried out; not pasted, not assumed.
+    live = not report.assumed and any(run.fills and run.status != "skipped" for run in report.probes)
+    if live:
         environment = judged_environment(report)
         tried = has_trial(report) or any(run.framework and is_trial(run) for run in report.probes)
         if frameworks_in(environment) and not tried:

@@ -26,6 +26,12 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
         value = "not measured" if each.value is None else f"{each.value:g} {each.unit}".rstrip()
         where = f" on {each.gpu}" if each.gpu else ""
         measured.append(_with_source(f"{each.name}{where}: {value}", each.method))
+    checks: list[list[Line]] = []  # the most pressing first, a blank line around each of these
+    apart = False
+    for finding in folded(sorted(report.checks, key=lambda check: STATUSES.index(check.status))):
+        for alike in finding.variants:
+            checks.append([*([_BLANK] if apart else []), *check_lines(alike, report, pen)])
+            apart = finding.status in _PRESSING
     disagreements = []
     for found in report.snapshot.disagreements if report.snapshot else ():
         readings = ", ".join(_with_source(reading.value, reading.source) for reading in found.readings)
@@ -45,7 +51,7 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
     return [
         *head_lines(outline, pen, EVERYTHING, details=False),
         *stack_lines(report, pen, EVERYTHING),
-        *_section("Checks", _checks(report, pen)),
+        *_section("Checks", checks),
         *_section("Measurements", [_indented(text, pen) for text in measured]),
         *_section("Probes", probes),
         *_section("Disagreements", [_indented(text, pen) for text in disagreements]),
@@ -72,17 +78,6 @@ def _section(title: str, entries: Sequence[list[Line]]) -> list[Line]:
     if not entries:
         return []
     return [_BLANK, (StyledSpan(title, "title"),), *(line for entry in entries for line in entry)]
-
-
-def _checks(report: Report, pen: Pen) -> list[list[Line]]:
-    """Every check, the most pressing first, a blank line around each of these."""
-    entries: list[list[Line]] = []
-    apart = False
-    for finding in folded(sorted(report.checks, key=lambda check: STATUSES.index(check.status))):
-        for checks in finding.variants:
-            entries.append([*([_BLANK] if apart else []), *check_lines(checks, report, pen)])
-            apart = finding.status in _PRESSING
-    return entries
 
 
 def check_lines(checks: Sequence[Check], report: Report, pen: Pen) -> list[Line]:
