@@ -36,8 +36,31 @@ def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Cha
         for side in (ours, theirs)
     )
     yield from changed("libraries", "", before, after)
-    yield from _environments(ours, theirs, matched)
-    yield from _variables(ours, theirs, matched)
+    yield from _only_one("environments", ours.environments, theirs.environments)
+    for mine, other in matched.environments:
+        key = mine.key
+        yield from changed("environments", key, {"python": mine.python}, {"python": other.python})
+        names, others = package_facts(mine), package_facts(other)
+        yield from changed("environments", key, names, others)
+        complete = (mine.distributions_complete, other.distributions_complete)
+        yield from added_and_removed("environments", key, names, others, complete=complete)
+        yield from changed("environments", key, build_facts(mine), build_facts(other))
+        if (mine.distributions or other.distributions) and not all(complete):
+            yield Note(section="environments", why=f"{key}: a list of distributions is not complete")
+    if ours.environments is not None and theirs.environments is not None:
+        left, new = ({found.key: found.python for found in side} for side in matched.environments_left)
+        complete = (ours.environments.complete, theirs.environments.complete)
+        yield from added_and_removed("environments", "", left, new, complete=complete)
+    yield from _only_one("variables", ours.variables, theirs.variables)
+    if ours.variables is not None and theirs.variables is not None:
+        first_values, second_values = (
+            {name: value for name, value in side.values.items() if name not in OF_ONE_PROCESS}
+            for side in (ours.variables, theirs.variables)
+        )
+        second_values = {name: matched.as_first(value) for name, value in second_values.items()}
+        yield from changed("variables", "", first_values, second_values)
+        complete = (ours.variables.complete, theirs.variables.complete)
+        yield from added_and_removed("variables", "", first_values, second_values, complete=complete)
 
 
 def _section(
@@ -166,24 +189,6 @@ def library_facts(items: Any) -> Facts:
     return {found.path: found.on_disk for found in items if found.origin not in _PACKAGED}
 
 
-def _environments(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change | Note]:
-    yield from _only_one("environments", ours.environments, theirs.environments)
-    for before, after in matched.environments:
-        key = before.key
-        yield from changed("environments", key, {"python": before.python}, {"python": after.python})
-        names, others = package_facts(before), package_facts(after)
-        yield from changed("environments", key, names, others)
-        complete = (before.distributions_complete, after.distributions_complete)
-        yield from added_and_removed("environments", key, names, others, complete=complete)
-        yield from changed("environments", key, build_facts(before), build_facts(after))
-        if (before.distributions or after.distributions) and not all(complete):
-            yield Note(section="environments", why=f"{key}: a list of distributions is not complete")
-    if ours.environments is not None and theirs.environments is not None:
-        left, new = ({found.key: found.python for found in side} for side in matched.environments_left)
-        complete = (ours.environments.complete, theirs.environments.complete)
-        yield from added_and_removed("environments", "", left, new, complete=complete)
-
-
 def package_facts(environment: Environment) -> dict[str, str | None]:
     """Versions of distributions; of frameworks their full versions."""
     versions: dict[str, set[str]] = {}
@@ -202,19 +207,6 @@ def build_facts(environment: Environment) -> Facts:
         found |= {f"CUDA of {name}": framework.cuda, f"cuDNN of {name}": framework.cudnn}
         found |= {f"NCCL of {name}": framework.nccl, f"{name} ran on the GPU": yes(trial.ran_on_gpu) if trial else None}
     return found
-
-
-def _variables(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change | Note]:
-    before, after = ours.variables, theirs.variables
-    yield from _only_one("variables", before, after)
-    if before is None or after is None:
-        return
-    values: Facts = {name: value for name, value in before.values.items() if name not in OF_ONE_PROCESS}
-    others: Facts = {
-        name: matched.as_first(value) for name, value in after.values.items() if name not in OF_ONE_PROCESS
-    }
-    yield from changed("variables", "", values, others)
-    yield from added_and_removed("variables", "", values, others, complete=(before.complete, after.complete))
 
 
 def yes(value: bool | None) -> str | None:  # noqa: FBT001 - it is the fact itself

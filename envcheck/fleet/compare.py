@@ -317,10 +317,27 @@ def conclude(
 ) -> Fleet:
     """The whole fleet report; ``since`` is when the earlier one was made."""
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
-    verdict = _verdict(compared, counts)
+    moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
+    verdict: Verdict = "pass" if counts["pass"] and not counts["unknown"] and not counts[UNANSWERED] else "unknown"
+    if counts["fail"] or any(figure.status == "fail" for figure in compared.slow):
+        verdict = "fail"
+    elif counts["warn"] or compared.differences or compared.splits or compared.slow or moved:
+        verdict = "warn"
+    different = {place.node for difference in compared.differences for place in difference.places}
+    slow = {(figure.node, figure.subject) for figure in compared.slow}
+    parts = [  # what stands out, worst first
+        counted(counts["fail"], "node fails", "nodes fail"),
+        counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
+        counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
+        counted(len(different), "node differs from the majority", "nodes differ from the majority"),
+        counted(len(slow), "slow GPU or link", "slow GPUs or links"),
+        counted(counts["warn"], "node warns", "nodes warn"),
+        counted(len(compared.splits), "fact without a majority", "facts without a majority"),
+    ]
+    agreed = f"{len(nodes):,} nodes agree, and all pass" if nodes else "no node"
     head = Head(
         **how.told(),
-        headline=_headline(compared, counts, len(nodes)),
+        headline=", ".join(filter(None, parts)) or agreed,
         verdict=verdict,
         exit_code=how.exit_code(verdict, lacking=bool(counts["unknown"] or counts[UNANSWERED])),
         nodes=len(nodes),
@@ -330,31 +347,6 @@ def conclude(
         since=since,
     )
     return Fleet(head=head, **msgspec.structs.asdict(compared))
-
-
-def _verdict(compared: FleetComparison, counts: Counter[str]) -> Verdict:
-    if counts["fail"] or any(figure.status == "fail" for figure in compared.slow):
-        return "fail"
-    moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
-    if counts["warn"] or compared.differences or compared.splits or compared.slow or moved:
-        return "warn"
-    return "pass" if counts["pass"] and not counts["unknown"] and not counts[UNANSWERED] else "unknown"
-
-
-def _headline(compared: FleetComparison, counts: Counter[str], nodes: int) -> str:
-    """What stands out, worst first."""
-    different = {place.node for difference in compared.differences for place in difference.places}
-    slow = {(figure.node, figure.subject) for figure in compared.slow}
-    parts = [
-        counted(counts["fail"], "node fails", "nodes fail"),
-        counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
-        counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
-        counted(len(different), "node differs from the majority", "nodes differ from the majority"),
-        counted(len(slow), "slow GPU or link", "slow GPUs or links"),
-        counted(counts["warn"], "node warns", "nodes warn"),
-        counted(len(compared.splits), "fact without a majority", "facts without a majority"),
-    ]
-    return ", ".join(filter(None, parts)) or (f"{nodes:,} nodes agree, and all pass" if nodes else "no node")
 
 
 def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[Group, ...], dict[str, int]]:

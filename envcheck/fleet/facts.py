@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
@@ -110,7 +111,18 @@ def aspects(report: Report) -> Iterator[AspectFacts]:
 
 
 def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
-    yield from _hardware(report, snapshot)
+    if snapshot.gpus is not None and (kinds := models(report)):
+        named = gpus_of(report)
+        yield _held("GPU model", {"model": kinds})
+        counts = Counter(gpu.name or "" for _, gpu in named)
+        yield _held("GPUs", {f"number of {name}": f"{count}" for name, count in sorted(counts.items())})
+        for name, gpu in named:
+            facts = gpu_facts(gpu)
+            firmware = {what: facts[what] for what in _FIRMWARE}
+            yield _held("firmware", {**firmware, "part number": gpu.part_number}, subject=name)
+            settings = {what: value for what, value in facts.items() if what not in _OF_ONE_GPU}
+            yield _held("GPU settings", settings, subject=name)
+        yield _held("topology", dict(_topology(report, snapshot)))
     system = {**system_facts(snapshot.platform)} if snapshot.platform else {}
     kernel = system.pop("kernel", None)
     yield _held("system", system)
@@ -124,28 +136,11 @@ def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
         yield _held("libraries", library_facts(snapshot.libraries.items))
     judged = snapshot.judged_environment
     if judged is not None:
-        facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
-        yield _held("packages", facts, complete=judged.distributions_complete)
+        installed = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
+        yield _held("packages", installed, complete=judged.distributions_complete)
     if snapshot.variables:
         values = {name: value for name, value in snapshot.variables.values.items() if name not in OF_ONE_PROCESS}
         yield _held("variables", values, complete=snapshot.variables.complete)
-
-
-def _hardware(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
-    named = gpus_of(report)
-    kinds = models(report)
-    if not kinds or snapshot.gpus is None:
-        return
-    yield _held("GPU model", {"model": kinds})
-    counts = {name: f"{sum(gpu.name == name for _, gpu in named)}" for name in {gpu.name or "" for _, gpu in named}}
-    yield _held("GPUs", {f"number of {name}": count for name, count in sorted(counts.items())})
-    for name, gpu in named:
-        facts = gpu_facts(gpu)
-        firmware = {what: facts[what] for what in _FIRMWARE}
-        yield _held("firmware", {**firmware, "part number": gpu.part_number}, subject=name)
-        settings = {what: value for what, value in facts.items() if what not in _OF_ONE_GPU}
-        yield _held("GPU settings", settings, subject=name)
-    yield _held("topology", dict(_topology(report, snapshot)))
 
 
 def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
