@@ -54,8 +54,15 @@ def deliver(report: Report, options: Namespace, targets: Sequence[OutputTarget])
     The status is the report's, or the one that the readers of the printed format expect.
     """
     pages = Pages(report)
-    if "github" in (options.format, *(target.format for target in targets)):
-        _add_to_summary(pages, _for_files(options))
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary and "github" in (options.format, *(target.format for target in targets)):
+        # Appended: other commands of the step may have written to it.
+        try:
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(inert(pages.render("markdown", _for_files(options)), FORMATS["markdown"].syntax))
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            say(f"envcheck: cannot write the job's summary {clean(summary)}: {why}")
     write_all(pages.render, lambda name: FORMATS[name].syntax, options, targets)
     return exit_status(report, options.format)
 
@@ -85,15 +92,3 @@ def write_all(
     print_text(render(options.format, page(options)), syntax=syntax_of(options.format))
     if failures:
         raise UsageError("; ".join(failures))
-
-
-def _add_to_summary(pages: Pages, shown: Options) -> None:
-    """Append the Markdown page to the job's summary on GitHub; other commands of the step may have written to it."""
-    name = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not name:
-        return
-    try:
-        with Path(name).open("a", encoding="utf-8") as file:
-            file.write(inert(pages.render("markdown", shown), FORMATS["markdown"].syntax))
-    except (OSError, ValueError) as error:
-        say(f"envcheck: cannot write the job's summary {clean(name)}: {getattr(error, 'strerror', None) or error}")

@@ -191,7 +191,16 @@ def in_file(path: str, data: bytes, remark: str = "") -> Configuration | None:
         where = f"{path}:{line_of(lines, section)}"
         raise UsageError(f"{where}: the configuration is empty; delete it, or write one with envcheck init")
     unread = Configuration(path=path, section=section, config=Config(), lines=lines)
-    return msgspec.structs.replace(unread, config=_config(unread, table))
+    # msgspec names the path of what is wrong, except below a table whose keys are free; those go entry by entry.
+    for name, kind in _FREE.items():
+        entries = table.get(name, {})
+        if not isinstance(entries, dict):
+            raise unread.error(f"{name}: write a table, [{'.'.join(map(str, (*section, name)))}]", name)
+        for key, value in entries.items():
+            _convert(unread, value, kind, (name, key))
+    for target, words in table.get("target", {}).items():
+        check_words(unread, target, words, ("target", target))
+    return msgspec.structs.replace(unread, config=_convert(unread, table, Config, ()))
 
 
 def parse(path: str, data: bytes, remark: str = "") -> tuple[dict[str, Any], str]:
@@ -205,21 +214,6 @@ def parse(path: str, data: bytes, remark: str = "") -> tuple[dict[str, Any], str
         raise UsageError(f"{path}:{number}: it is not UTF-8{ending}") from None
     except TomlError as error:
         raise UsageError(f"{path}:{error.line or 1}: {error}{ending}") from None
-
-
-# Types: msgspec names the path of what is wrong, except below a table whose keys are free; those go entry by entry.
-
-
-def _config(place: Configuration, document: dict[str, Any]) -> Config:
-    for table, kind in _FREE.items():
-        entries = document.get(table, {})
-        if not isinstance(entries, dict):
-            raise place.error(f"{table}: write a table, [{'.'.join(map(str, (*place.section, table)))}]", table)
-        for key, value in entries.items():
-            _convert(place, value, kind, (table, key))
-    for name, words in document.get("target", {}).items():
-        check_words(place, name, words, ("target", name))
-    return _convert(place, document, Config, ())
 
 
 def check_words(place: Configuration, name: str, words: dict[str, Any], path: Path) -> None:

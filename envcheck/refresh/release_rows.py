@@ -58,7 +58,16 @@ def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> I
         if sources_of(row) == [work.generated.source]:
             yield from _regenerate_row(work, row, releases, facts)
         elif work.generated.source in sources_of(row):
-            yield from _compare_row(work, row, releases, facts)
+            # Report where METADATA contradicts a row that was completed by hand. Such a row may be narrower.
+            machines = [str(machine) for machine in row.get("machine", ())]
+            wanted = work.generated.needs
+            for key in (key for key in row.get("needs", {}) if wanted.get(key, PYTHON) != PYTHON):
+                own = str(row["needs"][key])
+                specifiers = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
+                wider = " or ".join(sorted(spec for spec in specifiers if spec and not narrower(own, spec)))
+                if wider:
+                    how = f"{key}: the row says {own}, METADATA {wider}; left alone: it cites other sources too"
+                    yield RowChange(f"{work.name} {row['versions']}", how, made=False)
     if rows:
         yield from _add_missing(work, releases, facts)
 
@@ -97,41 +106,20 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
     if further:
         yield RowChange(f"{work.name} {row['versions']}", f"needs differ: split into {len(runs)} rows")
         row["versions"] = _text(first.releases, releases)
-    yield from _set_needs(f"{work.name} {row['versions']}", row.setdefault("needs", on_one_line({})), first.needs)
+    what, own = f"{work.name} {row['versions']}", row.setdefault("needs", on_one_line({}))
+    for key, spec in first.needs.items():
+        old = str(own.get(key, ""))
+        if spec is None and old:
+            del own[key]
+            yield RowChange(what, f"{key}: {old} -> no longer required")
+        elif spec is not None and not (old and same(old, spec)):
+            own[key] = spec
+            yield RowChange(what, f"{key}: {old} -> {spec}" if old else f"{key}: {spec}, which the row did not say")
     for offset, run in enumerate(further, start=1):
         needs = {**template.get("needs", {}), **run.needs}
         needs = {key: spec for key, spec in needs.items() if spec is not None}
         content = template | {"versions": _text(run.releases, releases), "needs": needs}
         work.document.insert(TABLE, place + offset, content)
-
-
-def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
-    """Report where METADATA contradicts a row that was completed by hand. Such a row may be narrower."""
-    rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
-    machines = [str(machine) for machine in row.get("machine", ())]
-    wanted = work.generated.needs
-    for key in (key for key in row.get("needs", {}) if wanted.get(key, PYTHON) != PYTHON):
-        specifiers = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
-        wider = " or ".join(sorted(spec for spec in specifiers if spec and not narrower(str(row["needs"][key]), spec)))
-        if wider:
-            how = f"{key}: the row says {row['needs'][key]}, METADATA {wider}; left alone: it cites other sources too"
-            yield RowChange(f"{work.name} {row['versions']}", how, made=False)
-
-
-def _set_needs(what: str, needs: Any, wanted: Mapping[str, str | None]) -> Iterator[RowChange]:
-    for key, spec in wanted.items():
-        old = str(needs.get(key, ""))
-        if not old and spec is None:
-            continue
-        if spec is None:
-            del needs[key]
-            yield RowChange(what, f"{key}: {old} -> no longer required")
-        elif not old:
-            needs[key] = spec
-            yield RowChange(what, f"{key}: {spec}, which the row did not say")
-        elif not same(old, spec):
-            needs[key] = spec
-            yield RowChange(what, f"{key}: {old} -> {spec}")
 
 
 def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:

@@ -75,7 +75,15 @@ def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[L
 def _rows(report: Report) -> list[StackRow]:
     """The rows of the page, with a row for the libraries between CUDA and the frameworks."""
     rows = stack_rows(report, _GPUS)
-    checks, versions = _in(report, ("library",)), _versions(report)
+    # The libraries that the frameworks of the judged environment would load: ``cuDNN 9.19.0``.
+    found: dict[str, dict[str, None]] = {}
+    for framework in frameworks_in(judged_environment(report)):
+        for load in framework.loads or ():
+            family = _FAMILIES.get(load.name.removeprefix("lib").partition(".so")[0])
+            if family and load.version:
+                found.setdefault(family, {})[load.version] = None
+    versions = [f"{family} {' and '.join(found[family])}" for family in _FAMILIES.values() if family in found]
+    checks = _in(report, ("library",))
     if not versions and worst(checks) in ("skipped", "pass"):
         return rows  # the libraries were not checked
     broken = min(checks, key=lambda check: STATUSES.index(check.status), default=None)
@@ -91,17 +99,6 @@ def _rows(report: Report) -> list[StackRow]:
         else row
         for row in rows
     ]
-
-
-def _versions(report: Report) -> list[str]:
-    """The libraries that the frameworks of the judged environment would load: ``cuDNN 9.19.0``."""
-    found: dict[str, dict[str, None]] = {}
-    for framework in frameworks_in(judged_environment(report)):
-        for load in framework.loads or ():
-            family = _FAMILIES.get(load.name.removeprefix("lib").partition(".so")[0])
-            if family and load.version:
-                found.setdefault(family, {})[load.version] = None
-    return [f"{family} {' and '.join(found[family])}" for family in _FAMILIES.values() if family in found]
 
 
 def _note(label: str, report: Report) -> str:

@@ -33,7 +33,7 @@ from envcheck.tui.widgets.choices import read_saved
 from envcheck.tui.worker.process import WorkerLink
 
 if TYPE_CHECKING:
-    from envcheck.knowledge.tables import ReleaseRow, TorchRow
+    from envcheck.knowledge.tables import ReleaseRow
 
 
 def serve(link: WorkerLink) -> None:
@@ -140,7 +140,13 @@ def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
     name, _, build = package.partition("==")
     name, version = name.strip().lower(), build.partition("+")[0].strip()
     if name == "torch":
-        return _torch(_shown(found.torch[::-1], [row.version for row in found.torch[::-1]], version))
+        wheels = _shown(found.torch[::-1], [row.version for row in found.torch[::-1]], version)
+        tags = sorted({_tag(build.cuda) for row in wheels for build in row.builds if build.cuda}, key=_by_number)
+        stated = []
+        for row in wheels:
+            built = {_tag(build.cuda) for build in row.builds if (build.os, build.machine) == ("linux", "x86_64")}
+            stated.append(tuple(f"torch=={row.version}+{tag}" if tag in built else "" for tag in tags))
+        return Grid("torch", tuple(row.version for row in wheels), tuple(tags), tuple(stated))
     rows = [row for row in found.releases if row.name == name and _single(row)]
     return _releases(name, rows, version) if rows else None
 
@@ -169,21 +175,6 @@ def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
     """The packages that have a grid."""
     found = load_matrix(tuple(overlays))
     return "torch", *sorted({found_row.name for found_row in found.releases if _single(found_row)})
-
-
-def _torch(rows: Sequence[TorchRow]) -> Grid:
-    tags = sorted({_tag(build.cuda) for row in rows for build in row.builds if build.cuda}, key=_by_number)
-    built = {
-        (row.version, _tag(build.cuda))
-        for row in rows
-        for build in row.builds
-        if build.cuda and build.os == "linux" and build.machine == "x86_64"
-    }
-    releases = tuple(row.version for row in rows)
-    stated = tuple(
-        tuple(f"torch=={release}+{tag}" if (release, tag) in built else "" for tag in tags) for release in releases
-    )
-    return Grid("torch", releases, tuple(tags), stated)
 
 
 def _releases(name: str, rows: Sequence[ReleaseRow], version: str) -> Grid:
