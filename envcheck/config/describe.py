@@ -108,22 +108,18 @@ def _of_release() -> str | None:
 def entries(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[str]:
     """The lines of ``table``: plain values first, then the tables in it under their headings."""
     plain = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not _is_table(value)]
-    lines = [f"[{_path(above)}]", *plain] if above and plain else plain
+    lines = [f"[{'.'.join(map(_key, above))}]", *plain] if above and plain else plain
     for key, value in table.items():
         if isinstance(value, dict):
             lines += entries(value, (*above, key))
         elif _is_table(value):
             for each in value:
-                lines += [f"[[{_path((*above, key))}]]", *entries(each)]
+                lines += [f"[[{'.'.join(map(_key, (*above, key)))}]]", *entries(each)]
     return lines
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, dict) or (isinstance(value, list | tuple) and bool(value) and isinstance(value[0], dict))
-
-
-def _path(parts: tuple[str, ...]) -> str:
-    return ".".join(map(_key, parts))
 
 
 def _key(text: str) -> str:

@@ -48,13 +48,10 @@ def read_report(text: bytes) -> Report:
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")
     if content[:100].lstrip().startswith(b'{"collected"'):  # what a collector (``envcheck collect --script``) prints
         return _checked(_collected(content))
-    if _has_more(content, b"{", MOST_RECORDS, _LEAST_RECORD) or _has_more(content, b",", MOST_VALUES, _LEAST_VALUE):
-        raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
+    for sign, most, least in ((b"{", MOST_RECORDS, _LEAST_RECORD), (b",", MOST_VALUES, _LEAST_VALUE)):
+        if len(content) > least * most and content.count(sign) > most:
+            raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
     return _checked(_decode(content))
-
-
-def _has_more(content: bytes, sign: bytes, most: int, least: int) -> bool:
-    return len(content) > least * most and content.count(sign) > most
 
 
 def _collected(content: bytes) -> Report:

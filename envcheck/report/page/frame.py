@@ -74,9 +74,9 @@ def _details(finding: Finding, outline: Outline, pen: Pen, room: Room) -> list[L
     others = [other for other in finding.checks[1:] if other.fixes != check.fixes]
     separate = f"separate fixes for {gpu_numbers(others) or 'the others'} (-v)"
     # The first page that the check cites is the most relevant one. An address is never cut: where that one is too long,
-    # another page of the same product stands in, else the rule's.
+    # another page of the same product stands in, else the rule's. A host documents many products, each in a folder.
     pages = [clean(source.address) for source in check.sources if source.address.startswith("https://")]
-    alike = [page for page in pages if _product(page) == _product(pages[0])]
+    alike = [page for page in pages if page.split("/")[2:5] == pages[0].split("/")[2:5]]
     docs = next((page for page in alike if width(page) <= pen.width - LABEL), f"envcheck rule {check.rule}")
     return [
         *_seen(finding, outline.report, pen, room),
@@ -86,11 +86,6 @@ def _details(finding: Finding, outline: Outline, pen: Pen, room: Room) -> list[L
         *(labelled("docs", docs, pen, 1) if room.docs and check.layer != "request" else []),
         *_consequence_lines(outline.consequences(finding), pen, room),
     ]
-
-
-def _product(page: str) -> list[str]:
-    """The host and the folder that a page lies in: a host documents many products."""
-    return page.removeprefix("https://").split("/")[:3]
 
 
 def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
