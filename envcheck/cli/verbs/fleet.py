@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
@@ -23,7 +23,6 @@ from envcheck.collect.trials import become_node
 from envcheck.errors import UsageError
 from envcheck.fleet import record
 from envcheck.fleet.collective import report as between_nodes
-from envcheck.fleet.collective.report import FleetBench
 from envcheck.fleet.collective.search import GroupOutcome, Search
 from envcheck.fleet.collective.together import OutOfTimeError, Together
 from envcheck.fleet.compare import compare, conclude, judged
@@ -155,7 +154,33 @@ def measure_between_nodes(options: Namespace) -> int:
     targets = parse_targets(options.output, _MEASURED)
     if options.format not in _MEASURED:
         raise UsageError(f"--fleet prints text or json, not {options.format}")
-    found = _measured(options)
+    began, timeout = time.monotonic(), options.timeout or _TIMEOUT
+    hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
+    line = _ProgressLine(quiet=options.quiet)
+    unfinished, interrupted = "", False
+    start = min(_START, timeout / 2)
+    with started(options, hosts, start=start, timeout=timeout) as on:
+        together = Together(on.crew, on.nodes, timeout)
+
+        def measure(group: tuple[str, ...]) -> GroupOutcome:
+            line.write(f"all-reduce over {len(group)} nodes (Ctrl-C: show the results so far)")
+            try:
+                return together.measure(group)
+            finally:
+                line.write("")
+
+        search = Search((), measure)
+        try:
+            together.gather(start)
+            search = Search(sorted(together.members), measure)
+            search.run()
+        except OutOfTimeError:
+            unfinished = f"--timeout {timeout:g} s was over"
+        except KeyboardInterrupt:
+            unfinished, interrupted = "interrupted", True
+        problems = {**on.down, **together.problems}
+    how = circumstances(on.engine, began, options.fail_on, interrupted=interrupted)
+    found = between_nodes.judged(search, together.members, problems, how, unfinished)
     write_all(
         lambda form, shown: encode(found) + "\n" if form == "json" else between_nodes.render(found, shown),
         _MEASURED.__getitem__,
@@ -175,40 +200,3 @@ def take_part(options: Namespace) -> NoReturn:
         become_node(facts, request, BenchRequest(**fields(BenchRequest, options)))
     except OSError as error:
         raise UsageError(f"--fleet-node: its program cannot be started: {error.strerror or error}") from None
-
-
-def _measured(options: Namespace) -> FleetBench:
-    began, timeout = time.monotonic(), options.timeout or _TIMEOUT
-    hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
-    unfinished, interrupted = "", False
-    start = min(_START, timeout / 2)
-    with started(options, hosts, start=start, timeout=timeout) as on:
-        together = Together(on.crew, on.nodes, timeout)
-        search = Search((), together.measure)
-        try:
-            together.gather(start)
-            search = Search(sorted(together.members), _shown(together.measure, quiet=options.quiet))
-            search.run()
-        except OutOfTimeError:
-            unfinished = f"--timeout {timeout:g} s was over"
-        except KeyboardInterrupt:
-            unfinished, interrupted = "interrupted", True
-        problems = {**on.down, **together.problems}
-    how = circumstances(on.engine, began, options.fail_on, interrupted=interrupted)
-    return between_nodes.judged(search, together.members, problems, how, unfinished)
-
-
-def _shown(
-    measure: Callable[[Sequence[str]], GroupOutcome], *, quiet: bool
-) -> Callable[[tuple[str, ...]], GroupOutcome]:
-    """``measure``, announced on a terminal's stderr."""
-    line = _ProgressLine(quiet=quiet)
-
-    def announced(group: tuple[str, ...]) -> GroupOutcome:
-        line.write(f"all-reduce over {len(group)} nodes (Ctrl-C: show the results so far)")
-        try:
-            return measure(group)
-        finally:
-            line.write("")
-
-    return announced

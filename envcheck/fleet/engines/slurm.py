@@ -25,7 +25,8 @@ _FOR_SINFO = {"-p": "-p", "--partition": "-p", "-w": "-n", "--nodelist": "-n"}
 """Options of srun that choose nodes, and what sinfo calls them."""
 _ONLY = ("-w", "--nodelist")
 _WITHOUT = ("-x", "--exclude")
-_USABLE = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
+_USABLE, _FLAGS = ("idle", "mixed", "allocated", "completing", "planned", "reserved"), "~#!%$@^-+"
+"""States, less these flags, in which a job may start now or soon; ``*`` says that the node does not respond."""
 _SECONDS = 30.0
 
 
@@ -35,11 +36,6 @@ class SlurmNode(msgspec.Struct, frozen=True):
     name: str
     state: str
     reason: str
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether a job may start there now or soon; a trailing ``*`` says that the node does not respond."""
-        return self.state.rstrip("~#!%$@^-+") in _USABLE
 
 
 def answers(options: str, ask: NodeProgram, *, jobs: int, timeout: float) -> Coming:
@@ -76,25 +72,24 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
         own = shlex.split(options)
     except ValueError as error:
         raise UsageError(f"--slurm: {error}") from None
-    only: set[str] = _hosts(own, _ONLY) if _in_allocation() else set()
+    within = "SLURM_JOB_ID" in os.environ
+    only: set[str] = _hosts(own, _ONLY) if within else set()
     without = _hosts(own, _WITHOUT)
-    allocated = _expanded(os.environ.get("SLURM_JOB_NODELIST", "")) if _in_allocation() else []
+    allocated = _expanded(os.environ.get("SLURM_JOB_NODELIST", "")) if within else []
     listed = [SlurmNode(name, "allocated", "") for name in allocated] or _listed(own)
     nodes = [node for node in listed if (not only or node.name in only) and node.name not in without]
     if not nodes:
         raise UsageError("--slurm: Slurm lists no node for these options")
-    name = "" if _in_allocation() else f"envcheck-fleet-{secrets.token_hex(4)}"
+    name = "" if within else f"envcheck-fleet-{secrets.token_hex(4)}"
     minutes = f"--time={int(timeout) // 60 + 2}"
-    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--unbuffered")
-    within = (f"--immediate={max(1, int(start))}", f"--job-name={name}") if name else ("--overlap",)
-    commands = (
-        NodeCommand(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
-        for node in nodes
-        if node.is_usable
-    )
-    down = {}
+    how = ("--overlap",) if within else (f"--immediate={max(1, int(start))}", f"--job-name={name}")
+    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--unbuffered", *how)
+    commands, down = [], {}
     for node in nodes:
-        if not node.is_usable:
+        if node.state.rstrip(_FLAGS) in _USABLE:
+            argv = (*common, f"--nodelist={node.name}", *ask.argv)
+            commands.append(NodeCommand(node.name, argv, ask.stdin))
+        else:
             reason = f": {node.reason}" if node.reason not in ("", "none") else ""
             down[node.name] = brief(f"Slurm says {node.state}{reason}")
     return Launches(tuple(commands), down, name)
@@ -105,10 +100,6 @@ def cancel(job: str) -> None:
     if job:
         with suppress(OSError, subprocess.SubprocessError):
             subprocess.run(("scancel", "--quiet", f"--name={job}"), timeout=_SECONDS, capture_output=True, check=False)
-
-
-def _in_allocation() -> bool:
-    return "SLURM_JOB_ID" in os.environ
 
 
 def _expanded(listed: str) -> list[str]:

@@ -145,20 +145,17 @@ class FactsTab(Vertical):
             if _is_plain(item):
                 node.add_leaf(self._leaf(key, item, source, keys, values))
             else:
-                probe = item.get("name") if isinstance(item, dict) and "fills" in item and "status" in item else None
-                node.add(self._branch(key, item), data=_Inner(_unlisted(item), source, probe))
+                text, probe = self._text(key), None
+                if isinstance(item, dict) and set(item) == {"items", "complete"}:
+                    text.append(f": {len(item['items'])}{'' if item['complete'] else ' (not complete)'}")
+                elif isinstance(item, list | tuple):
+                    text.append(f": {len(item)}")
+                elif isinstance(item, dict) and "fills" in item and "status" in item:
+                    probe = item.get("name")
+                    text.append(f": {item['status']}", self._paint.colour("dim"))
+                node.add(text, data=_Inner(_unlisted(item), source, probe))
         if len(entries) > _MOST_BELOW:
             node.add_leaf(Text(f"and {len(entries) - _MOST_BELOW} more: use the search"))
-
-    def _branch(self, key: str, item: Any) -> Text:
-        text = self._text(key)
-        if isinstance(item, dict) and set(item) == {"items", "complete"}:
-            text.append(f": {len(item['items'])}{'' if item['complete'] else ' (not complete)'}")
-        elif isinstance(item, list | tuple):
-            text.append(f": {len(item)}")
-        elif isinstance(item, dict) and "fills" in item and "status" in item:
-            text.append(f": {item['status']}", self._paint.colour("dim"))
-        return text
 
     def _leaf(self, key: str, value: Any, source: str, keys: int = 0, values: int = 0) -> Text:
         """``key  value  source``, in columns of at least ``keys`` and ``values`` characters."""

@@ -90,7 +90,7 @@ class OverviewTab(Vertical):
 
     def show_progress(self, activity: str, progress: ProbeProgress, paint: Paint) -> None:
         """Show what runs, where there is no verdict yet."""
-        self._set_frames()
+        self.set_class(bool(self._frame), "-roomy")
         pen = self._pen(self._columns("verdict"))
         lines: list[Line] = [(StyledSpan(activity, "title"), StyledSpan(f"  {progress.counted()}", "dim"))]
         room = max(1, self.size.height // 2 - 3)
@@ -121,7 +121,7 @@ class OverviewTab(Vertical):
         from envcheck.tui.widgets.stack import stack_lines
 
         self.report, self._last, self._laid_out_for = report, (paint, final), self.size
-        self._set_frames()
+        self.set_class(bool(self._frame), "-roomy")
         outline = Outline(report)
         stack = stack_lines(report, self._pen(self._columns("stack")), final=final, roomy=self.size.height >= _TALL)
         if final:
@@ -168,9 +168,6 @@ class OverviewTab(Vertical):
         whole = (width // 2 if right else -(-width // 2)) if halved else width
         bar = 0 if part in ("verdict", "stack") else _SCROLLBAR
         return max(20, whole - (_SIDES if self._frame else _MARGIN) - bar)
-
-    def _set_frames(self) -> None:
-        self.set_class(bool(self._frame), "-roomy")
 
     def _place_parts(self) -> None:
         """On a wide terminal verdict and stack are side by side, and what is below the shorter one gets the rest of its

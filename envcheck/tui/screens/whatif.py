@@ -54,7 +54,7 @@ class BuildTable(DataTable[Text]):
         if self.grid is not None:
             self._set_columns(self.grid)
             for release, cells in zip(self.grid.rows, self._judged, strict=False):
-                self._add_release(release, cells)
+                self.add_row(Text(release), *map(self._cell, cells))
 
     @work(exclusive=True, group="grid", exit_on_error=False)
     async def judge(self, package: str, fixed: Sequence[str], overlays: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ class BuildTable(DataTable[Text]):
             for number, release in enumerate(grid.rows):
                 cells = await self._client.ask("row", grid.stated[number], fixed, overlays) if number else first
                 self._judged.append(cells)
-                self._add_release(release, cells)
+                self.add_row(Text(release), *map(self._cell, cells))
                 untouched = self.cursor_coordinate == (0, 0)
                 if package and package in grid.stated[number] and untouched:
                     self.move_cursor(row=number, column=grid.stated[number].index(package) + 1)
@@ -93,9 +93,6 @@ class BuildTable(DataTable[Text]):
         widest = max(self._cell(name).cell_len for name in _CELLS)
         for column in grid.columns:
             self.add_column(column, width=max(len(column), widest))
-
-    def _add_release(self, release: str, cells: Sequence[Cell]) -> None:
-        self.add_row(Text(release), *map(self._cell, cells))
 
     def _cell(self, cell: str) -> Text:
         shown, style = _CELLS.get(cell, ("", ""))
