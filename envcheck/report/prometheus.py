@@ -7,6 +7,7 @@ Write them with ``-o prometheus:FILE.prom``: the file is written beside and rena
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 
 from envcheck.model.checks import STATUSES, Report
@@ -44,6 +45,20 @@ def render(report: Report, _options: Options) -> str:
         for check in report.checks
         if check.status in _TOLD and not check.ignored
     ]
+    created: list[tuple[Labels, float]] = []  # seconds since 1970 in UTC, where the report says
+    with suppress(ValueError, OverflowError):
+        when = datetime.fromisoformat(report.created)
+        created = [({}, (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp())]
+    numbers = {gpu.uuid: str(gpu.index) for gpu in report.gpus if gpu.uuid and gpu.index is not None}
+    figures = []
+    for unit, name in _UNITS.items():
+        found = [each for each in report.measurements if each.unit == unit and each.value is not None]
+        samples = []
+        for each in found[:_MOST]:
+            uuid = each.gpu or ""
+            about = {"figure": measurement_key(each), "gpu": numbers.get(uuid, ""), "uuid": uuid}
+            samples.append((about, each.value or 0.0))
+        figures.append(_metric(f"measured_{name}", f"Measured figures in {unit}.", samples))
     parts = [
         _metric("info", "Version of envcheck and the newest day of its matrix.",
                 [({"version": tool.version, "matrix": tool.matrix}, 1)]),
@@ -57,35 +72,10 @@ def render(report: Report, _options: Options) -> str:
         _metric("findings_left_out", "Number of findings beyond those that have a series.",
                 [({}, max(0, len(findings) - _MOST))]),
         _metric("duration_seconds", "Time that the last run took.", [({}, report.duration_s)]),
-        _metric("run_timestamp_seconds", "When the facts of the last run were gathered.", _created(report.created)),
-        *_figures(report),
+        _metric("run_timestamp_seconds", "When the facts of the last run were gathered.", created),
+        *figures,
     ]  # fmt: skip
     return "".join(parts)
-
-
-def _created(text: str) -> list[tuple[Labels, float]]:
-    """Seconds since 1970 in UTC; nothing where the report does not say."""
-    try:
-        when = datetime.fromisoformat(text)
-        return [({}, (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp())]
-    except (ValueError, OverflowError):
-        return []
-
-
-def _figures(report: Report) -> list[str]:
-    """A metric for each unit in which something was measured."""
-    gpus = report.gpus
-    numbers = {gpu.uuid: str(gpu.index) for gpu in gpus if gpu.uuid and gpu.index is not None}
-    parts = []
-    for unit, name in _UNITS.items():
-        found = [each for each in report.measurements if each.unit == unit and each.value is not None]
-        samples = []
-        for each in found[:_MOST]:
-            uuid = each.gpu or ""
-            labels = {"figure": measurement_key(each), "gpu": numbers.get(uuid, ""), "uuid": uuid}
-            samples.append((labels, each.value or 0.0))
-        parts.append(_metric(f"measured_{name}", f"Measured figures in {unit}.", samples))
-    return parts
 
 
 def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:

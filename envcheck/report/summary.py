@@ -26,7 +26,15 @@ _TOLD = ("fail", "warn", "unknown")
 
 def render(report: Report, _options: Options) -> str:
     """``report`` in one line."""
-    chosen = _in_order(report)
+    # The primary check, causes before consequences, each rule before any for a further subject.
+    told = [check for check in report.checks if check.status in _TOLD and not check.ignored]
+    told.sort(key=lambda check: (check.id != report.primary_check, bool(check.explained_by), _TOLD.index(check.status)))
+    seen: Counter[tuple[str, str]] = Counter()
+    turns = []
+    for place, check in enumerate(told):
+        turns.append((seen[check.rule, check.status], place))
+        seen[check.rule, check.status] += 1
+    chosen = [told[place] for _, place in sorted(turns)]
     shown: list[dict[str, Any]] = []
     line = _line(report, shown, len(chosen))
     for check in chosen:
@@ -73,18 +81,6 @@ def _line(report: Report, shown: Sequence[dict[str, Any]], total: int) -> str:
         },
     }
     return inert(encode(content), "json") + "\n"
-
-
-def _in_order(report: Report) -> list[Check]:
-    """The checks to tell: the primary one, causes before consequences, each rule before any for a further subject."""
-    told = [check for check in report.checks if check.status in _TOLD and not check.ignored]
-    told.sort(key=lambda check: (check.id != report.primary_check, bool(check.explained_by), _TOLD.index(check.status)))
-    seen: Counter[tuple[str, str]] = Counter()
-    turns = []
-    for place, check in enumerate(told):
-        turns.append((seen[check.rule, check.status], place))
-        seen[check.rule, check.status] += 1
-    return [told[place] for _, place in sorted(turns)]
 
 
 def _check(check: Check) -> dict[str, Any]:

@@ -71,14 +71,7 @@ def _sections(rule: Rule, named: Callable[[str], str]) -> dict[str, str]:
     answers = ", ".join(f"{row.api.upper()} {row.code} ({row.meaning})" for row in rows)
     errors = ["\n".join([f"Lines like these lead to it{rest}:\n", *found[:_MOST_LINES]])] if found else []
     errors += [_filled(f"Status of the driver's libraries: {answers}.")] if answers else []
-    related = _related(rule, named_on(page), named)
-    made = {"Error lines": "\n\n".join(errors), RELATED: related, "Sources": sources}
-    facts = f"Layer: {rule.layer}. Scope: {rule.scope}.{_ASKED[rule.per]} Since envcheck {rule.since}.0."
-    return {"": f"{title}\n\n{facts}", **sections, **{heading: body for heading, body in made.items() if body}}
-
-
-def _related(rule: Rule, named_here: Iterable[str], named: Callable[[str], str]) -> str:
-    """The rules whose findings it accounts for or that account for its own, and those that its page names."""
+    # The rules whose findings it accounts for or that account for its own, and those that its page names.
     rules = all_rules()
     explained = {*rule.explains, *rule.explains_failing, *(each.name for each in rules if rule.name in each.told_by)}
     causes = {*rule.told_by, *(each.name for each in rules if rule.name in (*each.explains, *each.explains_failing))}
@@ -86,12 +79,14 @@ def _related(rule: Rule, named_here: Iterable[str], named: Callable[[str], str])
         "Its finding explains": sorted(explained - {*EVERYTHING}),
         "Its finding is explained by": sorted(causes),
         "It gives way to": sorted({*rule.yields_to} - {*EVERYTHING}),
-        "See also": [*named_here],
+        "See also": [*named_on(page)],
     }
-    lines = ["Its finding explains every other one about its environment."] if rule.explains == EVERYTHING else []
-    lines += ["It gives way to every other finding."] if rule.yields_to == EVERYTHING else []
-    lines += [_filled(f"{head}: {', '.join(map(named, names))}.") for head, names in lists.items() if names]
-    return "\n\n".join(lines)
+    related = ["Its finding explains every other one about its environment."] if rule.explains == EVERYTHING else []
+    related += ["It gives way to every other finding."] if rule.yields_to == EVERYTHING else []
+    related += [_filled(f"{head}: {', '.join(map(named, names))}.") for head, names in lists.items() if names]
+    made = {"Error lines": "\n\n".join(errors), RELATED: "\n\n".join(related), "Sources": sources}
+    facts = f"Layer: {rule.layer}. Scope: {rule.scope}.{_ASKED[rule.per]} Since envcheck {rule.since}.0."
+    return {"": f"{title}\n\n{facts}", **sections, **{heading: body for heading, body in made.items() if body}}
 
 
 def _filled(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from envcheck.model.checks import Check, Figure, Report
-from envcheck.model.snapshot import Gpu, Measurement
+from envcheck.model.snapshot import Measurement
 from envcheck.report.page.pen import WORDS, Style
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
@@ -74,9 +74,24 @@ class FigurePart(NamedTuple):
 
 def figure_parts(report: Report) -> Iterator[FigurePart]:
     """Each GPU with figures, the GPUs of a model beside each other, then the processor."""
+    checks = checks_of_figures(report.checks)
     for gpu in report.gpus:
         if figures := figures_of(gpu, report.measurements):
-            yield _of_gpu(gpu, figures, report)
+            runs = [figure.conditions for figure in figures if figure.conditions]
+            limit, ecc = (runs[0].power_limit, runs[0].ecc) if runs else (None, None)
+            yield FigurePart(
+                f"GPU {gpu.index if gpu.index is not None else gpu.key}  {gpu.name or ''}".rstrip(),
+                CEILING,
+                [
+                    _row(measured, checks.get((gpu.key, measurement_key(measured))), report, heading)
+                    for heading, measured in with_headings(figures)
+                ],
+                conditions=(
+                    *([f"limit {limit:.0f} W"] if limit else []),
+                    *([] if ecc is None else ["ECC on" if ecc else "ECC off"]),
+                ),
+                hottest=max((run.temperature.high for run in runs if run.temperature), default=None),
+            )
     known = {gpu.uuid for gpu in report.gpus}
     strays = [_row(measured, None, report) for measured in report.measurements if measured.gpu not in (None, *known)]
     if strays:
@@ -93,25 +108,6 @@ def figure_parts(report: Report) -> Iterator[FigurePart]:
             rows.append(row._replace(share=share, remark=measured.detail) if measured.value else row)
         title = f"CPU  {(platform.cpu_model if platform else None) or ''}".rstrip()
         yield FigurePart(title, FASTER, rows)
-
-
-def _of_gpu(gpu: Gpu, figures: Sequence[Measurement], report: Report) -> FigurePart:
-    checks = checks_of_figures(report.checks)
-    runs = [figure.conditions for figure in figures if figure.conditions]
-    limit, ecc = (runs[0].power_limit, runs[0].ecc) if runs else (None, None)
-    return FigurePart(
-        f"GPU {gpu.index if gpu.index is not None else gpu.key}  {gpu.name or ''}".rstrip(),
-        CEILING,
-        [
-            _row(measured, checks.get((gpu.key, measurement_key(measured))), report, heading)
-            for heading, measured in with_headings(figures)
-        ],
-        conditions=(
-            *([f"limit {limit:.0f} W"] if limit else []),
-            *([] if ecc is None else ["ECC on" if ecc else "ECC off"]),
-        ),
-        hottest=max((run.temperature.high for run in runs if run.temperature), default=None),
-    )
 
 
 def _across_gpus(report: Report) -> FigurePart:

@@ -74,29 +74,19 @@ def target_lines(report: Report, pen: Pen) -> list[Line]:
         )
         indent = " " * (number + 2)
         lines += [(StyledSpan(indent + text, "dim"),) for text in pen.fill(stated(target), pen.width - len(indent), 2)]
-    lines += _table(targets, pen)
-    worst = report.worst
-    if len(targets) > 1 and worst is not None:
-        lines += [(StyledSpan(""),), (StyledSpan(pen.clip(f"The worst: {worst.name}", pen.width), "title"),)]
-    return lines
-
-
-def _table(targets: Sequence[Target], pen: Pen) -> list[Line]:
-    """The findings by target, in as many blocks of columns as the page needs."""
-    rows = finding_rows(targets)
-    if not rows or len(targets) == 1:
-        return []
-    label = min(max(len(row.rule) for row in rows), pen.width - 2 * _CELL)
+    # The findings by target, in as many blocks of columns as the page needs.
+    rows = finding_rows(targets) if len(targets) > 1 else []
+    label = min(max((len(row.rule) for row in rows), default=0), pen.width - 2 * _CELL)
     most = max(1, (pen.width - label) // _CELL)
-    lines: list[Line] = []
-    for first in range(0, len(targets), most):
-        numbers = range(first, min(first + most, len(targets)))
-        lines += [
-            (StyledSpan(""),),
-            (StyledSpan(" " * label + "".join(f"{number + 1:>{_CELL}}" for number in numbers)),),
-        ]
+    for begin in range(0, len(targets) if rows else 0, most):
+        numbers = range(begin, min(begin + most, len(targets)))
+        heads = "".join(f"{number + 1:>{_CELL}}" for number in numbers)
+        lines += [(StyledSpan(""),), (StyledSpan(" " * label + heads),)]
         for row in rows:
             cells = [row.statuses[number] for number in numbers]
             spans = [StyledSpan(f"{WORDS[cell] if cell else '-':>{_CELL}}", cell or "skipped") for cell in cells]
             lines.append((StyledSpan(f"{pen.clip(row.rule, label):<{label}}"), *spans))
+    worst = report.worst
+    if len(targets) > 1 and worst is not None:
+        lines += [(StyledSpan(""),), (StyledSpan(pen.clip(f"The worst: {worst.name}", pen.width), "title"),)]
     return lines

@@ -43,8 +43,16 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
         text = probe_sentence(run) if run.status in DIED else ended
         probes.append([*_indented(text, pen), *_each("|", run.noise.splitlines(), pen)])
     host = f" on {report.host}" if report.host else ""
+    # What took longest of the stages and probes of a run, and the processor time of each.
+    stages = ((stage.name, stage.seconds, stage.processor) for stage in report.timing if stage.name != "gather")
+    taken = [*stages, *((probe_name(run), run.seconds, run.processor) for run in report.probes)]
+    words = [
+        f"{name} {seconds:.2f} s" + (f" (processor {processor:.2f} s)" if processor is not None else "")
+        for name, seconds, processor in sorted(taken, key=lambda each: -each[1])[:_MOST_TIMED]
+    ]
+    longest = f"; longest: {', '.join(words)}" if report.timing else ""
     about = [
-        f"made {report.created}{host} in {report.duration_s:.1f} s{_longest(report)}",
+        f"made {report.created}{host} in {report.duration_s:.1f} s{longest}",
         f"{report.tool.name} {report.tool.version}, matrix of {report.tool.matrix}",
         *(f"overlay of the matrix: {overlay}" for overlay in report.overlays),
     ]
@@ -59,18 +67,6 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
         _BLANK,
         *tail_lines(report, pen, EVERYTHING),
     ]
-
-
-def _longest(report: Report) -> str:
-    """What took longest of the stages and probes of a run, and the processor time of each."""
-    if not report.timing:
-        return ""
-    stages = ((stage.name, stage.seconds, stage.processor) for stage in report.timing if stage.name != "gather")
-    taken = [*stages, *((probe_name(run), run.seconds, run.processor) for run in report.probes)]
-    words = []
-    for name, seconds, processor in sorted(taken, key=lambda each: -each[1])[:_MOST_TIMED]:
-        words.append(f"{name} {seconds:.2f} s" + (f" (processor {processor:.2f} s)" if processor is not None else ""))
-    return f"; longest: {', '.join(words)}"
 
 
 def _section(title: str, entries: Sequence[list[Line]]) -> list[Line]:
