@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -11,7 +11,7 @@ from envcheck.diff.facts import called
 from envcheck.diff.record import Change, ComparedFigure, Match, Note
 from envcheck.knowledge.performance.spread import Base, base_of, speed_ratio
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Conditions, Measurement
+from envcheck.model.snapshot import Measurement
 from envcheck.rules.facts.measurements import differences, measurement_key, measurement_name, quantity
 from envcheck.rules.speed.figures import base_text
 from envcheck.rules.speed.trust import why_not_judged
@@ -94,7 +94,18 @@ def compare_figures(
 
 
 def _change(figure: ComparedFigure, base: Base, before: Sequence[Measurement], after: Measurement) -> Change:
+    """The change; what differs in the conditions is told of the slower side, compared with the faster one."""
     faster = speed_ratio(figure.after, figure.before, figure.unit) > 1
+    earlier = [each.conditions for each in before if each.conditions]
+    now = after.conditions
+    why: list[str] = []
+    if not faster:
+        why += differences(now, earlier, "before")
+    elif now is not None and earlier:
+        why += [f"before: {text}" for text in differences(earlier[-1], [now], "now")]
+    was = before[-1].detail
+    if was and after.detail and was != after.detail:
+        why.append(f"{after.detail}, before {was}")
     return Change(
         section="measurements",
         subject=figure.subject,
@@ -105,24 +116,10 @@ def _change(figure: ComparedFigure, base: Base, before: Sequence[Measurement], a
         ratio=figure.ratio,
         faster=faster,
         tolerated=figure.tolerated,
-        why=tuple(_why(before, after, faster=faster)),
+        why=tuple(why),
     )
 
 
 def _as_first(key: _Key, matched: Match) -> _Key:
     gpu, unit, name = key
     return matched.as_first(gpu) if gpu else None, unit, matched.as_first(name)
-
-
-def _why(before: Sequence[Measurement], after: Measurement, *, faster: bool) -> Iterator[str]:
-    """What differs in the conditions: told of the slower side, compared with the faster one."""
-    earlier = [each.conditions for each in before if each.conditions]
-    now = after.conditions
-    if faster and now is not None and earlier:
-        slow: Conditions | None = earlier[-1]
-        yield from (f"before: {text}" for text in differences(slow, [now], "now"))
-    elif not faster:
-        yield from differences(now, earlier, "before")
-    was = before[-1].detail
-    if was and after.detail and was != after.detail:
-        yield f"{after.detail}, before {was}"

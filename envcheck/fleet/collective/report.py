@@ -82,7 +82,13 @@ def judged(
             told = {"host": member.host, "nccl": member.nccl, "transports": member.transports}
             node = msgspec.structs.replace(node, gpus=len(member.gpus), **told)
         nodes.append(node)
-    verdict = _verdict(search, problems)
+    found: list[SlowNode | SlowLink] = [*search.suspects, *search.links]
+    compared = search.finished and search.reference is not None
+    verdict: Verdict = "pass" if compared and not problems else "unknown"
+    if any(each.status == "fail" for each in found) or search.lost or (search.finished and _nothing_works(search)):
+        verdict = "fail"
+    elif found or search.unsettled:
+        verdict = "warn"
     return FleetBench(
         **how.told(),
         headline=_headline(search, slow, problems, unfinished),
@@ -97,16 +103,6 @@ def judged(
         unsettled=tuple(search.unsettled),
         unfinished=unfinished,
     )
-
-
-def _verdict(search: Search, problems: Mapping[str, str]) -> Verdict:
-    slow: list[SlowNode | SlowLink] = [*search.suspects, *search.links]
-    if any(each.status == "fail" for each in slow) or search.lost or (search.finished and _nothing_works(search)):
-        return "fail"
-    if slow or search.unsettled:
-        return "warn"
-    compared = search.finished and search.reference is not None
-    return "pass" if compared and not problems else "unknown"
 
 
 def _nothing_works(search: Search) -> bool:

@@ -148,7 +148,19 @@ def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
             stated.append(tuple(f"torch=={row.version}+{tag}" if tag in built else "" for tag in tags))
         return Grid("torch", tuple(row.version for row in wheels), tuple(tags), tuple(stated))
     rows = [row for row in found.releases if row.name == name and _single(row)]
-    return _releases(name, rows, version) if rows else None
+    if not rows:
+        return None
+    every = sorted({_single(row) for row in rows}, key=_by_number)
+    versions = _shown(every, every, version)
+    rows = [row for row in rows if _single(row) in versions]
+    tags = sorted({row.build or _tag(row.cuda or "") for row in rows}, key=_by_number)
+    stated = []
+    for one in versions:
+        builds = {row.build or _tag(row.cuda or ""): row.build for row in rows if _single(row) == one}
+        stated.append(
+            tuple(f"{name}=={one}{f'+{builds[tag]}' if builds[tag] else ''}" if tag in builds else "" for tag in tags)
+        )
+    return Grid(name, tuple(versions), tuple(tags), tuple(stated))
 
 
 def _shown(newest_first: Sequence[_Row], versions: Sequence[str], version: str) -> list[_Row]:
@@ -175,21 +187,6 @@ def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
     """The packages that have a grid."""
     found = load_matrix(tuple(overlays))
     return "torch", *sorted({found_row.name for found_row in found.releases if _single(found_row)})
-
-
-def _releases(name: str, rows: Sequence[ReleaseRow], version: str) -> Grid:
-    """The grid of another package than PyTorch."""
-    every = sorted({_single(row) for row in rows}, key=_by_number)
-    versions = _shown(every, every, version)
-    rows = [row for row in rows if _single(row) in versions]
-    tags = sorted({row.build or _tag(row.cuda or "") for row in rows}, key=_by_number)
-    stated = []
-    for one in versions:
-        built = {row.build or _tag(row.cuda or ""): row.build for row in rows if _single(row) == one}
-        stated.append(
-            tuple(f"{name}=={one}{f'+{built[tag]}' if built[tag] else ''}" if tag in built else "" for tag in tags)
-        )
-    return Grid(name, tuple(versions), tuple(tags), tuple(stated))
 
 
 def _single(row: ReleaseRow) -> str:
