@@ -176,9 +176,23 @@ def targets(named: Sequence[str], configuration: Configuration | None) -> tuple[
         if len(named) > 1:
             raise UsageError(f"--target {NONE} judges this machine: give no other target beside it")
         return ()
+    known = of_configuration(configuration) if configuration else {}
     found: dict[str, Machine] = {}
     for name in named:
-        for machine in _named(name, configuration):
+        if name in known:
+            machines: Sequence[Machine] = [known[name]]
+        elif name == ALL and known:
+            machines = [*known.values()]
+        elif name.endswith(".toml") or "/" in name:
+            machines = _in_file(name)
+        elif not known:
+            where = f"{configuration.path} names none" if configuration else "there is no configuration here"
+            table = "NAME" if name == ALL else name
+            raise UsageError(f"--target {name}: {where}; write [target.{table}] into one, or give a TOML file")
+        else:
+            path = configuration.path if configuration else ""
+            raise UsageError(f"--target {name}: {path} has no such target{did_you_mean(name, known)}")
+        for machine in machines:
             if found.setdefault(machine.name, machine) != machine:
                 raise UsageError(f"--target {name}: there are two targets {machine.name!r}; rename one of them")
     if len(found) > _MOST:
@@ -203,23 +217,6 @@ def of_configuration(place: Configuration) -> dict[str, Machine]:
         if name in (place.config.target or {}):
             raise place.error(f"target {name}: --target {name} has a meaning of its own; rename it", "target", name)
     return {name: _machine(place, name, words, ("target", name)) for name, words in (place.config.target or {}).items()}
-
-
-def _named(name: str, configuration: Configuration | None) -> Sequence[Machine]:
-    known = of_configuration(configuration) if configuration else {}
-    if name in known:
-        return [known[name]]
-    if name == ALL and known:
-        return tuple(known.values())
-    if name.endswith(".toml") or "/" in name:
-        return _in_file(name)
-    if not known:
-        where = f"{configuration.path} names none" if configuration else "there is no configuration here"
-        table = "NAME" if name == ALL else name
-        raise UsageError(f"--target {name}: {where}; write [target.{table}] into one, or give a TOML file")
-    raise UsageError(
-        f"--target {name}: {configuration.path if configuration else ''} has no such target{did_you_mean(name, known)}"
-    )
 
 
 def _in_file(path: str) -> Sequence[Machine]:
