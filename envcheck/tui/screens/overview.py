@@ -133,8 +133,20 @@ class OverviewTab(Vertical):
         self._stack_rows = len(stack)
         self._place_parts()
         found = pages.in_order(outline, final=final)
-        self.query_one("#findings").border_subtitle = pages.count_text(check for one in found for check in one.checks)
-        self._fill(found, self._pen(self._columns("findings")), paint)
+        listing = self.query_one("#findings", OptionList)
+        listing.border_subtitle = pages.count_text(check for one in found for check in one.checks)
+        self._moved |= bool(self._findings) and listing.highlighted != self._own_row
+        before = self.selected.id if self._moved and self.selected else None
+        self._findings, columns = found, self._columns("findings")
+        rows = [_row(finding, columns, self._pen(columns), paint) for finding in found]
+        if rows != self._rows:
+            self._rows = rows
+            listing.clear_options()
+            listing.add_options(map(Option, rows))
+            if found:
+                again = [number for number, finding in enumerate(found) if finding.lead.id == before]
+                self._moved, self._own_row = bool(again), next(iter(again), 0)
+                listing.highlighted = self._own_row
         self.show_detail(paint)
 
     def _show_verdict(self, text: Text, verdict: str) -> None:
@@ -189,23 +201,6 @@ class OverviewTab(Vertical):
             self.styles.grid_rows = f"{verdict} 1fr"
         else:
             self.styles.grid_rows = f"{verdict} {stack} 1fr{'' if beside else ' 1fr'}"
-
-    def _fill(self, found: list[Finding], pen: Pen, paint: Paint) -> None:
-        listing = self.query_one("#findings", OptionList)
-        self._moved |= bool(self._findings) and listing.highlighted != self._own_row
-        before = self.selected.id if self._moved and self.selected else None
-        self._findings = found
-        columns = self._columns("findings")
-        rows = [_row(finding, columns, pen, paint) for finding in found]
-        if rows == self._rows:
-            return
-        self._rows = rows
-        listing.clear_options()
-        listing.add_options(map(Option, rows))
-        if found:
-            again = [number for number, finding in enumerate(found) if finding.lead.id == before]
-            self._moved, self._own_row = bool(again), next(iter(again), 0)
-            listing.highlighted = self._own_row
 
     def set_rule_pages(self, pages: Mapping[str, RulePage], paint: Paint) -> None:
         """Take the documentation of the rules, by name, into the details."""
