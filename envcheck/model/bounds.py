@@ -42,12 +42,8 @@ def capability_holds(bound: Bound, capability: str | None) -> bool:
 
 def same_words(wanted: str, name: str) -> bool:
     """Whether all words of ``wanted`` are in ``name``, and no word of it makes another model."""
-    asked, shown = _words(wanted), _words(name)
+    asked, shown = (frozenset(text.lower().replace("-", " ").split()) for text in (wanted, name))
     return asked <= shown and not (shown - asked) & _OTHER_MODEL
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(name.lower().replace("-", " ").split())
 
 
 def sentence(component: Component, found: Iterable[str] | None) -> str:

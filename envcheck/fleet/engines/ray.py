@@ -173,7 +173,7 @@ class Actors:
             options = {"num_cpus": 0, "num_gpus": node.gpus, "max_restarts": 0, "max_concurrency": 2}
             remote = self._ray.remote(scheduling_strategy=_on(self._ray, node), **options)(program)
             self._actors[name] = remote.remote(ask.argv, ask.argv == NODE)
-            self._listen(name)
+            self._listening[self._actors[name].heard.remote()] = name
 
     def close(self) -> None:
         """End every program, and leave the cluster."""
@@ -182,9 +182,6 @@ class Actors:
                 self._ray.kill(actor)
         self._ray.shutdown()
         self._quiet.close()
-
-    def _listen(self, name: str) -> None:
-        self._listening[self._actors[name].heard.remote()] = name
 
     def send(self, node: str, data: bytes) -> None:
         """Send a line to a node."""
@@ -211,7 +208,7 @@ class Actors:
                 continue
             found += [NodeWord(name, line) for line in lines]
             if status is None:
-                self._listen(name)
+                self._listening[self._actors[name].heard.remote()] = name
             else:
                 found.append(NodeWord(name, ended=last_words(err, status, "it ended without a message")))
         return found

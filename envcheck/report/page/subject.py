@@ -148,8 +148,9 @@ def groups(report: Report, machine: Sequence[Check]) -> list[EqualGpus]:
     for gpu in report.gpus:
         own = [*{check.id: check for identity in gpu.identities() for check in about.get(identity, ())}.values()]
         status = worse(worst(own), common)
-        concerning = (*machine, *own)
-        troubles, unknown = _rules(concerning, ("fail", "warn")), _rules(concerning, ("unknown",))
+        concerning = [check for check in (*machine, *own) if not check.ignored]
+        troubles = tuple(dict.fromkeys(check.rule for check in concerning if check.status in ("fail", "warn")))
+        unknown = {check.rule for check in concerning if check.status == "unknown"}
         key = (gpu_name(gpu), gpu.compute_capability, status, troubles, len(unknown))
         found.setdefault(key, []).append((gpu, own))
     return sorted(
@@ -159,11 +160,6 @@ def groups(report: Report, machine: Sequence[Check]) -> list[EqualGpus]:
         ),
         key=lambda group: (severity(group.status), -len(group.gpus)),
     )
-
-
-def _rules(checks: Iterable[Check], statuses: tuple[Status, ...]) -> tuple[str, ...]:
-    """Names of the rules that came to one of ``statuses``."""
-    return tuple(dict.fromkeys(check.rule for check in checks if check.status in statuses and not check.ignored))
 
 
 def group_text(group: EqualGpus, report: Report) -> str:

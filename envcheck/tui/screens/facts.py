@@ -120,7 +120,7 @@ class FactsTab(Vertical):
                 tall = self.app.size.height >= _TALL
                 if str(node.label).startswith(_EXPANDED + (_EXPANDED_WHEN_TALL if tall else ())):
                     node.expand()
-            self._count("")
+            self.query_one("#facts-count", Static).update("")
             return
         found = 0
         for path, value, source in _leaves(self._facts, "", ""):
@@ -129,10 +129,8 @@ class FactsTab(Vertical):
                 found += 1
                 if found == _MOST_FOUND:
                     break
-        self._count(f"{found} found{' (only the first are shown)' if found == _MOST_FOUND else ''}")
-
-    def _count(self, words: str) -> None:
-        self.query_one("#facts-count", Static).update(Text(words))
+        count = f"{found} found{' (only the first are shown)' if found == _MOST_FOUND else ''}"
+        self.query_one("#facts-count", Static).update(Text(count))
 
     def _fill_node(self, node: TreeNode[Any], inner: _Inner) -> None:
         """Add what a value holds; the source of a record is shown behind its plain values."""
