@@ -29,6 +29,7 @@ from envcheck.fleet.record import (
     Group,
     Head,
     Node,
+    NodeReport,
     Place,
     Problem,
     Slow,
@@ -44,8 +45,6 @@ from envcheck.pipeline.request import Request
 from envcheck.text.clean import clean
 
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
-_OF_ITS_REPORT = ("host", "path", "problem", "created", "verdict", "headline", "primary", "models")
-"""Fields of ``Examined`` that the record of a node has too."""
 T = TypeVar("T")
 
 
@@ -120,7 +119,7 @@ class _Comparison:
             slowed = tuple(self._slowed(tables)) if self._earlier else ()
         came_or_went = None
         if self._earlier is not None:
-            now = {node.node for node in self._nodes if not node.problem}
+            now = {node.name for node in self._nodes if not node.problem}
             before = {node.name for node in self._earlier.nodes if not node.problem}
             came_or_went = CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
         groups, group_of = grouped(self._nodes, self._facts)
@@ -175,7 +174,7 @@ class _Comparison:
 
     def _again(self, earlier: Fleet) -> Iterator[tuple[int, Node]]:
         """The nodes of the earlier report that are here too, by their numbers now."""
-        now = {node.node: number for number, node in enumerate(self._nodes) if not node.problem}
+        now = {node.name: number for number, node in enumerate(self._nodes) if not node.problem}
         return ((now[node.name], node) for node in earlier.nodes if node.name in now and not node.problem)
 
     def _differences(self, tables: Tables) -> Iterator[Difference]:
@@ -199,7 +198,7 @@ class _Comparison:
         found: dict[int, list[str]] = defaultdict(list)
         for node, subject in pairs:
             found[node] += [names[subject]] if subject else []
-        return tuple(Place(node=self._nodes[node].node, subjects=tuple(told)) for node, told in found.items())
+        return tuple(Place(node=self._nodes[node].name, subjects=tuple(told)) for node, told in found.items())
 
     def _spreads(self, tables: Tables) -> tuple[tuple[Spread, ...], dict[int, FigureLimits]]:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
@@ -233,7 +232,7 @@ class _Comparison:
                 first = name.partition(" to ")[0]
                 yield Slow(
                     status=limit.status(value),
-                    node=examined.node,
+                    node=examined.name,
                     subject=name,
                     serial=next((gpu.serial for gpu in examined.gpus if self._serials and gpu.name == first), None),
                     quantity=quantities[number],
@@ -249,7 +248,7 @@ class _Comparison:
             ratio = speed_ratio(after, before, quantities[number].unit)
             if ratio < 1:
                 yield Slowed(
-                    node=self._nodes[node].node,
+                    node=self._nodes[node].name,
                     subject=names[subject],
                     quantity=quantities[number],
                     before=before,
@@ -264,12 +263,11 @@ class _Comparison:
         slower = Counter(figure.node for figure in slow)
         for node in self._nodes:
             yield Node(
-                name=node.node,
-                **{field: getattr(node, field) for field in _OF_ITS_REPORT},
+                **{field: getattr(node, field) for field in NodeReport.__struct_fields__ if field != "gpus"},
                 gpus=tuple(gpu if self._serials else msgspec.structs.replace(gpu, serial=None) for gpu in node.gpus),
-                group=group_of.get(node.node),
-                differences=departs[node.node],
-                slow=slower[node.node],
+                group=group_of.get(node.name),
+                differences=departs[node.name],
+                slow=slower[node.name],
                 aspects=tuple(
                     (aspect, subject, digest.hex(), whole) for aspect, subject, digest, whole in node.aspects
                 ),
@@ -284,7 +282,7 @@ def _problems(nodes: Iterable[Examined]) -> list[Problem]:
     places: dict[NodeFinding, list[str]] = defaultdict(list)
     for node in nodes:
         for finding in node.findings:
-            places[finding].append(node.node)
+            places[finding].append(node.name)
     found = [
         Problem(status=finding.status, rule=finding.rule, title=finding.title, nodes=tuple(names))
         for finding, names in places.items()
@@ -358,7 +356,7 @@ def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[Group, ...],
             for aspect, subject, digest, _ in sorted(node.aspects):
                 fingerprint.update(f"{aspect}\0{subject}\0".encode("utf-8", "surrogatepass") + digest)
             members[fingerprint.digest()].append(node)
-    ordered = sorted(members.values(), key=lambda group: (-len(group), group[0].node))
+    ordered = sorted(members.values(), key=lambda group: (-len(group), group[0].name))
     references: dict[str, Examined] = {}
     groups = []
     for number, group in enumerate(ordered, 1):
@@ -370,7 +368,7 @@ def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[Group, ...],
         groups.append(
             Group(
                 number=number,
-                nodes=tuple(node.node for node in group),
+                nodes=tuple(node.name for node in group),
                 gpus=gpus or ("no GPU" if first.models == "none" else "GPUs not known"),
                 driver=_fact(first, facts, "driver", "release"),
                 kernel=_fact(first, facts, "kernel", "kernel"),

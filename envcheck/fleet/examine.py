@@ -20,7 +20,7 @@ from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import EnvcheckError, UsageError
 from envcheck.fleet.facts import aspects, gpus_of, models
 from envcheck.fleet.figures import NodeFigure, figures
-from envcheck.fleet.record import NodeGpu
+from envcheck.fleet.record import NodeGpu, NodeReport
 from envcheck.model.checks import Report, Status, Verdict
 from envcheck.report.page.findings import folded
 from envcheck.report.saved import MOST_BYTES, read_report
@@ -58,20 +58,10 @@ class NodeFinding(msgspec.Struct, frozen=True):
     title: str
 
 
-class Examined(msgspec.Struct, frozen=True, kw_only=True):
+class Examined(NodeReport, frozen=True, kw_only=True):
     """A node, as far as it is compared."""
 
-    node: str
-    host: str | None = None
-    path: str = ""
-    problem: str = ""
-    """Why there is no report; empty where there is one."""
-    created: str = ""
     verdict: Verdict = "unknown"
-    headline: str = ""
-    primary: str | None = None
-    models: str = ""
-    gpus: tuple[NodeGpu, ...] = ()
     aspects: tuple[tuple[str, str, bytes, bool], ...] = ()
     """Aspect, subject, digest of its facts, whether they are complete."""
     figures: tuple[NodeFigure, ...] = ()
@@ -186,7 +176,7 @@ def _examined(
             except OSError as error:
                 problem = brief(f"cannot be read: {error.strerror or error}")
         if problem:
-            nodes.append(Examined(node=answer.node or _stem(answer.path), path=answer.path, problem=problem))
+            nodes.append(Examined(name=answer.node or _stem(answer.path), path=answer.path, problem=problem))
         else:
             nodes.append(_compared(report, answer, known, facts))
     return nodes, facts
@@ -205,7 +195,7 @@ def _compared(report: Report, answer: NodeAnswer, known: set[bytes], facts: Fact
     # As the engine calls the node, else its host; a redacted report is named by its file.
     own = (report.host or "").strip() if report.host != HOST else ""
     return Examined(
-        node=(answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME],
+        name=(answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME],
         host=report.host,
         path=answer.path,
         created=report.created[:40],
@@ -274,7 +264,7 @@ def newest(nodes: Iterable[Examined]) -> tuple[list[Examined], int]:
     """
     named: dict[str, list[Examined]] = defaultdict(list)
     for node in nodes:
-        named[node.node].append(node)
+        named[node.name].append(node)
     until = datetime.now(timezone.utc) + _AHEAD
     kept: list[Examined] = []
     for _, alike in sorted(named.items()):
@@ -283,7 +273,7 @@ def newest(nodes: Iterable[Examined]) -> tuple[list[Examined], int]:
             # Of reports of the same time, the last.
             node = max(reversed(reports), key=lambda each: (not each.problem, _created(each, until)))
             only = len(machines) == 1
-            kept.append(node if only else msgspec.structs.replace(node, node=f"{node.node} ({node.path})"))
+            kept.append(node if only else msgspec.structs.replace(node, name=f"{node.name} ({node.path})"))
     return kept, sum(map(len, named.values())) - len(kept)
 
 

@@ -288,8 +288,8 @@ class NodeGpu(FleetPart, frozen=True, kw_only=True):
     """Serial number of the board, where it was asked for and is known."""
 
 
-class Node(Line, frozen=True, kw_only=True):
-    """A node, and what a later comparison needs of it."""
+class NodeReport(FleetPart, frozen=True, kw_only=True):
+    """A node as its own report has it."""
 
     name: str
     """Name of the node, as the engine calls it, else as its report does."""
@@ -311,6 +311,11 @@ class Node(Line, frozen=True, kw_only=True):
     """Its GPU models; ``none``: it has no GPU; empty: not known."""
     gpus: tuple[NodeGpu, ...] = ()
     """Its GPUs."""
+
+
+class Node(Line, NodeReport, frozen=True, kw_only=True):
+    """A node, and what a later comparison needs of it."""
+
     group: int | None = None
     """Number of its group; null without a report."""
     differences: int = 0

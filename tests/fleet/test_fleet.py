@@ -470,7 +470,7 @@ def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], told: str) -> N
 
 def test_an_answer_with_a_problem_is_a_row() -> None:
     nodes, _ = examine([NodeAnswer(node="gpu7", problem="no answer within 60 s")], JUDGE)
-    assert [(node.node, node.problem) for node in nodes] == [("gpu7", "no answer within 60 s")]
+    assert [(node.name, node.problem) for node in nodes] == [("gpu7", "no answer within 60 s")]
 
 
 # --- Several reports of one name: the newest of each machine counts, and no machine is lost -------------------------
@@ -479,7 +479,7 @@ def test_an_answer_with_a_problem_is_a_row() -> None:
 def report(path: str, created: str = "", gpus: str = "", name: str = "localhost", **more: Any) -> Examined:
     """A report; each letter of ``gpus`` is a GPU."""
     facts = tuple(NodeGpu(name=f"GPU {place}", model="H200", uuid=uuid) for place, uuid in enumerate(gpus))
-    return Examined(node=name, path=path, created=created, gpus=facts, **more)
+    return Examined(name=name, path=path, created=created, gpus=facts, **more)
 
 
 def kept(*reports: Examined) -> list[str]:
@@ -508,7 +508,7 @@ def test_the_newest_counts_whatever_its_time_zone(older: str, newer: str) -> Non
 
 def test_machines_of_one_name_are_rows_with_their_files() -> None:
     found, left_out = newest([report("a", gpus="x"), report("b", gpus="y"), report("c", gpus="x", name="other")])
-    assert [node.node for node in found] == ["localhost (a)", "localhost (b)", "other"]
+    assert [node.name for node in found] == ["localhost (a)", "localhost (b)", "other"]
     assert left_out == 0
 
 
