@@ -23,7 +23,16 @@ def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Cha
     yield from _section("system", ours, theirs, "platform", system_facts)
     yield from _section("driver", ours, theirs, "driver", driver_facts)
     yield from changed("driver", "", module_facts(ours), module_facts(theirs))
-    yield from _gpus(ours, theirs, matched)
+    yield from _only_one("gpus", ours.gpus, theirs.gpus)
+    for first_gpu, second_gpu in matched.gpus:
+        yield from changed("gpus", called(first_gpu), _gpu(first_gpu, matched), _gpu(second_gpu, matched))
+    if ours.gpus is not None and theirs.gpus is not None:
+        gone, come = matched.gpus_left
+        names, others = ({called(gpu): gpu.name for gpu in gpus} for gpus in (gone, come))
+        complete = (ours.gpus.complete, theirs.gpus.complete)
+        yield from added_and_removed("gpus", "", names, others, complete=complete)
+        if (gone and not complete[1]) or (come and not complete[0]):
+            yield Note(section="gpus", why="a list of GPUs is not complete: none is said to be gone or new")
     yield from _listed("toolkits", ours.toolkits, theirs.toolkits, toolkit_facts)
     yield from _listed("libraries", ours.libraries, theirs.libraries, library_facts)
     # Versions of the owning packages, for files without a version of their own.
@@ -113,20 +122,6 @@ def module_facts(snapshot: Snapshot) -> Facts:
         "kernel module": module.version,
         "flavour of the kernel module": module.flavour,
     }
-
-
-def _gpus(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change | Note]:
-    yield from _only_one("gpus", ours.gpus, theirs.gpus)
-    for before, after in matched.gpus:
-        yield from changed("gpus", called(before), _gpu(before, matched), _gpu(after, matched))
-    if ours.gpus is None or theirs.gpus is None:
-        return
-    left, new = matched.gpus_left
-    names: list[Facts] = [{called(gpu): gpu.name for gpu in gpus} for gpus in (left, new)]
-    complete = (ours.gpus.complete, theirs.gpus.complete)
-    yield from added_and_removed("gpus", "", names[0], names[1], complete=complete)
-    if (left and not complete[1]) or (new and not complete[0]):
-        yield Note(section="gpus", why="a list of GPUs is not complete: none is said to be gone or new")
 
 
 def called(gpu: Gpu) -> str:
