@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from envcheck.model.checks import STATUSES, Check, Layer, Report, Status
@@ -118,6 +118,5 @@ def _note(label: str, report: Report) -> str:
     return "; ".join(filter(None, (f"read from {read}" if read else "", checks)))
 
 
-def _in(report: Report, layers: Iterable[Layer]) -> list[Check]:
-    wanted = frozenset(layers)
-    return [check for check in report.checks if check.layer in wanted]
+def _in(report: Report, layers: Sequence[Layer]) -> list[Check]:
+    return [check for check in report.checks if check.layer in layers]
