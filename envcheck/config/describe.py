@@ -14,7 +14,7 @@ from envcheck.config.find import find
 from envcheck.config.read import ADDRESS
 from envcheck.errors import UsageError
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Gpu, Snapshot, frameworks_in
+from envcheck.model.snapshot import Snapshot, frameworks_in
 
 VARIABLE = "ENVCHECK_DOCS_URL"
 _MEBI = 1 << 20
@@ -46,6 +46,13 @@ def configuration_for(report: Report) -> str:
         wanted["models"] = models
     if gpus and len(sizes) == len(usable):
         wanted["memory"] = f"{min(sizes) // _MEBI}MiB"
+    target = ["# [target.production]", "# gpu = 'H100'", "# driver = '550.54.14'", "# os = 'linux'"]
+    if release and (counts := Counter(gpu.name for gpu in gpus if gpu.name)):
+        (model, count) = counts.most_common(1)[0]
+        words: dict[str, object] = {"gpu": model, "gpus": count, "driver": release}
+        if snapshot.platform and snapshot.platform.os:
+            words["os"] = snapshot.platform.os
+        target = entries({"target": {"this-machine": words}})
     lines = [
         _HEAD,
         *(entries({"require": asked}) if asked else ["# require = ['torch>=2.4']"]),
@@ -60,21 +67,9 @@ def configuration_for(report: Report) -> str:
         "# until = 2027-01-31",
         "",
         "# Machines to judge for where they are not at hand: envcheck check --target NAME",
-        *_target(snapshot, gpus),
+        *target,
     ]
     return "\n".join(lines) + "\n"
-
-
-def _target(snapshot: Snapshot, gpus: tuple[Gpu, ...]) -> list[str]:
-    names = Counter(gpu.name for gpu in gpus if gpu.name)
-    release = snapshot.driver.release if snapshot.driver else None
-    if not names or not release:
-        return ["# [target.production]", "# gpu = 'H100'", "# driver = '550.54.14'", "# os = 'linux'"]
-    (model, count) = names.most_common(1)[0]
-    words: dict[str, object] = {"gpu": model, "gpus": count, "driver": release}
-    if snapshot.platform and snapshot.platform.os:
-        words["os"] = snapshot.platform.os
-    return entries({"target": {"this-machine": words}})
 
 
 def documentation_address(variables: Mapping[str, str], folder: str) -> str | None:
@@ -91,18 +86,13 @@ def documentation_address(variables: Mapping[str, str], folder: str) -> str | No
     with suppress(UsageError):
         configuration = None if given else find(folder)
         found = found or (configuration.config.documentation if configuration else "") or ""
-    found = found or _of_release() or ""
+    if not found:
+        with suppress(PackageNotFoundError):
+            stated = (entry.partition(",") for entry in metadata("gpu-envcheck").get_all("Project-URL") or ())
+            urls = {label.strip().lower(): url.strip() for label, _, url in stated}
+            found = urls.get("documentation", "")
+            found = found if re.fullmatch(ADDRESS, found) else ""
     return f"{found.rstrip('/')}/" if found else None
-
-
-def _of_release() -> str | None:
-    try:
-        entries = metadata("gpu-envcheck").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        return None
-    urls = {label.strip().lower(): url.strip() for label, _, url in (entry.partition(",") for entry in entries)}
-    address = urls.get("documentation", "")
-    return address if re.fullmatch(ADDRESS, address) else None
 
 
 def entries(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[str]:
