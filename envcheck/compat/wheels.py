@@ -58,12 +58,21 @@ def _names_post(rows: Sequence[R]) -> bool:
 
 def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
     """The rows of a release, or of the releases of a family; of a post-release, those of its build that tell it from
-    others of its release, if any do.
+    others of its release, if any do, and those that speak of something else.
     """
     found = [row for row in rows if speaks_of(row.versions, version) != "none"]
     naming = [row for row in found if version.post is not None and _names(row.versions, version)]
-    told = {getattr(row, "build", "") for row in naming}
-    return tuple(row for row in found if row in naming or getattr(row, "build", "") not in told)
+    told = {topic for row in naming for topic in _topics(row)}
+    return tuple(row for row in found if row in naming or told.isdisjoint(_topics(row)))
+
+
+def _topics(row: ReleaseRow | WheelRow | RequirementRow) -> set[tuple[str, str]]:
+    """What a row speaks of, by the build: GPUs, or other packages."""
+    if not isinstance(row, ReleaseRow):
+        return {("", "")}
+    of_gpus = row.cuda or row.targets or row.code or row.capability_min or row.capability_max or row.capabilities
+    topics = [*(["GPUs"] if of_gpus else []), *(["packages"] if row.needs or row.bundles else [])]
+    return {(row.build, topic) for topic in topics or [""]}
 
 
 def _names(versions: str, post_release: Version) -> bool:

@@ -73,7 +73,9 @@ def _beside_pinned_framework(item: Planned, plan: JudgedPlan) -> bool:
     """Whether the entry is no framework itself, its command or file pins one, and the plan leaves none open."""
     frameworks = [each for each in plan.entries if (row := plan.matrix.role_of(each.name)) and row.role == "framework"]
     beside = any(each.together == item.together is not None for each in frameworks)
-    return beside and all(each.version is not None and each.name != item.name for each in frameworks)
+    one_release = {name for name, releases in plan.releases.items() if len(releases.left) == 1}  # torch~=2.8.0
+    decided = (each.version is not None or each.name in one_release for each in frameworks)
+    return beside and all(decided) and item.name not in {each.name for each in frameworks}
 
 
 def held_back(item: Planned, plan: JudgedPlan) -> Check | None:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envcheck.compat.package_needs import applies
+from envcheck.compat.package_needs import applies, requirement_name
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import Lists
 from envcheck.plans.readers import setup_py
@@ -60,10 +60,14 @@ def read(sheet: Sheet) -> list[Planned]:
     lines = lines_of(sheet.text)
     asked = [*_of_project(sheet, document, lists, lines), *_of_poetry(sheet, poetry, lists.default, lines)]
     uv = table_of(tools, "uv")
-    together = None if texts_of(uv, "override-dependencies") else sheet.file  # which let pins stand beside each other
+    overridden = {requirement_name(text) for text in texts_of(uv, "override-dependencies")}  # whatever others require
     found = sheet.bounded(_as_uv_decides(sheet, uv, asked, lines))
     own = canonicalize_name(text_of(project, "name"))  # which an extra of its own names, as in sglang[srt]
-    return [msgspec.structs.replace(each, together=together) for each in found if not own or each.name != own]
+    return [
+        msgspec.structs.replace(each, together=None if each.name in overridden else sheet.file)
+        for each in found
+        if not own or each.name != own
+    ]
 
 
 @dataclass(frozen=True)
