@@ -309,4 +309,4 @@ def test_a_pinned_release_of_which_nothing_is_known_is_told(tmp_path: Path, rele
 def test_the_release_that_a_judged_package_requires_needs_no_answer_of_its_own(tmp_path: Path) -> None:
     machine, library = "gpu==H100,driver==580.65.06", "flashinfer-python==0.2.11.post3\n"
     assert _open(_of(tmp_path, library, machine)) == {"flashinfer-python"}
-    assert _open(_of(tmp_path, f"sglang==0.5.1\n{library}", machine)) == set()
+    assert _open(_of(tmp_path, f"sglang[srt]==0.5.1\n{library}", machine)) == set()
