@@ -216,35 +216,28 @@ def _mxnet(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[Fu
     facts.add(f"elf {here.path}/libmxnet.so", cpu_only=None if linked is None else not linked)
 
 
-def _torch_family(facts: Gathered, here: Installation, _parts: list[str]) -> Iterator[Further]:
-    _add_label(facts, f"file {here.path}/version.py")
-    _add_pinned_torch(facts, here)
-    yield Further()
-
-
-def _vllm(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[Further]:
-    _add_label(facts, f"file {here.path}/_version.py")
-    _add_pinned_torch(facts, here)
-    yield Further()
-    if parts and asks_for_cuda(facts):
-        facts.add(f"elf {here.path}", cpu_only=False)
-
-
-def _add_label(facts: Gathered, source: str) -> None:
-    """Add what the local tag of its version says; ``+cpu`` is a build without CUDA, ``+rocm6.2`` one for ROCm."""
-    stated = facts.known("version") or ""
+def _torch_family(
+    facts: Gathered, here: Installation, _parts: list[str], version_in: str = "version.py"
+) -> Iterator[Further]:
+    """The local tag of the version says the build (``+cpu`` is one without CUDA, ``+rocm6.2`` one for ROCm), and the
+    only PyTorch that the metadata allows is the one it was built for.
+    """
+    source, stated = f"file {here.path}/{version_in}", facts.known("version") or ""
     local = stated.partition("+")[2]
     if local.startswith("rocm"):
         facts.add(source, hip=version(without_prefix(local, "rocm")), cpu_only=False)
     cuda = label(stated).get("cuda")
     facts.add(source, cuda=cuda, cpu_only=True if local == "cpu" else False if cuda else None)
-
-
-def _add_pinned_torch(facts: Gathered, here: Installation) -> None:
-    """Add the only PyTorch version that its metadata allows, as the one it was built for."""
     torch = pinned((here.wheel or {}).get("requires") or (), "torch")
     if here.wheel and torch:
         facts.add(here.wheel["source"], built_for={"torch": torch})
+    yield Further()
+
+
+def _vllm(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[Further]:
+    yield from _torch_family(facts, here, parts, "_version.py")
+    if parts and asks_for_cuda(facts):
+        facts.add(f"elf {here.path}", cpu_only=False)
 
 
 def _torch_tensorrt(facts: Gathered, here: Installation, _parts: list[str]) -> Iterator[Further]:

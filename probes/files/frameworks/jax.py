@@ -15,17 +15,18 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import TEXT_LIMIT, Installation, assigned, locate, version
+from ..installations.package import TEXT_LIMIT, Installation, locate
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName, Preload
 from ..owners.requirements import libraries_of, relevant_lines
-from ..python.site import Gathered, Lack, Site
+from ..python.site import Lack, Site
 
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 _OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
 _LABEL = re.compile(r"\+cuda(\d{2})(?:\.cudnn(\d)(\d+))?")
 _LOAD = re.compile(r"""_load\(\s*["'](\w{2,30})["']\s*,\s*\[([^\]]{0,300})\]""")
 _LIBRARY = re.compile(r"""["'](lib\w{2,40}\.so[.0-9]{0,10})["']""")
+_VERSION = ("version.py", "_release_version", "_version")
 _COMPILER = "xla_cuda_plugin.so"
 
 
@@ -38,40 +39,28 @@ def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
         return plugins
     name = "jax" if jax else "jaxlib"
     facts = here.gather(name)
-    stated = _version(here)
-    facts.add(f"file {here.path}/version.py", version=stated)
+    stated = here.add_stated_version(facts, *_VERSION)
     here.add_declared(facts)
     if plugins:
         facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
     with_xla = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
     with_xla += [path for major in _majors(site) if (path := _compiler(site, major))]
     facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.tree, with_xla))
-    _add_own_cuda(facts, jaxlib)
+    # A jaxlib from before plug-ins has CUDA itself; one without a local tag and without plug-ins has none.
+    own = jaxlib.wheel if jaxlib else None
+    match = _LABEL.search(own["version"]) if own else None
+    if own and match:
+        cudnn = f"{match[2]}.{match[3]}" if match[2] else None
+        facts.add(own["source"], cuda=match[1], cudnn=cudnn, cpu_only=False)
+    elif jaxlib and jaxlib.conda and jaxlib.conda.cuda:
+        facts.add(jaxlib.conda.source, cuda=jaxlib.conda.cuda, cpu_only=False)
+    elif jaxlib and "cuda" not in jaxlib.names() and "version.py" in jaxlib.names():
+        for_others = any(_OTHERS.fullmatch(item["name"]) for item in site.distributions)
+        facts.add(f"file {jaxlib.path}", cpu_only=None if for_others else True)
     wrong = here.problems(stated, "version.py", ("version.py",))
     if jax and jaxlib is None:
         wrong.append(Lack("jaxlib, which it requires, is not installed"))
     return [facts.record(wrong), *plugins]
-
-
-def _version(here: Installation) -> str | None:
-    text = here.text("version.py") or ""
-    return version(assigned(text, "_release_version")) or version(assigned(text, "_version"))
-
-
-def _add_own_cuda(facts: Gathered, jaxlib: Installation | None) -> None:
-    """The CUDA version of a jaxlib from before plug-ins; one without a local tag and without plug-ins has no CUDA."""
-    if jaxlib is None:
-        return
-    source = jaxlib.wheel["source"] if jaxlib.wheel else f"file {jaxlib.path}"
-    match = _LABEL.search(jaxlib.wheel["version"]) if jaxlib.wheel else None
-    if match:
-        cudnn = f"{match[2]}.{match[3]}" if match[2] else None
-        facts.add(source, cuda=match[1], cudnn=cudnn, cpu_only=False)
-    elif jaxlib.conda and jaxlib.conda.cuda:
-        facts.add(jaxlib.conda.source, cuda=jaxlib.conda.cuda, cpu_only=False)
-    elif "cuda" not in jaxlib.names() and "version.py" in jaxlib.names():
-        for_others = any(_OTHERS.fullmatch(item["name"]) for item in jaxlib.site.distributions)
-        facts.add(f"file {jaxlib.path}", cpu_only=None if for_others else True)
 
 
 def _majors(site: Site) -> list[str]:
@@ -91,9 +80,8 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     name = f"jax-cuda{major}-plugin"
     here = locate(site, f"jax_cuda{major}_plugin", (name,)) or Installation(site, (), (), None)
     facts = here.gather(name, extends="jax")
-    stated = _version(here)
+    stated = here.add_stated_version(facts, *_VERSION)
     wheel = here.wheel
-    facts.add(f"file {here.path}/version.py", version=stated)
     here.add_declared(facts)
     source = wheel["source"] if wheel else f"file {here.path}"
     built = facts.known("version")

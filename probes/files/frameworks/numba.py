@@ -31,23 +31,29 @@ _BY_THE_LOADER = OpenByName(("libnvvm.so.4", "libnvvm.so"))
 def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The installed ones of the two."""
     numba, cuda = locate(site, "numba", ("numba",)), locate(site, "numba_cuda", ("numba-cuda",))
-    found = [_read_cuda(cuda)] if cuda else []
-    if numba is None:
-        return found
-    facts = numba.gather("numba")
-    match = _VERSION.search(numba.text("_version.py") or "")
-    stated = version(match[1]) if match else None
-    facts.add(f"file {numba.path}/_version.py", version=stated)
-    numba.add_declared(facts)
-    return [facts.record(numba.problems(stated, "_version.py", ("_version.py",))), *found]
+    found = []
+    if numba:
+        facts = numba.gather("numba")
+        match = _VERSION.search(numba.text("_version.py") or "")
+        stated = version(match[1]) if match else None
+        facts.add(f"file {numba.path}/_version.py", version=stated)
+        numba.add_declared(facts)
+        found.append(facts.record(numba.problems(stated, "_version.py", ("_version.py",))))
+    return [*found, _read_cuda(cuda)] if cuda else found
 
 
 def _read_cuda(here: Installation) -> dict[str, Any]:
     facts = here.gather("numba-cuda", extends="numba")
-    stated = version((here.text("VERSION") or "").strip())
-    facts.add(f"file {here.path}/VERSION", version=stated)
-    if here.wheel:
-        facts.add(here.wheel["source"], needs_one_of=_bindings(here) or None)
+    stated = here.add_stated_version(facts, "VERSION")
+    # The requirements on NVIDIA's bindings of each CUDA extra, if the import fails without them.
+    off = str(here.site.tree.variables.get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
+    if here.wheel and not off and _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
+        groups: dict[str, list[str]] = {}
+        for line in here.wheel.get("requires") or ():
+            extra = extra_of(line)
+            if requirement_name(line) in ("cuda-bindings", "cuda-core") and extra and re.fullmatch(r"cu\d{2}", extra):
+                groups.setdefault(extra, []).append(line.partition(";")[0].strip())
+        facts.add(here.wheel["source"], needs_one_of=[groups[extra] for extra in sorted(groups)] or None)
     here.add_declared(facts)
     facts.add(f"file {here.path}", cpu_only=False)
     preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
@@ -57,16 +63,3 @@ def _read_cuda(here: Installation) -> dict[str, Any]:
     asks = (_DRIVER, *nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ()))
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
     return facts.record(here.problems(stated, "VERSION", ("VERSION",)))
-
-
-def _bindings(here: Installation) -> list[list[str]]:
-    """The requirements on NVIDIA's bindings of each CUDA extra, if the import fails without them."""
-    off = str(here.site.tree.variables.get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
-    if off or not _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
-        return []
-    groups: dict[str, list[str]] = {}
-    for line in (here.wheel or {}).get("requires") or ():
-        extra = extra_of(line)
-        if requirement_name(line) in ("cuda-bindings", "cuda-core") and extra and re.fullmatch(r"cu\d{2}", extra):
-            groups.setdefault(extra, []).append(line.partition(";")[0].strip())
-    return [groups[extra] for extra in sorted(groups)]

@@ -16,10 +16,10 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import Installation, assigned, cuda_version, locate, version
+from ..installations.package import assigned, cuda_version, locate, version
 from ..installations.parts import add_parts, cuda_by_loads
 from ..loader.script import OpenByName, Preload
-from ..python.site import Gathered, Site
+from ..python.site import Site
 
 _INFO = "capi/build_and_package_info.py"
 _STATE = r"onnxruntime_pybind11_state\b.*\.so"
@@ -41,8 +41,11 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if here is None:
         return []
     info = here.text(_INFO) or ""
-    wheel = here.brought_by(next(iter(here.files(_STATE, "capi")), None), _named(info))
-    facts = here.gather(wheel["name"] if wheel else _named(info) or "onnxruntime")
+    named = assigned(info, "package_name")
+    name = named if isinstance(named, str) and re.fullmatch(r"[a-z0-9-]{2,60}", named) else None
+    state = here.files(_STATE, "capi")
+    wheel = here.brought_by(next(iter(state), None), name)
+    facts = here.gather(wheel["name"] if wheel else name or "onnxruntime")
     stated = version(assigned(info, "__version__"))
     facts.add(f"file {here.path}/{_INFO}", version=stated, cuda=cuda_version(assigned(info, "cuda_version")))
     if wheel:
@@ -58,7 +61,14 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         facts.add(here.wheel["source"], cpu_only=False)
     if _PRELOADS.search(here.text("__init__.py") or ""):  # from 1.21 on
         facts.add(f"file {here.path}/__init__.py", preload_call="onnxruntime.preload_dlls()")
-    _add_parts(facts, here)
+    shared = here.files(r"libonnxruntime_providers_shared\.so", "capi")
+    libraries = here.files(r"libonnxruntime_providers_(?:cuda|tensorrt|nv_tensorrt_rtx)\.so", "capi")
+    if facts.known("cpu_only"):
+        libraries = []
+    preloads = [Preload((each,)) for each in dict.fromkeys(_NAMED.findall(here.text("capi/_ld_preload.py") or ""))]
+    required = [path for path in libraries if "tensorrt" not in path]
+    asks = [OpenByName((path,), by=None) for path in libraries if path not in required]
+    add_parts(facts, here, [*state, *(shared if libraries else []), *required], preloads=preloads, asks=asks)
     cuda_by_loads(facts)
     wheels = tuple(sorted(here.wheels, key=lambda each: each is not wheel))  # its own first
     wrong = here._replace(wheels=wheels).problems(stated, _INFO, ("capi",))
@@ -67,21 +77,3 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         own = f"{wheel['name']} {wheel['version']}"
         wrong.append(f"{others} was installed into the same package; the files there are of {own}")
     return [facts.record(wrong)]
-
-
-def _named(info: str) -> str | None:
-    name = assigned(info, "package_name")
-    return name if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]{2,60}", name) else None
-
-
-def _add_parts(facts: Gathered, here: Installation) -> None:
-    state = here.files(_STATE, "capi")
-    shared = here.files(r"libonnxruntime_providers_shared\.so", "capi")
-    on_gpu = here.files(r"libonnxruntime_providers_(?:cuda|tensorrt|nv_tensorrt_rtx)\.so", "capi")
-    if facts.known("cpu_only"):
-        on_gpu = []
-    text = here.text("capi/_ld_preload.py") or ""
-    preloads = [Preload((name,)) for name in dict.fromkeys(_NAMED.findall(text))]
-    required = [path for path in on_gpu if "tensorrt" not in path]
-    asks = [OpenByName((path,), by=None) for path in on_gpu if path not in required]
-    add_parts(facts, here, [*state, *(shared if on_gpu else []), *required], preloads=preloads, asks=asks)

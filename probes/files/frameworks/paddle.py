@@ -17,7 +17,7 @@ from ..installations.catalog import FrameworkEntry
 from ..installations.package import assigned, cuda_version, digits_as_version, locate, version
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
 from ..loader.script import OpenByName
-from ..python.site import Gathered, Site
+from ..python.site import Site
 
 _POST = ".post"
 _CUBLAS = ("libcublas.so",)
@@ -37,45 +37,35 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     text = here.text(place) or ""
     stated = version(assigned(text, "full_version"))
     if stated:
-        facts.add(f"file {here.path}/{place}", version=stated, **_build(text))
+        cuda, hip = assigned(text, "cuda_version"), version(assigned(text, "hip_version"))
+        cudnn = version(assigned(text, "cudnn_version"))
+        xpu = {assigned(text, "xpu_version"), assigned(text, "xpu_xre_version")} - {None, "False"}
+        archs = assigned(text, "compiled_cuda_archs")
+        numbers = [str(arch) for arch in archs if str(arch).isdigit()] if isinstance(archs, list) else []
+        facts.add(
+            f"file {here.path}/{place}",
+            version=stated,
+            cuda=cuda_version(cuda),
+            cudnn=cudnn if cudnn and cudnn.strip("0.") else None,  # not ``'0'``
+            tensorrt=version(assigned(text, "tensorrt_version")),
+            hip=hip,
+            cpu_only=None if cuda is None else cuda == "False" and not hip and not xpu,
+            gpu_code=[f"sm_{number}" for number in numbers[:100]] or None,
+        )
     here.add_declared(facts)
     if wheel and wheel["name"].endswith("-gpu"):
-        facts.add(wheel["source"], cpu_only=False, cuda=_of_post(wheel["version"]))
-    add_parts(facts, here, parts, asks=_opened(facts, parts))
+        digits = wheel["version"].partition(_POST)[2]
+        facts.add(wheel["source"], cpu_only=False)
+        if digits.isdigit() and len(digits) in {2, 3}:
+            # CUDA 10.7 would be wrong: ``.post107`` means CUDA 10 with cuDNN 7, ``.post112`` CUDA 11.2.
+            facts.add(wheel["source"], cuda=digits[:-1] if digits.endswith("7") else digits_as_version(digits))
+    asks: list[OpenByName] = []
+    by_wheels = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
+    if parts and not by_wheels and facts.known("cuda") and not facts.known("cpu_only"):
+        by = parts[-1].rpartition("/")[2]
+        asks = [OpenByName(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
+    add_parts(facts, here, parts, asks=asks)
     cuda_by_loads(facts)
     linked = asks_for_cuda(facts) if parts else None
     facts.add(f"elf {here.path}", cpu_only=None if linked is None else not linked)
     return [facts.record(here.problems(stated, place))]
-
-
-def _opened(facts: Gathered, parts: list[str]) -> list[OpenByName]:
-    """The libraries that it opens, if it is a CUDA build without NVIDIA's wheels."""
-    brings = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
-    if not parts or brings or not facts.known("cuda") or facts.known("cpu_only"):
-        return []
-    by = parts[-1].rpartition("/")[2]
-    return [OpenByName(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
-
-
-def _build(text: str) -> dict[str, Any]:
-    cuda, hip = assigned(text, "cuda_version"), version(assigned(text, "hip_version"))
-    cudnn = version(assigned(text, "cudnn_version"))
-    xpu = {assigned(text, "xpu_version"), assigned(text, "xpu_xre_version")} - {None, "False"}
-    archs = assigned(text, "compiled_cuda_archs")
-    numbers = [str(arch) for arch in archs if str(arch).isdigit()] if isinstance(archs, list) else []
-    return {
-        "cuda": cuda_version(cuda),
-        "cudnn": cudnn if cudnn and cudnn.strip("0.") else None,  # not ``'0'``
-        "tensorrt": version(assigned(text, "tensorrt_version")),
-        "hip": hip,
-        "cpu_only": None if cuda is None else cuda == "False" and not hip and not xpu,
-        "gpu_code": [f"sm_{number}" for number in numbers[:100]] or None,
-    }
-
-
-def _of_post(text: str) -> str | None:
-    """CUDA 10.7 would be wrong: ``.post107`` means CUDA 10 with cuDNN 7, ``.post112`` CUDA 11.2."""
-    digits = text.partition(_POST)[2]
-    if not digits.isdigit() or len(digits) not in {2, 3}:
-        return None
-    return digits[:-1] if digits.endswith("7") else digits_as_version(digits)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import TEXT_LIMIT, Installation, assigned, cuda_version, locate, mapping, targets
+from ..installations.package import TEXT_LIMIT, assigned, cuda_version, locate, mapping, targets
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName
 from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
@@ -32,9 +32,26 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         return []
     name = here.wheel["name"] if here.wheel else "tensorflow"
     facts = here.gather(name)
-    folder = _folder(here)
+    # In some releases the package's own files lie in ``tensorflow_core`` beside it.
+    core = f"{here.folder}/tensorflow_core"
+    apart = here.path is not None and "python" not in here.names() and "python" in site.names(core)
+    folder = core if apart else here.path
     if folder:
-        facts.add(f"file {folder}/{_INFO}", **_build_info(site, folder))
+        text = site.tree.read_text(f"{folder}/{_INFO}", TEXT_LIMIT) or ""
+        build = mapping(text, "build_info") or {
+            "is_cuda_build": assigned(text, "is_cuda_build"),
+            "is_rocm_build": assigned(text, "is_rocm_build"),
+            "cuda_version": assigned(text, "cuda_version_number"),
+            "cudnn_version": assigned(text, "cudnn_version_number"),
+        }
+        on_gpu = True in {build.get("is_cuda_build"), build.get("is_rocm_build")}
+        facts.add(
+            f"file {folder}/{_INFO}",
+            cpu_only=False if on_gpu else True if build.get("is_cuda_build") is False else None,
+            cuda=cuda_version(build.get("cuda_version")),
+            cudnn=cuda_version(build.get("cudnn_version")),
+            gpu_code=targets(build.get("cuda_compute_capabilities")),
+        )
     if name == "tensorflow-rocm":
         facts.add(here.wheel["source"] if here.wheel else "", cpu_only=False)
     here.add_declared(facts)
@@ -59,28 +76,3 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         parts = [path for path in parts if "libtensorflow_cc" not in path]
     add_parts(facts, here, parts, asks=asks)
     return [facts.record(here.problems(needs=("python",) if folder == here.path else ()))]
-
-
-def _folder(here: Installation) -> str | None:
-    """The folder of the package's own files: ``tensorflow``, in some releases ``tensorflow_core`` beside it."""
-    if here.path is None or here.package is None:
-        return None
-    core = f"{here.package.folder}/tensorflow_core"
-    return core if "python" not in here.names() and "python" in here.site.names(core) else here.path
-
-
-def _build_info(site: Site, folder: str) -> dict[str, Any]:
-    text = site.tree.read_text(f"{folder}/{_INFO}", TEXT_LIMIT) or ""
-    build = mapping(text, "build_info") or {
-        "is_cuda_build": assigned(text, "is_cuda_build"),
-        "is_rocm_build": assigned(text, "is_rocm_build"),
-        "cuda_version": assigned(text, "cuda_version_number"),
-        "cudnn_version": assigned(text, "cudnn_version_number"),
-    }
-    gpu = {build.get("is_cuda_build"), build.get("is_rocm_build")}
-    return {
-        "cpu_only": False if True in gpu else True if build.get("is_cuda_build") is False else None,
-        "cuda": cuda_version(build.get("cuda_version")),
-        "cudnn": cuda_version(build.get("cudnn_version")),
-        "gpu_code": targets(build.get("cuda_compute_capabilities")),
-    }

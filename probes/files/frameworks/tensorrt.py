@@ -14,11 +14,11 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import TEXT_LIMIT, Installation, locate
+from ..installations.package import TEXT_LIMIT, locate
 from ..installations.parts import add_parts
 from ..loader.script import Preload
 from ..owners.requirements import cuda_major
-from ..python.site import Gathered, Site
+from ..python.site import Site
 
 _KINDS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
@@ -35,38 +35,32 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     for kind in _KINDS:
         own = re.compile(r"(?:nvidia-)?{0}|{0}-cu\d{{2}}".format(kind.replace("_", "-")))
         here = locate(site, kind, [name for name in entry.distributions.split() if own.fullmatch(name)])
-        found += [_read(site, kind, here)] if here else []
+        if here is None:
+            continue
+        base = kind.replace("_", "-")
+        name = here.wheel["name"] if here.wheel else base
+        facts = here.gather(name)
+        bindings = locate(site, f"{kind}_bindings", (f"{name}-bindings",)) or here
+        bindings.add_stated_version(facts, "__init__.py")
+        here.add_declared(facts)
+        # The CUDA major version: from the names of its distributions, else from the wheels that they require.
+        family = [item for item in site.distributions if item["name"] == base or item["name"].startswith(f"{base}-")]
+        suffixes = {match[1]: item for item in family if (match := _SUFFIX.search(item["name"]))}
+        if len(suffixes) == 1:
+            major, item = suffixes.popitem()
+            facts.add(item["source"], cuda=major)
+        elif here.wheel and not suffixes:
+            facts.add(here.wheel["source"], cuda=cuda_major(here.wheel.get("requires") or ()))
+        libraries = locate(site, f"{kind}_libs", (f"{name}-libs",)) or bindings
+        targets = {match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}
+        if targets and not any(each.startswith(_PTX) for each in libraries.names()):
+            in_order = sorted(targets, key=lambda target: (int(target.rstrip("af")), target))
+            facts.add(f"file {libraries.path}", gpu_code=[f"sm_{each}" for each in in_order])
+        parts = [*libraries.files(rf"lib{_LIBRARY[kind]}\.so\.\d+"), *bindings.files(rf"{kind}\b.*\.so")]
+        facts.add(f"file {libraries.path}", cpu_only=False)
+        add_parts(facts, bindings, parts, preloads=tensorrt_preloads(site, kind))
+        found.append(facts.record(here.problems()))
     return found
-
-
-def _read(site: Site, kind: str, here: Installation) -> dict[str, Any]:
-    name = here.wheel["name"] if here.wheel else kind.replace("_", "-")
-    facts = here.gather(name)
-    bindings = locate(site, f"{kind}_bindings", (f"{name}-bindings",)) or here
-    bindings.add_stated_version(facts, "__init__.py")
-    here.add_declared(facts)
-    _add_cuda(facts, site, here, kind)
-    libraries = locate(site, f"{kind}_libs", (f"{name}-libs",)) or bindings
-    found = {match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}
-    resources = sorted(found, key=lambda target: (int(target.rstrip("af")), target))
-    if resources and not any(name.startswith(_PTX) for name in libraries.names()):
-        facts.add(f"file {libraries.path}", gpu_code=[f"sm_{each}" for each in resources])
-    parts = [*libraries.files(rf"lib{_LIBRARY[kind]}\.so\.\d+"), *bindings.files(rf"{kind}\b.*\.so")]
-    facts.add(f"file {libraries.path}", cpu_only=False)
-    add_parts(facts, bindings, parts, preloads=tensorrt_preloads(site, kind))
-    return facts.record(here.problems())
-
-
-def _add_cuda(facts: Gathered, site: Site, here: Installation, kind: str) -> None:
-    """Add the CUDA major version, from the names of its distributions, else from the wheels that they require."""
-    own = kind.replace("_", "-")
-    family = [item for item in site.distributions if item["name"] == own or item["name"].startswith(f"{own}-")]
-    suffixes = {match[1]: item for item in family if (match := _SUFFIX.search(item["name"]))}
-    if len(suffixes) == 1:
-        major, item = next(iter(suffixes.items()))
-        facts.add(item["source"], cuda=major)
-    elif here.wheel and not suffixes:
-        facts.add(here.wheel["source"], cuda=cuda_major(here.wheel.get("requires") or ()))
 
 
 def tensorrt_preloads(site: Site, kind: str = "tensorrt") -> list[Preload]:

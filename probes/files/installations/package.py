@@ -107,10 +107,15 @@ class Installation(NamedTuple):
         if conda:
             facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
 
-    def add_stated_version(self, facts: Gathered, place: str, name: str = "__version__") -> str | None:
-        """Add the version that a file of the package assigns to ``name``, or is if it is no Python, and return it."""
+    def add_stated_version(self, facts: Gathered, place: str, *names: str) -> str | None:
+        """Add the version that a file of the package assigns to the first of ``names`` (``__version__`` without any),
+        or is if it is no Python, and return it.
+        """
         text = self.text(place) or ""
-        stated = version(assigned(text, name) if place.endswith(".py") else text.strip())
+        values = (
+            (assigned(text, name) for name in names or ("__version__",)) if place.endswith(".py") else (text.strip(),)
+        )
+        stated = next(filter(None, map(version, values)), None)
         facts.add(f"file {self.path}/{place}", version=stated)
         return stated
 

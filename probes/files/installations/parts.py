@@ -51,7 +51,15 @@ def examined(
     if targets:
         facts["gpu_code"] = targets
     parts, preloads, python = tuple(parts), tuple(preloads), started(site)
-    process = _met(python, site, preloads, tuple(extends)).copy()
+    process = python
+    if extends:  # the process before the import of the parts is shared by all extensions of one framework
+        key = (id(python), preloads, tuple(extends))
+        if key not in _MET:
+            process = python.copy()
+            imported(process, site, tuple(extends), preloads, first=True)
+            _remember(key, process)
+        process = _MET[key]
+    process = process.copy()
     if process.system.problem:
         return {**facts, "loads_complete": False}
     events, before = imported(process, site, parts, preloads, first=not extends)
@@ -67,18 +75,6 @@ def examined(
     paths = (path for image in process.images for path in (*image.head.rpath, *(image.head.runpath or ())))
     led = led or any(path.startswith("$ORIGIN/") and "/nvidia/" in path for path in paths)
     return {**facts, **loads, "looks_in_wheels": led}
-
-
-def _met(python: LoaderProcess, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
-    """The process before the import of the parts; shared by all extensions of one framework."""
-    if not extends:
-        return python
-    key = (id(python), preloads, extends)
-    if key not in _MET:
-        process = python.copy()
-        imported(process, site, extends, preloads, first=True)
-        _remember(key, process)
-    return _MET[key]
 
 
 def _remember(key: _Key, process: LoaderProcess) -> None:

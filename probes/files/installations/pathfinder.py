@@ -55,11 +55,12 @@ def _catalogue(site: Site) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for match in _SONAME.finditer(text_in_pathfinder(site, _CATALOGUES)):
         found.setdefault(match[1], {})[match[0]] = None
-    return {library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()}
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(number) for number in name.partition(".so.")[2].split(".")]
+    return {
+        library: tuple(
+            sorted(names, key=lambda name: [int(part) for part in name.partition(".so.")[2].split(".")], reverse=True)
+        )
+        for library, names in found.items()
+    }
 
 
 def _toolkit_of_runtime(site: Site) -> list[str]:
@@ -106,10 +107,16 @@ _RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor
 
 def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
     """The files that cuda-pathfinder loads for a library: its dependencies, then itself."""
-    found = [preload for each in (*_FIRST.get(library, ()), library) for preload in _preloads(site, each)]
+    found: list[Preload] = []
+    for each in (*_FIRST.get(library, ()), library):
+        places = _wheel_folders(site, each)
+        if "conda-meta" in site.names(site.prefix):
+            places.append(f"{site.prefix}/{'nvvm/lib64' if each == 'nvvm' else 'lib'}")
+        name = _FILES.get(each, each)
+        found += [Preload((f"lib{name}.so.*[0-9]",), tuple(places)), *found_in_toolkit(site, name)]
     if library == "nvrtc":
-        places = tuple(_wheel_folders(site, library))
-        found += [Preload((f"{_BUILTINS}{release}",), places) for release in site.once(_releases_of_builtins)]
+        in_wheels = tuple(_wheel_folders(site, library))
+        found += [Preload((f"{_BUILTINS}{release}",), in_wheels) for release in site.once(_releases_of_builtins)]
     return found
 
 
@@ -117,14 +124,6 @@ def asked_of_pathfinder(site: Site, library: str) -> list[OpenByName]:
     """A required request: code that loads a library with cuda-pathfinder fails without it."""
     names = names_asked(site, library)
     return [OpenByName(names, optional=False)] if names else []
-
-
-def _preloads(site: Site, library: str) -> list[Preload]:
-    places = _wheel_folders(site, library)
-    if "conda-meta" in site.names(site.prefix):
-        places.append(f"{site.prefix}/{'nvvm/lib64' if library == 'nvvm' else 'lib'}")
-    name = _FILES.get(library, library)
-    return [Preload((f"lib{name}.so.*[0-9]",), tuple(places)), *found_in_toolkit(site, name)]
 
 
 def _wheel_folders(site: Site, library: str) -> list[str]:

@@ -14,7 +14,7 @@ from ...common.paths import name_of, printable, without_suffix
 from ...common.tree import REFUSED
 from ..owners.wheels import decisive
 from ..python.distributions import normalised
-from ..python.site import ImportedPackage, Site, packages
+from ..python.site import Site, packages
 from .catalog import DETAILED
 from .package import TEXT_LIMIT, assigned, folder_of, version
 
@@ -59,12 +59,10 @@ def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
         if any({name, f"{name}.py"} & site.names(each) for each in earlier):
             taken = next(iter(packages(site, name)), None)
             if taken and taken.regular and taken.folder in earlier:
-                return _record(site, item["name"], taken)
-    return None
-
-
-def _record(site: Site, name: str, taken: ImportedPackage) -> dict[str, Any]:
-    record = {"name": name, "version": "", "path": taken.path, "channel": "pip", "source": f"file {taken.path}"}
+                break
+    else:
+        return None
+    record = {"name": item["name"], "version": "", "path": taken.path, "channel": "pip", "source": f"file {taken.path}"}
     if taken.led_by:
         record["led_by"] = taken.led_by
     for place, variable in _SAYING:
