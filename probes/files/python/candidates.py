@@ -56,7 +56,15 @@ def found(tree: Tree) -> Iterator[EnvironmentCandidate]:
             yield _at(tree, why, text)
     if conda and conda_is_base:  # active by default in every shell, so it is weaker evidence than the folder
         yield _at(tree, "CONDA_PREFIX", conda)
-    yield from _on_path(tree)
+    own_seen = False
+    for path in _programs(tree, _NAMES):  # the first interpreter on PATH; if that is envcheck's own, the next as well
+        place = locate(tree, path)
+        own = _is_own(tree, place)
+        if not place.system and not (own and own_seen):
+            yield EnvironmentCandidate("PATH", path, place, own=own)
+            own_seen = own_seen or own
+            if not own:
+                break
     if tree.request.get("own_prefix"):
         yield _at(tree, "envcheck", tree.request["own_prefix"])
 
@@ -65,20 +73,6 @@ def _at(tree: Tree, why: str, text: str) -> EnvironmentCandidate:
     path = tree.absolute(text)
     place = locate(tree, path)
     return EnvironmentCandidate(why, path, place, own=_is_own(tree, place))
-
-
-def _on_path(tree: Tree) -> Iterator[EnvironmentCandidate]:
-    """The first interpreter on PATH; if that is envcheck's own, the first other one as well."""
-    own_seen = False
-    for path in _programs(tree, _NAMES):
-        place = locate(tree, path)
-        own = _is_own(tree, place)
-        if place.system or (own and own_seen):
-            continue
-        yield EnvironmentCandidate("PATH", path, place, own=own)
-        own_seen = own_seen or own
-        if not own:
-            return
 
 
 def _was_environment(tree: Tree, folder: str) -> bool:
@@ -151,8 +145,21 @@ def _folders(tree: Tree) -> Iterator[str]:
     for child in _inside(tree, tree.cwd):
         yield child
         yield from _of_project(tree, child)
-    yield from _of_conda(tree)
     user = tree.home()
+    installations = [f"{user}/{name}" for name in _CONDA_IN_HOME] if user else []
+    installations += _CONDA
+    if variables.get("MAMBA_ROOT_PREFIX"):
+        installations.append(tree.absolute(variables["MAMBA_ROOT_PREFIX"]))
+    if variables.get("CONDA_EXE"):
+        installations.append(parent(parent(tree.absolute(variables["CONDA_EXE"]))))
+    for installation in dict.fromkeys(installations):
+        yield installation
+        yield from _inside(tree, f"{installation}/envs")
+    for name in ("CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"):
+        for folder in str(variables.get(name, "")).replace(",", ":").split(":"):
+            yield from _inside(tree, tree.absolute(folder)) if folder else ()
+    listed = tree.read_text(f"{user}/.conda/environments.txt", 1 << 20) or ""
+    yield from (line for line in listed.splitlines()[:_FOLDERS] if line.startswith("/"))
     holders = [f"{user}/{name}" for name in _IN_HOME] if user else []
     holders += [
         tree.absolute(variables[name]) for name in ("WORKON_HOME", "UV_PYTHON_INSTALL_DIR") if variables.get(name)
@@ -176,25 +183,6 @@ def _of_project(tree: Tree, folder: str) -> Iterator[str]:
     yield from (f"{folder}/{name}" for name in _PROGRAM_NAMES if name in names)
     if ".pixi" in names:
         yield from _inside(tree, f"{folder}/.pixi/envs")
-
-
-def _of_conda(tree: Tree) -> Iterator[str]:
-    variables = tree.variables
-    user = tree.home()
-    installations = [f"{user}/{name}" for name in _CONDA_IN_HOME] if user else []
-    installations += _CONDA
-    if variables.get("MAMBA_ROOT_PREFIX"):
-        installations.append(tree.absolute(variables["MAMBA_ROOT_PREFIX"]))
-    if variables.get("CONDA_EXE"):
-        installations.append(parent(parent(tree.absolute(variables["CONDA_EXE"]))))
-    for installation in dict.fromkeys(installations):
-        yield installation
-        yield from _inside(tree, f"{installation}/envs")
-    for name in ("CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"):
-        for folder in str(variables.get(name, "")).replace(",", ":").split(":"):
-            yield from _inside(tree, tree.absolute(folder)) if folder else ()
-    listed = tree.read_text(f"{user}/.conda/environments.txt", 1 << 20) or ""
-    yield from (line for line in listed.splitlines()[:_FOLDERS] if line.startswith("/"))
 
 
 def _inside(tree: Tree, folder: str) -> Iterator[str]:

@@ -85,24 +85,19 @@ def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -
             if len(found.items) >= LIMIT:
                 found.complete = False
                 return found
-            record = _distribution(tree, f"{folder}/{name}", detailed, linked, found)
+            path, record = f"{folder}/{name}", None
+            if name[0] in "~-" and len(name) > 1:  # pip renames folders like this until an installation succeeds
+                start = tree.read_bytes(f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
+                found.damage(path, LEFT, _said(start) if start else None)
+            elif name.endswith(".dist-info"):
+                record = _dist_info(tree, path, name[: -len(".dist-info")], detailed, found)
+            elif name.endswith(".egg-info"):
+                record = _egg(tree, path, name[: -len(".egg-info")], detailed, linked)
+            elif name == "EGG-INFO":
+                record = _egg(tree, path, without_suffix(folder.rpartition("/")[2], ".egg"), detailed, linked)
             if record is not None:
                 found.items.append(record)
     return found
-
-
-def _distribution(tree: Tree, path: str, detailed: frozenset[str], linked: set[str], found: Installed) -> Fields | None:
-    folder, _, name = path.rpartition("/")
-    if name[0] in "~-" and len(name) > 1:  # pip renames folders like this until an installation succeeds
-        start = tree.read_bytes(f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
-        found.damage(path, LEFT, _said(start) if start else None)
-    elif name.endswith(".dist-info"):
-        return _dist_info(tree, path, name[: -len(".dist-info")], detailed, found)
-    elif name.endswith(".egg-info"):
-        return _egg(tree, path, name[: -len(".egg-info")], detailed, linked)
-    elif name == "EGG-INFO":
-        return _egg(tree, path, without_suffix(folder.rpartition("/")[2], ".egg"), detailed, linked)
-    return None
 
 
 def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Fields | None:
@@ -304,19 +299,15 @@ def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaPack
     if record is None:
         return None
     build = record["build"]
-    cuda, cudnn = _BUILD_CUDA.search(build), _BUILD_CUDNN.search(build)
+    found, cudnn = _BUILD_CUDA.search(build), _BUILD_CUDNN.search(build)
+    cuda = found[1] if found else None
+    if cuda:  # ``12.4`` of ``12.4`` and of ``124``; ``9.2`` of ``92``
+        cuda = ".".join(cuda.split(".")[:2]) if "." in cuda else f"{cuda[:-1]}.{cuda[-1]}"
     return CondaPackage(
         version=record["version"],
         build=build,
         source=record["source"],
-        cuda=_cuda_version(cuda.group(1)) if cuda else None,
+        cuda=cuda,
         cpu_only=False if cuda else True if _BUILD_CPU.search(build) else None,
         cudnn=cudnn.group(1) if cudnn else None,
     )
-
-
-def _cuda_version(text: str) -> str:
-    """``12.4`` of ``12.4`` and of ``124``; ``9.2`` of ``92``."""
-    if "." in text:
-        return ".".join(text.split(".")[:2])
-    return f"{text[:-1]}.{text[-1]}"

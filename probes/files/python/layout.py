@@ -37,12 +37,6 @@ def minor_of_program(name: str) -> str | None:
     return match.group(2) if match else None
 
 
-def implementation_of_program(name: str) -> str | None:
-    """``cpython`` of ``python3.12``, ``pypy`` of ``pypy3.10``; None for a name without a version."""
-    match = _PROGRAM.match(name)
-    return {"python": "cpython", "pypy": "pypy"}[match.group(1)] if match else None
-
-
 def full(tree: Tree, base: str | None, minor: str | None, program: str | None) -> str | None:
     """The version with its patch level, from the files of an installation of ``minor`` at ``base``."""
     if base is None or minor is None:
@@ -110,7 +104,19 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
             base_gone = f"its base interpreter {printable(program)} has lost its standard library"
     elif not libraries(tree, prefix, "os.py"):
         base_gone = "it has lost its standard library"
-    minor = _minor(tree, place, prefix, settings)
+    minor = minor_of(version_of_settings(settings))
+    if minor is None and place.executable:
+        minor = minor_of_program(name_of(tree.real_path(place.executable)))
+    if minor is None:
+        of_library = (LIBRARY.match(name_of(path)) for path in libraries(tree, prefix, "site-packages"))
+        minors = {match[2] for match in of_library if match}
+        minor = minors.pop() if len(minors) == 1 else None
+    implementation: str | None = settings.get("implementation", "").lower()
+    if not re.fullmatch(r"[a-z]{1,20}", implementation or ""):
+        match = _PROGRAM.match(name_of(tree.real_path(program))) if program else None
+        folders = [] if match else libraries(tree, prefix, "site-packages") or libraries(tree, prefix, "os.py")
+        kinds = {match[1]} if match else {"pypy" if name_of(path).startswith("pypy") else "python" for path in folders}
+        implementation = "cpython" if "python" in kinds else "pypy" if kinds else None
     named = ((path, LIBRARY.match(name_of(path))) for path in (libraries(tree, base, "os.py") if base else ()))
     stdlib = next((path for path, match in named if match and match[2] == minor), None)
     # A virtual environment whose base became another Python no longer sees its packages.
@@ -125,7 +131,7 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         system_packages=settings.get("include-system-site-packages", "true").lower() == "true",  # as site.py has it
         minor=minor,
         version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
-        implementation=_implementation(tree, prefix, settings, program),
+        implementation=implementation,
         manager=_manager(tree, prefix, settings, virtual=virtual),
         lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,
         externally_managed=False if virtual else tree.lexists(f"{stdlib}/{_MANAGED}") if stdlib else None,
@@ -150,32 +156,6 @@ def _base_program(
         if tree.is_program(program):
             return program, None
     return None, f"its base interpreter {printable((named or beside)[0])} is gone"
-
-
-def _minor(tree: Tree, place: PythonPlace, prefix: str, settings: dict[str, str]) -> str | None:
-    minor = minor_of(version_of_settings(settings))
-    if minor:
-        return minor
-    if place.executable:
-        named = minor_of_program(name_of(tree.real_path(place.executable)))
-        if named:
-            return named
-    found = {LIBRARY.match(name_of(path)) for path in libraries(tree, prefix, "site-packages")}
-    minors = {match.group(2) for match in found if match}
-    return minors.pop() if len(minors) == 1 else None
-
-
-def _implementation(tree: Tree, prefix: str, settings: dict[str, str], program: str | None) -> str | None:
-    stated = settings.get("implementation", "").lower()
-    if re.fullmatch(r"[a-z]{1,20}", stated):
-        return stated
-    named = implementation_of_program(name_of(tree.real_path(program))) if program else None
-    if named:
-        return named
-    names = [name_of(path) for path in libraries(tree, prefix, "site-packages") or libraries(tree, prefix, "os.py")]
-    if not names:
-        return None
-    return "pypy" if all(name.startswith("pypy") for name in names) else "cpython"
 
 
 def _manager(tree: Tree, prefix: str, settings: dict[str, str], *, virtual: bool) -> str:

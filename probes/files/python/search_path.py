@@ -207,15 +207,11 @@ def _with_path_files(
         for name in names[:_PATH_FILES]:
             path = f"{site}/{name}"
             text = tree.read_text(path) or ""
-            yield from ((folder, path) for folder in _lines_of(text, site))
-            code += [(path, line) for line in text.lstrip("\ufeff").splitlines() if line.startswith(_CODE)]
-
-
-def _lines_of(text: str, site: str) -> Iterator[str]:
-    for line in text.lstrip("\ufeff").splitlines():
-        plain = line.rstrip()
-        if plain and not plain.startswith(("#", *_CODE)) and name_of(plain):
-            yield joined(site, plain)
+            lines = text.lstrip("\ufeff").splitlines()
+            plain = (line.rstrip() for line in lines)
+            named = (line for line in plain if name_of(line) and not line.startswith(("#", *_CODE)))
+            yield from ((joined(site, line), path) for line in named)
+            code += [(path, line) for line in lines if line.startswith(_CODE)]
 
 
 _MOST_VARIABLES = 20
@@ -244,8 +240,12 @@ def variables_set(
     modules for customization in the ``folders`` of the search path.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    customs = (_first_of(tree, folders, name) for name in _CUSTOM)
-    for path, module, text in [*texts, *(custom for custom in customs if custom)]:
+    customs: list[tuple[str, str, str]] = []
+    for name in _CUSTOM:
+        read = ((f"{folder}/{name}", tree.read_text(f"{folder}/{name}", _TEXT_LIMIT)) for folder in folders)
+        path, text = next(((path, text) for path, text in read if text is not None), ("", ""))
+        customs += [(path, "", text)] if path else []
+    for path, module, text in [*texts, *customs]:
         for name, value in _settings(text[:_TEXT_LIMIT]):
             if not matters(name):
                 continue
@@ -258,11 +258,6 @@ def variables_set(
             if len(found) >= _MOST_VARIABLES:
                 return tuple(found.values())
     return tuple(found.values())
-
-
-def _first_of(tree: Tree, folders: Sequence[str], name: str) -> tuple[str, str, str] | None:
-    read = ((f"{folder}/{name}", tree.read_text(f"{folder}/{name}", _TEXT_LIMIT)) for folder in folders)
-    return next(((path, "", text) for path, text in read if text is not None), None)
 
 
 def _settings(text: str) -> Iterator[tuple[str, str | None]]:
