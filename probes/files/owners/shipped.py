@@ -181,28 +181,31 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
         return None if needless else _differs(recorded, "missing")
     if not stat.S_ISREG(found.st_mode):
         return {**_differs(recorded, "size"), "problem": "it is not a regular file"}
-    denied = _denied(tree, recorded.path, stat.S_IMODE(found.st_mode))
-    if denied:
-        return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
+    if tree.at_real_root and not os.access(recorded.path, os.R_OK):  # unknown, and not damaged
+        refused(recorded.path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    elif (
+        recorded.path.rpartition("/")[0].endswith("/bin")
+        and not found.st_mode & 0o111
+        and tree.read_bytes(recorded.path, 4) == _ELF
+    ):
+        mode = f"mode {found.st_mode & 0o777:04o}"
+        return {**_differs(recorded, "content"), "found": mode, "problem": "its mode does not allow running"}
     other = sized and recorded.size is not None and recorded.size != found.st_size
     if not other:  # a byte or two speak against it; more is read where it is loaded
-        sound = not (recorded.path.endswith(".py") and _ends_in_zeros(tree, recorded.path))
-        if _begins_well(tree, recorded.path) if _is_library(recorded.path) else sound:
+        sound = True
+        if _is_library(recorded.path):
+            start = tree.read_bytes(recorded.path, 24)
+            of_elf = start and len(start) == 24 and start[4:7] in (b"\2\1\1", b"\1\1\1", b"\2\2\1")
+            sound = start is None or bool(of_elf and start.startswith(_ELF))
+        elif recorded.path.endswith(".py"):
+            sound = not _ends_in_zeros(tree, recorded.path)
+        if sound:
             return None
     problem = _unusable(tree, recorded.path, python)
     if not other and not problem:
         return None
     difference = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
     return {**difference, **({"problem": problem} if problem else _stripped(tree, recorded.path, difference))}
-
-
-def _denied(tree: Tree, path: str, mode: int) -> str | None:
-    """Why an existing program cannot be started; an unreadable file is unknown, not damaged."""
-    if tree.at_real_root and not os.access(path, os.R_OK):
-        refused(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
-        return None
-    runs = mode & 0o111 or not path.rpartition("/")[0].endswith("/bin")
-    return None if runs or tree.read_bytes(path, 4) != _ELF else "its mode does not allow running"
 
 
 def _differs(recorded: Recorded, kind: str) -> Fields:
@@ -258,12 +261,6 @@ def _state(tree: Tree, path: str) -> os.stat_result | None:
 
 def _is_library(path: str) -> bool:
     return ".so" in path.rpartition("/")[2]
-
-
-def _begins_well(tree: Tree, path: str) -> bool:
-    """Whether the first bytes are those of an ELF file."""
-    start = tree.read_bytes(path, 24)
-    return start is None or (len(start) == 24 and start[:4] == _ELF and start[4:7] in (b"\2\1\1", b"\1\1\1", b"\2\2\1"))
 
 
 def _ends_in_zeros(tree: Tree, path: str) -> bool:

@@ -192,7 +192,10 @@ def rpm_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     """The packages that list the real paths ``wanted``."""
     found: dict[str, list[Claim]] = {}
     folders: dict[str, str | None] = {}
-    for package in _packages(tree) if wanted else ():
+    places = ((tree.resolve(name), read_blobs) for name, read_blobs in DATABASES.items() if wanted)
+    first = next(((path, read_blobs) for path, read_blobs in places if path and tree.is_file(path)), None)
+    packages = map(read, first[1](tree.place(first[0]))) if first else ()
+    for package in filter(None, packages):
         for path, size in package.files:
             folder, name = posixpath.split(path)
             if family_of(name) is None:
@@ -203,15 +206,6 @@ def rpm_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
             if real in wanted:
                 found.setdefault(real, []).append(Claim("rpm", package.name, package.version, size))
     return found
-
-
-def _packages(tree: Tree) -> Iterator[RpmPackage]:
-    for name, read_blobs in DATABASES.items():
-        path = tree.resolve(name)
-        if path is not None and tree.is_file(path):
-            packages = (read(blob) for blob in read_blobs(tree.place(path)))
-            yield from (package for package in packages if package is not None)
-            return
 
 
 def _from_sqlite(place: str) -> list[bytes]:

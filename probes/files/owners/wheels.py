@@ -184,7 +184,14 @@ def _libraries(data: bytes | None, site: str) -> list[Recorded] | None:
 
 
 def _recorded(line: str, site: str) -> Recorded | None:
-    fields = _quoted(line) if '"' in line else line.rstrip("\r").split(",")
+    fields = line.rstrip("\r").split(",")
+    if '"' in line:
+        import csv
+
+        try:
+            fields = next(csv.reader([line.rstrip("\r")]), [])
+        except csv.Error:
+            return None
     if len(fields) != 3 or "\0" in fields[0] or not fields[0]:
         return None
     path, digest, number = fields
@@ -193,16 +200,6 @@ def _recorded(line: str, site: str) -> Recorded | None:
     plain = path[0] not in "./" and "/." not in path and "//" not in path
     place = f"{site}/{path}" if plain else posixpath.normpath(posixpath.join(site, path))
     return Recorded(place, size, digest or None)
-
-
-def _quoted(line: str) -> list[str]:
-    """The fields of a line with quoted fields."""
-    import csv
-
-    try:
-        return next(csv.reader([line.rstrip("\r")]), [])
-    except csv.Error:
-        return []
 
 
 SECONDS = 0.5
@@ -260,9 +257,14 @@ class Modules:
         parts = path[len(site) + 1 : -len(".py")].split("/")
         if parts[-1] == "__init__":
             parts.pop()
-        return all(
-            parts[at] in self._imports(f"{site}/{'/'.join(parts[:at])}/__init__.py") for at in range(1, len(parts))
-        )
+        for at in range(1, len(parts)):
+            package = f"{site}/{'/'.join(parts[:at])}/__init__.py"
+            if package not in self._imported:
+                source = self._tree.read_bytes(package, _SOURCE_LIMIT)
+                self._imported[package] = frozenset(_imported_names(source))
+            if parts[at] not in self._imported[package]:
+                return False
+        return True
 
     def _is_named_beside(self, site: str, folder: str) -> bool:
         """Whether a module beside a package imports it, at the beginning of a line."""
@@ -277,11 +279,6 @@ class Modules:
             sources = (self._tree.read_bytes(f"{place}/{each}", _SOURCE_LIMIT) for each in modules)
             self._named[folder] = any(line.search(source or b"") for source in sources)
         return self._named[folder]
-
-    def _imports(self, path: str) -> frozenset[str]:
-        if path not in self._imported:
-            self._imported[path] = frozenset(_imported_names(self._tree.read_bytes(path, _SOURCE_LIMIT)))
-        return self._imported[path]
 
 
 def _size(place: str) -> int | None:
