@@ -113,22 +113,19 @@ def _release(library: _Library, function: str) -> str | None:
     return _one({text for number in numbers if (text := release(number, library.major)) is not None})
 
 
-def _built_with(library: _Library, function: str, version: str | None) -> str | None:
-    """The CUDA version that a function returns; its code also contains the library's version, for messages."""
-    numbers = [number for number in library.constants(function) if release(number, library.major) != version]
-    return _one({text for number in numbers if number < _MOST_OF_CUDA and (text := cuda(number))})
+def _returned(function: str, cudart: str = "", *, data: str = "") -> Callable[[_Library], LibraryVersion]:
+    """The version that it exports as ``data``, else that which a function returns; and the CUDA of ``cudart``."""
 
-
-def _returned(version: str, cudart: str = "") -> Callable[[_Library], LibraryVersion]:
-    return _exported("", version, cudart)
-
-
-def _exported(data: str, function: str, cudart: str = "") -> Callable[[_Library], LibraryVersion]:
     def read(library: _Library) -> LibraryVersion:
         number = library.number(data) if data else None
         version = packed(number) if number is not None and number >> 16 == library.major else None
         version = version or _release(library, function)
-        return LibraryVersion(version, _built_with(library, cudart, version) if cudart else None)
+        # The code of ``cudart`` also contains the library's version, for messages.
+        called = library.constants(cudart) if cudart else ()
+        numbers = [each for each in called if release(each, library.major) != version]
+        return LibraryVersion(
+            version, _one({text for each in numbers if each < _MOST_OF_CUDA and (text := cuda(each))})
+        )
 
     return read
 
@@ -207,16 +204,16 @@ _READERS: dict[str, Callable[[_Library], LibraryVersion]] = {
     "cutensor": _returned("cutensorGetVersion", "cutensorGetCudartVersion"),
     "cupti": _cupti,
     "cudnn": _returned("cudnnGetVersion", "cudnnGetCudartVersion"),
-    "cudnn_graph": _exported("cudnn_graph_version", "cudnnGetVersion", "cudnnGetCudartVersion"),
-    "cudnn_ops": _exported("cudnn_ops_infer_version", "cudnnOpsVersionCheck"),
-    "cudnn_adv": _exported("cudnn_adv_infer_version", "cudnnAdvVersionCheck"),
-    "cudnn_cnn": _exported("", "cudnnCnnVersionCheck"),
-    "cudnn_ops_infer": _exported("cudnn_ops_infer_version", "cudnnOpsInferVersionCheck", "cudnnGetCudartVersion"),
-    "cudnn_cnn_infer": _exported("cudnn_cnn_infer_version", "cudnnCnnInferVersionCheck"),
-    "cudnn_adv_infer": _exported("cudnn_adv_infer_version", "cudnnAdvInferVersionCheck"),
-    "cudnn_ops_train": _exported("cudnn_ops_train_version", "cudnnOpsTrainVersionCheck"),
-    "cudnn_cnn_train": _exported("cudnn_cnn_train_version", "cudnnCnnTrainVersionCheck"),
-    "cudnn_adv_train": _exported("cudnn_adv_train_version", "cudnnAdvTrainVersionCheck"),
+    "cudnn_graph": _returned("cudnnGetVersion", "cudnnGetCudartVersion", data="cudnn_graph_version"),
+    "cudnn_ops": _returned("cudnnOpsVersionCheck", data="cudnn_ops_infer_version"),
+    "cudnn_adv": _returned("cudnnAdvVersionCheck", data="cudnn_adv_infer_version"),
+    "cudnn_cnn": _returned("cudnnCnnVersionCheck"),
+    "cudnn_ops_infer": _returned("cudnnOpsInferVersionCheck", "cudnnGetCudartVersion", data="cudnn_ops_infer_version"),
+    "cudnn_cnn_infer": _returned("cudnnCnnInferVersionCheck", data="cudnn_cnn_infer_version"),
+    "cudnn_adv_infer": _returned("cudnnAdvInferVersionCheck", data="cudnn_adv_infer_version"),
+    "cudnn_ops_train": _returned("cudnnOpsTrainVersionCheck", data="cudnn_ops_train_version"),
+    "cudnn_cnn_train": _returned("cudnnCnnTrainVersionCheck", data="cudnn_cnn_train_version"),
+    "cudnn_adv_train": _returned("cudnnAdvTrainVersionCheck", data="cudnn_adv_train_version"),
     "nccl": _nccl,
     "nvinfer": _tensorrt,
     "nvinfer_lean": _tensorrt,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 from .tables import PT_DYNAMIC, PT_LOAD, ByteReader, ElfError, Header, Segment, text
@@ -74,17 +73,9 @@ class Dynamic:
 
     def string(self, index: int) -> str:
         """The string at ``index`` of the dynamic string table; raises ElfError if it does not end in the table."""
-        if index not in self._strings:
-            self._strings[index] = self._read_string(index)
-        return self._strings[index]
-
-    @cached_property
-    def _table(self) -> tuple[int | None, int]:
-        """Offset and size of the dynamic string table."""
-        return self.offset_of(DT_STRTAB), self.value(DT_STRSZ) or 0
-
-    def _read_string(self, index: int) -> str:
-        table, table_size = self._table
+        if index in self._strings:
+            return self._strings[index]
+        table, table_size = self.offset_of(DT_STRTAB), self.value(DT_STRSZ) or 0
         limit = min(table_size - index, STRING_LIMIT)
         if self._string_bytes <= 0:
             raise ElfError("its names are longer than any real ones")
@@ -97,7 +88,8 @@ class Dynamic:
             raw, end, _ = self._file.read(table + index, min(size, limit)).partition(b"\0")
             if end:
                 self._string_bytes -= len(raw)
-                return text(raw)
+                self._strings[index] = text(raw)
+                return self._strings[index]
             if size >= limit:
                 raise ElfError("a name of its dynamic section does not end")
             size *= 4

@@ -128,7 +128,11 @@ def cubin(file: ByteReader, header: Header) -> CodeImage:
         flags = ARCHITECTURE_SPECIFIC if header.flags & _SPECIFIC_OLDER else 0
     else:
         capability = header.flags >> 8 & 0xFF
-        flags = _variant(file, header, capability)
+        sections = {section.name: section for section in read_sections(file, header)}
+        arguments = _ARGUMENT.findall(_content(file, sections.get(".note.nv.tkinfo")))
+        variants = [variant for number, variant in arguments if number == str(capability).encode()]
+        specific = header.flags & _SPECIFIC_NEWER or _isa_class(_content(file, sections.get(".nv.compat")))
+        flags = _VARIANT[variants[0]] if variants else ARCHITECTURE_SPECIFIC if specific else 0
     return CodeImage(ELF, capability, flags, 0, 0, 0, file.size, 0)
 
 
@@ -147,16 +151,6 @@ def ptx(file: ByteReader) -> CodeImage | None:
     if version is None or target is None:
         return None
     return CodeImage(PTX, int(target[1]), _VARIANT[target[2]], int(version[2]), int(version[1]), 0, file.size, 0)
-
-
-def _variant(file: ByteReader, header: Header, capability: int) -> int:
-    sections = {section.name: section for section in read_sections(file, header)}
-    for number, variant in _ARGUMENT.findall(_content(file, sections.get(".note.nv.tkinfo"))):
-        if number == str(capability).encode():
-            return _VARIANT[variant]
-    if header.flags & _SPECIFIC_NEWER or _isa_class(_content(file, sections.get(".nv.compat"))):
-        return ARCHITECTURE_SPECIFIC
-    return 0
 
 
 def _content(file: ByteReader, section: Section | None) -> bytes:

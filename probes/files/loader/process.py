@@ -258,8 +258,12 @@ class LibrarySearch:
             yield "absolute", (os.path.join(self._cwd, self.expanded(name, loader)),)
             return
         asking = loader or self._program
-        for by, folders in self._folders(asking):
-            yield by, self._in(folders, name)
+        if asking is not None and asking.head.runpath is None:
+            for image in self._chain(asking):
+                yield "rpath", self._in(self._of(image, "rpath"), name)
+        yield "LD_LIBRARY_PATH", self._in(self._variable, name)
+        if asking is not None and asking.head.runpath:
+            yield "runpath", self._in(self._of(asking, "runpath"), name)
         paths, certain = self._system.cached(name)
         self._certain = self._certain and certain
         defaults = tuple(f"{folder}/" for folder in self._system.defaults)
@@ -275,14 +279,6 @@ class LibrarySearch:
             self._certain = self._certain and folder not in self._doubtful
             for place in self._subfolders[folder]:
                 yield f"{place}/{name}"
-
-    def _folders(self, asking: LoadedImage | None) -> Iterator[tuple[str, tuple[str, ...]]]:
-        if asking is not None and asking.head.runpath is None:
-            for image in self._chain(asking):
-                yield "rpath", self._of(image, "rpath")
-        yield "LD_LIBRARY_PATH", self._variable
-        if asking is not None and asking.head.runpath:
-            yield "runpath", self._of(asking, "runpath")
 
     def _chain(self, asking: LoadedImage) -> Iterator[LoadedImage]:
         """The image, its loader, the loader's loader, and so on up to the program."""

@@ -186,12 +186,12 @@ def imported(
         script.preload(None)
     for path in parts:
         script.part(path)
-
-    def came_with_another(event: Event) -> bool:
-        """Whether it failed by itself but was loaded as a dependency, through the RPATH of the requester."""
-        return event.identity is not None and failed(event.requests) and process.holds(event.identity)
-
-    return [event for event in script.events if not came_with_another(event)], before
+    # Not those that failed by themselves but were loaded as a dependency, through the RPATH of the requester.
+    return [
+        event
+        for event in script.events
+        if event.identity is None or not (failed(event.requests) and process.holds(event.identity))
+    ], before
 
 
 def called(
