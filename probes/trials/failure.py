@@ -8,7 +8,6 @@ unless an import or an operation failed.
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import os
 import re
@@ -18,6 +17,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any, Iterator, NamedTuple
 
 from ..common.out import clean
+from ..files.owners.wheels import line_of, recorded_in
 from .libraries import mapped_files
 
 _MOST = 8
@@ -263,7 +263,7 @@ def _read_records() -> Iterator[tuple[str, str, bytes]]:
                 if not os.path.isfile(place):
                     continue
                 with open(place, "rb") as file:
-                    data = file.read(_RECORD_LIMIT)
+                    data = b"\n" + file.read(_RECORD_LIMIT)
             except OSError:
                 continue
             try:
@@ -283,17 +283,5 @@ _LIBRARY_LINE = re.compile(rb"(\.so[.\w]{0,80}),[^,\n]*,[0-9]*(?=\r?\n|$)")
 
 def _row(data: bytes, name: str, owner: str, site: str) -> _RecordedFile | None:
     """The line of a RECORD about the file ``name``."""
-    plain = name.encode("utf-8", "surrogateescape")
-    wanted = b'"' + plain + b'",' if b"," in plain else plain + b","
-    place = 0 if data.startswith(wanted) else data.find(b"\n" + wanted) + 1
-    if place == 0 and not data.startswith(wanted):
-        return None
-    text = data[place : place + 4096].split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
-    try:
-        row = next(csv.reader([text]), [])
-    except csv.Error:
-        return None
-    if len(row) != 3:
-        return None
-    size = int(row[2]) if row[2].isascii() and row[2].isdigit() and len(row[2]) < 19 else None
-    return _RecordedFile(owner, os.path.normpath(f"{site}/{name}"), row[1], size)
+    found = recorded_in(line_of(data, name).decode("utf-8", "replace"), site)
+    return found and _RecordedFile(owner, os.path.normpath(found.path), found.hash or "", found.size)

@@ -109,7 +109,7 @@ def _decisive(data: bytes | None, site: str) -> tuple[tuple[Recorded, ...], bool
     if data is None or (len(data) > _LINES and data.count(b"\n") > _LINES):
         return (), data is None
     for line in _lines(data):
-        recorded = _recorded(line.decode("utf-8", "surrogateescape"), site)
+        recorded = recorded_in(line.decode("utf-8", "surrogateescape"), site)
         if recorded is None or not recorded.path.startswith(f"{site}/") or not decides(recorded.path[len(site) + 1 :]):
             continue
         if len(found) >= _DECISIVE:
@@ -124,7 +124,7 @@ def all_files(tree: Tree, dist_info: str) -> Iterator[Recorded]:
     site = posixpath.dirname(dist_info)
     own = posixpath.basename(dist_info)
     for line in data.decode("utf-8", "surrogateescape").split("\n"):
-        recorded = _recorded(line, site)
+        recorded = recorded_in(line, site)
         if recorded is None or not recorded.hash or not recorded.path.startswith(f"{site}/"):
             continue
         parts = recorded.path[len(site) + 1 :].split("/")
@@ -177,13 +177,14 @@ def _libraries(data: bytes | None, site: str) -> list[Recorded] | None:
         start = data.rfind(b"\n", max(match.start() - _LINE_LIMIT, 0), match.start()) + 1
         end = data.find(b"\n", match.end(), match.end() + _LINE_LIMIT)
         end = len(data) if end < 0 else end
-        recorded = _recorded(data[start:end].decode("utf-8", "replace"), site)
+        recorded = recorded_in(data[start:end].decode("utf-8", "replace"), site)
         if recorded is not None and family_of(recorded.path.rpartition("/")[2]) is not None:
             found.append(recorded)
     return found
 
 
-def _recorded(line: str, site: str) -> Recorded | None:
+def recorded_in(line: str, site: str) -> Recorded | None:
+    """The file that a line of the RECORD in ``site`` is about; None for no such line."""
     fields = line.rstrip("\r").split(",")
     if '"' in line:
         import csv
