@@ -44,13 +44,8 @@ def matrix_product(jax: Any, device: Any = None) -> Where:
     ours = jax.device_put(matrix, place)
     result = jax.jit(lambda a: a @ a)(ours).block_until_ready()
     equal(numpy.asarray(result).ravel().tolist(), (matrix @ matrix).ravel().tolist())
-    return on_gpu(_pointer(result), str(place))
-
-
-def _pointer(array: Any) -> int:
-    if hasattr(array, "unsafe_buffer_pointer"):
-        return int(array.unsafe_buffer_pointer())
-    return int(array.device_buffer.unsafe_buffer_pointer())
+    buffer = result if hasattr(result, "unsafe_buffer_pointer") else result.device_buffer
+    return on_gpu(int(buffer.unsafe_buffer_pointer()), str(place))
 
 
 def convolution(jax: Any, device: Any = None) -> None:

@@ -105,7 +105,15 @@ class Convolution:
         while self.shape.images % different:
             different -= 1
         count = self.shape.inputs // self.shape.images * different
-        return _drawn(precision, count) * (self.shape.images // different)
+        # Signs and mantissas of all values, sizes from 1/8 to 1/2; in INT8 all but -128.
+        data = bytearray(os.urandom(count * KINDS[precision].size))
+        if precision == "int8":
+            data = data.translate(_WITHOUT_LEAST)
+        elif precision == "fp32":  # the sign and 7 bits of the exponent, whose last bit stays as drawn
+            data[3::4] = data[3::4].translate(bytes([byte & 0x80 | 0x3E for byte in range(256)]))
+        else:  # the sign, 4 bits of the exponent, the last one and two bits of the mantissa as drawn
+            data[1::2] = data[1::2].translate(bytes([byte & 0x87 | 0x30 for byte in range(256)]))
+        return bytes(data) * (self.shape.images // different)
 
     def triples(
         self, precision: str, given: bytes, result: Callable[[int], float]
@@ -163,18 +171,6 @@ class Convolution:
 
 _WITHOUT_LEAST = bytes([*range(128), 0x81, *range(0x81, 256)])
 """Bytes to bytes: -128 becomes -127, whose range is symmetric."""
-
-
-def _drawn(precision: str, count: int) -> bytes:
-    """Random numbers: signs and mantissas of all values, sizes from 1/8 to 1/2; in INT8 all but -128."""
-    data = bytearray(os.urandom(count * KINDS[precision].size))
-    if precision == "int8":
-        return bytes(data).translate(_WITHOUT_LEAST)
-    if precision == "fp32":  # the sign and 7 bits of the exponent, whose last bit stays as drawn
-        data[3::4] = data[3::4].translate(bytes([byte & 0x80 | 0x3E for byte in range(256)]))
-    else:  # the sign, 4 bits of the exponent, the last one and two bits of the mantissa as drawn
-        data[1::2] = data[1::2].translate(bytes([byte & 0x87 | 0x30 for byte in range(256)]))
-    return bytes(data)
 
 
 def stored(precision: str, data: bytes) -> float:

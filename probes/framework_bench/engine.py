@@ -351,19 +351,17 @@ class Convolver:
             for name, count in sizes.items():
                 memory[name] = self.gpu.memory(count)
             engine.connect(memory)
-            yield Made(engine, seconds, memory[RESULT], self._verified(way, engine, memory))
+            given = self._convolution.given(way.precision)
+            memory[GIVEN].write(given)
+            engine.run(self.gpu.stream)
+            self.gpu.synchronize()
+            triples = self._convolution.triples(
+                way.precision,
+                given,
+                lambda place: stored(way.precision, memory[RESULT].read(place * size, size)),
+            )
+            verification = compared(triples, self._convolution.tolerance(way.precision), _HOW)
+            yield Made(engine, seconds, memory[RESULT], verification)
         finally:
             for each in memory.values():
                 each.free()
-
-    def _verified(self, way: Way, engine: Engine, memory: dict[str, RuntimeMemory]) -> Fields:
-        given, size = self._convolution.given(way.precision), KINDS[way.precision].size
-        memory[GIVEN].write(given)
-        engine.run(self.gpu.stream)
-        self.gpu.synchronize()
-
-        def found(place: int) -> float:
-            return stored(way.precision, memory[RESULT].read(place * size, size))
-
-        triples = self._convolution.triples(way.precision, given, found)
-        return compared(triples, self._convolution.tolerance(way.precision), _HOW)

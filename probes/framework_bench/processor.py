@@ -139,20 +139,17 @@ def _asked(kind: _Kind, path: str) -> Blas:
         return Blas(kind.title, None, path)
     threads = _function(library, kind.threads)
     count = None if threads is None else int(threads())
-    return Blas(_titled(kind.title, _version(library, kind)), count if count and count > 0 else None, path)
-
-
-def _version(library: Any, kind: _Kind) -> str:
-    ask = _function(library, kind.version) if kind.version else None
-    if ask is None:
-        return ""
-    if kind.call == "buffer":
+    ask, version = _function(library, kind.version) if kind.version else None, b""
+    if ask is not None and kind.call == "buffer":
         text = ctypes.create_string_buffer(256)
         ask.restype = None
         ask(text, ctypes.c_int(len(text)))
-        return text.value.decode("ascii", "replace")
-    ask.restype = ctypes.c_char_p
-    return (ask() or b"").decode("ascii", "replace")
+        version = text.value
+    elif ask is not None:
+        ask.restype = ctypes.c_char_p
+        version = ask() or b""
+    title = _titled(kind.title, version.decode("ascii", "replace"))
+    return Blas(title, count if count and count > 0 else None, path)
 
 
 def _function(library: Any, name: str) -> Any:

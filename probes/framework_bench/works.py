@@ -163,21 +163,25 @@ def convolution_triples(
     """Elements of a convolution's result; ``order`` is how the weights lie: ``OIHW`` or ``HWIO``."""
     chosen = sorted(_DRAW.sample(range(layer.filters), FILTERS))
     whole = slice(None)
-    filters = {}
+    filters: dict[int, list[list[float]]] = {}  # for each place of the window the weights of all channels
+    places, channels = layer.window**2, layer.channels
     for each in chosen:
-        where = (each, whole, whole, whole) if order == "OIHW" else (whole, whole, whole, each)
-        numbers = take(weights, *where)
-        filters[each] = _by_place(numbers, layer, channels_first=order == "OIHW")
+        if order == "OIHW":
+            numbers = take(weights, each, whole, whole, whole)
+            filters[each] = [numbers[place::places] for place in range(places)]
+        else:
+            numbers = take(weights, whole, whole, whole, each)
+            filters[each] = [numbers[place * channels : (place + 1) * channels] for place in range(places)]
     for _ in range(PLACES):
         image, row, column = _DRAW.randrange(layer.images), _DRAW.randrange(layer.side), _DRAW.randrange(layer.side)
         patch: list[float] = []
-        kept: list[tuple[int, int]] = []
+        kept: list[int] = []
         for down in range(layer.window):
             for right in range(layer.window):
                 y, x = row + down - layer.pad, column + right - layer.pad
                 if 0 <= y < layer.side and 0 <= x < layer.side:
                     patch += take(given, *_pixel(layout, image, y, x))
-                    kept.append((down, right))
+                    kept.append(down * layer.window + right)
         found = take(result, *_pixel(layout, image, row, column))
         for each in chosen:
             line = [number for place in kept for number in filters[each][place]]
@@ -188,19 +192,6 @@ def convolution_triples(
 def _pixel(layout: str, image: int, row: int, column: int) -> tuple[Any, ...]:
     """Index of all channels at a place."""
     return (image, slice(None), row, column) if layout == "NCHW" else (image, row, column, slice(None))
-
-
-def _by_place(numbers: list[float], layer: LayerShape, *, channels_first: bool) -> dict[tuple[int, int], list[float]]:
-    """The weights of one filter, for each place of its window those of all channels."""
-    found = {}
-    for down in range(layer.window):
-        for right in range(layer.window):
-            place = down * layer.window + right
-            if channels_first:
-                found[down, right] = numbers[place :: layer.window**2]
-            else:
-                found[down, right] = numbers[place * layer.channels : (place + 1) * layer.channels]
-    return found
 
 
 LINES = 3
