@@ -65,13 +65,18 @@ def collect(tree: Tree, out: Out) -> None:
         lockdown=Found(lockdown.group(1), f"file {_LOCKDOWN}") if lockdown else None,
         device_numbers=Found(numbers, f"file {_DEVICES}") if numbers else None,
     )
+    # Tegra's GPU is driven by nvgpu; its ``nvidia`` module, where there is one, is for the display.
+    loaded = Found(True, f"file {_VERSION}") if tree.lexists(_VERSION) else _loaded(tree, modules, "nvidia")
+    tegra = _loaded(tree, modules, "nvgpu") if loaded and not loaded.value else None
+    if tegra and tegra.value:
+        loaded = Found(True, f"{tegra.source} (nvgpu)")
     release = kernel_release(tree)
     folder = module_folder(tree, release) if release else None
     file = find_module(tree, folder) if folder else None
     place = f"file {folder}"
     built_for = other_kernels(tree, release)
     section["nvidia"] = record(
-        loaded=_nvidia_loaded(tree, modules),
+        loaded=loaded,
         **_running_version(tree),
         built=Found(file is not None, place) if folder else None,
         built_for=Found(built_for, "file /lib/modules") if built_for else None,
@@ -100,16 +105,6 @@ def _loaded(tree: Tree, modules: frozenset[str] | None, name: str) -> Found | No
         return Found(name in modules, f"file {_MODULES}")
     names = tree.list_names("/sys/module")
     return Found(name in names, "file /sys/module") if names else None
-
-
-def _nvidia_loaded(tree: Tree, modules: frozenset[str] | None) -> Found | None:
-    """Tegra's GPU is driven by nvgpu; its ``nvidia`` module, where there is one, is for the display."""
-    if tree.lexists(_VERSION):
-        return Found(True, f"file {_VERSION}")
-    found = _loaded(tree, modules, "nvidia")
-    if found and not found.value and (tegra := _loaded(tree, modules, "nvgpu")) and tegra.value:
-        return Found(True, f"{tegra.source} (nvgpu)")
-    return found
 
 
 def _running_version(tree: Tree) -> dict[str, Found]:

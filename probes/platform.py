@@ -56,6 +56,9 @@ def collect(tree: Tree, out: Out) -> None:
     host = {"container_host": container_host(tree, tegra=bool(tegra and tegra.value))} if free else {}
     memory = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
     nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
+    uname = os.uname() if tree.at_real_root and hasattr(os, "uname") else None
+    names = ((tree.read_line(path), path) for path in ("/proc/sys/kernel/hostname", "/etc/hostname"))
+    host_name = next((Found(name, f"file {path}") for name, path in names if name), None) if uname is None else None
     windows = getattr(sys, "getwindowsversion", None) if tree.at_real_root else None
     build = windows()[:3] if windows else ()
     out.fact(
@@ -66,7 +69,7 @@ def collect(tree: Tree, out: Out) -> None:
                     os=Found(_SYSTEMS.get(sys.platform) if tree.at_real_root else "linux", "process"),
                     **_distribution(tree),
                     kernel_release=Found(release, asked),
-                    machine=_machine(tree),
+                    machine=Found(uname.machine, "uname") if uname else _machine(tree),
                     libc=_libc(tree),
                     cpu_model=cpu_model(tree),
                     cpus=cpu_count(tree),
@@ -82,7 +85,7 @@ def collect(tree: Tree, out: Out) -> None:
                     tegra_release=tegra_release(tree, boxed=boxed),
                     image_tegra_release=image_tegra_release(tree) if boxed else None,
                     uid=Found(os.getuid(), "process") if tree.at_real_root and hasattr(os, "getuid") else None,
-                    host=_host(tree),
+                    host=Found(uname.nodename, "uname") if uname else host_name,
                 ),
             }
         }
@@ -109,8 +112,6 @@ def _distribution(tree: Tree) -> dict[str, Found]:
 
 
 def _machine(tree: Tree) -> Found | None:
-    if tree.at_real_root and hasattr(os, "uname"):
-        return Found(os.uname().machine, "uname")
     machine = tree.read_line("/proc/sys/kernel/arch")
     if machine:
         return Found(machine, "file /proc/sys/kernel/arch")
@@ -154,13 +155,3 @@ def _shared_memory(tree: Tree) -> dict[str, Found]:
         return {}
     factor = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}[match.group(2)]
     return {"shared_memory": Found(int(match.group(1)) * factor, "file /proc/mounts")}
-
-
-def _host(tree: Tree) -> Found | None:
-    if tree.at_real_root and hasattr(os, "uname"):
-        return Found(os.uname().nodename, "uname")
-    for path in ("/proc/sys/kernel/hostname", "/etc/hostname"):
-        name = tree.read_line(path)
-        if name:
-            return Found(name, f"file {path}")
-    return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
 
 from .common.out import Out, clean
 from .common.record import Found, record
@@ -39,26 +38,33 @@ def collect(tree: Tree, out: Out) -> None:
     compiler = _compiler_on_path(tree)
     homes = {_toolkit_of(tree, value) for name in _HOMES if (value := variables.get(name, "")).startswith("/")}
     found: dict[str, list[str]] = {}
-    on_path = _folder_of(tree, compiler) if compiler else None
+    folder, inner = os.path.split(os.path.dirname(compiler or ""))
+    on_path = _toolkit_of(tree, folder or "/") if inner == "bin" else None
     named = [value for name in (*_HOMES, "CONDA_PREFIX") if (value := variables.get(name, "")).startswith("/")]
     usual = [place for pattern in _PLACES for place in tree.expand(pattern)]
     for place in (*usual, _DEBIAN, "/usr/lib/cuda", *named, *([on_path] if on_path else [])):
-        folder = _toolkit_of(tree, place)
-        if folder and _is_toolkit(tree, folder):
-            aliases = found.setdefault(folder, [])
-            if place not in (folder, *aliases, *_DEBIAN_FACES):
+        top = _toolkit_of(tree, place)
+        if top and _is_toolkit(tree, top):
+            aliases = found.setdefault(top, [])
+            if place not in (top, *aliases, *_DEBIAN_FACES):
                 aliases.append(place)
-    known = bool(variables)
-    items = [
-        _toolkit(
-            tree,
-            folder,
-            aliases,
-            on_path=folder == on_path if known else None,
-            cuda_home=folder in homes if known else None,
+    items = []
+    for top, aliases in found.items():
+        stated = version(tree, top)
+        compiler = f"{top}/bin/nvcc"
+        here = f"file {clean(top)}"
+        origin = "wheel" if {"site-packages", "dist-packages"} & set(top.split("/")) else "system"
+        items.append(
+            record(
+                path=Found(clean(top), here),
+                version=Found(stated.value, clean(stated.source)) if stated else None,
+                nvcc=Found(clean(compiler), here) if tree.is_file(compiler) else None,
+                on_path=Found(top == on_path if variables else None, "variables"),
+                cuda_home=Found(top in homes if variables else None, "variables"),
+                origin=Found("conda" if _is_conda(tree, top) else origin, here),
+                aliases=Found([clean(alias) for alias in aliases], here) if aliases else None,
+            )
         )
-        for folder, aliases in found.items()
-    ]
     certain = all(tree.folder_names(place)[1] for place in ("/usr/local", "/opt"))
     out.fact({"toolkits": {"items": items, "complete": certain}})
     tree.report_unreadable(out)
@@ -85,24 +91,6 @@ def _is_conda(tree: Tree, folder: str) -> bool:
     return tree.resolve(f"{folder}/conda-meta") is not None
 
 
-def _toolkit(
-    tree: Tree, folder: str, aliases: list[str], *, on_path: bool | None, cuda_home: bool | None
-) -> dict[str, Any]:
-    stated = version(tree, folder)
-    compiler = f"{folder}/bin/nvcc"
-    here = f"file {clean(folder)}"
-    origin = "wheel" if {"site-packages", "dist-packages"} & set(folder.split("/")) else "system"
-    return record(
-        path=Found(clean(folder), here),
-        version=Found(stated.value, clean(stated.source)) if stated else None,
-        nvcc=Found(clean(compiler), here) if tree.is_file(compiler) else None,
-        on_path=Found(on_path, "variables"),
-        cuda_home=Found(cuda_home, "variables"),
-        origin=Found("conda" if _is_conda(tree, folder) else origin, here),
-        aliases=Found([clean(alias) for alias in aliases], here) if aliases else None,
-    )
-
-
 def _compiler_on_path(tree: Tree) -> str | None:
     """Real path of the first nvcc on PATH, or of the one that a script of that name starts."""
     for folder in tree.variables.get("PATH", "").split(":"):
@@ -117,8 +105,3 @@ def _compiler_on_path(tree: Tree) -> str | None:
         if started:
             return started
     return None
-
-
-def _folder_of(tree: Tree, compiler: str) -> str | None:
-    folder, inner = os.path.split(os.path.dirname(compiler))
-    return _toolkit_of(tree, folder or "/") if inner == "bin" else None

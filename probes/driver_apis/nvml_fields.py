@@ -190,7 +190,13 @@ def throttle(device: NvmlDevice, record: dict[str, Any]) -> None:
         place(record, "throttle.reasons", reasons_in(mask))
     answers = {name: device.ask_field("throttle.seconds", number) for name, number in STEADY_COUNTERS.items()}
     seconds = {name: value / 1e9 for name, value in answers.items() if value is not None}
-    seconds.update(_moved_counters(device))
+    # Of the counters whose numbers differ between driver releases none counts where it is unclear which apply: the
+    # numbers that are not the counters' belong to power smoothing settings, which are no 64-bit counters.
+    for numbers in COUNTER_PLACES:
+        moved = [device.ask_typed_field("", number) for number in numbers]
+        if all(answer and answer[0] == UNSIGNED_LONG_LONG for answer in moved):
+            seconds.update({name: answer[1] / 1e9 for name, answer in zip(MOVED_COUNTERS, moved) if answer})
+            break
     if seconds:
         place(record, "throttle.seconds", seconds)
 
@@ -199,15 +205,3 @@ def reasons_in(mask: int) -> list[str]:
     """The names of the bits of NVML's clocks event reasons."""
     bits = [1 << place for place in range(64) if mask >> place & 1]
     return [REASONS.get(bit, hex(bit)) for bit in bits]
-
-
-def _moved_counters(device: NvmlDevice) -> dict[str, float]:
-    """The counters whose numbers differ between driver releases, in seconds; none if it is unclear which apply.
-
-    The numbers that are not the counters' belong to power smoothing settings, which are no 64-bit counters.
-    """
-    for numbers in COUNTER_PLACES:
-        answers = [device.ask_typed_field("", number) for number in numbers]
-        if all(answer and answer[0] == UNSIGNED_LONG_LONG for answer in answers):
-            return {name: answer[1] / 1e9 for name, answer in zip(MOVED_COUNTERS, answers) if answer}
-    return {}
