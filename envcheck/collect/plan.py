@@ -55,14 +55,30 @@ def choose(snapshot: Snapshot, wish: BenchRequest) -> Chosen:
 
 def request_of(wish: BenchRequest, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any]:
     """The part ``bench`` of a bench probe's request, less the GPU that a probe is for."""
-    beside = compared(wish)
+    beside, gpus = compared(wish), list[dict[str, Any]]()
+    for gpu in chosen.gpus:
+        before = {  # anything is measured, as fields of ``Conditions``
+            "utilisation_before": None if gpu.utilisation is None else 100 * gpu.utilisation,
+            "memory_before": gpu.memory.used if gpu.memory else None,
+            "temperature_before": gpu.temperature.gpu if gpu.temperature else None,
+            "ecc": gpu.ecc.enabled if gpu.ecc else None,
+        }
+        described = {
+            "uuid": gpu.uuid,
+            "ordinal": gpu.cuda_ordinal,
+            "index": gpu.index,
+            "pci_bus_id": gpu.pci_bus_id,
+            "numa_node": gpu.numa_node,
+            "before": {name: value for name, value in before.items() if value is not None},
+        }
+        gpus.append(described)
     return {
         "full": wish.full,
         "only": [*wish.only, *beside] if wish.only else [],
         "frameworks": wish.frameworks,
         "beside": beside,
         "timing": wish.timing,
-        "gpus": [_described(gpu) for gpu in chosen.gpus],
+        "gpus": gpus,
         "links": _links(snapshot, chosen.gpus),
         "libraries": _libraries(snapshot),
     }
@@ -84,23 +100,6 @@ def wanted(spec: ProbeSpec, wish: BenchRequest) -> bool:
         return wish.full or bool(wish.only)
     mine = spec.name.rpartition(".")[2].partition("_")[0]
     return any(name.startswith(f"{mine}-") for name in wish.only) if wish.only else wish.frameworks
-
-
-def _described(gpu: Gpu) -> dict[str, Any]:
-    before = {  # anything is measured, as fields of ``Conditions``
-        "utilisation_before": None if gpu.utilisation is None else 100 * gpu.utilisation,
-        "memory_before": gpu.memory.used if gpu.memory else None,
-        "temperature_before": gpu.temperature.gpu if gpu.temperature else None,
-        "ecc": gpu.ecc.enabled if gpu.ecc else None,
-    }
-    return {
-        "uuid": gpu.uuid,
-        "ordinal": gpu.cuda_ordinal,
-        "index": gpu.index,
-        "pci_bus_id": gpu.pci_bus_id,
-        "numa_node": gpu.numa_node,
-        "before": {name: value for name, value in before.items() if value is not None},
-    }
 
 
 def _links(snapshot: Snapshot, gpus: Iterable[Gpu]) -> dict[str, str]:
@@ -239,8 +238,20 @@ def plan_trials(
                 elif refused:
                     yield not_run(spec, Verdict("skipped", refused), about)
                 else:
-                    asked = {**request, **_details(environment, framework, snapshot, choice)}
-                    yield PlannedTrial(spec, about, interpreter, asked, choice.visible)
+                    libraries = items_in(snapshot.libraries) if framework is None else ()
+                    details = {
+                        "environment": environment.key,
+                        "framework": framework
+                        and {"name": framework.name, "version": framework.version, "path": framework.path},
+                        "no_gpu": choice.absent,
+                        "libraries": [
+                            {"path": library.path, "family": library.family}
+                            for library in libraries
+                            if not library.stub and library.environment in (None, environment.key)
+                        ],
+                        "gpu": choice.gpu and {"uuid": choice.gpu.uuid, "index": choice.gpu.index},
+                    }
+                    yield PlannedTrial(spec, about, interpreter, {**request, **details}, choice.visible)
 
 
 def _frameworks(spec: ProbeSpec, environment: Environment, snapshot: Snapshot) -> list[tuple[Framework | None, str]]:
@@ -268,21 +279,3 @@ def _interpreter(environment: Environment) -> tuple[str, str]:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         return interpreter, f"a trial needs Python {oldest} or newer; this is {environment.python}"
     return interpreter, ""
-
-
-def _details(
-    environment: Environment, framework: Framework | None, snapshot: Snapshot, choice: Choice
-) -> dict[str, Any]:
-    """The additional request of a deep probe."""
-    libraries = snapshot.libraries.items if framework is None and snapshot.libraries else ()
-    return {
-        "environment": environment.key,
-        "framework": framework and {"name": framework.name, "version": framework.version, "path": framework.path},
-        "no_gpu": choice.absent,
-        "libraries": [
-            {"path": library.path, "family": library.family}
-            for library in libraries
-            if not library.stub and library.environment in (None, environment.key)
-        ],
-        "gpu": choice.gpu and {"uuid": choice.gpu.uuid, "index": choice.gpu.index},
-    }

@@ -19,7 +19,7 @@ from envcheck.collect import child
 
 if TYPE_CHECKING:
     import selectors
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from envcheck.collect.catalog import ProbeSpec
     from envcheck.collect.child import Death
@@ -368,7 +368,21 @@ class Loop:
             nearest = min(job.end_by for job in self._jobs) - time.monotonic()
             for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):
                 key.data()
-            self._end(self._due())
+        halt, now = self._halt(), time.monotonic()
+        due: dict[_Job, Verdict | None] = {}  # those that have ended (None), or must be terminated for that reason
+        for job in self._jobs:
+            reason = halt or job.reason_to_end(now)
+            if child.has_ended(job.pid):
+                job.handle_exit()
+                due[job] = None
+            elif reason:
+                due[job] = reason
+        unkillable = child.end_groups([job.pid for job in due]) if due else frozenset()
+        for job, reason in due.items():
+            not_reached = job.close(reason, killed=job.pid not in unkillable)
+            self._jobs.remove(job)
+            for group in not_reached:  # those start in new children
+                self._start(group)
 
     def run_then(self, groups: Sequence[ProbeGroup], lasts: Sequence[ProbeGroup]) -> None:
         """Run the groups in parallel, then each of ``lasts`` alone; the children of these start at once and prepare."""
@@ -429,30 +443,6 @@ class Loop:
                 return
         for spec in group.specs:
             self.finished(not_run(spec, verdict, group.about))
-
-    def _due(self) -> dict[_Job, Verdict | None]:
-        """The jobs that have ended (None) or must be terminated (with the reason)."""
-        halt, now = self._halt(), time.monotonic()
-        due: dict[_Job, Verdict | None] = {}
-        for job in self._jobs:
-            reason = halt or job.reason_to_end(now)
-            if child.has_ended(job.pid):
-                job.handle_exit()
-                due[job] = None
-            elif reason:
-                due[job] = reason
-        return due
-
-    def _end(self, reasons: Mapping[_Job, Verdict | None]) -> None:
-        """Close the jobs that are due; start the probes that one did not reach in new children."""
-        if not reasons:
-            return
-        unkillable = child.end_groups([job.pid for job in reasons])
-        for job, reason in reasons.items():
-            not_reached = job.close(reason, killed=job.pid not in unkillable)
-            self._jobs.remove(job)
-            for group in not_reached:
-                self._start(group)
 
     def _halt(self) -> Verdict | None:
         """The reason to stop everything, or None."""

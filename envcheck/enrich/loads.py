@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from envcheck.model.snapshot import Environment, Framework, Library, Load, Loaded, Snapshot, frameworks_in
+from envcheck.model.snapshot import Environment, Framework, Library, Load, Snapshot, frameworks_in
 
 SOURCE = "memory map"
 """The source of a path that comes from a process's memory map and was not predicted."""
@@ -28,8 +28,19 @@ def observed_loads(snapshot: Snapshot) -> Snapshot:
         maps = {item.name: item.trial.libraries for item in found if item.trial and item.trial.libraries}
         # A plug-in is in the process of its framework.
         base = framework.extends if framework.name.startswith(f"{framework.extends}-cuda") else None
-        libraries = maps.get(framework.name) or maps.get(base or "", ())
-        return _with_loads(framework, [_observed_load(load, libraries) for load in framework.loads or ()])
+        loads = []
+        for load in framework.loads or ():
+            # libcudnn.so.9.1.0 stands for the requested libcudnn.so.9.
+            libraries = () if load.path is not None else maps.get(framework.name) or maps.get(base or "", ())
+            fits = (each for each in libraries if f"{each.path.rpartition('/')[2]}.".startswith(f"{load.name}."))
+            library = next(fits, None)
+            if library is not None:
+                read = {**load.read, "path": SOURCE, "version": SOURCE}
+                load = msgspec.structs.replace(  # noqa: PLW2901
+                    load, path=library.path, version=library.version, unfound=(), read=read
+                )
+            loads.append(load)
+        return _with_loads(framework, loads)
 
     found = with_frameworks(snapshot, complete)
     return snapshot if found == snapshot else found
@@ -51,17 +62,6 @@ def with_frameworks(snapshot: Snapshot, change: Callable[[Framework, Environment
 
 def _with_loads(framework: Framework, loads: list[Load]) -> Framework:
     return msgspec.structs.replace(framework, loads=tuple(loads)) if framework.loads else framework
-
-
-def _observed_load(load: Load, libraries: tuple[Loaded, ...]) -> Load:
-    if load.path is not None:
-        return load
-    for library in libraries:
-        # libcudnn.so.9.1.0 stands for the requested libcudnn.so.9.
-        if f"{library.path.rpartition('/')[2]}.".startswith(f"{load.name}."):
-            read = {**load.read, "path": SOURCE, "version": SOURCE}
-            return msgspec.structs.replace(load, path=library.path, version=library.version, unfound=(), read=read)
-    return load
 
 
 def join_loads(snapshot: Snapshot) -> Snapshot:

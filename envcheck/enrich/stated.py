@@ -116,27 +116,18 @@ def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[Ob
     provider, gpu_build = lines_with("cuda-provider-tried", errors), lines_with("tensorflow-for-gpus", errors)
     created = lines_with("cuda-provider-not-created", errors)
     names = {each.name for each in listed}
-    items = tuple(
-        msgspec.structs.replace(each, name=f"{each.name}-gpu")
-        if (
-            each.read.get("name")
-            and (
-                (provider and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider"))
-                or (gpu_build and _is_of_cpu_only(each, matrix))
-            )
-        )
-        or (created and f"{each.name}-gpu" not in names and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider"))
-        else each
-        for each in listed
-    )
-    return msgspec.structs.replace(environment, distributions=items or None)
-
-
-def _is_of_cpu_only(listed: Distribution, matrix: Matrix) -> bool:
-    """Whether a release is a build for the CPU, and a package for GPUs has the same release."""
-    version = first_of(listed.version)
-    own, other = (release_rows(matrix, name, version) for name in (listed.name, f"{listed.name}-gpu"))
-    return bool(own and other) and all(row.cuda == "" for row in own) and all(row.cuda for row in other)
+    items = []
+    for each in listed:
+        for_gpus = f"{each.name}-gpu"
+        has_provider = matrix.has_trait(for_gpus, "has-cuda-provider")
+        tried = provider and has_provider
+        if gpu_build and each.read.get("name"):  # a release built for the CPU, which the package for GPUs has too
+            own, other = (release_rows(matrix, name, first_of(each.version)) for name in (each.name, for_gpus))
+            apart = all(row.cuda == "" for row in own) and all(row.cuda for row in other)
+            tried = tried or (bool(own and other) and apart)
+        renamed = (each.read.get("name") and tried) or (created and for_gpus not in names and has_provider)
+        items.append(msgspec.structs.replace(each, name=for_gpus) if renamed else each)
+    return msgspec.structs.replace(environment, distributions=tuple(items) or None)
 
 
 def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
@@ -146,7 +137,16 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     names = (*(each.name for each in listed), *(each.name for each in frameworks.items))
     if environment.source != PASTED or any(matrix.has_trait(name, "distributes-torch") for name in names):
         return environment
-    pins = dict(found for each in listed if (found := _pin_of_torch(each, matrix)))
+    pins: dict[str, str] = {}  # versions with the build that the tag of a release from an index names; and their rows
+    for each in listed:
+        public, _, local = each.version.partition("+")
+        tag = _BUILD_OF_TORCH.search(each.version)
+        plain = re.fullmatch(r"[0-9.]{3,12}(?:\.post[0-9])?", public)
+        if each.channel != "conda" and plain and (tag or not local):
+            rows = [row for row in release_rows(matrix, each.name, public) if "torch" in row.needs]
+            pin = _ONE_RELEASE.match(rows[0].needs["torch"]) if len(rows) == 1 else None
+            if pin:
+                pins[f"{pin[1]}{tag[0] if tag else ''}"] = rows[0].id
     if len(pins) != 1:
         return environment
     ((version, row),) = pins.items()
@@ -154,20 +154,6 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     return msgspec.structs.replace(
         environment, frameworks=Listing(items=(*frameworks.items, torch), complete=frameworks.complete)
     )
-
-
-def _pin_of_torch(listed: Distribution, matrix: Matrix) -> tuple[str, str] | None:
-    """The version of PyTorch that a release from an index pins, with the build that its tag names; and the row."""
-    public, _, local = listed.version.partition("+")
-    tag = _BUILD_OF_TORCH.search(listed.version)
-    if listed.channel == "conda" or not re.fullmatch(r"[0-9.]{3,12}(?:\.post[0-9])?", public) or (local and not tag):
-        return None
-    rows = [row for row in release_rows(matrix, listed.name, public) if "torch" in row.needs]
-    found = {pin[1]: row.id for row in rows if (pin := _ONE_RELEASE.match(row.needs["torch"]))}
-    if len(found) != 1 or len(rows) != 1:
-        return None
-    ((pinned, row_id),) = found.items()
-    return f"{pinned}{tag[0] if tag else ''}", row_id
 
 
 def infer_release(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
@@ -317,7 +303,11 @@ def programs_of_stated_cuda(
     if environment is not None and _brings_its_own(environment, matrix):
         return None
     stated = sorted(_stated(snapshot, matrix))
-    if not stated or not _is_refused(stated[0], snapshot, os, matrix) or _forward_serves(stated[0], snapshot, matrix):
+    if not stated or not _is_refused(stated[0], snapshot, os, matrix):
+        return None
+    # A package of forward compatibility, which images hold, may stand in for the driver.
+    of_image = {each.read.get("declared") for each in items_in(snapshot.libraries)} & {OF_IMAGE, OF_FRAMEWORK_IMAGE}
+    if of_image and not _forward_covers(stated[0], snapshot, matrix) <= {"none"}:
         return None
     cuda = str(stated[0])
     return Framework(
@@ -458,14 +448,6 @@ def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -
     if release is not None:
         return driver_runs_cuda(matrix, release, cuda, os, reported=supported).bad
     return supported is not None and supported.major < cuda.major
-
-
-def _forward_serves(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether a package of forward compatibility, which images hold, may stand in for the driver."""
-    told_by = {each.read.get("declared") for each in items_in(snapshot.libraries)}
-    return not told_by.isdisjoint({OF_IMAGE, OF_FRAMEWORK_IMAGE}) and not _forward_covers(cuda, snapshot, matrix) <= {
-        "none"
-    }
 
 
 def _forward_covers(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> set[Cover]:
