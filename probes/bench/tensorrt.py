@@ -10,12 +10,12 @@ from typing import Any
 from ..common.figures import Fields, FigureKey
 from ..common.harmless import give_up_making_devices
 from ..common.out import Out
+from ..common.system import mapped_files
 from ..common.tree import Tree
 from ..framework_bench.convolution import KINDS, ConvolutionShape
 from ..framework_bench.engine import Convolver, Way, computing, tactic
 from ..framework_bench.works import rate
 from ..measuring.runtime import LibraryError, Measure, run_all
-from ..trials.libraries import mapped_files
 
 PROBE = {
     "title": "TensorRT's convolution",

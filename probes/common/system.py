@@ -1,4 +1,4 @@
-"""What kind of Linux this is, and what is mounted where."""
+"""What kind of Linux this is, which several probes need before they conclude anything; mounts; mapped files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import re
 
 from .tree import Tree
-
-# The kind of Linux; several probes need it before they can conclude anything.
 
 _GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 """The build string of gVisor's kernel, in every release that it claims to be."""
@@ -52,12 +50,19 @@ def tegra_mark(tree: Tree) -> str | None:
     return TEGRA_RELEASE if tree.lexists(TEGRA_RELEASE) else None
 
 
-# The mounts that this process sees.
-
-
 _MOUNTINFO = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _MOST = 20_000
+
+
+def mapped_files(maps: str = "/proc/self/maps") -> list[str]:
+    """The files in the memory map of this process, each once."""
+    try:
+        with open(maps, encoding="utf-8", errors="surrogateescape") as lines:
+            columns = [line.rstrip("\n").split(None, 5) for line in lines]
+    except OSError:
+        return []
+    return list(dict.fromkeys(line[5] for line in columns if len(line) == 6 and line[5].startswith("/")))
 
 
 def mount_points(tree: Tree) -> frozenset[str]:

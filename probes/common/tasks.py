@@ -58,7 +58,12 @@ class _Fork:
         try:
             self._process = os.fork()
             if not self._process:
-                _serve(tasks, turns, telling)
+                try:
+                    signal.alarm(_ALARM)
+                    with open(telling, "wb") as file:
+                        file.write(json.dumps([_done(tasks, turns), REFUSED]).encode() + b"\n")
+                finally:
+                    os._exit(0)  # always: nothing that the parent had begun may happen twice
         except OSError:
             os.close(self._results)
             raise
@@ -82,16 +87,6 @@ class _Fork:
         os.close(self._results)
         os.kill(self._process, signal.SIGKILL)  # it is not reaped yet, so its id is not reused
         os.waitpid(self._process, 0)
-
-
-def _serve(tasks: Tasks, turns: int, telling: int) -> None:
-    """Run tasks in the fork; never returns."""
-    try:
-        signal.alarm(_ALARM)
-        with open(telling, "wb") as file:
-            file.write(json.dumps([_done(tasks, turns), REFUSED]).encode() + b"\n")
-    finally:
-        os._exit(0)  # always: nothing that the parent had begun may happen twice
 
 
 def _other_cores() -> int:

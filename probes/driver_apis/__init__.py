@@ -9,15 +9,12 @@ import ctypes
 import os
 import re
 
+from ..common.system import mapped_files
+
 
 def mapped(stem: str, maps: str = "/proc/self/maps") -> str | None:
     """Real path of the first mapped file whose name is ``stem`` or starts with ``stem.``; None if there is none."""
-    try:
-        with open(maps, encoding="utf-8", errors="surrogateescape") as lines:
-            paths = [columns[5].strip() for line in lines if len(columns := line.split(None, 5)) == 6]
-    except OSError:
-        return None
-    for path in paths:
+    for path in mapped_files(maps):
         name = os.path.basename(path)
         if name == stem or name.startswith(f"{stem}."):
             return os.path.realpath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from ..trials.libraries import mapped_files
+from ..common.system import mapped_files
 
 _CPUINFO = "/proc/cpuinfo"
 _MODEL = re.compile(r"^(?:model name|Model|cpu model)\s*:\s*(\S.{0,100})$", re.MULTILINE)

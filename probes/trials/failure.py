@@ -17,8 +17,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any, Iterator, NamedTuple
 
 from ..common.out import clean
+from ..common.system import mapped_files
 from ..files.owners.wheels import line_of, recorded_in
-from .libraries import mapped_files
 
 _MOST = 8
 _MOST_FRAMES = 4
@@ -194,10 +194,7 @@ class _Manifest:
             return {}
         if line.size is not None and size != line.size:
             return {"state": "differs", "detail": f"it has {size:,} bytes, {line.size:,} were installed"}
-        return self._compared(path, size, line.hash)
-
-    def _compared(self, path: str, size: int, recorded: str) -> dict[str, Any]:
-        name, _, wanted = recorded.partition("=")
+        name, _, wanted = line.hash.partition("=")
         if not wanted or name not in ("sha256", "sha384", "sha512") or size > self._left:
             return {}
         self._left -= size

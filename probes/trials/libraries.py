@@ -7,6 +7,7 @@ import os
 from typing import Any, Callable
 
 from ..common.library_names import family_of
+from ..common.system import mapped_files
 
 # The version that a library of CUDA answers when its own version function is called.
 #
@@ -130,16 +131,6 @@ _ASKS: dict[str, Ask] = {
 
 _ANSWERS = frozenset({"cudnn_graph", "cudnn_ops_infer"})
 """The parts of cuDNN that know its version (and, before release 8, the whole of it did)."""
-
-
-def mapped_files(maps: str = "/proc/self/maps") -> list[str]:
-    """The files in the memory map, each once."""
-    try:
-        with open(maps, encoding="utf-8", errors="surrogateescape") as lines:
-            columns = [line.rstrip("\n").split(None, 5) for line in lines]
-    except OSError:
-        return []
-    return list(dict.fromkeys(line[5] for line in columns if len(line) == 6 and line[5].startswith("/")))
 
 
 def loaded_libraries() -> list[dict[str, Any]]:

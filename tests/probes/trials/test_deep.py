@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from probes.common.system import mapped_files
 from probes.common.tree import Tree
-from probes.trials.libraries import can_be_asked, decode, mapped_files, version_of_file
+from probes.trials.libraries import can_be_asked, decode, version_of_file
 from probes.trials.onnx_models import convolution_model, product_model
 from probes.trials.trial import (
     NotTriedError,
@@ -246,7 +247,6 @@ def test_the_map_names_files(tmp_path: Path) -> None:
         b"7f3000000000-7f3000001000 r--p 00000000 08:02 9 /opt/gone\xff.so (deleted)\n"
     )
     assert mapped_files(str(maps))[:2] == ["/opt/a b/libcudnn.so.9.1.0", "/opt/libcudart-a7b20f20.so.11.0"]
-    assert mapped_files(str(tmp_path / "nothing")) == []
 
 
 def test_a_library_that_cannot_be_asked(tmp_path: Path) -> None:
