@@ -12,7 +12,7 @@ from .common.harmless import give_up_making_devices
 from .common.out import Out
 from .common.tree import Tree
 from .driver_apis import is_missing, why_not_loadable
-from .driver_apis.cuda import SONAME, CudaDevice, DriverApi, api_result, open_api, peer_access
+from .driver_apis.cuda import SONAME, CudaDevice, api_result, open_api, peer_access
 
 PROBE = {
     "title": "CUDA's start and its devices",
@@ -51,11 +51,8 @@ def collect(_tree: Tree, out: Out) -> None:
     started = api_result(api, "cuInit", code, seconds=time.perf_counter() - start)
     no_device = {"cuda_devices": 0} if started["code"] == NO_DEVICE else {}
     out.fact({"driver": {"source": "cuda", "cuda_init": started, **no_device}})
-    if started["code"] == 0:
-        enumerate_devices(api, out)
-
-
-def enumerate_devices(api: DriverApi, out: Out) -> None:
+    if started["code"] != 0:
+        return
     code, total = api.call("cuDeviceGetCount")
     count = {} if total is None else {"cuda_devices": total}
     out.fact({"driver": {"source": "cuda", "cuda_device_count": api_result(api, "cuDeviceGetCount", code), **count}})

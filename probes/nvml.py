@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -60,16 +59,43 @@ def collect(tree: Tree, out: Out) -> None:
         return
     nvml = load_binding()
     out.progress("nvmlInit")
-    started = initialise(nvml)
+    start, code = time.perf_counter(), SUCCESS
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        code = error.value
+    seconds = time.perf_counter() - start
+    library = mapped("libnvidia-ml.so")
+    started = api_result(nvml, "nvmlInit", code, seconds=seconds, **({"library": library} if library else {}))
     out.fact({"driver": driver_facts(nvml, started)})
-    if started["code"] != SUCCESS:
+    if code != SUCCESS:
         return
     code, total = attempt(nvml, ("nvmlDeviceGetCount",))
     if code != SUCCESS:
         failure = api_result(nvml, "nvmlDeviceGetCount", code)
         raise RuntimeError("{call} failed: {code} {name} {text}".format(**failure))
-    read, failed = read_gpus(nvml, total, out)
-    for item in failed_gpus(tree, total, read, failed):
+    read: list[Pair] = []
+    failed: dict[int, dict[str, Any]] = {}
+    for index in range(total):
+        out.progress(f"GPU {index + 1} of {total}")
+        code, handle = attempt(nvml, ("nvmlDeviceGetHandleByIndex", index))
+        if code != SUCCESS:
+            failed[index] = api_result(nvml, "nvmlDeviceGetHandleByIndex", code)
+            continue
+        device = NvmlDevice(nvml, handle)
+        record = gpu_record(index, device)
+        out.fact({"gpus": {"items": [record], "complete": False}})
+        read.append((record, device))
+    # NVML gives no address without a handle. It numbers GPUs in the order of their addresses, which it does not
+    # promise: the kernel module's list counts if it agrees with the GPUs that did answer.
+    addresses = sorted(name.lower() for name in tree.list_names("/proc/driver/nvidia/gpus") or []) if failed else []
+    named = all(addresses[record["index"] : record["index"] + 1] == [record.get("pci_bus_id")] for record, _ in read)
+    for index, failure in failed.items():
+        item: dict[str, Any] = {"source": "nvml", "index": index, "errors": [failure]}
+        if named and len(addresses) == total:
+            item.update(pci_bus_id=addresses[index], read={"pci_bus_id": "procfs"})
+        else:
+            item["label"] = f"nvml-{index}"
         out.fact({"gpus": {"items": [item], "complete": False}})
     if read:
         out.fact({"fabric": {"source": "nvml", "links": gpu_links(read)}})
@@ -93,18 +119,6 @@ def load_binding() -> ModuleType:
     return module
 
 
-def initialise(nvml: ModuleType) -> dict[str, Any]:
-    """``nvmlInit`` as an ApiResult."""
-    start, code = time.perf_counter(), SUCCESS
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError as error:
-        code = error.value
-    seconds = time.perf_counter() - start
-    library = mapped("libnvidia-ml.so")
-    return api_result(nvml, "nvmlInit", code, seconds=seconds, **({"library": library} if library else {}))
-
-
 def driver_facts(nvml: ModuleType, started: dict[str, Any]) -> dict[str, Any]:
     answers = {
         "nvml_version": first_answer(nvml, ("nvmlSystemGetNVMLVersion",)),
@@ -124,23 +138,6 @@ def first_answer(nvml: ModuleType, *calls: Call) -> Any:
         if code not in UNKNOWN_HERE:
             return value
     return None
-
-
-def read_gpus(nvml: ModuleType, total: int, out: Out) -> tuple[list[Pair], dict[int, dict[str, Any]]]:
-    """Send a fact for every GPU that gives a handle; those, and the errors of the others by index."""
-    read: list[Pair] = []
-    failed: dict[int, dict[str, Any]] = {}
-    for index in range(total):
-        out.progress(f"GPU {index + 1} of {total}")
-        code, handle = attempt(nvml, ("nvmlDeviceGetHandleByIndex", index))
-        if code != SUCCESS:
-            failed[index] = api_result(nvml, "nvmlDeviceGetHandleByIndex", code)
-            continue
-        device = NvmlDevice(nvml, handle)
-        record = gpu_record(index, device)
-        out.fact({"gpus": {"items": [record], "complete": False}})
-        read.append((record, device))
-    return read, failed
 
 
 READERS: tuple[Reader, ...] = (
@@ -168,19 +165,3 @@ def gpu_record(index: int, device: NvmlDevice) -> dict[str, Any]:
     record["errors"] = list(device.failures.values())
     record["not_supported"] = device.not_supported(record)
     return record
-
-
-def failed_gpus(
-    tree: Tree, total: int, read: list[Pair], failed: dict[int, dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """The GPUs that gave no handle, with the error; named by PCI bus id if the kernel shows it beyond doubt."""
-    # NVML gives no address without a handle. It numbers GPUs in the order of their addresses, which it does not
-    # promise: the kernel module's list counts if it agrees with the GPUs that did answer.
-    addresses = sorted(name.lower() for name in tree.list_names("/proc/driver/nvidia/gpus") or [])
-    named = all(addresses[record["index"] : record["index"] + 1] == [record.get("pci_bus_id")] for record, _ in read)
-    for index, failure in failed.items():
-        item: dict[str, Any] = {"source": "nvml", "index": index, "errors": [failure]}
-        if named and len(addresses) == total:
-            yield {**item, "pci_bus_id": addresses[index], "read": {"pci_bus_id": "procfs"}}
-        else:
-            yield {**item, "label": f"nvml-{index}"}

@@ -125,7 +125,21 @@ def nvlinks(device: NvmlDevice, record: dict[str, Any]) -> None:
     for number in range(int(present) if present else int(getattr(device.nvml, "NVML_NVLINK_MAX_LINKS", 18))):
         code, active = device.attempt(("nvmlDeviceGetNvLinkState", number))
         if code == SUCCESS:
-            links.append({**_link(device, number), "active": bool(active)})
+            link: dict[str, Any] = {"source": "nvml", "link": number, "active": bool(active)}
+            code, version = device.attempt(("nvmlDeviceGetNvLinkVersion", number))
+            if code == SUCCESS and version:
+                link["version"] = version
+            code, remote = device.attempt(("nvmlDeviceGetNvLinkRemotePciInfo", number))
+            address = bus_id(device.nvml, remote.busId) if code == SUCCESS else None
+            if address:
+                link["remote_pci_bus_id"] = address
+            code, kind = device.attempt(("nvmlDeviceGetNvLinkRemoteDeviceType", number))
+            if code == SUCCESS and kind in REMOTE_KINDS:
+                link["remote_kind"] = REMOTE_KINDS[kind]
+            speed = device.ask_field("", LINK_SPEED, number)
+            if speed:
+                link["bandwidth"] = speed * 1e6
+            links.append(link)
         elif code in REFUSED:
             refusals.append(code)
         elif code not in UNKNOWN_HERE | {INVALID_ARGUMENT}:
@@ -134,24 +148,6 @@ def nvlinks(device: NvmlDevice, record: dict[str, Any]) -> None:
         record["nvlinks"] = links
     elif refusals:
         device.note("nvlinks", "nvmlDeviceGetNvLinkState", refusals[0])
-
-
-def _link(device: NvmlDevice, number: int) -> dict[str, Any]:
-    link: dict[str, Any] = {"source": "nvml", "link": number}
-    code, version = device.attempt(("nvmlDeviceGetNvLinkVersion", number))
-    if code == SUCCESS and version:
-        link["version"] = version
-    code, remote = device.attempt(("nvmlDeviceGetNvLinkRemotePciInfo", number))
-    address = bus_id(device.nvml, remote.busId) if code == SUCCESS else None
-    if address:
-        link["remote_pci_bus_id"] = address
-    code, kind = device.attempt(("nvmlDeviceGetNvLinkRemoteDeviceType", number))
-    if code == SUCCESS and kind in REMOTE_KINDS:
-        link["remote_kind"] = REMOTE_KINDS[kind]
-    speed = device.ask_field("", LINK_SPEED, number)
-    if speed:
-        link["bandwidth"] = speed * 1e6
-    return link
 
 
 def gpu_links(gpus: Iterable[Pair]) -> list[dict[str, Any]]:
