@@ -152,11 +152,14 @@ class Describer:
         majors = [
             name.numbers.split(".")[0] for name in needed if name and name.numbers and is_numbered(name.family, "cuda")
         ]
+        texts = (owner.name, owner.version) if owner and owner.kind != "toolkit" else ()
+        matches = (_IN_NAME.search(text) or _IN_DEBIAN_VERSION.search(text) for text in texts)
+        in_package = (".".join(filter(None, match.groups())) for match in matches if match)
         folder = _IN_FOLDER.search(copy.path)
         found = self._toolkits.get(copy.top or "")
         return (
             told.cuda
-            or (_in_package(owner) if owner and owner.kind != "toolkit" else None)
+            or next(in_package, None)
             or (found.claim.version or None if found else None)
             or next(iter(majors), None)
             or (folder[1] if folder else None)
@@ -171,14 +174,6 @@ def _on_disk(copy: Copy, told: LibraryVersion, said_by: str, elf: str) -> Found:
     if told.version:
         return Found(told.version, said_by)
     return Found(numbers if "." in numbers and copy.name.family == "nvrtc-builtins" else None, elf)
-
-
-def _in_package(owner: Claim) -> str | None:
-    for text in (owner.name, owner.version):
-        match = _IN_NAME.search(text) or _IN_DEBIAN_VERSION.search(text)
-        if match:
-            return ".".join(group for group in match.groups() if group)
-    return None
 
 
 def _major(soname: str | None) -> str:

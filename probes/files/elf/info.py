@@ -173,45 +173,40 @@ ENDS_THE_PROCESS = (_IN_SECTION, _CUT_OFF)
 
 def _why_refused(elf: Elf) -> str | None:
     """The reason as one sentence; None if the loader would accept the file. Raises ElfError if the disk fails."""
-    wrong = _header_damage(elf)
+    ident, header = elf.read(0, 24), elf.header
+    version = int.from_bytes(ident[20:24], "little" if header.order == "<" else "big")
+    system, abi = ident[7], ident[8]
+    foreign = system not in (_SYSV, _GNU) or (abi and (system == _SYSV or abi >= _ABI_VERSIONS)) or any(ident[9:16])
+    wrong = ""
+    if ident[6] != _CURRENT or version != _CURRENT:
+        wrong = "its version is none"
+    elif foreign and elf.machine not in _OTHER_SYSTEMS:
+        wrong = "it names another operating system"
+    elif header.type not in (ET_DYN, ET_EXEC):
+        wrong = f"it is neither a library nor a program, but {elf.kind}"
     if wrong:
         return f"{_IN_HEADER}: {wrong}"
     try:
         segments = elf.segments
     except ElfError as error:
         return f"{_IN_HEADER}: {error}"
-    end = max((segment.offset + segment.size for segment in segments if segment.type == PT_LOAD), default=0)
+    mapped = [segment for segment in segments if segment.type == PT_LOAD]
+    end = max((segment.offset + segment.size for segment in mapped), default=0)
     if end > elf.size:
         return f"{_CUT_OFF}: {elf.size} of at least {end} bytes are there"
-    if not any(segment.type == PT_LOAD for segment in segments):
+    if not mapped:
         return f"{_IN_HEADER}: it has no segment to load"
-    return _dynamic_section_damage(elf, segments) if elf.header.type == ET_DYN else None
-
-
-def _header_damage(elf: Elf) -> str | None:
-    ident, header = elf.read(0, 24), elf.header
-    version = int.from_bytes(ident[20:24], "little" if header.order == "<" else "big")
-    if ident[6] != _CURRENT or version != _CURRENT:
-        return "its version is none"
-    if elf.machine not in _OTHER_SYSTEMS:
-        system, abi = ident[7], ident[8]
-        if system not in (_SYSV, _GNU) or (abi and (system == _SYSV or abi >= _ABI_VERSIONS)) or any(ident[9:16]):
-            return "it names another operating system"
-    return None if header.type in (ET_DYN, ET_EXEC) else f"it is neither a library nor a program, but {elf.kind}"
-
-
-def _dynamic_section_damage(elf: Elf, segments: list[Segment]) -> str | None:
+    if header.type != ET_DYN:
+        return None
     section = next((segment for segment in segments if segment.type == PT_DYNAMIC), None)
     if section is None:
         return f"{_IN_HEADER}: it has no dynamic section"
-    mapped = [segment for segment in segments if segment.type == PT_LOAD]
     if not _is_mapped(section.address, mapped):
         return f"{_IN_HEADER}: its dynamic section lies outside what is loaded"
     dynamic = elf.dynamic
     if dynamic.value(DT_STRTAB) is None:
         return f"{_IN_SECTION}: it names no table of names"
-    leads_out = (address for tag in _POINTERS if (address := dynamic.value(tag)) and not _is_mapped(address, mapped))
-    if any(leads_out):
+    if any((address := dynamic.value(tag)) and not _is_mapped(address, mapped) for tag in _POINTERS):
         return f"{_IN_SECTION}: it points outside what is loaded"
     try:
         _ = elf.soname, elf.needed

@@ -142,7 +142,7 @@ PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 ET_EXEC, ET_DYN = 2, 3
 KINDS = {1: "relocatable", 2: "executable", 3: "shared", 4: "core"}
 """``e_type`` in words."""
-SHT_PROGBITS, SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 1, 2, 8, 11
+SHT_PROGBITS, SHT_SYMTAB, SHT_NOBITS = 1, 2, 8
 SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
 
 _HEADER = {64: "16xHHIQQQIHHHHHH", 32: "16xHHIIIIIHHHHHH"}
@@ -183,11 +183,9 @@ class Section(NamedTuple):
     name: str
     type: int
     flags: int
-    address: int
     offset: int
     size: int
     """In the file: 0 where the section only takes room in memory."""
-    entry_size: int
 
 
 def read_header(file: ByteReader) -> Header:
@@ -255,8 +253,8 @@ def read_sections(file: ByteReader, header: Header) -> list[Section]:
             raise ElfError("its names are longer than any real ones")
         names.append(text(table[place:end]) if end >= 0 else "")
     return [
-        Section(name, kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
-        for name, (_, kind, flags, address, offset, size, _, _, _, entry_size) in zip(names, entries)
+        Section(name, kind, flags, offset, 0 if kind == SHT_NOBITS else size)
+        for name, (_, kind, flags, _, offset, size, *_) in zip(names, entries)
     ]
 
 

@@ -16,11 +16,11 @@ import re
 from typing import Any
 
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import TEXT_LIMIT, Installation, cuda_version, digits_as_version, locate, version
+from ..installations.package import TEXT_LIMIT, cuda_version, digits_as_version, locate, version
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import OpenByName, Preload
-from ..python.site import Gathered, Site
+from ..python.site import Site
 
 _WHEEL = ".data/_wheel.json"
 _NAME = re.compile(r"cupy-cuda(\d{2,3})x?")
@@ -58,32 +58,27 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     rocm = "rocm" in name or name == "amd-cupy"
     facts.add(f"file {here.path}" if here.path else wheel["source"] if wheel else "", cpu_only=False)
     if not rocm:
-        _add_parts(facts, here)
+        backends = f"{here.folder}/cupy_backends/cuda"
+        parts = [path for folder in ("api", "libs") for path in here.files(_NEEDED, f"{backends}/{folder}")]
+        parts += here.files(_OWN, "cuda") + here.files(r"_generator_api\b.*\.so", "random")
+        text = here.site.tree.read_text(f"{backends}/libs/__init__.py", TEXT_LIMIT) or ""
+        listed = _SUBMODULES.search(text)
+        by_pathfinder = re.findall(r"'(\w{2,20})'", listed[1]) if listed and "load_nvidia_dynamic_lib" in text else []
+        preloads = [] if by_pathfinder else [Preload(("libcutensor.so.*[0-9]",), ("cutensor/lib",))]
+        for library in (*by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):
+            preloads += found_by_pathfinder(here.site, library)
+        asks = asked_of_pathfinder(here.site, "nvrtc") if by_pathfinder else []
+        if not asks:  # by the name in its binding for CuPy's CUDA: CuPy computes almost nothing without NVRTC
+            major = str(facts.known("cuda") or "").partition(".")[0]
+            bindings = here.files(r"nvrtc\b.*\.so", f"{backends}/libs")
+            named = [ask for path in bindings for ask in asked_by_name(here, path)]
+            own = (ask for ask in named if re.fullmatch(rf"libnvrtc\.so\.{major}\b.*", ask.names[0]))
+            asks = [ask._replace(optional=False) for ask in own]
+        asks += [OpenByName((path,)) for path in here.files(_OPTIONAL, f"{backends}/libs")]
+        add_parts(facts, here, parts, preloads=preloads, asks=asks)
         cuda_by_loads(facts)
     wrong = here.problems(stated, "_version.py", ("_version.py",))
     beside = sorted({f"{wheel['name']} {wheel['version']}" for wheel in here.wheels if wheel["name"] != name})
     if beside:
         wrong.append(f"{', '.join(beside)} was installed into the same package")
     return [facts.record(wrong)]
-
-
-def _add_parts(facts: Gathered, here: Installation) -> None:
-    backends = f"{here.folder}/cupy_backends/cuda"
-    parts = [path for folder in ("api", "libs") for path in here.files(_NEEDED, f"{backends}/{folder}")]
-    parts += here.files(_OWN, "cuda") + here.files(r"_generator_api\b.*\.so", "random")
-    optional = here.files(_OPTIONAL, f"{backends}/libs")
-    text = here.site.tree.read_text(f"{backends}/libs/__init__.py", TEXT_LIMIT) or ""
-    listed = _SUBMODULES.search(text)
-    by_pathfinder = re.findall(r"'(\w{2,20})'", listed[1]) if listed and "load_nvidia_dynamic_lib" in text else []
-    preloads = [] if by_pathfinder else [Preload(("libcutensor.so.*[0-9]",), ("cutensor/lib",))]
-    for library in (*by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):
-        preloads += found_by_pathfinder(here.site, library)
-    compiler = asked_of_pathfinder(here.site, "nvrtc") if by_pathfinder else []
-    if not compiler:  # by the name in its binding for CuPy's CUDA: CuPy computes almost nothing without NVRTC
-        major = str(facts.known("cuda") or "").partition(".")[0]
-        bindings = here.files(r"nvrtc\b.*\.so", f"{backends}/libs")
-        named = [ask for path in bindings for ask in asked_by_name(here, path)]
-        own = (ask for ask in named if re.fullmatch(rf"libnvrtc\.so\.{major}\b.*", ask.names[0]))
-        compiler = [ask._replace(optional=False) for ask in own]
-    asks = [*compiler, *(OpenByName((path,)) for path in optional)]
-    add_parts(facts, here, parts, preloads=preloads, asks=asks)

@@ -204,9 +204,8 @@ class _Report:
             self._process.complete = False
             return
         if known is None or (key in self._by_path and request.by is not None):
-            before = known or {"optional": True}
-            known = self._found[key] = self._record(request, event, path)
-            known["optional"] = before["optional"]
+            optional = known["optional"] if known else True
+            known = self._found[key] = {**self._record(request, event, path), "optional": optional}
             (self._by_path.discard if request.by else self._by_path.add)(key)
         asker = self._asker(request, event)
         self._askers.setdefault(key, set()).add(asker and self._real(asker))
@@ -215,8 +214,17 @@ class _Report:
         linked = request.by is not None and request.name in request.by.head.needed
         if request.image and request.by and linked and is_bound(request.name) and _is_anothers(known):
             self._users.setdefault(key, (request.image, []))[1].append(request.by)
-        if lacks:
-            self._add_lacks(known, request, lacks)
+        if lacks:  # the record names the file that requires the most
+            before = known.get("lacks", [])
+            known["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
+            if request.by and known["lacks"][-1] not in before:
+                known["needed_by"] = printable(request.by.path)
+                known["source"] = f"elf {known['needed_by']}"
+            kind = known["lacks"][-1].partition("_")[0]
+            offered = request.image.head.version_definitions if request.image else ()
+            of_kind = [version for version in offered if re.fullmatch(rf"{re.escape(kind)}_[\d.]+", version)]
+            if of_kind:
+                known["offers"] = printable(max(of_kind, key=_in_order))
 
     def _record(self, request: LoadRequest, event: Event, path: str | None) -> Record:
         asking = printable(self._asker(request, event) or request.name)
@@ -257,19 +265,6 @@ class _Report:
         by = self._process.search.first(request.name, request.by).by if request.refused else ""
         led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
         return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
-
-    def _add_lacks(self, record: Record, request: LoadRequest, lacks: tuple[str, ...]) -> None:
-        """Add missing symbol versions; the record names the file that requires the most."""
-        before = record.get("lacks", [])
-        record["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
-        if request.by and record["lacks"][-1] not in before:
-            record["needed_by"] = printable(request.by.path)
-            record["source"] = f"elf {record['needed_by']}"
-        kind = record["lacks"][-1].partition("_")[0]
-        offered = request.image.head.version_definitions if request.image else ()
-        of_kind = [version for version in offered if re.fullmatch(rf"{re.escape(kind)}_[\d.]+", version)]
-        if of_kind:
-            record["offers"] = printable(max(of_kind, key=_in_order))
 
     def _real(self, path: str) -> str:
         return self._process.search.real(path)

@@ -140,24 +140,19 @@ def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[
     parts = _CUDNN_PARTS.get(family, ())
     if family == "cudnn" and major == "8":
         parts = _CUDNN_8_PARTS
-    for part in parts:
-        version = _version(process, image, site)
-        numbers = version.split(".")[:3] if version and version.partition(".")[0] == major else [major]
-        shorter = [".".join(numbers[:count]) for count in range(len(numbers), 0, -1)]  # ``9.10.2``, ``9.10``, ``9``
-        names = [f"libcudnn_{part}.so.{each}" for each in shorter]
-        yield OpenByName(tuple(names), by=image.path, optional=False)
-
-
-def _version(process: LoaderProcess, image: LoadedImage, site: Site) -> str | None:
-    """The version in the file's name, else that of the wheel with this folder."""
+    if not parts:
+        return
+    # The version in the file's name, else that of the wheel with this folder.
     real = process.search.real(image.path)
-    match = _NUMBERED.search(real)
-    if match and "." in match[1]:
-        return match[1]
-    if not any(real.startswith(f"{process.search.real(folder)}/") for folder in site.folders):
-        return None
-    wheels = [item["version"] for item in site.distributions if item["name"].startswith("nvidia-cudnn-cu")]
-    return str(wheels[0]) if len(wheels) == 1 else None
+    numbered = _NUMBERED.search(real)
+    version = numbered[1] if numbered and "." in numbered[1] else ""
+    if not version and any(real.startswith(f"{process.search.real(folder)}/") for folder in site.folders):
+        wheels = [item["version"] for item in site.distributions if item["name"].startswith("nvidia-cudnn-cu")]
+        version = str(wheels[0]) if len(wheels) == 1 else ""
+    numbers = version.split(".")[:3] if version.partition(".")[0] == major else [major]
+    shorter = [".".join(numbers[:count]) for count in range(len(numbers), 0, -1)]  # ``9.10.2``, ``9.10``, ``9``
+    for part in parts:
+        yield OpenByName(tuple(f"libcudnn_{part}.so.{each}" for each in shorter), by=image.path, optional=False)
 
 
 ASK_LIMIT = 512

@@ -214,9 +214,6 @@ def _with_path_files(
             code += [(path, line) for line in lines if line.startswith(_CODE)]
 
 
-_MOST_VARIABLES = 20
-_SHOWN_VALUE = 200
-_TEXT_LIMIT = 64 << 10
 _SPAN = 600
 """Characters after ``update(`` that are read."""
 
@@ -242,20 +239,20 @@ def variables_set(
     found: dict[tuple[str, str], dict[str, Any]] = {}
     customs: list[tuple[str, str, str]] = []
     for name in _CUSTOM:
-        read = ((f"{folder}/{name}", tree.read_text(f"{folder}/{name}", _TEXT_LIMIT)) for folder in folders)
+        read = ((f"{folder}/{name}", tree.read_text(f"{folder}/{name}", _LIMIT)) for folder in folders)
         path, text = next(((path, text) for path, text in read if text is not None), ("", ""))
         customs += [(path, "", text)] if path else []
     for path, module, text in [*texts, *customs]:
-        for name, value in _settings(text[:_TEXT_LIMIT]):
+        for name, value in _settings(text[:_LIMIT]):
             if not matters(name):
                 continue
             record: dict[str, Any] = {"path": path, "name": name, "source": f"file {path}"}
             if module:
                 record["module"] = module
             if value is not None:
-                record["value"] = value[:_SHOWN_VALUE]
+                record["value"] = value[:_SHOWN]
             found.setdefault((path, name), record)
-            if len(found) >= _MOST_VARIABLES:
+            if len(found) >= _MOST:
                 return tuple(found.values())
     return tuple(found.values())
 
