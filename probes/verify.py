@@ -150,7 +150,18 @@ def collect(tree: Tree, out: Out) -> None:
     for item in items:
         files = listed_by_conda(tree, judged["key"], item) if item["channel"] == "conda" else None
         for recorded in files if files is not None else listed_by_wheel(tree, item["path"]):
-            _sort_out(tree, item, recorded, tasks, damaged)
+            kind = (recorded.hash or "").partition("=")[0]
+            if for_tests(recorded.path.rpartition("-packages/")[2]) or kind not in _HASHES or len(tasks) >= _FILES:
+                continue
+            try:
+                tasks.append(_Task(item, recorded, os.stat(tree.place(recorded.path)).st_size))
+            except (FileNotFoundError, NotADirectoryError):  # it is reported at once
+                name = recorded.path.rpartition("/")[2]
+                runs = is_native(recorded.path) or ("." in name and not name.lower().endswith(_NOT_RUN))
+                if len(damaged) <= _DAMAGED and runs and not (recorded.size == 0 and name == "__init__.py"):
+                    damaged.append(differing(tree, item, recorded.path, None, {"kind": "missing"}))
+            except (OSError, ValueError):
+                pass
     tasks.sort(key=lambda task: -task.size)
     total = sum(task.size for task in tasks)
     with suppress(OSError):
@@ -178,24 +189,6 @@ def collect(tree: Tree, out: Out) -> None:
     }
     environment = {"key": judged["key"], "source": judged["source"], "verified": record}
     out.fact({"environments": {"items": [environment], "complete": False}})
-
-
-def _sort_out(tree: Tree, item: Fields, recorded: Recorded, tasks: list[_Task], damaged: list[Fields]) -> None:
-    """What is to be hashed; missing files are reported at once."""
-    kind = (recorded.hash or "").partition("=")[0]
-    if for_tests(recorded.path.rpartition("-packages/")[2]) or kind not in _HASHES or len(tasks) >= _FILES:
-        return
-    try:
-        found = os.stat(tree.place(recorded.path))
-    except (FileNotFoundError, NotADirectoryError):
-        name = recorded.path.rpartition("/")[2]
-        runs = is_native(recorded.path) or ("." in name and not name.lower().endswith(_NOT_RUN))
-        if len(damaged) <= _DAMAGED and runs and not (recorded.size == 0 and name == "__init__.py"):
-            damaged.append(differing(tree, item, recorded.path, None, {"kind": "missing"}))
-    except (OSError, ValueError):
-        pass
-    else:
-        tasks.append(_Task(item, recorded, found.st_size))
 
 
 def _cores() -> int:

@@ -173,7 +173,11 @@ def run_probe(name: str, tree: Any, line: FactLine, counted: float) -> float:
             collect(tree, out)
     except BaseException as error:
         ending = failure(error)
-    flush_noise()
+    for stream in (sys.stdout, sys.stderr):  # what was printed, before the parent learns that the probe is done
+        try:
+            stream.flush()
+        except Exception:
+            pass
     line.write(b"\n")  # in case the probe left an unfinished line
     used = processor_time()
     line.send(name, seconds=time.monotonic() - started, processor=None if used is None else used - counted)
@@ -194,15 +198,6 @@ def failure(error: BaseException) -> dict[str, str]:
     except Exception:
         text, trace = type(error).__name__, ""
     return {"status": "failed", "detail": text[:1000], "trace": trace[-4000:]}
-
-
-def flush_noise() -> None:
-    """Flush what was printed, before the parent learns that the probe is done."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:
-            pass
 
 
 if __name__ == "__main__":

@@ -79,15 +79,11 @@ def decode_fact(raw: msgspec.Raw) -> Snapshot:
     for section in _KEPT_FOR_ENVCHECK:
         if getattr(fact, section):
             raise WrongMessageError(f"a fact of the wrong shape: `$.{section}` is not for probes")
-    return _without_secrets(fact)
-
-
-def _without_secrets(fact: Snapshot) -> Snapshot:
-    """Mask secrets in variables; no other code sees them."""
     if fact.variables is None:
         return fact
     from envcheck.redact.secrets import masked_value  # noqa: PLC0415 - few facts are variables
 
+    # No other code sees the secrets in variables.
     values = {name: masked_value(name, value) for name, value in fact.variables.values.items()}
     if values == fact.variables.values:
         return fact

@@ -229,7 +229,14 @@ class Tree:
                     return None
                 if not place.startswith(("/proc/", "/sys/")):
                     limit = min(limit, found.st_size)
-                return _read(descriptor, limit)
+                data = os.read(descriptor, min(limit, _CHUNK))
+                if len(data) in (0, limit):
+                    return data
+                parts, left = [data], limit - len(data)
+                while left > 0 and parts[-1]:
+                    parts.append(os.read(descriptor, min(left, _CHUNK)))
+                    left -= len(parts[-1])
+                return b"".join(parts)
             finally:
                 os.close(descriptor)
         except (OSError, ValueError) as error:
@@ -273,14 +280,3 @@ class Tree:
                 parts.append({"path": clean(path), "problem": reason, "source": f"file {clean(path)}"})
         if parts:
             out.fact({"unreadable": parts[:_MOST_TOLD]})
-
-
-def _read(descriptor: int, limit: int) -> bytes:
-    data = os.read(descriptor, min(limit, _CHUNK))
-    if len(data) in (0, limit):
-        return data
-    parts, left = [data], limit - len(data)
-    while left > 0 and parts[-1]:
-        parts.append(os.read(descriptor, min(left, _CHUNK)))
-        left -= len(parts[-1])
-    return b"".join(parts)

@@ -101,24 +101,22 @@ def _read_kmsg() -> tuple[list[Line] | None, str]:
         return None, "needs root (kernel.dmesg_restrict)"
     except OSError as problem:
         return None, os.strerror(problem.errno or errno.EIO)
+    lines: list[Line] = []
+    until = time.monotonic() + _MAX_SECONDS
     try:
-        return list(_records(device)), ""
+        for _ in range(_MAX_RECORDS):
+            try:
+                record = os.read(device, _RECORD_SIZE)
+            except BrokenPipeError:  # records were overwritten while reading; the next read continues after them
+                continue
+            except OSError:
+                break
+            if not record or time.monotonic() > until:
+                break
+            lines.append(parse_record(record.decode("utf-8", "replace")))
+        return lines, ""
     finally:
         os.close(device)
-
-
-def _records(device: int) -> Iterator[Line]:
-    until = time.monotonic() + _MAX_SECONDS
-    for _ in range(_MAX_RECORDS):
-        try:
-            record = os.read(device, _RECORD_SIZE)
-        except BrokenPipeError:  # records were overwritten while reading; the next read continues after them
-            continue
-        except OSError:
-            return
-        if not record or time.monotonic() > until:
-            return
-        yield parse_record(record.decode("utf-8", "replace"))
 
 
 def parse_record(record: str) -> Line:
