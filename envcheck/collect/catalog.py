@@ -27,7 +27,7 @@ _USUAL: dict[str, dict[str, Any]] = {
 }
 """What a header need not say, by the folder of its probe; folders that are not named here hold what probes share."""
 
-_HEADER = re.compile(r"^PROBE = \{.*?\}$", re.DOTALL | re.MULTILINE)
+_HEADER = re.compile(r"^PROBE = \{.*?\}(?: *#[^\n]*)?$", re.DOTALL | re.MULTILINE)
 
 
 class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
