@@ -29,14 +29,9 @@ _MODULE_LINE = re.compile(r"^([\w-]+) \d+ -?\d+ \S+ (Live|Loading|Unloading)\b",
 _VERSION = "/proc/driver/nvidia/version"
 
 _NODES = (
-    "/dev/nvidia*",
-    "/dev/nvidia-caps/*",
-    "/dev/nvidia-caps-imex-channels/*",
-    "/dev/nvgpu/*/*",
-    "/dev/nvhost-gpu",
-    "/dev/nvmap",
-    "/dev/dxg",
-)
+    "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/nvidia-caps-imex-channels/*", "/dev/nvgpu/*/*", "/dev/nvhost-gpu",
+    "/dev/nvmap", "/dev/dxg",
+)  # fmt: skip
 _MAX_NODES = 512
 _DEVICES = "/proc/devices"
 _DEVICES_LINE = re.compile(r"^ *(\d{1,9}) (nvidia[\w-]*)$", re.MULTILINE)

@@ -27,12 +27,8 @@ _KINDS = ("file", "driver")
 _OTHERS = ("bench", "deep", "framework_bench", "kernels", "measuring", "trials")
 """Folders of probes that only measure or try."""
 _RUNNER = (
-    "collect/bootstrap.py",
-    "collect/child.py",
-    "collect/runner.py",
-    "collect/starting.py",
-    "text/clean.py",
-)
+    "collect/bootstrap.py", "collect/child.py", "collect/runner.py", "collect/starting.py", "text/clean.py",
+)  # fmt: skip
 """Files of envcheck that run probes."""
 _FIELDS = ("name", "kind", "early", "seconds", "seconds_per_gpu", "scopes")
 _LINE = 120

@@ -56,31 +56,14 @@ NO_PREALLOCATION = {
     "FLAGS_allocator_strategy": "auto_growth",
 }
 OFFLINE = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "DO_NOT_TRACK": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "WANDB_MODE": "disabled",
-}
+    "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "DO_NOT_TRACK": "1",
+    "VLLM_NO_USAGE_STATS": "1", "WANDB_MODE": "disabled",
+}  # fmt: skip
 CACHES = (
-    "CUDA_CACHE_PATH",
-    "CUPY_CACHE_DIR",
-    "FLASHINFER_WORKSPACE_BASE",
-    "HF_HOME",
-    "KERAS_HOME",
-    "MPLCONFIGDIR",
-    "NUMBA_CACHE_DIR",
-    "PYTORCH_KERNEL_CACHE_PATH",
-    "TMPDIR",
-    "TORCHINDUCTOR_CACHE_DIR",
-    "TORCH_EXTENSIONS_DIR",
-    "TORCH_HOME",
-    "TRITON_CACHE_DIR",
-    "TRITON_HOME",
-    "VLLM_CACHE_ROOT",
-    "XDG_CACHE_HOME",
-)
+    "CUDA_CACHE_PATH", "CUPY_CACHE_DIR", "FLASHINFER_WORKSPACE_BASE", "HF_HOME", "KERAS_HOME", "MPLCONFIGDIR",
+    "NUMBA_CACHE_DIR", "PYTORCH_KERNEL_CACHE_PATH", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR",
+    "TORCH_HOME", "TRITON_CACHE_DIR", "TRITON_HOME", "VLLM_CACHE_ROOT", "XDG_CACHE_HOME",
+)  # fmt: skip
 """Variables with the folder of a cache."""
 TALKATIVE = {"TF_CPP_MIN_LOG_LEVEL": "0"}
 """Variables that make a library log why it does not use the GPU."""

@@ -28,24 +28,11 @@ PROBE = {
     "seconds": 180.0,
     "uses": "gpu",
     "tries": [
-        "torchvision",
-        "torchaudio",
-        "flash-attn",
-        "flash-attn-3",
-        "xformers",
-        "bitsandbytes",
-        "transformer-engine*",
-        "vllm",
-        "deepspeed",
-        "torch-tensorrt",
-        "apex",
-        "paddlepaddle*",
-        "mxnet*",
-        "ctranslate2",
-        "llama-cpp-python",
+        "torchvision", "torchaudio", "flash-attn", "flash-attn-3", "xformers", "bitsandbytes", "transformer-engine*",
+        "vllm", "deepspeed", "torch-tensorrt", "apex", "paddlepaddle*", "mxnet*", "ctranslate2", "llama-cpp-python",
     ],
     "scopes": ["env"],
-}
+}  # fmt: skip
 
 
 def collect(tree: Tree, out: Out) -> None:

@@ -165,12 +165,8 @@ _MAX_FOLDERS = 400
 _MAX_KERNELS = 8
 
 _CONFIGURATION = (
-    "/etc/modprobe.d",
-    "/run/modprobe.d",
-    "/usr/local/lib/modprobe.d",
-    "/usr/lib/modprobe.d",
-    "/lib/modprobe.d",
-)
+    "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d",
+)  # fmt: skip
 """Configuration folders in order of precedence: a file hides later ones of the same name."""
 
 _NAME = r"nvidia(?:[-_]current(?:[-_]open)?)?"

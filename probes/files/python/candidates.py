@@ -102,14 +102,9 @@ WHY = "--all-envs"
 
 _PROGRAM_NAMES = (".venv", "venv", "env", ".env")
 _IN_HOME = (
-    ".virtualenvs",
-    ".local/share/virtualenvs",
-    ".cache/pypoetry/virtualenvs",
-    ".local/share/uv/python",
-    "venvs",
-    ".venvs",
-    "envs",
-)
+    ".virtualenvs", ".local/share/virtualenvs", ".cache/pypoetry/virtualenvs", ".local/share/uv/python", "venvs",
+    ".venvs", "envs",
+)  # fmt: skip
 """Folders of environments in the home folder: virtualenvwrapper, pipenv, Poetry, uv, and common names."""
 _CONDA_IN_HOME = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", ".micromamba", ".conda", "conda")
 _CONDA = ("/opt/conda", "/opt/miniconda3", "/opt/anaconda3", "/opt/miniforge3", "/opt/mamba", "/opt/micromamba")
