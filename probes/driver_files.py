@@ -13,7 +13,7 @@ from .common.tree import Tree
 from .files.elf.exported import Exports, constants
 from .files.elf.info import elf_info
 from .files.elf.library import Elf, ElfError
-from .files.loader.cache import LoaderPath, search_path
+from .files.loader.cache import search_path
 
 PROBE = {
     "title": "Libraries of the driver on disk",
@@ -56,8 +56,15 @@ _ELF32 = b"\x7fELF\x01"
 def collect(tree: Tree, out: Out) -> None:
     """Send ``driver.installed``, ``driver.libraries`` and ``driver.smi_path``."""
     path = search_path(tree)
-    # The last first, so that of a path that is met twice the first meeting is kept.
-    found_by = dict(list(_met_by_loader(tree, path))[::-1])
+    # What the loader would try for the names that programs ask for (``libcuda.so.1``), in its order, and what leads it
+    # there. The last first, so that of a path that is met twice the first meeting is kept.
+    preloaded = tree.variables.get("LD_PRELOAD", "").replace(":", " ").split()
+    absolute = (place for place in preloaded if place.startswith("/") and _FILE.fullmatch(os.path.basename(place)))
+    met = [(place, "LD_PRELOAD") for place in absolute]
+    met += [(place, "LD_LIBRARY_PATH") for place in _asked_for_in(tree, path.variable)]
+    met += [(place, "cache") for name, place in path.cache if _is_asked_for(name)]
+    met += [(place, "default") for place in _asked_for_in(tree, path.defaults)]
+    found_by = dict(met[::-1])
     by_real_path = _by_real_path(tree, list(reversed(found_by)))
     lying: list[str] = []
     certain = True
@@ -76,8 +83,13 @@ def collect(tree: Tree, out: Out) -> None:
         first = next(iter(library["found_as"]), None)
         if first in found_by:
             library["found_by"] = found_by[first]
-            lister = _listed_in(tree, os.path.dirname(first)) if found_by[first] == "cache" else None
-            library.update({"listed_in": lister} if lister else {})
+            # The file from which ldconfig takes a folder; none where it is one of its own.
+            patterns = list(_LISTS) if found_by[first] == "cache" else []
+            for place in (place for pattern in patterns for place in tree.expand(pattern)):
+                lines = (tree.read_text(place) or "").splitlines()
+                if os.path.dirname(first) in {line.partition("#")[0].strip().rstrip("/") for line in lines}:
+                    library["listed_in"] = clean(place)
+                    break
     points = mount_points(tree)
     if points:
         libraries = [{**library, "mounted": is_mounted(library["path"], points)} for library in libraries]
@@ -96,19 +108,6 @@ def collect(tree: Tree, out: Out) -> None:
     tree.report_unreadable(out)
     if not libraries:
         out.absent("no library of the driver on disk")
-
-
-def _met_by_loader(tree: Tree, path: LoaderPath) -> Iterator[tuple[str, str]]:
-    """Paths that the loader would try for the names that programs ask for (``libcuda.so.1``), in its order, and what
-    leads it there.
-    """
-    preloaded = tree.variables.get("LD_PRELOAD", "")
-    for place in preloaded.replace(":", " ").split():
-        if place.startswith("/") and _FILE.fullmatch(os.path.basename(place)):
-            yield place, "LD_PRELOAD"
-    yield from ((place, "LD_LIBRARY_PATH") for place in _asked_for_in(tree, path.variable))
-    yield from ((place, "cache") for name, place in path.cache if _is_asked_for(name))
-    yield from ((place, "default") for place in _asked_for_in(tree, path.defaults))
 
 
 def _asked_for_in(tree: Tree, folders: Iterable[str]) -> Iterator[str]:
@@ -160,15 +159,6 @@ def _library(tree: Tree, real: str, found_as: list[str]) -> dict[str, Any] | Non
     if version:
         library["version"] = version
     return {**library, "found_as": [clean(path) for path in found_as]}
-
-
-def _listed_in(tree: Tree, folder: str) -> str | None:
-    """The file from which ldconfig takes a folder; None where it is one of its own."""
-    for place in (place for pattern in _LISTS for place in tree.expand(pattern)):
-        lines = (tree.read_text(place) or "").splitlines()
-        if any(line.partition("#")[0].strip().rstrip("/") == folder for line in lines):
-            return clean(place)
-    return None
 
 
 def _answers_as_stub(tree: Tree, real: str) -> bool:

@@ -44,7 +44,10 @@ def collect(tree: Tree, out: Out) -> None:
     usual = [place for pattern in _PLACES for place in tree.expand(pattern)]
     for place in (*usual, _DEBIAN, "/usr/lib/cuda", *named, *([on_path] if on_path else [])):
         top = _toolkit_of(tree, place)
-        if top and _is_toolkit(tree, top):
+        if top is None:
+            continue
+        compiles = tree.is_file(f"{top}/bin/nvcc") or any(tree.expand(header) for header in header_places(top))
+        if compiles or (not _is_conda(tree, top) and any(tree.expand(f"{top}/{sign}") for sign in _SIGNS)):
             aliases = found.setdefault(top, [])
             if place not in (top, *aliases, *_DEBIAN_FACES):
                 aliases.append(place)
@@ -78,12 +81,6 @@ def _toolkit_of(tree: Tree, place: str) -> str | None:
     if real is None or not tree.is_folder(real):
         return None
     return _DEBIAN if real in _DEBIAN_FACES and tree.resolve(_DEBIAN) else real
-
-
-def _is_toolkit(tree: Tree, folder: str) -> bool:
-    if tree.is_file(f"{folder}/bin/nvcc") or any(tree.expand(place) for place in header_places(folder)):
-        return True
-    return not _is_conda(tree, folder) and any(tree.expand(f"{folder}/{sign}") for sign in _SIGNS)
 
 
 def _is_conda(tree: Tree, folder: str) -> bool:

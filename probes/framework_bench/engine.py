@@ -107,7 +107,23 @@ def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace
     flag = getattr(tensorrt.NetworkDefinitionCreationFlag, name, None)
     network = log.given(builder.create_network(0 if flag is None else 1 << int(flag)), "no network")
     config = log.given(builder.create_builder_config(), "no builder configuration")
-    _configure(tensorrt, config, way, workspace)
+    config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, workspace)
+    config.profiling_verbosity = tensorrt.ProfilingVerbosity.DETAILED
+    config.clear_flag(tensorrt.BuilderFlag.TF32)
+    # Leave out kernels of cuBLAS and cuDNN: a figure means the same in every release, a failure is TensorRT's own.
+    sources = config.get_tactic_sources()
+    for borrowed in _BORROWED:
+        source = getattr(tensorrt.TacticSource, borrowed, None)  # 11 has none, and gives their numbers to others
+        if source is not None:
+            sources &= ~(1 << int(source))
+    config.set_tactic_sources(sources)
+    if _weakly_typed(tensorrt) and way.precision != "fp32":
+        config.set_flag(tensorrt.BuilderFlag.FP16 if way.precision == "fp16" else tensorrt.BuilderFlag.INT8)
+        config.set_flag(tensorrt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
+    if way.portable:
+        if not hasattr(config, "hardware_compatibility_level"):
+            raise Unavailable(f"TensorRT {tensorrt.__version__} builds engines for one kind of GPU only")
+        config.hardware_compatibility_level = tensorrt.HardwareCompatibilityLevel.AMPERE_PLUS
     held = _Weights(tensorrt)
     if way.precision == "int8" and not _weakly_typed(tensorrt):
         _quantized(tensorrt, network, convolution, way, held)
@@ -121,26 +137,6 @@ def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace
 def _weakly_typed(tensorrt: Any) -> bool:
     """Whether flags of the builder choose the precisions, as up to 10."""
     return hasattr(tensorrt.BuilderFlag, "INT8")
-
-
-def _configure(tensorrt: Any, config: Any, way: Way, workspace: int) -> None:
-    config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, workspace)
-    config.profiling_verbosity = tensorrt.ProfilingVerbosity.DETAILED
-    config.clear_flag(tensorrt.BuilderFlag.TF32)
-    # Leave out kernels of cuBLAS and cuDNN: a figure means the same in every release, a failure is TensorRT's own.
-    sources = config.get_tactic_sources()
-    for name in _BORROWED:
-        source = getattr(tensorrt.TacticSource, name, None)  # 11 has none, and gives their numbers to others
-        if source is not None:
-            sources &= ~(1 << int(source))
-    config.set_tactic_sources(sources)
-    if _weakly_typed(tensorrt) and way.precision != "fp32":
-        config.set_flag(tensorrt.BuilderFlag.FP16 if way.precision == "fp16" else tensorrt.BuilderFlag.INT8)
-        config.set_flag(tensorrt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
-    if way.portable:
-        if not hasattr(config, "hardware_compatibility_level"):
-            raise Unavailable(f"TensorRT {tensorrt.__version__} builds engines for one kind of GPU only")
-        config.hardware_compatibility_level = tensorrt.HardwareCompatibilityLevel.AMPERE_PLUS
 
 
 class _Weights:

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..common.out import clean
@@ -194,22 +194,19 @@ def find_module(tree: Tree, folder: str) -> str | None:
         path = f"{folder}/{line}"
         if _MODULE_FILE.fullmatch(os.path.basename(path)) and tree.is_file(path):
             return path
-    return next(_search(tree, folder), None)
-
-
-def _search(tree: Tree, folder: str) -> Iterator[str]:
     branded = [f"kernel/{name}" for name in tree.folder_names(f"{folder}/kernel")[0] if name.startswith("nvidia")]
     pending = [f"{folder}/{name}" for name in (*_FOLDERS, *branded)][::-1]
     for _ in range(_MAX_FOLDERS):
         if not pending:
-            return
+            break
         place = pending.pop()
         for name in tree.folder_names(place)[0]:
             path = f"{place}/{name}"
             if _MODULE_FILE.fullmatch(name) and tree.is_file(path):
-                yield path
-            elif ".ko" not in name and tree.is_folder(path) and tree.link_target(path) is None:
+                return path
+            if ".ko" not in name and tree.is_folder(path) and tree.link_target(path) is None:
                 pending.append(path)
+    return None
 
 
 def other_kernels(tree: Tree, release: str | None) -> tuple[str, ...]:

@@ -106,13 +106,18 @@ class Describer:
         # The driver's own libraries lie in the system's folders; a toolkit has stand-ins and newer ones (``compat``).
         own = copy.name.family in ("cuda", "nvidia-ml") and copy.origin == "system" and not stub
         stated = declared(owner, copy.name.family) or (toolkit.declared(copy.name.family) if toolkit else None)
+        # The version in the file's name if it has three numbers, else in the file, else in a shorter name.
+        numbers = copy.name.numbers
+        whole = numbers.count(".") >= 2 and not is_numbered(copy.name.family, "apart")
+        in_name = whole or (not told.version and "." in numbers and copy.name.family == "nvrtc-builtins")
+        on_disk = Found(numbers, elf) if in_name else Found(told.version, said_by)
         return record(
             path=Found(printable(copy.path), elf if is_elf else f"file {printable(copy.path)}"),
             family=Found(copy.name.family, elf),
             soname=Found(printable(head.soname) if head.soname else None, elf),
             names=Found([printable(name) for name in copy.names[:_NAMES]] or None, elf),
             declared=Found(stated, packages),
-            on_disk=_on_disk(copy, told, said_by, elf) if not stub else None,
+            on_disk=None if stub else on_disk,
             cuda=Found(self._cuda(copy, head, owner, told), elf),
             owner=Found(printable(owner.text) if owner else None, packages),
             claimed_by=Found(
@@ -164,16 +169,6 @@ class Describer:
             or next(iter(majors), None)
             or (folder[1] if folder else None)
         )
-
-
-def _on_disk(copy: Copy, told: LibraryVersion, said_by: str, elf: str) -> Found:
-    """The version in the file's name if it has three numbers, else in the file, else in a shorter name."""
-    numbers = copy.name.numbers
-    if numbers.count(".") >= 2 and not is_numbered(copy.name.family, "apart"):
-        return Found(numbers, elf)
-    if told.version:
-        return Found(told.version, said_by)
-    return Found(numbers if "." in numbers and copy.name.family == "nvrtc-builtins" else None, elf)
 
 
 def _major(soname: str | None) -> str:

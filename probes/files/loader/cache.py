@@ -49,7 +49,11 @@ class Lookup:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._start = _start(data)
+        self._start = 0
+        if data.startswith(_OLD_MAGIC) and len(data) >= _OLD_HEADER:
+            (count,) = struct.unpack_from("=I", data, _OLD_HEADER - 4)
+            end = _OLD_HEADER + int(count) * _OLD_ENTRY
+            self._start = end + -end % _ALIGNMENT
         self._subfolders: list[str] = []
         self._rows: list[tuple[int, ...]] = []
         self._by_name: dict[bytes, list[tuple[int, ...]]] = {}
@@ -105,14 +109,6 @@ class Lookup:
     def _string(self, at: int) -> str | None:
         end = self._data.find(b"\0", self._start + at, self._start + at + _MAX_STRING)
         return self._data[self._start + at : end].decode("utf-8", "replace") if end > self._start + at else None
-
-
-def _start(data: bytes) -> int:
-    if not data.startswith(_OLD_MAGIC) or len(data) < _OLD_HEADER:
-        return 0
-    (count,) = struct.unpack_from("=I", data, _OLD_HEADER - 4)
-    end = _OLD_HEADER + int(count) * _OLD_ENTRY
-    return end + -end % _ALIGNMENT
 
 
 _CACHE = "/etc/ld.so.cache"

@@ -14,6 +14,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...common.paths import printable
@@ -89,16 +90,12 @@ def gone(tree: Tree, dist_info: str, package: str) -> list[str]:
     """The missing decisive files of one import package, as paths relative to its site folder."""
     site = dist_info.rpartition("/")[0]
     start = f"{site}/{package}/"
-    files = (each for each in decisive(tree, dist_info)[0] if each.path.startswith(start))
-    wanted = (each for each in files if _is_library(each.path) or each.path == f"{start}__init__.py")
-    return [each.path[len(site) + 1 :] for each in wanted if _is_gone(tree, each.path)]
-
-
-def _is_gone(tree: Tree, path: str) -> bool:
-    try:
-        return _state(tree, path) is None
-    except OSError:
-        return False  # it may exist
+    missing = []
+    for path in (each.path for each in decisive(tree, dist_info)[0] if each.path.startswith(start)):
+        if _is_library(path) or path == f"{start}__init__.py":
+            with suppress(OSError):  # it may exist
+                missing += [path[len(site) + 1 :]] if _state(tree, path) is None else []
+    return missing
 
 
 def differing(tree: Tree, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
