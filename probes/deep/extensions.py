@@ -38,12 +38,11 @@ PROBE = {
 def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of the framework that the request names."""
     name = tree.request["framework"]["name"]
-    subjects = {**ON_TORCH, **OTHERS}
-    longest = max((start for start in subjects if name.startswith(start)), key=len, default=None)
+    longest = max((start for start in SUBJECTS if name.startswith(start)), key=len, default=None)
     if longest is None:
         out.absent(f"it is not known how to try {name}")
         return
-    attempt(tree, out, subjects[longest])
+    attempt(tree, out, SUBJECTS[longest])
 
 
 # Of an extension of PyTorch, one operation that calls code of its own on the GPU.
@@ -138,22 +137,6 @@ def _gated(_operations: Any) -> Where:
     return _here(result)
 
 
-ON_TORCH: dict[str, TrialSubject] = {
-    "torchvision": TrialSubject("torchvision", (Step("its non-maximum suppression", _suppression),), _VERSION),
-    "torchaudio": TrialSubject("torchaudio", (Step("a spectrogram", _spectrogram),), _VERSION),
-    "flash-attn": TrialSubject("flash_attn", (Step("its attention", _flash_attention),), _VERSION),
-    "flash-attn-3": TrialSubject("flash_attn_interface", (Step("its attention", _flash_attention),), _VERSION),
-    "xformers": TrialSubject("xformers", (Step("its attention", _efficient_attention),), _VERSION),
-    "bitsandbytes": TrialSubject("bitsandbytes", (Step("its quantisation", _quantisation),), _VERSION),
-    "transformer-engine": TrialSubject("transformer_engine.pytorch", (Step("a linear layer", _linear),)),
-    "vllm": TrialSubject("vllm._C", (Step("its gated activation", _gated),)),
-    "deepspeed": TrialSubject("deepspeed", build=_VERSION, why_none=_ONLY_IMPORTED),
-    "torch-tensorrt": TrialSubject("torch_tensorrt", build=_VERSION, why_none=_ONLY_IMPORTED),
-    "apex": TrialSubject("apex", why_none=_ONLY_IMPORTED),
-}
-"""By the name of the ``Framework`` record."""
-
-
 def _paddle_product(paddle: Any) -> Where:
     if not paddle.device.is_compiled_with_cuda():
         raise OnCpuError("this PaddlePaddle is built without CUDA")
@@ -201,7 +184,18 @@ def _llama_offload(llama_cpp: Any) -> Where:
     raise NotTriedError("what it computes needs a model; it says that it can offload to a GPU")
 
 
-OTHERS: dict[str, TrialSubject] = {
+SUBJECTS: dict[str, TrialSubject] = {
+    "torchvision": TrialSubject("torchvision", (Step("its non-maximum suppression", _suppression),), _VERSION),
+    "torchaudio": TrialSubject("torchaudio", (Step("a spectrogram", _spectrogram),), _VERSION),
+    "flash-attn": TrialSubject("flash_attn", (Step("its attention", _flash_attention),), _VERSION),
+    "flash-attn-3": TrialSubject("flash_attn_interface", (Step("its attention", _flash_attention),), _VERSION),
+    "xformers": TrialSubject("xformers", (Step("its attention", _efficient_attention),), _VERSION),
+    "bitsandbytes": TrialSubject("bitsandbytes", (Step("its quantisation", _quantisation),), _VERSION),
+    "transformer-engine": TrialSubject("transformer_engine.pytorch", (Step("a linear layer", _linear),)),
+    "vllm": TrialSubject("vllm._C", (Step("its gated activation", _gated),)),
+    "deepspeed": TrialSubject("deepspeed", build=_VERSION, why_none=_ONLY_IMPORTED),
+    "torch-tensorrt": TrialSubject("torch_tensorrt", build=_VERSION, why_none=_ONLY_IMPORTED),
+    "apex": TrialSubject("apex", why_none=_ONLY_IMPORTED),
     "paddlepaddle": TrialSubject("paddle", (Step("a matrix product", _paddle_product),), _VERSION),
     "mxnet": TrialSubject("mxnet", (Step("a matrix product", _mxnet_product),), _VERSION),
     "ctranslate2": TrialSubject("ctranslate2", (Step("a copy to the GPU and back", _translation_copy),), _VERSION),

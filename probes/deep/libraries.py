@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-from typing import NamedTuple
 
 from ..common.harmless import give_up_making_devices
 from ..common.out import Out, clean
@@ -26,11 +25,6 @@ SECONDS_EACH = 30
 _LONGEST = 4096
 
 
-class _Running(NamedTuple):
-    pid: int
-    library: dict[str, str]
-
-
 def collect(tree: Tree, out: Out) -> None:
     """Ask the libraries of the request, so that what one loads or breaks does not meet another.
 
@@ -40,23 +34,23 @@ def collect(tree: Tree, out: Out) -> None:
     waiting = [library for library in tree.request["libraries"] if can_be_asked(library["family"])]
     if not waiting:
         out.absent("no library that can be asked for its version")
-    running: dict[int, _Running] = {}
+    running: dict[int, tuple[int, dict[str, str]]] = {}
     failed: list[str] = []
     while waiting or running:
         while waiting and len(running) < SIDE_BY_SIDE:
             library = waiting.pop()
             out.progress(f"asking {library['path']}")
             descriptor, pid = _started(library)
-            running[descriptor] = _Running(pid, library)
+            running[descriptor] = pid, library
         for descriptor in select.select(list(running), [], [])[0]:
-            ended = running.pop(descriptor)
+            pid, library = running.pop(descriptor)
             with os.fdopen(descriptor, "rb") as pipe:
                 answer = pipe.read(_LONGEST).decode("ascii", "replace")
-            os.waitpid(ended.pid, 0)
+            os.waitpid(pid, 0)
             if not answer:
-                failed.append(ended.library["path"])
+                failed.append(library["path"])
             else:
-                record = {**ended.library, "loaded": clean(answer), "source": "the library itself"}
+                record = {**library, "loaded": clean(answer), "source": "the library itself"}
                 out.fact({"libraries": {"items": [record], "complete": False}})
     if failed:
         out.progress(f"{len(failed)} gave no answer")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from .tables import PT_DYNAMIC, PT_LOAD, ByteReader, ElfError, Header, Segment, text
 
@@ -100,20 +99,15 @@ class Dynamic:
         return struct.unpack(whole, self._file.exactly(offset, struct.calcsize(whole), "its version table"))
 
 
-class _Link(NamedTuple):
-    """One record of a chain in a version table."""
-
-    offset: int
-    fields: tuple[int, ...]
-
-
-def _chain(dynamic: Dynamic, layout: str, start: int, count: int, next_field: int) -> list[_Link]:
-    """At most ``count`` records from ``start``; each gives the distance to the next, only forward."""
-    found: list[_Link] = []
+def _chain(dynamic: Dynamic, layout: str, start: int, count: int, next_field: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Offset and fields of at most ``count`` records of a version table from ``start``; each gives the distance to the
+    next, only forward.
+    """
+    found: list[tuple[int, tuple[int, ...]]] = []
     offset = start
     for _ in range(min(count, VERSION_LIMIT)):
         fields = dynamic.unpack(layout, offset)
-        found.append(_Link(offset, fields))
+        found.append((offset, fields))
         if fields[next_field] == 0:
             break
         offset += fields[next_field]
@@ -124,11 +118,11 @@ def _needs(dynamic: Dynamic) -> Iterator[tuple[str, int, int]]:
     """For each needed symbol version the file that must define it, its index, and the offset of its name."""
     start = dynamic.offset_of(DT_VERNEED)
     left = VERSION_LIMIT
-    for need in _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4) if start else ():
-        _, count, name, first, _ = need.fields
-        links = _chain(dynamic, "IHHII", need.offset + first, min(count, left), next_field=4)
-        left -= len(links)
-        yield from ((dynamic.string(name), link.fields[2], link.fields[3]) for link in links)
+    needs = _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4) if start else ()
+    for at, (_, count, name, first, _) in needs:
+        versions = _chain(dynamic, "IHHII", at + first, min(count, left), next_field=4)
+        left -= len(versions)
+        yield from ((dynamic.string(name), version[2], version[3]) for _, version in versions)
 
 
 def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
@@ -150,9 +144,9 @@ def defined_versions(dynamic: Dynamic) -> tuple[str, ...]:
     found: dict[str, None] = {}
     if start is None:
         return ()
-    for one in _chain(dynamic, "HHHHIII", start, dynamic.value(DT_VERDEFNUM) or 0, next_field=6):
-        _, flags, _, count, _, first, _ = one.fields
+    definitions = _chain(dynamic, "HHHHIII", start, dynamic.value(DT_VERDEFNUM) or 0, next_field=6)
+    for at, (_, flags, _, count, _, first, _) in definitions:
         if count and not flags & _BASE_VERSION:
-            name, _ = dynamic.unpack("II", one.offset + first)
+            name, _ = dynamic.unpack("II", at + first)
             found[dynamic.string(name)] = None
     return tuple(found)

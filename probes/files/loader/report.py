@@ -69,50 +69,6 @@ _KEPT = 64
 _FOLDERS: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
 
 
-class LibraryCopies:
-    """The folders of one environment and its machine, listed on first use."""
-
-    def __init__(self, site: Site, process: LoaderProcess) -> None:
-        self._site = site
-        self._process = process
-
-    def copies(self, name: str) -> list[str]:
-        """Real paths of the files with this name that the loader would accept."""
-        process = self._process
-        heads = ((path, process.search.head(path)) for path in self._all_of(name))
-        fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
-        return list(islice(fitting, _COPIES))
-
-    def foreign(self, name: str) -> tuple[str, str] | None:
-        """The first file with this name that the loader skips because it is for another processor, and which."""
-        for path in self._all_of(name):
-            head = self._process.search.head(path)
-            if head is not None and self._process.system.skips(head):
-                return path, f"it is for {head.machine}, {head.bits} bit"
-        return None
-
-    def _all_of(self, name: str) -> Iterator[str]:
-        if not name or "/" in name:
-            return
-        key = (self._site.tree.root, self._site.prefix, self._site.folders)
-        if key not in _FOLDERS:
-            if len(_FOLDERS) >= _KEPT:
-                _FOLDERS.clear()
-            _FOLDERS[key] = tuple(folder for folder in dict.fromkeys(self._all()) if self._site.tree.resolve(folder))
-        yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in _FOLDERS[key])
-
-    def _all(self) -> Iterator[str]:
-        tree = self._site.tree
-        for folder in self._site.folders:
-            for name in tree.folder_names(f"{folder}/nvidia")[0]:
-                yield f"{folder}/nvidia/{name}/lib"
-            yield from (f"{folder}/{inner}" for inner in _BELOW_A_SITE)
-        yield f"{self._site.prefix}/lib"
-        for pattern in (f"{self._site.prefix}/targets/*/lib", *_PATTERNS):
-            yield from tree.expand(pattern)
-        yield from _FOLDERS_OF_SYSTEMS
-
-
 RECORD_LIMIT = 512
 _FURTHER = 8
 _LACKS = 16
@@ -137,7 +93,7 @@ def records(process: LoaderProcess, site: Site, events: list[Event]) -> list[Rec
 class _Report:
     def __init__(self, process: LoaderProcess, site: Site) -> None:
         self._process = process
-        self._places = LibraryCopies(site, process)
+        self._site = site
         self._found: dict[tuple[str, str | None], Record] = {}
         self._users: dict[tuple[str, str | None], tuple[LoadedImage, list[LoadedImage]]] = {}
         """The image of a record, and the images linked against it."""
@@ -256,15 +212,51 @@ class _Report:
         return request.by.path if request.by else None
 
     def _missing(self, request: LoadRequest) -> Record:
-        copies = [] if request.refused else self._places.copies(request.name)
+        copies = [] if request.refused else self._copies(request.name)
         if copies:
             return {"unfound": [printable(path) for path in copies]}
-        refused = request.refused or self._places.foreign(request.name)
+        refused = request.refused or self._foreign(request.name)
         if not refused:
             return {}
         by = self._process.search.first(request.name, request.by).by if request.refused else ""
         led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
         return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
+
+    def _copies(self, name: str) -> list[str]:
+        """Real paths of the files with this name that the loader would accept."""
+        process = self._process
+        heads = ((path, process.search.head(path)) for path in self._all_of(name))
+        fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
+        return list(islice(fitting, _COPIES))
+
+    def _foreign(self, name: str) -> tuple[str, str] | None:
+        """The first file with this name that the loader skips because it is for another processor, and which."""
+        for path in self._all_of(name):
+            head = self._process.search.head(path)
+            if head is not None and self._process.system.skips(head):
+                return path, f"it is for {head.machine}, {head.bits} bit"
+        return None
+
+    def _all_of(self, name: str) -> Iterator[str]:
+        if not name or "/" in name:
+            return
+        key = (self._site.tree.root, self._site.prefix, self._site.folders)
+        if key not in _FOLDERS:
+            if len(_FOLDERS) >= _KEPT:
+                _FOLDERS.clear()
+            _FOLDERS[key] = tuple(folder for folder in dict.fromkeys(self._all()) if self._site.tree.resolve(folder))
+        yield from dict.fromkeys(self._real(f"{folder}/{name}") for folder in _FOLDERS[key])
+
+    def _all(self) -> Iterator[str]:
+        tree = self._site.tree
+        for folder in self._site.folders:
+            for name in tree.folder_names(f"{folder}/nvidia")[0]:
+                yield f"{folder}/nvidia/{name}/lib"
+            yield from (f"{folder}/{inner}" for inner in _BELOW_A_SITE)
+        yield f"{self._site.prefix}/lib"
+        for pattern in (f"{self._site.prefix}/targets/*/lib", *_PATTERNS):
+            yield from tree.expand(pattern)
+        yield from _FOLDERS_OF_SYSTEMS
 
     def _real(self, path: str) -> str:
         return self._process.search.real(path)
