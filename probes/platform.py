@@ -56,9 +56,16 @@ def collect(tree: Tree, out: Out) -> None:
     host = {"container_host": container_host(tree, tegra=bool(tegra and tegra.value))} if free else {}
     memory = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
     nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
-    uname = os.uname() if tree.at_real_root and hasattr(os, "uname") else None
-    names = ((tree.read_line(path), path) for path in ("/proc/sys/kernel/hostname", "/etc/hostname"))
-    host_name = next((Found(name, f"file {path}") for name, path in names if name), None) if uname is None else None
+    machine: Found | None
+    node: Found | None
+    if tree.at_real_root and hasattr(os, "uname"):
+        machine, node = Found(os.uname().machine, "uname"), Found(os.uname().nodename, "uname")
+    else:
+        arch = tree.read_line("/proc/sys/kernel/arch")
+        loaders = (Found(name, f"file {path}") for path, name in _LOADERS if tree.resolve(path))
+        machine = Found(arch, "file /proc/sys/kernel/arch") if arch else next(loaders, None)
+        names = ((tree.read_line(path), path) for path in ("/proc/sys/kernel/hostname", "/etc/hostname"))
+        node = next((Found(name, f"file {path}") for name, path in names if name), None)
     windows = getattr(sys, "getwindowsversion", None) if tree.at_real_root else None
     build = windows()[:3] if windows else ()
     out.fact(
@@ -69,7 +76,7 @@ def collect(tree: Tree, out: Out) -> None:
                     os=Found(_SYSTEMS.get(sys.platform) if tree.at_real_root else "linux", "process"),
                     **_distribution(tree),
                     kernel_release=Found(release, asked),
-                    machine=Found(uname.machine, "uname") if uname else _machine(tree),
+                    machine=machine,
                     libc=_libc(tree),
                     cpu_model=cpu_model(tree),
                     cpus=cpu_count(tree),
@@ -85,7 +92,7 @@ def collect(tree: Tree, out: Out) -> None:
                     tegra_release=tegra_release(tree, boxed=boxed),
                     image_tegra_release=image_tegra_release(tree) if boxed else None,
                     uid=Found(os.getuid(), "process") if tree.at_real_root and hasattr(os, "getuid") else None,
-                    host=Found(uname.nodename, "uname") if uname else host_name,
+                    host=node,
                 ),
             }
         }
@@ -109,13 +116,6 @@ def _distribution(tree: Tree) -> dict[str, Found]:
         "distribution_title": found.get("PRETTY_NAME"),
     }
     return {name: Found(value, f"file {path}") for name, value in fields.items()}
-
-
-def _machine(tree: Tree) -> Found | None:
-    machine = tree.read_line("/proc/sys/kernel/arch")
-    if machine:
-        return Found(machine, "file /proc/sys/kernel/arch")
-    return next((Found(name, f"file {path}") for path, name in _LOADERS if tree.resolve(path)), None)
 
 
 def _libc(tree: Tree) -> Found | None:
