@@ -131,6 +131,7 @@ class Matrix:
     shared_names = Table("shared_name", tables.SharedNameRow)
     rates = Table("rate", tables.RateRow)
     efficiencies = Table("efficiency", tables.EfficiencyRow)
+    measured_models = Table("measured-models", tables.MeasuredModelsRow)
     links = Table("link", tables.LinkRow)
     collectives = Table("collective", tables.CollectiveRow)
     torch = Table("torch", tables.TorchRow)

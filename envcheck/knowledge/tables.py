@@ -300,6 +300,15 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
         return f"efficiency/{'-'.join(word.replace(', ', '-').replace(' ', '-') for word in words if word)}"
 
 
+class MeasuredModelsRow(Row, frozen=True, kw_only=True):
+    """The models on which the bands of an architecture were measured; its other models have the floors."""
+
+    id_of = "measured-models/{0.architecture}"
+    architecture: str
+    gpus: tuple[str, ...]
+    """Names of models."""
+
+
 class CollectiveRow(Row, frozen=True, kw_only=True):
     """What share of its links' bandwidth a collective operation reaches through NCCL on healthy machines."""
 

@@ -155,7 +155,8 @@ def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
 
 def _share(least: float, gpu: Gpu, measured: Measurement, snapshot: Snapshot, matrix: Matrix) -> Check:
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
-    result = why_not_judged(items_in(snapshot.gpus), measured) or expectation(matrix, gpu, measured)
+    gpus = items_in(snapshot.gpus)
+    result = why_not_judged(gpus, measured) or expectation(matrix, gpu, measured, gpus, snapshot.fabric)
     if isinstance(result, str) or result.share > HEADROOM:
         why = result if isinstance(result, str) else "it is more than the ceiling, a measurement error"
         status: Status = "unknown"

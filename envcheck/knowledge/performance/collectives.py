@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.performance.expected import Ceiling, Expectation, pcie_ceiling
+from envcheck.knowledge.performance.expected import Expectation
+from envcheck.knowledge.performance.links import Ceiling, nvlinks_between, on_switch, pcie_ceiling
 from envcheck.knowledge.relations.driver import architecture_name
 from envcheck.knowledge.tables import CollectiveRow
 from envcheck.model.snapshot import Collective, Fabric, Gpu, Measurement
@@ -113,8 +114,8 @@ def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) ->
     where NCCL went another way, since that is a fault. On PCI Express, the way through the host is no fault.
     """
     ways = {name.partition("/")[0] for name in together.transports}
-    counts = _direct(part, fabric)
-    if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
+    counts = nvlinks_between(part, fabric)
+    if on_switch(part):
         wires = "nvswitch"
     elif counts is None or (any(counts) and not all(counts)):
         wires = None
@@ -125,14 +126,6 @@ def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) ->
     if wires in ("nvswitch", "nvlink") or ways <= {"P2P", "NVLS"}:
         return wires
     return "network" if "NET" in ways else "host"
-
-
-def _direct(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:
-    ids = {gpu.pci_bus_id for gpu in part}
-    links = [link for link in (fabric.links if fabric else None) or () if {link.first, link.second} <= ids]
-    counts = [link.nvlinks for link in links if link.nvlinks is not None]
-    pairs = len(part) * (len(part) - 1) // 2
-    return counts if len(counts) == pairs else None
 
 
 def _sums_in_switch(together: Collective) -> bool:
@@ -153,7 +146,7 @@ def _ceiling(
         ceiling, count = min((sum(rate or 0.0 for rate in rates), len(rates)) for rates in each)
         return ceiling, f"{count} NVLinks of each GPU to a switch, by NVML", ()
     if link == "nvlink":
-        counts = _direct(part, fabric)
+        counts = nvlinks_between(part, fabric)
         if len(part) != 2 or not counts:
             return "how rings share NVLinks between more than two GPUs is not known: compare it with a baseline"
         speeds = [one.bandwidth for one in part[0].nvlinks or () if one.active and one.bandwidth]

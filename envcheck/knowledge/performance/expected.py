@@ -1,8 +1,10 @@
 """What a measured quantity should have been: its ceiling, the share that healthy GPUs reach and the share reached; and
 whether others are at work on the GPU.
 
-    ceiling   = multiprocessors * SM clock (Hz) * operations per clock of one multiprocessor    (computations)
-              = bandwidth of the data sheet                                                     (memory, links)
+    ceiling   = multiprocessors * SM clock (Hz) * operations per clock of one multiprocessor, by the model's own peak
+                                                                                                (computations)
+              = bandwidth of the data sheet                                                     (memory)
+              = what the links between the two carry                                            (links)
     share     = value / ceiling
 
 The clock of a ceiling is the highest that was seen during the run where the run was a burst, and the median where it
@@ -12,20 +14,22 @@ are dense. Nothing reaches its peak: 80 to 95 % is usual for large matrices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import msgspec
 
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.performance.links import Ceiling, pcie_ceiling, peer_ceiling
 from envcheck.knowledge.performance.quantities import quantity_of
 from envcheck.knowledge.relations.driver import architecture_name
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST
-from envcheck.knowledge.tables import ByPrecision, EfficiencyRow, GpuRow, LinkRow, Precision, RateRow, Row
+from envcheck.knowledge.tables import ByPrecision, EfficiencyRow, GpuRow, Precision, RateRow, Row
 from envcheck.model.versions import ComputeCapability
 from envcheck.sources import Confidence, Source
 
 if TYPE_CHECKING:
-    from envcheck.model.snapshot import Gpu, Measurement
+    from envcheck.model.snapshot import Fabric, Gpu, Measurement
 
 Basis: TypeAlias = Literal["sheet", "formula"]
 
@@ -85,15 +89,6 @@ def peak(
     used = gpu if gpu is not None and gpu.sheet_confidence != "high" else None
     sheet = used.sheet_confidence if used is not None else "high"
     return _conclude(matrix, sms * clock * operations, "formula", sheet, rate, used)
-
-
-def operations_per_clock(
-    matrix: Matrix, gpu: GpuRow | None, capability: ComputeCapability, precision: Precision
-) -> tuple[float | None, RateRow | None]:
-    """What one multiprocessor does in a clock, and the row that says so; None where nothing tells."""
-    geforce = gpu is not None and gpu.kind == "geforce"
-    rate = _rate(matrix, gpu, capability, geforce=geforce)
-    return (rate.operations.of(precision) if rate is not None else None), rate
 
 
 def bandwidth(
@@ -197,8 +192,10 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
         return "warn" if self.share >= WARN * self.low else "fail"
 
 
-def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation | str:
-    """What was to be expected, or why it is not known."""
+def expectation(
+    matrix: Matrix, gpu: Gpu, measured: Measurement, gpus: Sequence[Gpu] = (), fabric: Fabric | None = None
+) -> Expectation | str:
+    """What was to be expected, or why it is not known. ``gpus`` are the machine's, which ``fabric`` joins."""
     capability = ComputeCapability.parse(gpu.compute_capability)
     if capability is None:
         return "the compute capability of the GPU is not known"
@@ -210,19 +207,29 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
         return "no band is known for it: compare it with a baseline"
     if len(set(measured.shape)) > 1 and not band.variant:
         return "bands are known for square products only: compare it with a baseline"
-    found = _ceiling(matrix, gpu, model, capability, measured)
+    quantity = quantity_of(measured.name)
+    kind = quantity.ceiling if quantity else ""
+    computes, used = kind in ("multiprocessors", "sparse"), None
+    if computes:
+        peak = _own_peak(matrix, gpu, model, capability, measured)
+        if isinstance(peak, str):
+            return peak
+        # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
+        used = _clock(measured, floor=band.wide) if peak.clock else None
+        clock = used or (model.clock if model and measured.conditions is None else None)
+        if peak.clock and not clock:
+            return "the multiprocessors' clock is not known"
+        found: Ceiling | str = peak.at(clock, 2 if kind == "sparse" else 1)
+    else:
+        found = _of_transfers(matrix, kind, gpu, model, measured, gpus, fabric)
     if isinstance(found, str):
         return found
     ceiling, basis, cited = found
     share = measured.value / ceiling
-    clock = measured.conditions.sm_clock if measured.conditions else None
+    clocks = measured.conditions.sm_clock if measured.conditions else None
     sheet_clock = model.clock if model else None
-    used = _clock(measured)
-    quantity = quantity_of(measured.name)
-    computes = quantity is not None and quantity.ceiling in ("multiprocessors", "sparse")
     if computes and measured.conditions is None and share < band.low:
         return f"{share:.0%} of the ceiling at the data sheet's clock; the clock during the run is not known"
-    at_clock = share * used / clock.median if computes and clock and clock.median and used else None
     return Expectation(
         ceiling=ceiling,
         basis=basis,
@@ -230,86 +237,125 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
         high=band.high,
         wide=band.wide,
         share=share,
-        clock_share=clock.median / sheet_clock if clock and sheet_clock else None,
-        at_clock=at_clock,
+        clock_share=clocks.median / sheet_clock if clocks and sheet_clock else None,
+        at_clock=share * used / clocks.median if clocks and clocks.median and used else None,
         rows=tuple(row.id for row in (band, *cited)),
         sources=matrix.cite(band, *cited),
     )
 
 
-Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]
+class _OwnPeak(msgspec.Struct, frozen=True):
+    """What a model's data sheet states for one precision."""
+
+    stated: float
+    sms: int | None
+    """Multiprocessors that were counted."""
+    clock: float | None
+    """What the sheet's figure refers to; None where it does not say, and the figure holds at any clock."""
+    each: float
+    """Operations per clock of one multiprocessor; of no meaning without the clock."""
+    rows: tuple[Row, ...]
+
+    def at(self, clock: float | None, times: int) -> Ceiling:
+        """The ceiling at a clock; ``times`` as much where tensor cores skip what is zero."""
+        if not self.clock or not clock or not self.sms:
+            return times * self.stated, f"{times * self.stated / 1e12:.4g} TOP/s by the data sheet", self.rows
+        each = times * self.each
+        return (
+            self.sms * clock * each,
+            f"{self.sms} SMs at {clock / 1e6:.0f} MHz, {each:.0f} operations per clock",
+            self.rows,
+        )
 
 
-def _ceiling(
+_PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+_ROUNDED = 0.05
+"""Share by which a sheet's figure, rounded at both ends, may differ from the operations per clock of its tables."""
+
+
+def _own_peak(
     matrix: Matrix, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
-) -> Ceiling | str:
+) -> _OwnPeak | str:
+    """The peak that the model's own sheet states. Others of its compute capability tell nothing: models for export or
+    for little power do a fraction of what those do.
+    """
     if measured.name == "fma" and measured.precision not in _VECTOR_RATES:
         return "the matrix has no rate of the vector units for it: compare it with a baseline"
-    quantity = quantity_of(measured.name)
-    kind = quantity.ceiling if quantity else ""
-    if kind in ("multiprocessors", "sparse"):
-        try:
-            precision = msgspec.convert(measured.precision, Precision)
-        except msgspec.ValidationError:  # one that a newer envcheck measured
-            rate, row = None, None
-        else:
-            rate, row = operations_per_clock(matrix, model, capability, precision)
-            tensor = operations_per_clock(matrix, model, capability, "fp64_tensor")
-            if precision == "fp64" and measured.name != "fma" and tensor[0] is not None:
-                rate, row = tensor  # cuBLAS multiplies FP64 on tensor cores where there are such
-        sms = gpu.sm_count or (model.sms if model else None)
-        # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
-        clock = _clock(measured) or (model.clock if model and measured.conditions is None else None)
-        if rate is None or row is None:
-            return f"what a multiprocessor of compute capability {capability} does in {measured.precision} is not known"
-        if not sms or not clock:
-            return "the number of multiprocessors or their clock is not known"
-        rate *= 2 if kind == "sparse" else 1  # sparse tensor cores skip half of the operations
-        return sms * clock * rate, f"{sms} SMs at {clock / 1e6:.0f} MHz, {rate:.0f} operations per clock", (row,)
+    rates = [row for row in matrix.rates if row.compute_capability == str(capability)]
+    precision: Precision | None = next((each for each in _PRECISIONS if each == measured.precision), None)
+    if precision == "fp64" and measured.name != "fma" and any(row.operations.fp64_tensor for row in rates):
+        precision = "fp64_tensor"  # cuBLAS multiplies FP64 on tensor cores where there are such
+    stated = model.peaks.of(precision) if model and model.peaks and precision else None
+    if model is None or not stated or not precision:
+        return f"no published peak of {gpu.name or 'this GPU'} in {(measured.precision or '').upper()} is known"
+    clock = (None if precision in _FULL_CLOCK else model.tensor_clock) or model.clock
+    sms = gpu.sm_count or model.sms
+    if not model.sms or not clock:
+        return _OwnPeak(stated * (sms / model.sms if sms and model.sms else 1), sms, None, 0.0, (model,))
+    each = stated / model.sms / clock
+    for row in rates:  # the exact count, where the sheet rounds it
+        known = row.operations.of(precision)
+        if known and abs(each / known - 1) <= _ROUNDED:
+            return _OwnPeak(stated, sms, clock, known, (model, row))
+    return _OwnPeak(stated, sms, clock, each, (model,))
+
+
+def _of_transfers(
+    matrix: Matrix,
+    kind: str,
+    gpu: Gpu,
+    model: GpuRow | None,
+    measured: Measurement,
+    gpus: Sequence[Gpu],
+    fabric: Fabric | None,
+) -> Ceiling | str:
+    """What memory or a link carries."""
     if kind == "memory":
         top = bandwidth(matrix, model)
         if top is None or model is None:
-            return f"the memory bandwidth of {gpu.name or 'this GPU'} is not listed"
+            return f"no published memory bandwidth of {gpu.name or 'this GPU'} is known"
         return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
     if kind == "pcie":
+        if model is not None and model.superchip:
+            return "NVLink-C2C joins this GPU to its processor, not PCI Express: compare it with a baseline"
         return pcie_ceiling(matrix, measured)
     if kind == "nvlink":
-        if "NVLink" not in (measured.variant or ""):
-            return "copies between GPUs over PCI Express have no listed ceiling: compare them with a baseline"
-        if model is None or model.nvlink is None:
-            return "the NVLink bandwidth of this GPU is not listed"
-        ways = 2 if "both" in (measured.variant or "") else 1
-        return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
+        return peer_ceiling(model, gpu, gpus, fabric, measured)
     return "it has no ceiling: compare it with a baseline"
 
 
-def _clock(measured: Measurement) -> float | None:
-    clock = measured.conditions.sm_clock if measured.conditions else None
-    if clock is None:
-        return None
-    return clock.median if measured.burst is False else clock.high
-
-
-def pcie_ceiling(matrix: Matrix, measured: Measurement) -> Ceiling | str:
-    """What the PCI Express link of the run carries in one direction, or why that is unknown."""
+def _clock(measured: Measurement, *, floor: bool) -> float | None:
+    """The clock that a figure is held to. Where only a floor is known and the power cap was at work, as it is all the
+    time on boards of 60 to 75 W, the highest clock of the run says nothing about it.
+    """
     conditions = measured.conditions
-    generation, width = (conditions.pcie_generation, conditions.pcie_width) if conditions else (None, None)
-    row: LinkRow | None = next((link for link in matrix.links if link.generation == generation), None)
-    if row is None or not width:
-        return "the generation or width of the PCI Express link is not known"
-    return row.lane * width, f"PCI Express {generation} x{width}", (row,)
+    clock = conditions.sm_clock if conditions else None
+    if conditions is None or clock is None:
+        return None
+    capped = floor and conditions.throttle.get("sw_power_cap", 0.0) >= _CAPPED
+    return clock.median if measured.burst is False or capped else clock.high
+
+
+_CAPPED = 0.1
+"""Share of the samples from which the power cap counts."""
 
 
 def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | None:
-    """The row of this architecture, precision, variant, kind of run and model, else the one for any."""
-    architecture, model = architecture_name(matrix, gpu.compute_capability), matrix.model_of(gpu)
+    """The row of this model, architecture, precision, variant and kind of run, else the one for any.
+
+    The bands of an architecture hold for the models that they were measured on; others have the floors.
+    """
+    model = matrix.model_of(gpu)
+    name = model.name if model else ""
+    architecture = architecture_name(matrix, gpu.compute_capability)
+    known = {row.architecture for row in matrix.measured_models if name in row.gpus}
     run = "sustained" if measured.burst is False else "burst"
     rows = [
         row
         for row in matrix.efficiencies
         if (row.quantity, row.method) == (measured.name, measured.method)
-        and row.architecture in ("", architecture)
-        and row.gpu in ("", model.name if model else "")
+        and (not row.architecture or row.architecture == architecture in known)
+        and row.gpu in ("", name)
         and row.precision in ("", measured.precision)
         and row.variant in ("", measured.variant)
         and row.run in ("", run)

@@ -43,6 +43,11 @@ def bridged(number: int, *, inactive: range | tuple[int, ...]) -> Gpu:
     return h200(number, **CARD, nvlinks=links(12, inactive=inactive, kind="gpu"))
 
 
+def h800(active: int) -> Gpu:
+    """One whose chip has eighteen NVLinks, of which the model uses eight."""
+    return h200(name="NVIDIA H800", pci_device_id="10de:2324", nvlinks=links(inactive=range(active, 18)))
+
+
 def at(degrees: float, limit: float | None = 57.0, **changes: Any) -> Snapshot:
     """A GPU of which only temperatures are known, as ``nvidia-smi -q -d TEMPERATURE`` shows them."""
     heat = Temperature(source="pasted text", gpu=degrees, gpu_max=limit, slowdown=97.0)
@@ -129,6 +134,9 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("pcie-link-degraded", "not known", machine(h200(pcie=None)), ("skipped",)),
     ("nvlink-down", "one of eighteen, on a switch", machine(h200(nvlinks=links(inactive=(5,)))), ("warn",)),
     ("nvlink-down", "all up", machine(), ("pass",)),
+    ("nvlink-down", "eight of eighteen, on a switch", machine(h200(nvlinks=links(inactive=range(8, 18)))), ("warn",)),
+    ("nvlink-down", "all eight of an H800", machine(h800(8)), ("pass",)),
+    ("nvlink-down", "seven of the eight of an H800", machine(h800(7)), ("warn",)),
     ("nvlink-down", "a card without bridge", machine(h200(**CARD, nvlinks=links(12, inactive=range(12)))), ()),
     ("nvlink-down", "two cards without bridge", machine(*(bridged(n, inactive=range(12)) for n in (0, 1))), ()),
     ("nvlink-down", "a bridge that uses four links", machine(*(bridged(n, inactive=range(4, 12)) for n in (0, 1))),

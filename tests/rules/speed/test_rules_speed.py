@@ -73,12 +73,22 @@ def test_more_than_the_ceiling_is_an_error_of_the_measurement() -> None:
     assert "a measurement error" in check.message
 
 
-@cases("value", 1e12, 1e9)
-def test_a_wide_band_never_fails(value: float) -> None:
-    ada = geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128)
-    check = speed(gemm(value=value), ada)
-    assert (check.status, check.confidence) == ("warn", "weak")
+ADA = geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128)
+
+
+@cases("share, status", (0.9, "pass"), (0.55, "warn"), (0.5, "fail"))
+def test_a_floor_under_the_model_s_own_peak_fails_with_weak_confidence(share: float, status: str) -> None:
+    full = conditions(sm_clock=span(2520e6))
+    check = speed(gemm(value=share * 165.2e12, conditions=full), ADA)
+    assert check.status == status
+    assert status == "pass" or check.confidence == "weak"
     assert any("never measured here" in evidence.value for evidence in check.evidence)
+
+
+def test_a_floor_of_a_library_only_warns() -> None:
+    slow = figure("cudnn-convolution", 1e12, "FLOP/s", method="cudnn", precision="fp16", variant="forward, NHWC")
+    (check,) = [each for each in judge(measured(slow, gpu=ADA)) if each.rule == "slow-library"]
+    assert (check.status, check.confidence) == ("warn", "weak")
 
 
 # --- not judged ---------------------------------------------------------------------------------------------------
@@ -93,7 +103,7 @@ FULL = conditions(memory_before=100 << 30)
     (gemm(value=100e12, conditions=BUSY), h200(sm_count=132), "a kernel ran 97% of the time"),
     (gemm(value=100e12, conditions=FULL), h200(sm_count=132), "100.0 of 140 GiB of its memory are in use"),
     (gemm(value=100e12), h200(sm_count=132, mig=Mig(source="nvml", enabled=True)), "MIG mode"),
-    (memory_copy(1e12), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "is not listed"),
+    (memory_copy(1e12), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "no published memory bandwidth"),
     (to_peer(20e9, variant="one direction, PCIe"), h200(), "baseline"),
 )
 def test_it_is_measured_not_judged_with_the_reason(found: Measurement, gpu: Gpu, words: str) -> None:

@@ -1,0 +1,221 @@
+"""Every model of the matrix by its own data sheet: 0.9 of each figure passes, 0.5 fails, 1.2 is an error of the
+measurement, and what no sheet states is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.performance.expected import Expectation, expectation
+from envcheck.knowledge.tables import GpuRow
+from envcheck.model.snapshot import Fabric, Gpu, GpuLink, Measurement, NvLink
+from tests.every import cases, every
+from tests.rules.speed.measurements import conditions, figure, gemm, span, to_gpu, to_peer
+
+MATRIX = load_matrix()
+JUDGEMENTS = {0.9: "pass", 0.5: "fail", 1.2: "above-ceiling"}
+MEMORY = ("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad")
+PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
+
+
+def gpu_of(row: GpuRow, number: int = 0, **changes: Any) -> Gpu:
+    return Gpu(
+        source="nvml",
+        name=f"NVIDIA {row.name}",
+        uuid=f"GPU-{number}",
+        pci_bus_id=f"0000:{number:02x}:00.0",
+        compute_capability=row.compute_capability,
+        sm_count=row.sms,
+        **changes,
+    )
+
+
+def model(name: str) -> GpuRow:
+    (found,) = (row for row in MATRIX.gpus if row.name == name)
+    return found
+
+
+def joined(first: Gpu, second: Gpu, count: int) -> Fabric:
+    link = GpuLink(source="nvml", first=first.pci_bus_id or "", second=second.pci_bus_id or "", nvlinks=count)
+    return Fabric(source="nvml", links=(link,))
+
+
+def judgement(row: GpuRow, measured: Measurement) -> str:
+    found = expectation(MATRIX, gpu_of(row), measured)
+    return found if isinstance(found, str) else found.judgement
+
+
+def stated(row: GpuRow, precision: str) -> float | None:
+    """The dense peak of its sheet; products in FP64 run on tensor cores where there are such."""
+    if row.peaks is None:
+        return None
+    on_tensor_cores = row.compute_capability in {"8.0", "9.0", "10.0", "10.3"}
+    name = "fp64_tensor" if precision == "fp64" and on_tensor_cores else precision
+    value: float | None = getattr(row.peaks, name)
+    return value
+
+
+def product(row: GpuRow, precision: str, value: float) -> Measurement:
+    clock = row.clock or row.tensor_clock or 1e9
+    return gemm(precision, value, conditions=conditions(sm_clock=span(clock)))
+
+
+def rows() -> Iterator[GpuRow]:
+    return (row for row in MATRIX.gpus if MATRIX.model_of(gpu_of(row)) is row)
+
+
+def test_every_row_is_the_model_of_its_name() -> None:
+    assert len(list(rows())) == len(MATRIX.gpus)
+
+
+@every(rows)
+def test_products_are_held_to_the_model_s_own_peak(row: GpuRow) -> None:
+    for precision in PRECISIONS:
+        peak = stated(row, precision)
+        for share, expected in JUDGEMENTS.items():
+            found = judgement(row, product(row, precision, share * (peak or 1e13)))
+            if peak:
+                assert found == expected, (precision, share)
+            else:
+                assert found.startswith("no published peak"), (precision, share)
+
+
+@every(rows)
+def test_memory_is_held_to_the_model_s_own_bandwidth(row: GpuRow) -> None:
+    for name in MEMORY:
+        for share, expected in JUDGEMENTS.items():
+            measured = figure(name, share * (row.bandwidth or 1e12), method="kernel", burst=True)
+            found = judgement(row, measured)
+            assert found == expected if row.bandwidth else found.startswith("no published"), (name, share)
+
+
+@every(rows)
+def test_host_links_are_held_to_what_they_were_under_load(row: GpuRow) -> None:
+    if row.superchip:
+        assert "NVLink-C2C" in judgement(row, to_gpu(346e9))
+        return
+    lanes = {link.generation: link.lane for link in MATRIX.links}
+    for generation, lane in lanes.items():
+        link = conditions(pcie_generation=generation, pcie_width=16)
+        for share, expected in JUDGEMENTS.items():
+            measured = to_gpu(share * 16 * lane, conditions=link)
+            assert judgement(row, measured) == expected, (generation, share)
+
+
+@every(rows)
+def test_a_pair_is_held_to_the_nvlinks_between_it(row: GpuRow) -> None:
+    pair = [gpu_of(row, number) for number in range(2)]
+    for count in (1, 2, 4, 6, 12, 18):
+        fabric = joined(pair[0], pair[1], count)
+        for share, expected in JUDGEMENTS.items():
+            rate = row.nvlink.bandwidth / row.nvlink.links if row.nvlink else 25e9
+            measured = to_peer(share * count * rate, peer=pair[1].uuid)
+            found = expectation(MATRIX, pair[0], measured, pair, fabric)
+            if row.nvlink:
+                assert isinstance(found, Expectation)
+                assert found.judgement == expected, (count, share)
+            else:
+                assert found == "the NVLink bandwidth of this GPU is not listed"
+
+
+# --- models for which their compute capability gave a wrong ceiling --------------------------------------------------
+
+
+@cases("name, precision, measured, judged",
+    ("H20", "bf16", 136e12, "pass"), ("H20", "bf16", 74e12, "fail"), ("H20", "fp8", 270e12, "pass"),
+    ("A10G", "bf16", 63e12, "pass"), ("A10G", "fp16", 34e12, "fail"), ("L40", "bf16", 160e12, "pass"),
+    ("L20", "fp16", 60e12, "fail"), ("TITAN RTX", "fp16", 117e12, "pass"), ("H100 PCIe", "bf16", 600e12, "pass"),
+    ("A30", "bf16", 82e12, "fail"), ("A2", "bf16", 15e12, "pass"), ("A10", "bf16", 62e12, "fail"),
+)  # fmt: skip
+def test_cut_down_models_have_their_own_ceiling(name: str, precision: str, measured: float, judged: str) -> None:
+    assert judgement(model(name), product(model(name), precision, measured)) == judged
+
+
+@cases("name", "GeForce RTX 5090 D", "GeForce RTX 5090 D v2", "H800", "A800-SXM4-80GB", "H20 NVL16")
+def test_a_model_without_a_published_peak_is_not_judged(name: str) -> None:
+    assert judgement(model(name), product(model(name), "bf16", 1e14)).startswith(f"no published peak of NVIDIA {name}")
+
+
+@cases("name, measured_there",
+    ("H200", True), ("H100 80GB HBM3", True), ("H100 PCIe", False), ("GH200 480GB", False), ("H20", False),
+    ("A100-SXM4-80GB", True), ("A100 80GB PCIe", False), ("A10", False), ("A2", False), ("A30", False),
+    ("B200", True), ("GB200", False), ("GeForce RTX 5090", False),
+)  # fmt: skip
+def test_a_band_judges_the_models_that_it_was_measured_on(name: str, measured_there: bool) -> None:  # noqa: FBT001
+    row = model(name)
+    found = expectation(MATRIX, gpu_of(row), product(row, "bf16", 1e12))
+    assert isinstance(found, Expectation)
+    assert found.wide is not measured_there
+
+
+def test_a_burst_at_the_power_cap_is_held_to_its_median_clock_where_only_a_floor_is_known() -> None:
+    capped = conditions(sm_clock=span(600e6, 900e6, 2040e6), throttle={"sw_power_cap": 0.9})
+    found = expectation(MATRIX, gpu_of(model("L4")), gemm("bf16", 50e12, conditions=capped))
+    assert isinstance(found, Expectation)
+    assert found.ceiling == pytest.approx(58 * 900e6 * 1024)
+    assert found.judgement == "pass"
+    free = conditions(sm_clock=span(600e6, 900e6, 2040e6))
+    slow = expectation(MATRIX, gpu_of(model("L4")), gemm("bf16", 50e12, conditions=free))
+    assert isinstance(slow, Expectation)
+    assert slow.judgement == "fail"
+
+
+# --- one link ----------------------------------------------------------------------------------------------------
+
+
+def links(count: int, *, kind: str, to: str | None = None, down: int = 0) -> tuple[NvLink, ...]:
+    return tuple(
+        NvLink(source="nvml", link=number, active=number >= down, remote_kind=kind, remote_pci_bus_id=to)
+        for number in range(count)
+    )
+
+
+def test_six_of_eighteen_links_are_judged_as_six() -> None:
+    row = model("H100 80GB HBM3")
+    pair = [gpu_of(row), gpu_of(row, 1)]
+    found = expectation(MATRIX, pair[0], to_peer(129e9, peer=pair[1].uuid), pair, joined(pair[1], pair[0], 6))
+    assert isinstance(found, Expectation)
+    assert (found.ceiling, found.judgement, found.basis) == (150e9, "pass", "NVLink 4, 6 links")
+
+
+def test_links_that_name_the_other_gpu_count_without_a_topology() -> None:
+    row = model("A100-SXM4-80GB")
+    other = gpu_of(row, 1)
+    gpu = gpu_of(row, nvlinks=(*links(4, kind="gpu", to=other.pci_bus_id), *links(8, kind="gpu", to="0000:09:00.0")))
+    found = expectation(MATRIX, gpu, to_peer(92e9, peer=other.uuid), (gpu, other))
+    assert isinstance(found, Expectation)
+    assert (found.ceiling, found.judgement) == (100e9, "pass")
+
+
+def test_on_a_switch_the_gpu_with_fewer_links_decides() -> None:
+    row = model("H200")
+    gpu = gpu_of(row, nvlinks=links(18, kind="switch"))
+    other = gpu_of(row, 1, nvlinks=links(18, kind="switch", down=6))
+    found = expectation(MATRIX, gpu, to_peer(260e9, peer=other.uuid), (gpu, other))
+    assert isinstance(found, Expectation)
+    assert found.ceiling == pytest.approx(300e9)
+
+
+def test_nobody_guesses_the_links_of_a_pair() -> None:
+    row = model("H200")
+    pair = (gpu_of(row), gpu_of(row, 1))
+    found = expectation(MATRIX, pair[0], to_peer(129e9, peer=pair[1].uuid), pair)
+    assert found == "the number of NVLinks between the GPUs is not known: compare it with a baseline"
+
+
+@cases("name", "H800", "H800 NVL")
+def test_an_export_model_is_held_to_the_links_that_it_has(name: str) -> None:
+    """Whether a sheet states their bandwidth or NVML does."""
+    row = model(name)
+    rated = tuple(
+        NvLink(source="nvml", link=number, active=number < 8, remote_kind="switch", bandwidth=25e9)
+        for number in range(18)
+    )
+    pair = (gpu_of(row, nvlinks=rated), gpu_of(row, 1, nvlinks=rated))
+    found = expectation(MATRIX, pair[0], to_peer(170e9, peer=pair[1].uuid), pair)
+    assert isinstance(found, Expectation)
+    assert (found.ceiling, found.judgement) == (200e9, "pass")
