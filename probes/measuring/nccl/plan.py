@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from .values import OPERATIONS
+from .values import OPERATIONS, SIZES
 from .worker import NcclStep
 
 LARGEST = 8 << 30
@@ -49,7 +49,7 @@ def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[NcclJob, ...
     together = [step for name in names for step in _sweep(name, (SMALLEST, 32 << 10, 1 << 20, QUICK), ranks)]
     # Sums in the other types: whether they are right, with the time that they take.
     kinds = [
-        NcclStep(name, _WATCHED, kind=kind, samples=3, seconds=0.005)
+        NcclStep(name, _moved(name, _WATCHED, ranks, kind), kind=kind, samples=3, seconds=0.005)
         for name in names
         if name in ("all-reduce", "reduce", "reduce-scatter")
         for kind in ("int32", "fp16", "bf16")
@@ -72,12 +72,17 @@ def rounds(ranks: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(found)
 
 
+def _moved(name: str, size: int, ranks: int, kind: str = "fp32") -> int:
+    """``size`` less the elements that do not divide among the ranks, which nobody moves; one for each at least."""
+    least = SIZES[kind] * (ranks if OPERATIONS[name].sliced else 1)
+    return max(size // least, 1) * least
+
+
 def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[NcclStep]:
     """Out of place, and in place where that exists."""
     found = []
-    sliced = name in ("all-gather", "reduce-scatter", "all-to-all")
     for size in sizes:
-        given = max(size, 4 * ranks) if sliced else size
+        given = _moved(name, size, ranks)
         for in_place in (False, True) if OPERATIONS[name].in_place else (False,):
             if size <= _SMALL:
                 found.append(NcclStep(name, given, in_place=in_place, samples=7, seconds=0.002, per_graph=_PER_GRAPH))

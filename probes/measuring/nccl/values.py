@@ -40,6 +40,11 @@ class Operation:
     """Whether it can be done in one buffer."""
     sums: bool = False
 
+    @property
+    def sliced(self) -> bool:
+        """Whether the larger buffer is divided among the ranks."""
+        return "part" in (self.sends, self.receives) or self.name == "all-to-all"
+
     def bus_share(self, ranks: int) -> float:
         """Bus bandwidth over size / time."""
         return {"1": 1.0, "(n-1)/n": (ranks - 1) / ranks, "2(n-1)/n": 2 * (ranks - 1) / ranks}[self.factor]

@@ -410,8 +410,7 @@ def prepared(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def _count(step: NcclStep, ranks: int) -> int:
     """Elements of the larger buffer: what is divided among the ranks, is so without a rest."""
     count = step.size // SIZES[step.kind]
-    operation = OPERATIONS[step.operation]
-    if operation.sends == operation.receives == "all" and operation.name != "all-to-all":
+    if not OPERATIONS[step.operation].sliced:
         return max(count, 1)
     return max(count // ranks, 1) * ranks
 

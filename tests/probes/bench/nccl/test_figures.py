@@ -14,6 +14,7 @@ from probes.bench import nccl as probe
 from probes.measuring.nccl.figures import Figures
 from probes.measuring.nccl.plan import LARGEST, SMALLEST, NcclJob, jobs
 from probes.measuring.nccl.supervisor import Fault
+from probes.measuring.nccl.values import SIZES
 from probes.measuring.nccl.worker import NcclRank, NcclStep
 from tests.every import cases
 
@@ -156,6 +157,17 @@ def test_full_goes_from_the_smallest_to_the_largest_in_both_ways() -> None:
 def test_sliced_operations_have_an_element_for_each_rank() -> None:
     for job in jobs(8, full=True, only=()):
         assert all(step.size >= 32 for step in job.steps if step.operation in ("all-gather", "all-to-all"))
+
+
+@pytest.mark.parametrize("ranks", range(2, 17))
+def test_figures_count_what_is_moved_and_not_what_does_not_divide(ranks: int) -> None:
+    for job in jobs(ranks, full=True, only=()):
+        for step in job.steps:
+            parts = ranks if step.operation in ("all-gather", "reduce-scatter", "all-to-all") else 1
+            assert step.size % (parts * SIZES[step.kind]) == 0, step
+    sizes = {step.size for step in jobs(3, full=True, only=("nccl-all-gather",))[0].steps}
+    assert {12, 24, 120} <= sizes
+    assert 32 not in sizes
 
 
 def test_what_was_not_asked_for_is_not_run() -> None:
