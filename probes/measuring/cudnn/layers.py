@@ -16,7 +16,7 @@ from functools import partial
 
 from ...common.figures import Fields
 from ...framework_bench.works import LayerShape
-from ..arrays import Array, Arrays, poisoning
+from ..arrays import ELEMENTS, Array, Arrays, poisoning
 from ..measurement import Bench, Plan, Task, Work
 from . import layer_checks as checks
 from .library import TYPES, Cudnn
@@ -25,11 +25,13 @@ Shape = tuple[int, int, int, int]
 """Images, channels, rows, columns."""
 PLAN = Plan(samples=5, sample_seconds=0.005, warmup_seconds=0.005, pause=0.01, enough=0.03)
 IMAGES: Shape = (128, 64, 56, 56)
-"""103 MB: what the second stage of ResNet-50 works on, with a batch larger than the L2."""
+"""103 MB: what the second stage of ResNet-50 works on."""
 POOLED: Shape = (64, 64, 112, 112)
 """What the pooling of ResNet-50 works on."""
 ROWS: Shape = (32768, 1024, 1, 1)
 """134 MB."""
+_BEYOND_L2 = 1.5
+"""Times the L2 cache that a tensor is larger: a smaller one is read from the cache in part, and beats memory."""
 _NCHW, _NHWC = 0, 1
 _MAX_POOLING, _PROPAGATE_NAN = 0, 1
 _ACCURATE, _PER_INSTANCE = 1, 0
@@ -43,12 +45,23 @@ LRN = checks.Window(5, 1.0, 0.75, 2.0, across=True)
 DIVISIVE = checks.Window(5, 1.0, 0.5, 1.0)
 
 
+def beyond_cache(shape: Shape, l2_bytes: int) -> Shape:
+    """``shape`` with its batch doubled until it is larger than the L2 cache."""
+    images, *rest = shape
+    while images * math.prod(rest) * ELEMENTS["fp32"].size < _BEYOND_L2 * l2_bytes:
+        images *= 2
+    channels, rows, columns = rest
+    return images, channels, rows, columns
+
+
 class Layers:
     """The layers on one GPU, each a task: forward, or backward."""
 
     def __init__(self, bench: Bench, library: Cudnn) -> None:
         self._library, self._arrays = library, Arrays(bench)
         self._factors = c_float(1.0), c_float(0.0)
+        l2 = bench.device.l2_bytes
+        self._images, self._pooled, self._rows = (beyond_cache(shape, l2) for shape in (IMAGES, POOLED, ROWS))
         self._one, self._zero = map(byref, self._factors)
         """Factors of the result, and of what the output held."""
 
@@ -119,38 +132,57 @@ class Layers:
 
     def pooling(self, held: ExitStack, *, backward: bool) -> Task:
         """Maximum of 3 x 3 with stride 2 and padding 1."""
-        small: Shape = (*POOLED[:2], POOLED[2] // 2, POOLED[3] // 2)
+        small: Shape = (*self._pooled[:2], self._pooled[2] // 2, self._pooled[3] // 2)
         pool = held.enter_context(self._described("Pooling2d", _MAX_POOLING, _PROPAGATE_NAN, 3, 3, 1, 1, 2, 2))
         check = checks.pooling_forward, checks.pooling_backward
-        return self._plain(held, "Pooling", (pool,), (POOLED, small), check, (POOLED,), backward=backward, moved=2)
+        return self._plain(
+            held, "Pooling", (pool,), (self._pooled, small), check, (self._pooled,), backward=backward, moved=2
+        )
 
     def softmax(self, held: ExitStack, *, backward: bool) -> Task:
         """Over the 1024 channels of each row."""
         kind, check = (_ACCURATE, _PER_INSTANCE), (checks.softmax_forward, checks.softmax_backward)
         return self._plain(
-            held, "Softmax", kind, (ROWS, ROWS), check, (ROWS,), backward=backward, reads_x=False, moved=3
+            held,
+            "Softmax",
+            kind,
+            (self._rows, self._rows),
+            check,
+            (self._rows,),
+            backward=backward,
+            reads_x=False,
+            moved=3,
         )
 
     def activation(self, held: ExitStack, *, name: str, backward: bool) -> Task:
         """``relu``, ``sigmoid`` or ``tanh``; what is moved leaves out that the gradient is read with the input."""
         kind = held.enter_context(self._described("Activation", ACTIVATIONS[name], _PROPAGATE_NAN, c_double(0.0)))
         check = checks.activation_forward, checks.activation_backward
-        return self._plain(held, "Activation", (kind,), (IMAGES, IMAGES), check, (name,), backward=backward, moved=3)
+        return self._plain(
+            held, "Activation", (kind,), (self._images, self._images), check, (name,), backward=backward, moved=3
+        )
 
     def lrn(self, held: ExitStack, *, backward: bool) -> Task:
         """Local response normalization across channels."""
         window, check = self._window(held, LRN), (checks.normalized_forward, checks.normalized_backward)
         return self._plain(
-            held, "LRNCrossChannel", (window, 0), (IMAGES, IMAGES), check, (IMAGES, LRN), backward=backward, moved=4
+            held,
+            "LRNCrossChannel",
+            (window, 0),
+            (self._images, self._images),
+            check,
+            (self._images, LRN),
+            backward=backward,
+            moved=4,
         )
 
     def batch_norm(self, held: ExitStack, *, backward: bool) -> Task:
         """Over images, rows and columns of each channel, with statistics of the batch."""
-        channels: Shape = (1, IMAGES[1], 1, 1)
-        desc, per_channel = self._tensor(held, IMAGES), self._tensor(held, channels)
-        x, scale, bias = self._random(held, IMAGES, channels, channels)
-        y, mean, deviation = self._empty(held, IMAGES, channels, channels)
-        norm, one, zero = checks.BatchNorm(IMAGES, EPSILON, x, scale, bias, y), self._one, self._zero
+        channels: Shape = (1, self._images[1], 1, 1)
+        desc, per_channel = self._tensor(held, self._images), self._tensor(held, channels)
+        x, scale, bias = self._random(held, self._images, channels, channels)
+        y, mean, deviation = self._empty(held, self._images, channels, channels)
+        norm, one, zero = checks.BatchNorm(self._images, EPSILON, x, scale, bias, y), self._one, self._zero
         forward = self._call(
             "cudnnBatchNormalizationForwardTraining",
             *(_SPATIAL, one, zero, desc, at(x), desc, at(y), per_channel, at(scale), at(bias)),
@@ -159,8 +191,8 @@ class Layers:
         if not backward:
             return self._task(forward, 2 * x.bytes, (y,), norm.forward)
         forward()
-        (dy,) = self._random(held, IMAGES)
-        dx, scale_gradient, bias_gradient = written = self._empty(held, IMAGES, channels, channels)
+        (dy,) = self._random(held, self._images)
+        dx, scale_gradient, bias_gradient = written = self._empty(held, self._images, channels, channels)
         work = self._call(
             "cudnnBatchNormalizationBackward",
             *(_SPATIAL, one, zero, one, zero, desc, at(x), desc, at(dy), desc, at(dx), per_channel, at(scale)),
@@ -170,21 +202,24 @@ class Layers:
 
     def divisive(self, held: ExitStack, *, backward: bool) -> Task:
         """Divisive normalization in space, with means of zero (local contrast normalization without its first step)."""
-        desc, window = self._tensor(held, IMAGES), self._window(held, DIVISIVE)
-        (x,), (y, temp, temp2) = self._random(held, IMAGES), self._empty(held, IMAGES, IMAGES, IMAGES)
+        desc, window = self._tensor(held, self._images), self._window(held, DIVISIVE)
+        (x,), (y, temp, temp2) = (
+            self._random(held, self._images),
+            self._empty(held, self._images, self._images, self._images),
+        )
         before, after = (window, 0, self._one, desc, at(x), None), (at(temp), at(temp2), self._zero, desc)
         if not backward:
             work = self._call("cudnnDivisiveNormalizationForward", *before, *after, at(y))
-            return self._task(work, 2 * x.bytes, (y,), checks.normalized_forward, IMAGES, DIVISIVE, x, y)
-        (dy,), (dx,) = self._random(held, IMAGES), self._empty(held, IMAGES)
+            return self._task(work, 2 * x.bytes, (y,), checks.normalized_forward, self._images, DIVISIVE, x, y)
+        (dy,), (dx,) = self._random(held, self._images), self._empty(held, self._images)
         work = self._call("cudnnDivisiveNormalizationBackward", *before, at(dy), *after, at(dx), None)
-        return self._task(work, 3 * x.bytes, (dx,), checks.normalized_backward, IMAGES, DIVISIVE, x, dy, dx)
+        return self._task(work, 3 * x.bytes, (dx,), checks.normalized_backward, self._images, DIVISIVE, x, dy, dx)
 
     def transform(self, held: ExitStack) -> Task:
-        source, target = self._tensor(held, IMAGES), self._tensor(held, IMAGES, _NHWC)
-        (x,), (y,) = self._random(held, IMAGES), self._empty(held, IMAGES)
+        source, target = self._tensor(held, self._images), self._tensor(held, self._images, _NHWC)
+        (x,), (y,) = self._random(held, self._images), self._empty(held, self._images)
         work = self._call("cudnnTransformTensor", self._one, source, at(x), self._zero, target, at(y))
-        return self._task(work, 2 * x.bytes, (y,), checks.transform, IMAGES, x, y)
+        return self._task(work, 2 * x.bytes, (y,), checks.transform, self._images, x, y)
 
     def _window(self, held: ExitStack, window: checks.Window) -> c_void_p:
         factors = (c_double(window.alpha), c_double(window.beta), c_double(window.k))

@@ -18,7 +18,7 @@ from probes.measuring.cudnn import attention, convolution, layer_checks
 from probes.measuring.cudnn.convolution import KINDS
 from probes.measuring.cudnn.graph import Proposal
 from probes.measuring.cudnn.layer_checks import BatchNorm, Window
-from probes.measuring.cudnn.layers import PRECISIONS, Layer, W, X, Y
+from probes.measuring.cudnn.layers import IMAGES, POOLED, PRECISIONS, ROWS, Layer, W, X, Y, beyond_cache
 from tests.every import cases
 
 from .host_gpu import HostDevice
@@ -33,6 +33,17 @@ def numbers(count: int, kind: str = "fp32") -> list[float]:
 def spoiled(values: Sequence[float]) -> list[float]:
     """All a little wrong: any element that is looked at tells."""
     return [value + 0.3 for value in values]
+
+
+MIB = 1 << 20
+
+
+@cases("l2, images", (0, 128), (4 * MIB, 128), (50 * MIB, 128), (60 * MIB, 128), (72 * MIB, 256), (126 * MIB, 256))
+def test_layers_work_on_more_than_the_cache_holds(l2: int, images: int) -> None:
+    """As on an A100, H100, H200, RTX 4090 and B200: up to the H200, the shapes that bands were measured with."""
+    assert beyond_cache(IMAGES, l2) == (images, *IMAGES[1:])
+    for shape in (IMAGES, POOLED, ROWS):
+        assert math.prod(beyond_cache(shape, l2)) * 4 >= 1.5 * l2
 
 
 # --- convolutions -------------------------------------------------------------------------------------------------
@@ -164,10 +175,10 @@ def normalized(shape: Shape, window: Window, *, across: bool) -> Callable[[list[
 
 
 LRN, DIVISIVE = Window(5, 1.0, 0.75, 2.0, across=True), Window(3, 1.0, 0.5, 1.0)
-ROWS: Shape = (6, 40, 1, 1)
+FEW: Shape = (6, 40, 1, 1)
 FUNCTIONS: dict[str, tuple[Shape, Callable[[list[float]], list[float]]]] = {
     "pooling": ((2, 2, 8, 8), pooled((2, 2, 8, 8))),
-    "softmax": (ROWS, softmax(ROWS)),
+    "softmax": (FEW, softmax(FEW)),
     "relu": (SMALL, lambda x: [max(value, 0.0) for value in x]),
     "sigmoid": (SMALL, lambda x: [1 / (1 + math.exp(-value)) for value in x]),
     "tanh": (SMALL, lambda x: [math.tanh(value) for value in x]),
