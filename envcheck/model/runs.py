@@ -146,6 +146,8 @@ class Measurement(Record, frozen=True, kw_only=True):
     """What else distinguishes it from others of its name: ``pageable``, ``both directions``, ``NVLink`` …"""
     library: str | None = None
     """Real path of the library that did it."""
+    algorithm: str | None = None
+    """What the library chose among several ways to do it, in its own numbers; null: it has one, or does not say."""
     verification: Verification | None = None
     """Whether the result is right; null: it was not verified."""
     conditions: Conditions | None = None

@@ -105,6 +105,7 @@ class CublasRunner:
                 "method": "cublasLt",
                 "detail": f"cuBLASLt {self._library.version}, {product.layout}",
                 "library": self._library.path,
+                "algorithm": product.named(algorithm),
                 "shape": [m, n, k],
                 "burst": burst,
             },

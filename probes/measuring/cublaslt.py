@@ -24,6 +24,12 @@ _TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14, "
 _TRANSPOSE_LEFT, _SCALE_LEFT, _SCALE_RIGHT, _FAST_ACCUMULATION = 3, 17, 18, 25
 """Members of ``cublasLtMatmulDescAttributes_t``."""
 _MOST_WORKSPACE = 1
+_CONFIGURATION: tuple[tuple[int, Any], ...] = (
+    *((attribute, c_int32) for attribute in range(7)),
+    *((attribute, ctypes.c_uint16) for attribute in (7, 8)),
+)
+"""Members of ``cublasLtMatmulAlgoConfigAttributes_t``: id, tile, split-K, reduction, swizzling, custom option, stages;
+inner shape and cluster shape."""
 _TRANSPOSED = 1
 _SCALARS: dict[str, Any] = {"fp64": c_double, "fp32": c_float, "int32": c_int32}
 
@@ -52,6 +58,9 @@ class Kind:
     """FP8: accumulate in the tensor core's own, shorter registers."""
 
 
+READS_CONFIGURATION = "cublasLtMatmulAlgoConfigGetAttribute"
+
+
 class CublasLt:
     """The library; raises Unavailable when it cannot be used."""
 
@@ -73,9 +82,18 @@ class CublasLt:
         number = int(self._library.cublasLtGetVersion())
         return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
+    @property
+    def reads_configurations(self) -> bool:
+        """Whether it tells how an algorithm that it proposed is configured."""
+        return hasattr(self._library, READS_CONFIGURATION)
+
+    def call(self, name: str, *arguments: object) -> int:
+        """Call a function; its status."""
+        return int(getattr(self._library, name)(*arguments))
+
     def ask(self, name: str, *arguments: object) -> None:
         """Call a function; raise Unavailable with its status when it fails."""
-        status = getattr(self._library, name)(*arguments)
+        status = self.call(name, *arguments)
         if status != 0:
             raise Unavailable(f"{name} of cuBLASLt {self.version}: status {status}")
 
@@ -142,6 +160,19 @@ class Product:
             byref(found),
         )
         yield from (proposal for proposal in proposals[: found.value] if proposal.state == 0)
+
+    def named(self, algorithm: Heuristic) -> str | None:
+        """``TN 66-20-1-0-0-0-35-0-2``: layout and configuration; None where this release does not tell it."""
+        if not self._library.reads_configurations:
+            return None
+        numbers = []
+        for attribute, kind in _CONFIGURATION:
+            value, size = kind(), c_size_t(ctypes.sizeof(kind))
+            known = self._library.call(
+                READS_CONFIGURATION, byref(algorithm.algorithm), attribute, byref(value), size, byref(c_size_t())
+            )
+            numbers.append("?" if known else str(value.value))
+        return None if numbers[0] == "?" else f"{self.layout} {'-'.join(numbers)}"
 
     def run(self, algorithm: Heuristic, addresses: tuple[int, int, int], workspace: int, stream: int) -> None:
         """Queue it; ``addresses`` are those of left, right and result."""

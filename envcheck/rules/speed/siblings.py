@@ -60,12 +60,24 @@ class GpuGroup(msgspec.Struct, frozen=True):
         """What the other GPUs gave that are compared."""
         return [other.measured for other in self.compared if other.gpu.uuid != member.gpu.uuid]
 
+    def alike(self, member: GroupMember) -> list[Measurement]:
+        """The others for which the library chose the same algorithm; all others where there is none."""
+        others = self.others(member)
+        return [other for other in others if other.algorithm == member.measured.algorithm] or others
+
     def comparisons(self) -> tuple[OfGpu, ...]:
         """How each member stands to the median of the others, in the order of the members."""
-        if len(self.compared) > _MANY:  # one more or less moves their median little, and leaving each out takes long
-            whole = _reference([member.measured for member in self.compared])
-            return tuple(self._comparison(member, whole) for member in self.members)
-        return tuple(self._comparison(member, _reference(self.others(member))) for member in self.members)
+        if len(self.compared) <= _MANY:
+            return tuple(self._comparison(member, _reference(self.alike(member))) for member in self.members)
+        # One more or less moves their median little, and leaving each out takes long.
+        found: dict[str | None, list[Measurement]] = defaultdict(list)
+        for member in self.compared:
+            found[member.measured.algorithm].append(member.measured)
+        whole = _reference([member.measured for member in self.compared])
+        by_algorithm = {name: _reference(alike) if len(alike) > 1 else whole for name, alike in found.items()}
+        return tuple(
+            self._comparison(member, by_algorithm.get(member.measured.algorithm, whole)) for member in self.members
+        )
 
     def _comparison(self, member: GroupMember, reference: tuple[float, float] | None) -> OfGpu:
         measured = member.measured
@@ -75,6 +87,10 @@ class GpuGroup(msgspec.Struct, frozen=True):
         usual, allowed = reference
         slower = 1 - speed_ratio(own.value, usual, measured.unit)
         tolerated = min(allowed + noise(measured.samples) / 2, 0.9)
+        if tolerated < slower < _BY_CHOICE and all(
+            other.measured.algorithm != measured.algorithm for other in self.compared if other is not member
+        ):
+            return msgspec.structs.replace(own, why_not="the library chose another algorithm on it")
         return msgspec.structs.replace(own, slower=slower, tolerated=tolerated, straggles=slower > tolerated)
 
 
@@ -89,6 +105,9 @@ def _reference(others: Sequence[Measurement]) -> tuple[float, float] | None:
     return median(values), tolerated_among(values, USUAL_TRANSFER if transfers else USUAL) + apart
 
 
+_BY_CHOICE = 0.25
+"""Share by which an algorithm that another GPU did not choose may be slower: each GPU times several and takes the
+fastest, and 11 % were seen. Beyond that it is the GPU."""
 _MANY = 16
 """GPUs of a group from which on they are compared with the median of all."""
 
@@ -175,6 +194,8 @@ def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 
 _MOST_SHOWN = 8
+_MANY_FIGURES = 10
+"""Figures from which on a single slow one of a library is no finding on the GPU: it would show in more than one."""
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -191,8 +212,8 @@ class _Standing(msgspec.Struct, frozen=True):
 
     @property
     def other_values(self) -> list[float]:
-        """What the other GPUs gave."""
-        return [measured.value or 0.0 for measured in self.group.others(self.member)]
+        """What the GPUs gave that it is compared with."""
+        return [measured.value or 0.0 for measured in self.group.alike(self.member)]
 
 
 @once
@@ -231,6 +252,17 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     worst = slow[0]
     name = measurement_name(worst.member.measured)
     others = "other GPU" if len(worst.other_values) == 1 else f"{len(worst.other_values)} others"
+    known = quantity_of(worst.member.measured.name)
+    if len(slow) == 1 and len(compared) >= _MANY_FIGURES and known is not None and known.needs:
+        return Outcome(
+            status="note",
+            title=f"{title}: as fast as the {others} in {len(compared) - 1} of {len(compared)} figures",
+            message=f"One is {worst.slower:.0%} slower ({name}). A library that chose another algorithm looks like "
+            "that; a slow GPU is slow in more than one.",
+            evidence=(_shown(worst), *condition_evidence(worst.member.measured.conditions)),
+            figure=_figure(gpu, worst),
+            decided_by="measured",
+        )
     count = f"{len(slow)} of {len(compared)} figures are slower than tolerated." if len(compared) > 1 else ""
     why = dict.fromkeys(text for place in slow for text in _why(gpu, place))
     cause = f"Likely cause: {'; '.join(why)}." if why else "NVML reports nothing in which it differs from the others."

@@ -21,7 +21,7 @@ from probes.common.figures import FigureKey
 from probes.common.out import Out
 from probes.common.tree import Tree
 from probes.measuring import kernels
-from probes.measuring.cublaslt import CublasLt
+from probes.measuring.cublaslt import CublasLt, Heuristic, Product
 from probes.measuring.kernels import CompileError, Compiler, Nvrtc, prepared_name
 from probes.measuring.measurement import Bench, measurement
 from probes.measuring.runtime import CudaError, LibraryError, Unavailable, run_all
@@ -278,3 +278,28 @@ def test_an_error_ahead_is_reported_where_the_module_is_needed(slow: tuple[Compi
     compiler.ahead(("caches",))
     with pytest.raises(Unavailable, match="no such register"):
         compiler.module("caches")
+
+
+class Configured:
+    """A cuBLASLt that tells the first ``known`` numbers of an algorithm: 66, 67 and so on."""
+
+    def __init__(self, known: int) -> None:
+        self.known, self.reads_configurations = known, known > 0
+
+    def call(self, _name: str, _algorithm: object, attribute: int, value: Any, size: Any, _written: object) -> int:
+        assert size.value == (2 if attribute >= 7 else 4)
+        if attribute < self.known:
+            value._obj.value = 66 + attribute
+        return int(attribute >= self.known)
+
+
+@cases(
+    "known, named",
+    (9, "NN 66-67-68-69-70-71-72-73-74"),
+    (7, "NN 66-67-68-69-70-71-72-?-?"),
+    (0, None),
+)
+def test_an_algorithm_is_named_by_its_configuration(known: int, named: str | None) -> None:
+    product: Any = Product.__new__(Product)
+    product.layout, product._library = "NN", Configured(known)
+    assert product.named(Heuristic()) == named

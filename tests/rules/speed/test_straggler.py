@@ -5,6 +5,7 @@ The machines are recorded ones, and their figures those of two recorded H200; wh
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -269,3 +270,69 @@ def test_the_check_is_of_the_gpu() -> None:
     assert check.sources
     assert judge(with_gpus(3, 820e12, 815e12, 600e12))
     assert check_of("slow-gemm", machine(h200(sm_count=132), measurements=(gemm(),))).status == "pass"
+
+
+# --- algorithms ---------------------------------------------------------------------------------------------------
+
+
+def chosen(snapshot: Snapshot, *algorithms: str | None) -> Snapshot:
+    """Each GPU's products with what cuBLASLt chose on it."""
+    by_uuid = dict(zip((gpu.uuid for gpu in gpus_of(snapshot)), algorithms, strict=True))
+    found = (but(each, algorithm=by_uuid[each.gpu]) for each in snapshot.measurements)
+    return but(snapshot, measurements=tuple(found))
+
+
+ODD = with_gpus(4, 820e12, 815e12, 650e12, 830e12)
+
+
+@cases("algorithms, slow",
+    (("TN 66-1", "TN 66-1", "TN 66-2", "TN 66-1"), []), (("TN 66-1",) * 4, [2]), ((None,) * 4, [2]),
+    (("TN 66-1", "TN 66-1", "TN 66-1", "TN 66-2"), [2]), (("TN 66-1", "TN 66-2", "TN 66-2", "TN 66-1"), [2]),
+    (("TN 66-1", "TN 66-2", "TN 66-3", "TN 66-4"), []),
+)  # fmt: skip
+def test_gpus_are_compared_by_the_same_algorithm(algorithms: tuple[str | None, ...], slow: list[int]) -> None:
+    assert sorted(number for number in stragglers(chosen(ODD, *algorithms)) if number is not None) == slow
+
+
+@cases("slower, statuses", (0.01, ["pass", "pass"]), (0.2, ["pass", "skipped"]), (0.4, ["pass", "warn"]))
+def test_of_two_with_two_algorithms_a_difference_that_a_choice_makes_is_not_judged(
+    slower: float, statuses: list[str]
+) -> None:
+    found = checks_of("gpu-straggler", chosen(with_gpus(2, 820e12, (1 - slower) * 820e12), "TN 66-1", "TN 66-2"))
+    assert [check.status for check in found] == statuses
+    skipped = {check.message for check in found if check.status == "skipped"}
+    assert skipped <= {"Measured, not compared: the library chose another algorithm on it."}
+
+
+def test_among_many_gpus_too_an_algorithm_is_no_slow_gpu() -> None:
+    here = with_gpus(20, *(820e12,) * 18, 700e12, 700e12)
+    assert list(stragglers(chosen(here, *("TN 66-1",) * 19, "TN 66-2"))) == [18]
+
+
+def one_slower(name: str, precision: str | None) -> Check:
+    """The last of four GPUs, one of whose figures is 11 % slower."""
+    snapshot = recorded(4)
+    last = gpus_of(snapshot)[3].uuid
+    found = list(snapshot.measurements)
+    place = next(
+        place
+        for place, each in enumerate(found)
+        if (each.gpu, each.name, each.precision) == (last, name, precision) and each.value
+    )
+    found[place] = but(found[place], value=0.85 * (found[place].value or 0.0), samples=())
+    checks = checks_of("gpu-straggler", but(snapshot, measurements=tuple(found)))
+    return next(check for check in checks if check.subject.index == 3)
+
+
+@cases("name, precision", ("gemm", "fp8"), ("gemm", "tf32"))
+def test_one_odd_figure_of_a_library_among_many_is_no_slow_gpu(name: str, precision: str) -> None:
+    check = one_slower(name, precision)
+    assert check.status == "note"
+    compared = re.search(r"as fast as the 3 others in (\d+) of (\d+) figures", check.title)
+    assert compared
+    assert int(compared[1]) + 1 == int(compared[2]) > 50
+    assert "slower" in check.message
+
+
+def test_one_odd_figure_of_the_memory_is_a_slow_gpu() -> None:
+    assert one_slower("device-memory-copy", None).status == "warn"
