@@ -31,6 +31,9 @@ OFTEN = 0.1
 """Share of the samples from which a reason counts."""
 HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 BRAKE = "hw_power_brake_slowdown"
+HARDWARE = "hw_slowdown"
+NEAR_IDLE = 0.25
+"""Share of the highest clock that boards of 60 to 75 W exceed under full load."""
 POWER_CAP = "sw_power_cap"
 _CAPPED = 0.25
 """Share of the samples by which the power cap must be more frequent to be named: two runs of one GPU vary."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from envcheck.model.checks import Evidence, Fix, Missing, Status
-from envcheck.model.snapshot import PASTED, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
+from envcheck.model.snapshot import PASTED, Clocks, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
 from envcheck.rules.api import Action, Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, nvml_answers, refused, unanswered
-from envcheck.rules.facts.measurements import BRAKE, HEAT, POWER_CAP, is_lowered
+from envcheck.rules.facts.measurements import BRAKE, HARDWARE, HEAT, NEAR_IDLE, POWER_CAP, is_lowered
 from envcheck.rules.fixes import driver
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.messages.observed import answers, call_evidence, kernel_evidence, kernel_messages, results_naming
 
 _FAR_BELOW = 0.8
 """Share of the limit: a GPU that it caps draws nearly all of it, unless something else lowers the cap."""
+
+_HALVED = 0.5
+"""Share of the highest clock below which a hardware slowdown shows: it divides the clocks by two or more."""
+_FULL_LOAD = 0.9
+_FAST_STATES = (None, "P0", "P1", "P2")
 
 _MARGIN = 1.0
 """Degrees: a GPU that the driver throttles for heat is at its limit or just below it."""
@@ -42,6 +47,8 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     if BRAKE in reasons:
         title += ": the power brake is active"
         message = "The machine's power supply forces the GPU to lower its clocks."
+    elif (slowed := _slowed_by_hardware(gpu)) is not None:
+        return slowed
     elif of_one_moment and power.draw and power.limit and power.draw < _FAR_BELOW * power.limit:
         title += f": capped at {power.draw:.0f} W, with a limit of {power.limit:.0f} W"
         message = "Something other than the limit lowers the power, such as the supply or the machine's own limit."
@@ -52,11 +59,59 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         title += f": power {'capped' if capped else 'limit set'} at {watts}"
         message = "The power limit is below the default" + (" and lowers the clocks now." if capped else ".")
         fixes = (restore_power_limit(gpu, power.limit_default),)
+    elif set(reasons) <= {POWER_CAP} and (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, NEAR_IDLE):
+        title += f": SM clock at {_sm_clock(gpu)} under full load"
+        message = "The power cap holds the clocks near idle" if capped else "No reason is named for clocks near idle"
+        message += ": check the power supply, its cables, and limits of the machine's firmware."
+        evidence = (*evidence, _clock_evidence(gpu), evidence_of("use", gpu, "utilisation"))
     else:
         return passed("No power throttling", *evidence, decided_by="driver-answered")
     return Outcome(
         status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered", fixes=fixes
     )
+
+
+def _slowed_by_hardware(gpu: Gpu) -> Outcome | None:
+    """A hardware slowdown without one of the reasons that have a name of their own: then the draw was too high."""
+    throttle = gpu.throttle or Throttle()
+    reasons = set(throttle.reasons or ())
+    idle = "gpu_idle" in reasons or gpu.performance_state not in _FAST_STATES
+    if HARDWARE not in reasons or idle or reasons & {BRAKE, *HEAT}:
+        return None
+    evidence = evidence_of("reasons now", throttle, "reasons")
+    if _sm_clock(gpu) and not _below(gpu, _HALVED):
+        return Outcome(
+            status="note",
+            title=f"{gpu_title(gpu)}: a hardware slowdown is reported, at {_sm_clock(gpu)}",
+            message="The clocks are not halved; it is also reported while they change.",
+            evidence=(evidence, _clock_evidence(gpu)),
+            decided_by="driver-answered",
+        )
+    return Outcome(
+        status="warn",
+        title=f"{gpu_title(gpu)}: hardware slowdown" + (f", SM clock at {_sm_clock(gpu)}" if _sm_clock(gpu) else ""),
+        message="Neither heat nor the power brake is named: protection against a power draw that is too high (Fast "
+        "Trigger) halves the clocks or worse, and has no reason of its own.",
+        evidence=(evidence, *((_clock_evidence(gpu),) if _sm_clock(gpu) else ())),
+        decided_by="driver-answered",
+        fixes=(SUPPLY,),
+    )
+
+
+def _below(gpu: Gpu, share: float) -> bool:
+    """Whether the multiprocessors run at less than a share of their highest clock."""
+    clocks = gpu.clocks or Clocks()
+    return bool(clocks.sm and clocks.sm_max and clocks.sm < share * clocks.sm_max)
+
+
+def _sm_clock(gpu: Gpu) -> str:
+    """``345 of 1980 MHz``; empty where that is not known."""
+    clocks = gpu.clocks or Clocks()
+    return f"{clocks.sm / 1e6:.0f} of {clocks.sm_max / 1e6:.0f} MHz" if clocks.sm and clocks.sm_max else ""
+
+
+def _clock_evidence(gpu: Gpu) -> Evidence:
+    return Evidence(what="SM clock", value=_sm_clock(gpu), source=(gpu.clocks or Clocks()).source_of("sm"))
 
 
 @rule(layer="gpu", per="gpu", arises=is_listed, remedy=(COOLING,))

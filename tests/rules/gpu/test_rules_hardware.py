@@ -48,6 +48,16 @@ def h800(active: int) -> Gpu:
     return h200(name="NVIDIA H800", pci_device_id="10de:2324", nvlinks=links(inactive=range(active, 18)))
 
 
+def slowdown(sm: float | None, **changes: Any) -> Snapshot:
+    """A GPU whose hardware lowers the clocks and names no reason."""
+    given = {"throttle__reasons": ("hw_slowdown",), "clocks__sm": sm, "clocks__sm_max": 1980e6, **changes}
+    return machine(h200(**{"performance_state": "P0", **given}))
+
+
+def near_idle(*reasons: str, sm: float = 232e6, utilisation: float = 1.0) -> Snapshot:
+    return machine(h200(throttle__reasons=reasons, clocks__sm=sm, clocks__sm_max=3090e6, utilisation=utilisation))
+
+
 def at(degrees: float, limit: float | None = 57.0, **changes: Any) -> Snapshot:
     """A GPU of which only temperatures are known, as ``nvidia-smi -q -d TEMPERATURE`` shows them."""
     heat = Temperature(source="pasted text", gpu=degrees, gpu_max=limit, slowdown=97.0)
@@ -93,6 +103,15 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("row-remap-failed", "not known", machine(h200(row_remap=RowRemap(pending=False))), ("skipped",)),
     ("power-throttled", "power brake", machine(h200(throttle__reasons=("hw_slowdown", "hw_power_brake_slowdown"))),
      ("warn",)),
+    ("power-throttled", "hardware slowdown without another reason", slowdown(345e6), ("warn",)),
+    ("power-throttled", "hardware slowdown, clocks not known", slowdown(None), ("warn",)),
+    ("power-throttled", "hardware slowdown, clocks not halved", slowdown(1755e6), ("note",)),
+    ("power-throttled", "hardware slowdown of an idle GPU", slowdown(345e6, performance_state="P8"), ("pass",)),
+    ("power-throttled", "near idle at full load, capped", near_idle("sw_power_cap"), ("warn",)),
+    ("power-throttled", "near idle at full load, no reason", near_idle(), ("warn",)),
+    ("power-throttled", "near idle at full load by set clocks", near_idle("applications_clocks_setting"), ("pass",)),
+    ("power-throttled", "near idle and hardly used", near_idle("sw_power_cap", utilisation=0.3), ("pass",)),
+    ("power-throttled", "a board of 72 W at full load", near_idle("sw_power_cap", sm=800e6), ("pass",)),
     ("power-throttled", "capped below the default",
      machine(h200(throttle__reasons=("sw_power_cap",), power__limit=400.0)), ("warn",)),
     ("power-throttled", "limited below the default, idle", machine(h200(power__limit=400.0)), ("note",)),

@@ -203,6 +203,33 @@ def test_a_sustained_run_that_is_held_down_is_a_warning(changes: dict[str, Any])
     assert speed(gemm(value=0.8 * 132 * 900e6 * 4096, burst=False, conditions=held)).status == "warn"
 
 
+@cases("throttle, words", ({"sw_power_cap": 1.0}, "MHz under load at the power cap."), ({}, "MHz under load."))
+@cases("burst", True, False)
+def test_clocks_near_idle_are_no_pass_though_they_were_used_well(
+    throttle: dict[str, float], words: str, *, burst: bool
+) -> None:
+    for gpu, rate in ((h200(sm_count=132), 132 * 4096), (but(ADA, clocks__sm_max=3090e6), 128 * 512)):
+        held = conditions(sm_clock=span(210e6, 225e6, 232e6), throttle=throttle)
+        clock = 232e6 if burst else 225e6
+        check = speed(gemm(value=0.83 * clock * rate, burst=burst, conditions=held), gpu)
+        assert check.status == "fail", check
+        assert "the SM clock stayed at 232 of " in check.message
+        assert check.message.endswith(words)
+
+
+def test_a_low_clock_of_the_multiprocessors_explains_no_slow_link() -> None:
+    low = conditions(sm_clock=span(345e6))
+    assert "SM clock stayed" not in speed(to_gpu(12e9, conditions=low)).message
+    assert "SM clock stayed" not in speed(to_peer(150e9, conditions=low)).message
+
+
+def test_a_memory_clock_that_stayed_low_is_named() -> None:
+    gpu = h200(sm_count=132, clocks__memory_max=3201e6)
+    slow = memory_copy(1e12, conditions=conditions(memory_clock=span(1593e6)))
+    assert "Likely cause: the memory clock stayed at 1593 of 3201 MHz." in speed(slow, gpu).message
+    assert "memory clock stayed" not in speed(memory_copy(1e12), gpu).message
+
+
 def test_memory_that_is_fast_enough_is_not_held_down() -> None:
     assert speed(memory_copy(conditions=conditions(throttle={"sw_thermal_slowdown": 0.9}))).status == "pass"
 
