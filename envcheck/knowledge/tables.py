@@ -591,6 +591,9 @@ class FlawRow(Row, frozen=True, kw_only=True):
     """The CUDA versions of the builds that are broken, as a specifier; empty for all."""
     compute_capability: str = ""
     """The GPUs on which it matters, as a specifier; empty for all."""
+    beside: dict[str, str] = {}
+    """Components with a specifier each: it matters only with such releases of them; where one is not known, it is
+    not said."""
     only_ptx: bool = False
     """Whether it matters only on GPUs for which a build has no native code, only PTX."""
     status: Literal["fail", "warn", "note"] = "warn"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from envcheck.enrich.stated import first_of
 from envcheck.knowledge.error_lines import nccl_releases
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.gpu_code import has_flaw, read_targets
-from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import FlawRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Layer
 from envcheck.model.snapshot import PASTED, Framework, Snapshot, frameworks_in
@@ -53,7 +53,12 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     present: dict[tuple[str, str], Present] = {}
     for each in _present(facts):
         present.setdefault((each.name, each.version), each)
-    broken = [(row, each) for each in present.values() for row in facts.matrix.flaws if _is_in(row, each, facts)]
+    broken = [
+        (row, each)
+        for each in present.values()
+        for row in facts.matrix.flaws
+        if _is_in(row, each, facts) and _is_beside(row, present)
+    ]
     if not present or not facts.matrix.flaws:
         return None
     if not broken:
@@ -91,6 +96,15 @@ def _is_in(row: FlawRow, item: Present, facts: Facts) -> bool:
         rows = rows_of_release(facts, item.name, first_of(item.version))
         code = read_targets(target for each in rows for target in each.targets)
     return has_flaw(facts.matrix, row, version, capabilities, code)
+
+
+def _is_beside(row: FlawRow, present: Collection[tuple[str, str]]) -> bool:
+    """Whether every release that is there of each component beside it is one with which it matters."""
+    for name, versions in row.beside.items():
+        found = [parse_version(version, scheme(name)) for other, version in present if other == name]
+        if not found or any(each is None or speaks_of(versions, each) != "all" for each in found):
+            return False
+    return True
 
 
 def _present(facts: Facts) -> Iterator[Present]:

@@ -300,7 +300,11 @@ RELEASES: list[Case] = [
     ("known-bad-release", "the next NCCL", wheel("nvidia-nccl-cu12", "2.29.3"), ("pass",)),
     ("known-bad-release", "NCCL in a framework", with_framework(torch(nccl="2.29.2")), ("warn",)),
     ("known-bad-release", "a PyTorch", with_framework(torch("2.9.0+cu128", "12.8")), ("note",)),
-    ("known-bad-release", "the next PyTorch", with_framework(torch("2.9.1+cu128", "12.8")), ("pass",)),
+    ("known-bad-release", "with the cuDNN that it brings", with_framework(torch("2.9.1+cu128", "12.8")), ("note",)),
+    ("known-bad-release", "with an old cuDNN", with_framework(torch("2.9.1+cu128", "12.8", cudnn="9.10.2")), ("note",)),
+    ("known-bad-release", "with a new cuDNN", with_framework(torch("2.9.1+cu128", "12.8", cudnn="9.15.1")), ("pass",)),
+    ("known-bad-release", "an old cuDNN of another PyTorch",
+     with_framework(torch("2.8.0+cu128", "12.8", cudnn="9.10.2")), ("pass",)),
 ]  # fmt: skip
 
 
