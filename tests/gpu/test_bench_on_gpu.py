@@ -29,6 +29,7 @@ from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.plan import BenchRequest as Wish
 from envcheck.collect.plan import choose, request_of
+from envcheck.knowledge.load import load_matrix
 from envcheck.model import events
 from envcheck.model.merge import merge
 from envcheck.pipeline.session import Request, gather_here
@@ -199,6 +200,28 @@ def test_conditions_go_with_figures_of_full_too() -> None:
 def test_products_come_from_the_file_that_the_environment_would_load(quick: tuple[int, dict[str, Any]]) -> None:
     for measured in by_name(quick[1])["gemm"]:
         assert measured["library"] == libraries()["cublasLt"][0]
+
+
+def test_products_say_which_algorithm_did_them(quick: tuple[int, dict[str, Any]]) -> None:
+    """The layout, and nine numbers of cuBLASLt's; GPUs are compared by it."""
+    for measured in by_name(quick[1])["gemm"]:
+        assert re.fullmatch(r"(TN|NN) [0-9]+(-([0-9]+|[?])){8}", measured["algorithm"]), measured["algorithm"]
+
+
+def test_a_product_is_held_to_the_peak_of_its_own_data_sheet(quick: tuple[int, dict[str, Any]]) -> None:
+    report = quick[1]
+    row = load_matrix().model_of(facts().gpus.items[0])
+    assert row is not None
+    peaks = row.peaks
+    assert peaks is not None
+    for check in report["checks"]:
+        if check["rule"] == "slow-gemm":
+            assert check["status"] == "pass", check["title"]
+            assert {source["title"] for source in check["sources"]} & {
+                source.title for source in load_matrix().cite(row)
+            }
+    bf16 = [each["value"] for each in by_name(report)["gemm"] if each["precision"] == "bf16"]
+    assert all(0.6 * (peaks.bf16 or 0) < value < 1.03 * (peaks.bf16 or 0) for value in bf16)
 
 
 def test_ctrl_c_gives_what_was_measured() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -67,6 +68,33 @@ def test_every_pair_is_measured_in_both_directions_and_right(count: int) -> None
     one_way = {(each["gpu"], each["peer"]) for each in found if each["name"] == "peer-to-peer"}
     assert one_way == {*permutations(uuids, 2)}
     assert [each for each in found if not each["value"] or not each["verification"]["right"]] == []
+
+
+def test_every_pair_is_judged_by_its_own_links() -> None:
+    found = report(4, "bench", "--only", "peer-to-peer", "--force")
+    checks = [check for check in found["checks"] if check["rule"] == "slow-peer-link"]
+    assert len(checks) == 6
+    over_nvlink = [check for check in checks if "NVLink" in check["title"]]
+    assert {check["status"] for check in over_nvlink} <= {"pass"}
+    assert all(re.match(r"NVLink \d, \d+ links", check["evidence"][1]["source"]) for check in over_nvlink)
+    assert all(check["message"].startswith("Measured, not judged: ") for check in checks if check not in over_nvlink)
+
+
+def test_three_gpus_move_whole_elements() -> None:
+    measured = report(3, "bench", "--full", "--only", "nccl-all-gather")["measurements"]
+    (swept,) = [each for each in measured if each["variant"] == "3 GPUs" and each["unit"] == "B/s"]
+    sizes = [point["size"] for point in swept["collective"]["points"]]
+    assert sizes[:3] == [12, 24, 120]
+    assert all(size % 12 == 0 for size in sizes)
+    assert swept["verification"]["right"]
+
+
+def test_gpus_of_one_model_do_their_products_alike() -> None:
+    """One of 143 figures made a healthy GPU a straggler, since cuBLASLt had picked another algorithm on it."""
+    found = report(4, "bench", "--full", "--only", "gemm", "--force")
+    assert {check["status"] for check in found["checks"] if check["rule"] == "gpu-straggler"} <= {"pass", "note"}
+    products = [each for each in found["measurements"] if each["value"]]
+    assert all(each["algorithm"] for each in products)
 
 
 @COUNTS
