@@ -43,17 +43,18 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.model.versions import CodeTarget, ComputeCapability, CondaBuild, CudaVersion, DriverRelease, is_release
+from envcheck.text.lazy import lazy_pattern
 
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
 
-_ONE_RELEASE = re.compile(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
-_BUILD_OF_TORCH = re.compile(r"\+(?:cu[0-9]{2,3}|cpu)$")
-_TAG = re.compile(r"(?:\+cu(?:da)?|\.post)(1[0-9]{2})$")
+_ONE_RELEASE = lazy_pattern(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
+_BUILD_OF_TORCH = lazy_pattern(r"\+(?:cu[0-9]{2,3}|cpu)$")
+_TAG = lazy_pattern(r"(?:\+cu(?:da)?|\.post)(1[0-9]{2})$")
 """The build of a wheel of another index: ``+cu118``, ``+cuda111``, ``.post101``; ``+cuda12.cudnn89`` names no minor
 version, ``.post107`` of PaddlePaddle CUDA 10 and cuDNN 7.
 """
-_LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
+_LEAST = lazy_pattern(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
 
 
 class Inference(NamedTuple):

@@ -13,33 +13,35 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from envcheck.text.lazy import lazy_pattern
+
 BREAK = "\v"
 """Stands where a line of the text holds the end of a line that a program printed."""
 
-_DOCKER = re.compile(r'^\{"log": ?"[^\n]*$', re.MULTILINE)
+_DOCKER = lazy_pattern(r'^\{"log": ?"[^\n]*$', re.MULTILINE)
 """A line of the file into which Docker's ``json-file`` logs a container."""
-_STREAM = re.compile(r'(?:\\n)?", ?"stream": ?"std(?:out|err)"')
+_STREAM = lazy_pattern(r'(?:\\n)?", ?"stream": ?"std(?:out|err)"')
 _LINE_ENDS = 2
 """Fewest ends of lines by which a line is taken for another program's output in one string."""
 _LONGEST_SPREAD = 1 << 21
 """Most characters of a text whose strings are spread into lines, of which it may hold a million."""
-_STRING = re.compile(r"(?<![\w\\])[bru]?([\"'])((?:(?!\1)[^\\]|\\.)*)\1")
+_STRING = lazy_pattern(r"(?<![\w\\])[bru]?([\"'])((?:(?!\1)[^\\]|\\.)*)\1")
 _ESCAPES = ((r"\n", BREAK), (r"\r", ""), (r"\t", "\t"), (r"\"", '"'), (r"\'", "'"), (r"\/", "/"))
-_CODE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_CODE = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _BACKSLASH = "\0"
 """Stands for an escaped backslash while the other escapes are undone."""
-_NO_ESCAPE = re.compile(r"(?<!\\)(?:\\\\){0,20}\\[^nrtbfux0\"'\\/]|(?<![A-Za-z])[A-Za-z]:\\[^\\]")
+_NO_ESCAPE = lazy_pattern(r"(?<!\\)(?:\\\\){0,20}\\[^nrtbfux0\"'\\/]|(?<![A-Za-z])[A-Za-z]:\\[^\\]")
 """A backslash that escapes nothing, as in a Windows path: in a quoted string it stands twice."""
 
-_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27|#x22);")
-_LINE_END = re.compile(r"<br ?/?>", re.IGNORECASE)
+_ENTITY = lazy_pattern(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27|#x22);")
+_LINE_END = lazy_pattern(r"<br ?/?>", re.IGNORECASE)
 
-_QUOTING = re.compile(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
-_COMPOSE = re.compile(r"^[A-Za-z][\w.-]{1,60}[_-][0-9]{1,3} {1,20}\| ", re.MULTILINE)
+_QUOTING = lazy_pattern(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
+_COMPOSE = lazy_pattern(r"^[A-Za-z][\w.-]{1,60}[_-][0-9]{1,3} {1,20}\| ", re.MULTILINE)
 """What ``docker compose`` puts before each line of a container's log."""
-_RAY = re.compile(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ \t]?", re.MULTILINE)
+_RAY = lazy_pattern(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ \t]?", re.MULTILINE)
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6,9}Z"
-_BEFORE = re.compile(
+_BEFORE = lazy_pattern(
     rf"^(?:{_TIME} (?:std(?:out|err) [FP] )?(?:##\[(?:error|warning|debug)\])?|##\[(?:error|warning|debug)\]|"
     r"#[0-9]{1,4} [0-9]{1,5}\.[0-9]{1,3} |\[rank[0-9]{1,5}\]: ?|\[[0-9]{1,5}(?:,[0-9]{1,5})?\]<std(?:out|err)>: ?)",
     re.MULTILINE,
@@ -51,7 +53,7 @@ _DAY = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}"
 _HOUR = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _LEVEL = r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?"
 _BEFORE_MOST = tuple(
-    re.compile(f"^{pattern}", re.MULTILINE)
+    lazy_pattern(f"^{pattern}", re.MULTILINE)
     for pattern in (
         (
             rf"\[?{_DAY}[ T]{_HOUR}(?:[.,][0-9]{{1,9}})?(?:Z|[+-][0-9:]{{4,5}})?\]?"
@@ -66,12 +68,12 @@ _BEFORE_MOST = tuple(
 """What logs, the journal, editors, ``docker compose`` and lists put before a line, taken off where most lines have it:
 before a single line it may tell something.
 """
-_QUOTED = re.compile(r"^`([^`\n]{1,2000})`$", re.MULTILINE)
+_QUOTED = lazy_pattern(r"^`([^`\n]{1,2000})`$", re.MULTILINE)
 _FEWEST = 3
 _SAMPLE = 1 << 16
 """Characters by which it is judged what stands before most lines."""
 
-_BOX = re.compile(r"^[ \t]{0,8}[│┃║╭╰┌└├╞┏┗╔╚][^\n]*[│┃║╮╯┐┘┤╡┓┛╗╝][ \t]*$", re.MULTILINE)
+_BOX = lazy_pattern(r"^[ \t]{0,8}[│┃║╭╰┌└├╞┏┗╔╚][^\n]*[│┃║╮╯┐┘┤╡┓┛╗╝][ \t]*$", re.MULTILINE)
 """A row of a box, or its border; a tree, as conda draws it, has no right side."""
 _SIDES = "│┃║"
 _BORDERS = "╭╰┌└├╞┏┗╔╚╮╯┐┘┤╡┓┛╗╝─━═ \t"
@@ -202,32 +204,32 @@ def _unescaped(text: str) -> str:
     return text.replace(_BACKSLASH, "\\")
 
 
-_HEADING = re.compile(r"#{1,6} {0,3}(\S.{0,100})$")
-_LABEL = re.compile(r"[A-Za-z][\w ,./()&'-]{1,60}[:?]?$")
-_VALUE = re.compile(
+_HEADING = lazy_pattern(r"#{1,6} {0,3}(\S.{0,100})$")
+_LABEL = lazy_pattern(r"[A-Za-z][\w ,./()&'-]{1,60}[:?]?$")
+_VALUE = lazy_pattern(
     r"[`\"']?(?:[A-Za-z]{2,14}[ =:-]{1,2})?v?[0-9]{1,4}\.[0-9][\w.+-]{0,40}[`\"']?(?:\s?[/,(| ].{0,60})?$"
 )
-_BETWEEN = re.compile(r"\s{0,20}(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?$")
+_BETWEEN = lazy_pattern(r"\s{0,20}(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?$")
 _FEW_LINES = 3
 """Most empty lines and fences between a heading and its answer."""
 
-_ELEMENT = re.compile(r"<([a-z_]{3,40})>([^<>]{1,100})</\1>$")
+_ELEMENT = lazy_pattern(r"<([a-z_]{3,40})>([^<>]{1,100})</\1>$")
 
-_RULE = re.compile(r"\|?(?: {0,4}:?-{2,60}:? {0,4}\|){1,20} {0,4}(?::?-{2,60}:?)?$")
-_CSV = re.compile(r"[^,]{1,60}(?:,[^,]{1,60}){1,20}$")
-_VERSION = re.compile(r"[0-9]\.[0-9]")
+_RULE = lazy_pattern(r"\|?(?: {0,4}:?-{2,60}:? {0,4}\|){1,20} {0,4}(?::?-{2,60}:?)?$")
+_CSV = lazy_pattern(r"[^,]{1,60}(?:,[^,]{1,60}){1,20}$")
+_VERSION = lazy_pattern(r"[0-9]\.[0-9]")
 _LONGEST_ROW, _MOST_ROWS, _WIDEST = 600, 40, 20
 
-_OUTER = re.compile(r"\s{0,12}(?:- )?[\"']?(?P<name>[A-Za-z][\w -]{1,30})[\"']?: ?\{?$")
-_INNER = re.compile(
+_OUTER = lazy_pattern(r"\s{0,12}(?:- )?[\"']?(?P<name>[A-Za-z][\w -]{1,30})[\"']?: ?\{?$")
+_INNER = lazy_pattern(
     r"\s{1,16}[\"']?version[\"']?: {0,4}[\"']?(?P<version>v?[0-9][\w.+-]{0,60})[\"']?,?$", re.IGNORECASE
 )
-_NESTED = re.compile(
+_NESTED = lazy_pattern(
     r"[\"'](?P<name>[A-Za-z][\w -]{1,30})[\"']\s{0,4}:\s{0,4}\{[^{}]{0,200}?[\"']version[\"']\s{0,4}:\s{0,4}"
     r"[\"'](?P<version>v?[0-9][\w.+-]{0,60})[\"']"
 )
-_RECORD = re.compile(r"\{[^{}]{1,800}\}")
-_FIELD = re.compile(r"[\"'](name|package|version)[\"']\s{0,4}:\s{0,4}[\"']([\w.+-]{1,80})[\"']", re.IGNORECASE)
+_RECORD = lazy_pattern(r"\{[^{}]{1,800}\}")
+_FIELD = lazy_pattern(r"[\"'](name|package|version)[\"']\s{0,4}:\s{0,4}[\"']([\w.+-]{1,80})[\"']", re.IGNORECASE)
 _LONGEST_TEXT, _MOST_RECORDS = 1 << 20, 2_000
 
 

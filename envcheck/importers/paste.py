@@ -17,6 +17,7 @@ from envcheck.importers.layouts import BREAK, Broken, bare, of_compose, rejoined
 from envcheck.importers.prose.languages import in_english
 from envcheck.importers.prose.mentions import LineMentions, may_mention, mentions_in
 from envcheck.model.snapshot import PASTED, ProbeRun
+from envcheck.text.lazy import lazy_pattern
 
 SOURCE = PASTED
 
@@ -27,12 +28,12 @@ _MOST_MENTIONING = 2_000
 LINE_LIMIT = 4_000
 """Most characters that are read of a line (an XML document is read whole)."""
 
-_ESCAPES = re.compile(
+_ESCAPES = lazy_pattern(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-_])|\x9b[0-?]{0,64}[@-~]"
 )
-_BOLD = re.compile(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)")
-_CELLS = re.compile(r"</t[dh]>[ \t]{0,8}<t[dh](?: [^<>\n]{0,200})?>", re.IGNORECASE)
-_TAGS = re.compile(
+_BOLD = lazy_pattern(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)")
+_CELLS = lazy_pattern(r"</t[dh]>[ \t]{0,8}<t[dh](?: [^<>\n]{0,200})?>", re.IGNORECASE)
+_TAGS = lazy_pattern(
     r"</?(?:table|tbody|thead|tr|t[dh]|br|li|ul|p|b|i|em|strong|code|pre|details|summary|kbd|sub|h[1-6])"
     r"(?: [^<>\n]{0,200})?/?>",
     re.IGNORECASE,

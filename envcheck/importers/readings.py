@@ -39,10 +39,11 @@ from envcheck.model.snapshot import (
     Toolkit,
     Variables,
 )
+from envcheck.text.lazy import lazy_pattern
 
 _LONGEST, _MOST_ITEMS = 2_000, 40
-_GROUP = re.compile(r"\{([a-z]\w*)")
-_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
+_GROUP = lazy_pattern(r"\{([a-z]\w*)")
+_NAMED_GROUP = lazy_pattern(r"\(\?P<\w+>")
 _RECORDS: dict[str, type[Platform | Driver | Kernel | Variables]] = {
     "platform": Platform,
     "driver": Driver,

@@ -14,28 +14,29 @@ from envcheck.bundle import folder
 from envcheck.errors import MatrixError
 from envcheck.knowledge.compiling import COMPILED, read_rows, row_files
 from envcheck.knowledge.tables import GpuRow
+from envcheck.text.lazy import lazy_pattern
 
 _LONGEST = 120
 _TRUNCATED = ("...", "\N{HORIZONTAL ELLIPSIS}")
-_MIG = re.compile(r"\bmig\b.*")
-_LAPTOP = re.compile(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
-_MAX_Q = re.compile(r"\b(?:with )?max ?q(?: design)?\b")
-_OF_LAPTOPS = re.compile(r"\b(?:laptop|maxq)\b")
+_MIG = lazy_pattern(r"\bmig\b.*")
+_LAPTOP = lazy_pattern(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
+_MAX_Q = lazy_pattern(r"\b(?:with )?max ?q(?: design)?\b")
+_OF_LAPTOPS = lazy_pattern(r"\b(?:laptop|maxq)\b")
 """lspci names laptop and desktop models alike; what shares a number is of one generation, with figures of its own."""
 _ALONE = ("laptop", "embedded")
 """Kinds of models whose names are written without them where there is no other."""
 _TWISTED = (
-    (re.compile(r"\b(?:fe|founders edition)\b"), " "),
-    (re.compile(r"\brtx (\d{4}) pro\b"), r"rtx pro \1"),
-    (re.compile(r"\b(?:rtx )?a(\d{4}) ada\b"), r"rtx \1 ada"),
-    (re.compile(r"\b(\d{4})s\b"), r"\1 super"),
+    (lazy_pattern(r"\b(?:fe|founders edition)\b"), " "),
+    (lazy_pattern(r"\brtx (\d{4}) pro\b"), r"rtx pro \1"),
+    (lazy_pattern(r"\b(?:rtx )?a(\d{4}) ada\b"), r"rtx \1 ada"),
+    (lazy_pattern(r"\b(\d{4})s\b"), r"\1 super"),
 )
 """Names in an order that NVIDIA does not use, and Ada's models under the letter of Ampere's."""
-_NOISE = re.compile(
+_NOISE = lazy_pattern(
     r"\b(?:nvidia|corporation|geforce|tesla|generation|gpu|graphics|card|r|tm|"
     r"(?:engineering reference )?developer kit)\b"
 )
-_FORM = re.compile(r"\b(?:(?P<size>\d{1,9}) ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
+_FORM = lazy_pattern(r"\b(?:(?P<size>\d{1,9}) ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
 _NO_FIGURES = {
     field.name: field.default
     for field in msgspec.structs.fields(GpuRow)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import frameworks_in, items_in
 from envcheck.redact.walk import HOST, IP, texts_in, whole_words
+from envcheck.text.lazy import lazy_pattern
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
@@ -35,18 +36,18 @@ _ALONE = rf"(?<![\w:.%]){_IPV6}(?![\w:]|\.\d){_ZONE}|(?<![\w:.-])(?:{_MAC})(?![\
 _BARE = rf"(?<![\w.=<>~-]){_IPV4}"
 _END = r"(?![\w-]|\.\d)"
 
-_LOOSE = re.compile(rf"{_BARE}{_END}|{_ALONE}", re.IGNORECASE)
+_LOOSE = lazy_pattern(rf"{_BARE}{_END}|{_ALONE}", re.IGNORECASE)
 """An address in a text that is not about versions."""
-_PLACED = re.compile(
+_PLACED = lazy_pattern(
     rf"(?:(?<=//)|(?<=@)|(?<=\bhost\s)|(?<=\bpeer\s)|(?<=\baddress\s)|(?<=\bto\s)){_IPV4}{_END}"
     rf"|{_BARE}(?=:\d{{2,5}}\b|/\d{{1,2}}\b)|{_ALONE}",
     re.IGNORECASE,
 )
 """An address anywhere: it stands where only an address can, or has a shape that nothing else has."""
-_VERSION = re.compile(rf"(?<![\d.]){_IPV4}(?![\d.])")
-_EVERY_HOST = re.compile(r"127\.|0\.0\.0\.0|255\.255\.")
-_BARE_MAC = re.compile(rf"(?P<before>{_MAC_WORD})(?P<mac>[0-9a-f]{{12}}|[0-9a-f]{{16}})(?![0-9a-z])", re.IGNORECASE)
-_SIGN = re.compile(r"\d\.\d|:|[0-9a-fA-F]{2}-[0-9a-fA-F]{2}-|[0-9a-fA-F]{4}\.|mac|addr|ether|guid", re.IGNORECASE)
+_VERSION = lazy_pattern(rf"(?<![\d.]){_IPV4}(?![\d.])")
+_EVERY_HOST = lazy_pattern(r"127\.|0\.0\.0\.0|255\.255\.")
+_BARE_MAC = lazy_pattern(rf"(?P<before>{_MAC_WORD})(?P<mac>[0-9a-f]{{12}}|[0-9a-f]{{16}})(?![0-9a-z])", re.IGNORECASE)
+_SIGN = lazy_pattern(r"\d\.\d|:|[0-9a-fA-F]{2}-[0-9a-fA-F]{2}-|[0-9a-fA-F]{4}\.|mac|addr|ether|guid", re.IGNORECASE)
 
 
 class Addresses:
@@ -99,7 +100,7 @@ def _versions(report: Report) -> Iterator[str]:
 
 
 _NAME = r"[A-Za-z](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*"
-_STANDS = re.compile(
+_STANDS = lazy_pattern(
     rf"""\b(?!file:)[A-Za-z][A-Za-z0-9+.-]{{1,20}}://(?:[^\s/@"'<>]{{0,300}}@)?(?P<url>{_NAME})(?=[:/?\#\s"'<>)\],;]|\.?$)
       | (?<![\w.:/-])(?P<nccl>{_NAME})(?=:\d{{1,8}}:\d{{1,8}}\s\[\d+\])      # NCCL: host:pid:tid [GPU]
       | \[(?!rank\d)(?P<mpi>{_NAME})(?=[:,]\d{{2,8}}\])                       # Open MPI: [host:pid]
@@ -109,12 +110,12 @@ _STANDS = re.compile(
       | (?<![\w.@/+=-])(?P<user>[A-Za-z_][\w.+-]{{0,63}})@(?P<at>{_NAME})(?![\w@])""",
     re.VERBOSE | re.MULTILINE,
 )
-_PROMPT = re.compile(r":[~/]|\s[^\s\]]{1,99}\][$#]|:\S{0,99}[$#]")
-_CALLED = re.compile(r"(?:\b(?:ssh|scp|sftp|rsync|mosh)\b[^\n|;&]{0,80}\s|^\[|^\([\w.-]{1,30}\)\s)\Z", re.MULTILINE)
+_PROMPT = lazy_pattern(r":[~/]|\s[^\s\]]{1,99}\][$#]|:\S{0,99}[$#]")
+_CALLED = lazy_pattern(r"(?:\b(?:ssh|scp|sftp|rsync|mosh)\b[^\n|;&]{0,80}\s|^\[|^\([\w.-]{1,30}\)\s)\Z", re.MULTILINE)
 """What is around ``user@host`` where the host has no domain: a prompt, or a program that goes there."""
 _NO_DOMAIN = frozenset(("so", "py", "c", "h", "cc", "cpp", "cu", "json", "toml", "md", "txt", "whl", "gz", "service"))
 _KEPT_USERS = frozenset(("root", "git", "user"))
-_PSEUDONYM = re.compile(rf"{HOST}(?:-\d+)?|{re.escape(IP)}\d+|localhost(?:\.localdomain)?|\*+", re.IGNORECASE)
+_PSEUDONYM = lazy_pattern(rf"{HOST}(?:-\d+)?|{re.escape(IP)}\d+|localhost(?:\.localdomain)?|\*+", re.IGNORECASE)
 _SHORTEST = 4
 _MAY_HOLD = ("://", "@", "[", "=", ":")
 

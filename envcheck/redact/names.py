@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from envcheck.model.checks import Report
 from envcheck.redact.hosts import Addresses, Hosts
 from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, texts_in, whole_words
+from envcheck.text.lazy import lazy_pattern
 
-_SYSTEM = re.compile(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
+_SYSTEM = lazy_pattern(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
 _NOBODY = frozenset(
     (
         *("root", "user", "users", "shared", "public", "common", "admin", "runner", "jenkins", "vagrant", "docker"),
@@ -24,7 +25,7 @@ _NOBODY = frozenset(
 """Names that identify no person, or mean something else in a path: replaced only where a home folder must lie."""
 
 _STOP = r"/\\\s:;,'\"()<>|\[\]"
-_HOME = re.compile(
+_HOME = lazy_pattern(
     rf"""(?P<place>
             /(?:home\d*|homes|people|scratch\d*|netscratch)/(?:(?:users|staff|students?|people|faculty)/)?
             (?:[A-Za-z0-9]/)?
@@ -32,17 +33,17 @@ _HOME = re.compile(
         (?P<name>(?<=sers[/\\])[^{_STOP}]+(?:\x20[^{_STOP}]+){{0,3}}(?=[/\\]) | [^{_STOP}]+)""",
     re.VERBOSE,
 )
-_PATH = re.compile(r"(?<![\w.~-])/[^\s:;,'\"()<>|\[\]]+")
-_CALLED = re.compile(
+_PATH = lazy_pattern(r"(?<![\w.~-])/[^\s:;,'\"()<>|\[\]]+")
+_CALLED = lazy_pattern(
     r"""(?:~|\buid=\d{1,10}\(|(?<![a-z])(?:user(?:_?name)?|logname|owner)["']?[ ]?[ =:][ ]?["']?)\Z""", re.IGNORECASE
 )
 """What stands before the name of a user in what programs print."""
 _LONGEST_CALL = 24
-_TILDE = re.compile(r"(?:(?<=^~)|(?<=[\s:=\"'(]~))(?P<name>(?!user\d*/|root/)[A-Za-z_][\w-]{0,31})(?=/)")
+_TILDE = lazy_pattern(r"(?:(?<=^~)|(?<=[\s:=\"'(]~))(?P<name>(?!user\d*/|root/)[A-Za-z_][\w-]{0,31})(?=/)")
 """``~ada/x``; what pip leaves behind (``~orch``) has a slash before it, or none after."""
-_MAY_NAME = re.compile(r"[/\\@~]|uid=|user|logname|owner", re.IGNORECASE)
+_MAY_NAME = lazy_pattern(r"[/\\@~]|uid=|user|logname|owner", re.IGNORECASE)
 """Every text that may name a user has one of these."""
-_PSEUDONYM = re.compile(r"user\d*\Z")
+_PSEUDONYM = lazy_pattern(r"user\d*\Z")
 _PACKAGES = ("site-packages", "dist-packages", "lib", "pkgs")
 
 
@@ -113,10 +114,10 @@ def _pseudonyms(names: Iterable[str]) -> dict[str, str]:
     return known
 
 
-_UUID = re.compile(r"(?<!\w)(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")
+_UUID = lazy_pattern(r"(?<!\w)(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")
 _SHORTEST_SERIAL = 6
 _BARE_UUID = 36
-_HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_HOST_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHORTEST_HOST = 4
 _HOST_VARIABLES = ("MASTER_ADDR", "HOSTNAME", "SLURMD_NODENAME")
 _USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "SLURM_JOB_USER")

@@ -10,6 +10,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from envcheck.text.lazy import lazy_pattern
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from envcheck.knowledge.tables import SecretRow
@@ -23,7 +25,7 @@ _PHRASE = (
 )
 """A password, in the languages in which programs and people write."""
 _API_KEY = r"(?:API|ACCESS|PRIVATE|ENCRYPTION)[-_. ]?KEY"
-_STRONG = re.compile(
+_STRONG = lazy_pattern(
     rf"TOKEN(?!I[ZS])|SECRET|{_PHRASE}|CREDENTIAL|AUTHORIZATION|SESSION_?(?:ID|KEY)|{_API_KEY}"
     r"|(?:DB|PG|SQL|SMTP|IMAP|FTP|LDAP|MAIL|PROXY|REDIS|MONGO|USER|ROOT|ADMIN)_?(?:PASS|PWD|PW)(?![A-Z])",
     re.IGNORECASE,
@@ -32,18 +34,20 @@ _STRONG = re.compile(
 _WEAK = frozenset(("AUTH", "COOKIE", "COOKIES", "CRED", "CREDS", "DSN", "JWT", "KEY", "KEYS", "OTP", "PASS", "PAT"))
 _ENDS = frozenset(("PW", "PWD", "SALT", "SESSION", "SESSIONID", "SESSIONKEY", "SIG", "SIGNATURE", "SID"))
 """Tell of one as a word of a name, or as its last word."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_HARMLESS = re.compile(r"^-*(?:XLA|TF_XLA|LLVM|MLIR)_|^OLDPWD$|^DESKTOP_SESSION$", re.IGNORECASE)
+_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_HARMLESS = lazy_pattern(r"^-*(?:XLA|TF_XLA|LLVM|MLIR)_|^OLDPWD$|^DESKTOP_SESSION$", re.IGNORECASE)
 """Flags of compilers, whose passes have names, and what every shell sets."""
-_PLACE = re.compile(r"(?:^PWD|FILE|PATH|DIR|FOLDER)$", re.IGNORECASE)
-_FOLDER = re.compile(r"(?:~|\.{1,2})?(?:[/\\]|$)|[A-Za-z]:[/\\]")
+_PLACE = lazy_pattern(r"(?:^PWD|FILE|PATH|DIR|FOLDER)$", re.IGNORECASE)
+_FOLDER = lazy_pattern(r"(?:~|\.{1,2})?(?:[/\\]|$)|[A-Za-z]:[/\\]")
 """``HF_TOKEN_PATH=/run/token`` and the working folder: where something is, and no secret."""
-_NO_VALUE = re.compile(r"(?:no|not|yes|none|null|nil|unset|missing|required|empty|true|false)\b[.!?]?$", re.IGNORECASE)
+_NO_VALUE = lazy_pattern(
+    r"(?:no|not|yes|none|null|nil|unset|missing|required|empty|true|false)\b[.!?]?$", re.IGNORECASE
+)
 """``using password: NO`` says whether there is one."""
-_SPECIAL = re.compile(r"^-*(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|STOP)_TOKEN", re.IGNORECASE)
+_SPECIAL = lazy_pattern(r"^-*(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|STOP)_TOKEN", re.IGNORECASE)
 """Tokens of a language model."""
-_COUNTED = re.compile(r"TOKENS?(?:_ID|_PER_\w+)?S?$", re.IGNORECASE)
-_NUMBER = re.compile(r"[\d.,]{1,9}[kKmM]?")
+_COUNTED = lazy_pattern(r"TOKENS?(?:_ID|_PER_\w+)?S?$", re.IGNORECASE)
+_NUMBER = lazy_pattern(r"[\d.,]{1,9}[kKmM]?")
 """``max_tokens=4096``: how many, and no key."""
 
 # Texts: ``re`` compiles each when it is first needed. Most reports need none, and all took longer than the search.
@@ -54,7 +58,7 @@ _ASSIGNED = r"""(?ix)
           | (?P<option>--?[A-Za-z][\w.-]{0,80})(?P<gap>[ ]+)(?=[^-\s]) )"""
 _VALUE = r"""\{[^{}\s]+\}|\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|\\?["'][^\s"'\\]+|[^\s"',;&<>)}\]]+"""
 """``HF_TOKEN=…``, ``"password": "…"``, ``--token …``, ``&X-Amz-Signature=…`` within a text."""
-_ENCODED_END = re.compile(r"%(?:25)?(?:2[026]|3B|0A)", re.IGNORECASE)
+_ENCODED_END = lazy_pattern(r"%(?:25)?(?:2[026]|3B|0A)", re.IGNORECASE)
 """Ends a value in an encoded query: ``token%3D…%26page%3D1``."""
 _SPOKEN = rf"""(?ix)(?<![\w.-])(?:
         (?P<password>{_PHRASE}|{_API_KEY}|APIKEY) | (?P<other>TOKEN|SECRET|KEY|CREDENTIALS?))["'`]?
@@ -86,7 +90,7 @@ with a domain begins there."""
 _CHANNEL = r"""(?xi)(?P<host>(?:://[^\s/"'<>]{1,300}|(?<![\w./@-])(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}(?::\d{1,5})?)
         (?:/[^\s/"'<>]{1,100}){0,6}?/t/)(?P<token>[^\s/"'<>?\#]{1,300})(?P<more>/(?!\d+(?:[/?\#\s"'<>),;.]|$)))?"""
 """``/t/TOKEN/`` in the address of a conda channel; in that of a forum a topic and its number follow."""
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
+_UUID = lazy_pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
 _COMMAND = r"""(?x)
     (?P<before>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"'/=-][^\s:"'/]{0,99}:)(?!\d+(?:\s|$))
            (?P<login>[^\s"']{1,300})
@@ -101,8 +105,8 @@ _TYPED = (
     "redis-cli",
 )
 """Each of them has one of these, in small letters."""
-_PRIVATE = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]*?(?:(?=-----END)|\Z)")
-_BODY = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}){0,2}(?![\w+/=.-])")
+_PRIVATE = lazy_pattern(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]*?(?:(?=-----END)|\Z)")
+_BODY = lazy_pattern(r"(?<![\w+/=.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}){0,2}(?![\w+/=.-])")
 """A line from the middle of a key: base64 of the length at which PEM, OpenSSH and MIME break it; no digest is one."""
 _BODY_LEAST = 64
 _FOLDERS = 6

@@ -30,6 +30,7 @@ from envcheck.model.snapshot import (
     Trial,
     Variables,
 )
+from envcheck.text.lazy import lazy_pattern
 
 _KEYS = (
     "pytorch version",
@@ -67,12 +68,14 @@ _TELLING = ("cuda used to build pytorch", "is cuda available", "gpu models and c
 """Keys that no other tool prints; the report has at least one of them."""
 _NO_COLON_NEEDED = frozenset(_TELLING) | {"pytorch version", "cuda runtime version", "python platform", "cudnn version"}
 
-_LINE = re.compile(rf"\W{{0,4}}({'|'.join(re.escape(key) for key in _KEYS)})\?? {{0,40}}([:=]?)\s*(.*)", re.IGNORECASE)
+_LINE = lazy_pattern(
+    rf"\W{{0,4}}({'|'.join(re.escape(key) for key in _KEYS)})\?? {{0,40}}([:=]?)\s*(.*)", re.IGNORECASE
+)
 _UNKNOWN = frozenset({"", "n/a", "could not collect", "no cuda", "none", "unknown", "not found"})
-_VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){1,3}")
-_TORCH_VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}")
-_CUDNN_FILE = re.compile(r"(\S.*?(?:lib)?cudnn[\w.-]*?\.(?:so|dll|dylib)(?:\.([0-9][0-9.]{0,20}))?)$", re.IGNORECASE)
-_PLAIN_DEVICE = re.compile(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$")
+_VERSION = lazy_pattern(r"[0-9]{1,4}(?:\.[0-9]{1,6}){1,3}")
+_TORCH_VERSION = lazy_pattern(r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}")
+_CUDNN_FILE = lazy_pattern(r"(\S.*?(?:lib)?cudnn[\w.-]*?\.(?:so|dll|dylib)(?:\.([0-9][0-9.]{0,20}))?)$", re.IGNORECASE)
+_PLAIN_DEVICE = lazy_pattern(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$")
 _HYPERVISORS = {"kvm": "kvm", "vmware": "vmware", "microsoft": "hyperv", "xen": "xen"}
 _MOST_LINES_OF_A_VALUE = 200
 _LONGEST_PATH = 300

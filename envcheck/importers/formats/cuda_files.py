@@ -17,27 +17,28 @@ from envcheck.importers.prose.hedges import before_error
 from envcheck.importers.readings import facts_in
 from envcheck.knowledge.relations.libraries import SPOKEN_OF, files_of
 from envcheck.model.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit, items_in
+from envcheck.text.lazy import lazy_pattern
 
-_NOT_THERE = re.compile(
+_NOT_THERE = lazy_pattern(
     r"cannot open|no such file|not found|could not|cannot load|failed|undefined symbol|search path|error", re.IGNORECASE
 )
-_IS_IN = re.compile(
+_IS_IN = lazy_pattern(
     r"[`'\"]?(?P<file>\blib[\w.-]{2,60}\.so[.0-9]{0,16})[`'\"]? (?:does |do )?"
     r"(?:exists?|is(?: there| present| located| installed)?|lies|resides|can be found) (?:in|at|under|inside) [`'\"]?"
     r"(?P<folder>/[\w./-]{1,200}?)/?(?=[`'\",;)\s]|\.?$)"
 )
 """A sentence that says where a file is."""
-_HAS_DLL = re.compile(
+_HAS_DLL = lazy_pattern(
     r"\b(?:there (?:is|are)|(?:I|we) (?:do |only )?(?:have|see|found|find)|contains?|exists?|is (?:there|present))\b"
 )
 """A sentence that says that a DLL is there; others say which one a program looks for."""
-_SENTENCE = re.compile(r"(?<=[.;!?])\s+")
+_SENTENCE = lazy_pattern(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE = 64, 1000
 
-_LISTS = re.compile(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
+_LISTS = lazy_pattern(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
 """A command that lists a folder, whose files stand below by their bare names."""
-_BARE = re.compile(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$")
+_BARE = lazy_pattern(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$")
 
 
 @importer("CUDA libraries", Rank.PROSE)
@@ -107,9 +108,9 @@ def _path() -> re.Pattern[str]:
     )
 
 
-_LOOKUP = re.compile(r"(libcuda\.so(?:\.1)?)(?: \([^)]{0,80}\))? => (/\S{1,300})")
-_LINK = re.compile(r"((?:/\S{1,200}/)?libcuda\.so(?:\.1)?) -> (\S{0,200}libcuda\.so\.[0-9.]{1,20})$")
-_RELEASE_OF_LIBCUDA = re.compile(r"libcuda\.so\.([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
+_LOOKUP = lazy_pattern(r"(libcuda\.so(?:\.1)?)(?: \([^)]{0,80}\))? => (/\S{1,300})")
+_LINK = lazy_pattern(r"((?:/\S{1,200}/)?libcuda\.so(?:\.1)?) -> (\S{0,200}libcuda\.so\.[0-9.]{1,20})$")
+_RELEASE_OF_LIBCUDA = lazy_pattern(r"libcuda\.so\.([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
 _LONGEST_LOOKUP = 600
 _MOST_LOOKUPS = 32
 
@@ -143,10 +144,10 @@ def _driver_library(path: str, name: str, met_as: str) -> DriverLibrary:
     )
 
 
-_RELEASE_OF_NVCC = re.compile(
+_RELEASE_OF_NVCC = lazy_pattern(
     r"Cuda compilation tools, release ([0-9]{1,2}\.[0-9]{1,2})(?:, V([0-9]{1,2}(?:\.[0-9]{1,4}){1,3}))?"
 )
-_TARGET = re.compile(r"(?:sm|compute)_[0-9]{2,3}[af]?$")
+_TARGET = lazy_pattern(r"(?:sm|compute)_[0-9]{2,3}[af]?$")
 _FEWEST_TARGETS, _MOST_TARGETS = 4, 60
 """Lines of a list; fewer may be anything."""
 

@@ -20,12 +20,13 @@ from envcheck.importers.readings import read_lines
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Snapshot
 from envcheck.model.versions import Flavour
+from envcheck.text.lazy import lazy_pattern
 
-_DKMS = re.compile(
+_DKMS = lazy_pattern(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
 )
-_BUILT_FOR = re.compile(
+_BUILT_FOR = lazy_pattern(
     r"\bkmod-nvidia(?:-open)?-(?P<kmod>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{1,60}?\.(?:x86_64|aarch64))-[0-9]{3}\."
     r"|\blinux-(?:modules|objects|signatures)-nvidia-[0-9]{3}(?:-(?:open|server)){0,2}"
     r"-(?P<ubuntu>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-[0-9]{1,4}-[a-z]{3,12})\b"
@@ -33,23 +34,23 @@ _BUILT_FOR = re.compile(
     r"(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))",
     re.IGNORECASE,
 )
-_ADDED = re.compile(
+_ADDED = lazy_pattern(
     r"(?:^|\bdkms status:? ?)nvidia(?:-open|-srv|-current|-current-open)?"
     r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added\b"
 )
 """Known to DKMS, and built for no kernel."""
-_MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
-_FOLDER = re.compile(
+_MODULE_FILE = lazy_pattern(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
+_FOLDER = lazy_pattern(
     r"(?:^|\bls (?:-\S{1,6} ){0,3}[\"']?)/(?:usr/)?lib/modules/"
     r"(?P<kernel>[0-9][\w.+~-]{2,80})(?:/[\w./+*-]{0,100})?[\"']?:?"
     r"(?: ?\| ?grep \S{1,40}(?: \S{1,40})?)?$"
 )
 """A folder of one kernel's modules whose content stands below."""
-_NAMED_FILE = re.compile(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])")
-_COMMAND = re.compile(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(?=\S)")
+_NAMED_FILE = lazy_pattern(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])")
+_COMMAND = lazy_pattern(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(?=\S)")
 """A shell's prompt with a command behind it."""
-_LISTS_LOADED = re.compile(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$")
-_LISTS_BUILT = re.compile(r"\b(?:ls|find) .{0,40}/lib/modules/\$(?:\(uname -r\)|\{?\(?uname)")
+_LISTS_LOADED = lazy_pattern(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$")
+_LISTS_BUILT = lazy_pattern(r"\b(?:ls|find) .{0,40}/lib/modules/\$(?:\(uname -r\)|\{?\(?uname)")
 _LONGEST_LINE = 500
 
 
@@ -120,31 +121,31 @@ def _of_folders(paste: Paste) -> Iterator[str]:
             yield kernel
 
 
-_PACKAGE = re.compile(
+_PACKAGE = lazy_pattern(
     r"(?<![\w-])(?:libnvidia-(?:compute|gl|common|decode|cfg1)|nvidia-(?:driver|utils|compute-utils|smi)|"
     r"libcuda1|libnvidia-ml1|"
     r"nvidia-driver-(?:libs|cuda-libs|cuda))(?:-[0-9]{3})?(?:-(?:server|open))?(?::\w{2,8})?[ \t`'\"-]{1,40}"
     r"\(?(?:[0-9.a-z~:+-]{5,60}, )?[`'\"]?(?:[0-9]:)?(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
     r"(?=[-~+ \t)`'\"]|\.\w{2,3}_|$)"
 )
-_FILE = re.compile(
+_FILE = lazy_pattern(
     r"(?<![\w-])(?P<name>lib(?:cuda|nvidia-(?:ml|ptxjitcompiler|cfg|glcore))\.so)\.(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
     r"(?!\w|\.\w|-)"
 )
 """A library of the driver by the name of its file, which ends with its release."""
-_INSTALLED = re.compile(
+_INSTALLED = lazy_pattern(
     r"\b(?:apt|apt-get|dnf|yum|zypper|pacman)\b[^;&|\n]{0,60}? (?:install|in|-S)\b[^;&|\n]{0,120}?[ `'\"]"
     r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|cuda(?:-[0-9]{1,2}-[0-9])?|"
     r"libnvidia-compute-[0-9]{3})(?![\w-])"
 )
-_MODULE = re.compile(
+_MODULE = lazy_pattern(
     r"\b(?:ii|install(?:ed|ing|s)?|using|use|with|have|running|has|on|Setting up|-S)\s{1,4}(?:-y |the |to )?[`'\"]?"
     r"(?:[\w.:+=-]{2,60} ){0,3}?[`'\"]?"
     r"nvidia-(?:(?:driver|dkms|headless)-(?P<branch>[0-9]{3})(?:-server)?(?P<open>-open)?|(?P<named>open(?:-dkms|-kernel-dkms|-lts)?"
     r"|kernel-open-dkms))(?![\w-]|\.[a-z])"
 )
 """A package that brings the kernel module. Ubuntu's without ``-open`` are proprietary; others name the open one."""
-_TYPE = re.compile(
+_TYPE = lazy_pattern(
     r"\b(?:(?P<open>open(?:[ -]source)?)|proprietary|closed(?:[ -]source)?) (?:(?:NVIDIA|GPU) ){0,2}"
     r"kernel (?:modules?|drivers?)\b"
     r"|\bkernel modules?(?: type| flavou?r)?(?: ?[:=]| is| are) (?:the )?(?:(?P<named>open)|proprietary|closed)\b",
@@ -154,14 +155,14 @@ _TYPE = re.compile(
 to tell it from nouveau.
 """
 _WSL = ("WSL", "wsl", "Wsl", "microsoft-standard")
-_SEVERAL = re.compile(
+_SEVERAL = lazy_pattern(
     r"\b(?:also|then|both|tried|first|later|previously|switch\w*|downgrad\w+|instead|purg\w+|remov\w+|replac\w+)\b",
     re.IGNORECASE,
 )
 """What a text says that tells of several installations."""
-_NEGATED = re.compile(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
-_RELEASE = re.compile(r"\b[3-9][0-9]{2}\.[0-9]{2,3}\b")
-_RUNS = re.compile(r"Driver Version: [0-9]{3}")
+_NEGATED = lazy_pattern(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
+_RELEASE = lazy_pattern(r"\b[3-9][0-9]{2}\.[0-9]{2,3}\b")
+_RUNS = lazy_pattern(r"Driver Version: [0-9]{3}")
 _LONGEST_PACKAGE_LINE = 1_000
 _BEFORE = 40
 """Characters before a command in which a "not" belongs to it."""

@@ -16,6 +16,7 @@ from envcheck.importers.paste import SOURCE, Paste, left_out_run
 from envcheck.knowledge.error_lines import bears_on, bears_on_remedy, named_by, rank_of
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import ObservedError, ProbeRun, Snapshot
+from envcheck.text.lazy import lazy_pattern
 
 _NAME = "error lines"
 
@@ -27,9 +28,9 @@ _ENDS = 40
 LONGEST_LINE = 2_000
 _ALIKE = 2
 """Lines kept from each end of a series that differs only in numbers."""
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_NUMBER = lazy_pattern(r"0x[0-9a-fA-F]+|\d+")
 
-_XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
+_XML = lazy_pattern(r"</?[a-z_]{1,80}[ >].*>$")
 
 
 _MOST_TRIED = 2_000

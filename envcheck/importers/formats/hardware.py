@@ -10,19 +10,20 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.model.snapshot import Fabric, Gpu, Kernel, Listing, Snapshot, Told
+from envcheck.text.lazy import lazy_pattern
 
-_DEVICE = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.{3,200})$", re.IGNORECASE)
-_PCI_GPU = re.compile(
+_DEVICE = lazy_pattern(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.{3,200})$", re.IGNORECASE)
+_PCI_GPU = lazy_pattern(
     r"(?:VGA compatible controller|3D controller|Display controller)(?: \[[0-9a-f]{4}\])?: NVIDIA Corporation\b"
     r"(?P<rest>.*)",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"\[((?:GeForce|Tesla|Quadro|TITAN|NVS|GRID|RTX|[A-Z][0-9]{1,3}[A-Z]?\b)[^\]\n]{0,80})\]")
-_PLAIN = re.compile(r"\s(?P<name>(?:GeForce|Tesla|Quadro|TITAN|A[0-9]+|H[0-9]+)\b[^\[(\n]{0,60})")
-_IDS = re.compile(r"\[(10de:[0-9a-f]{4})\]", re.IGNORECASE)
-_IN_USE = re.compile(r"Kernel driver in use: ([a-z0-9_-]{2,30})")
-_SEARCH = re.compile(r".{0,80}[$#>%] ?(?:sudo )?lspci\b[^|]{0,30}\| ?grep\b.{0,20}\bnvidia\b.{0,3}$", re.IGNORECASE)
-_PROMPT = re.compile(r".{0,80}?[$#>%] ?[a-z]\w")
+_NAMED = lazy_pattern(r"\[((?:GeForce|Tesla|Quadro|TITAN|NVS|GRID|RTX|[A-Z][0-9]{1,3}[A-Z]?\b)[^\]\n]{0,80})\]")
+_PLAIN = lazy_pattern(r"\s(?P<name>(?:GeForce|Tesla|Quadro|TITAN|A[0-9]+|H[0-9]+)\b[^\[(\n]{0,60})")
+_IDS = lazy_pattern(r"\[(10de:[0-9a-f]{4})\]", re.IGNORECASE)
+_IN_USE = lazy_pattern(r"Kernel driver in use: ([a-z0-9_-]{2,30})")
+_SEARCH = lazy_pattern(r".{0,80}[$#>%] ?(?:sudo )?lspci\b[^|]{0,30}\| ?grep\b.{0,20}\bnvidia\b.{0,3}$", re.IGNORECASE)
+_PROMPT = lazy_pattern(r".{0,80}?[$#>%] ?[a-z]\w")
 _LONGEST_PCI_LINE = 300
 _MOST_LINES_OF_A_DEVICE = 40
 
@@ -64,8 +65,8 @@ def _pci_gpus(paste: Paste) -> Iterator[Gpu]:
             )
 
 
-_UNIT = re.compile(r"nvidia-fabricmanager(?:\.service)?\b", re.IGNORECASE)
-_STATE = re.compile(r"\bActive: (?P<state>active \(running\)|inactive|failed)\b", re.IGNORECASE)
+_UNIT = lazy_pattern(r"nvidia-fabricmanager(?:\.service)?\b", re.IGNORECASE)
+_STATE = lazy_pattern(r"\bActive: (?P<state>active \(running\)|inactive|failed)\b", re.IGNORECASE)
 _NEAR = 5
 """Lines from the name of a unit on among which its state stands."""
 
@@ -83,9 +84,9 @@ def read_service(paste: Paste) -> Snapshot:
     return Snapshot(fabric=Fabric(source=SOURCE, manager_running=states[-1])) if states else Snapshot()
 
 
-_TITLE = re.compile(r"(Uni|Bi)directional P2P=(Disabled|Enabled) Bandwidth\b.*\(GB/s\)")
-_HEADER = re.compile(r"D\\D(?:\s+[0-9]{1,3}){1,64}$")
-_ROW = re.compile(r"([0-9]{1,3})((?:\s+[0-9]{1,6}\.[0-9]{1,4}){1,64})$")
+_TITLE = lazy_pattern(r"(Uni|Bi)directional P2P=(Disabled|Enabled) Bandwidth\b.*\(GB/s\)")
+_HEADER = lazy_pattern(r"D\\D(?:\s+[0-9]{1,3}){1,64}$")
+_ROW = lazy_pattern(r"([0-9]{1,3})((?:\s+[0-9]{1,6}\.[0-9]{1,4}){1,64})$")
 _LONGEST_TABLE_LINE = 1_000
 
 _Table = dict[tuple[int, int], float]

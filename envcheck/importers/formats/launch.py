@@ -37,41 +37,42 @@ from envcheck.model.snapshot import (
     Variables,
 )
 from envcheck.redact.secrets import masked_value
+from envcheck.text.lazy import lazy_pattern
 
-_LINE = re.compile(
+_LINE = lazy_pattern(
     r"(?:export |set |ENV |\$ ?|\$env:|- )?[\"']?"
     r"(LD_LIBRARY_PATH|LD_PRELOAD|OMP_NUM_THREADS|(?:CUDA|NVIDIA|NCCL|NVSHMEM|CUDNN|CUBLAS|CUBLASLT|CUPY|NUMBA|TORCH|"
     r"PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|TRITON|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
     r"(?: ?= ?|: |[\"']: ?)(\"[^\"]*\"|'[^']*'|\S*?)[\"']?,?$"
 )
-_SET_IN_CODE = re.compile(
+_SET_IN_CODE = lazy_pattern(
     r"(?:.{0,60}[\s`])?os\.environ\[[\"']((?:CUDA|NCCL|CUDNN|CUBLAS|TORCH|PYTORCH|TF|XLA|JAX|VLLM)_[A-Z0-9_]{1,60})[\"']\]"
     r" ?= ?[\"']([\w:.,-]{0,60})[\"']"
 )
 """A line of Python that sets a variable; those that select GPUs have readers of their own."""
-_PRINTED = re.compile(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
+_PRINTED = lazy_pattern(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
 """A question whose answer is the next line."""
-_PATH = re.compile(
+_PATH = lazy_pattern(
     r"(?:\$|#|>) ?(?:echo|printenv) [\"']?\$?\{?(LD_LIBRARY_PATH)\}?[\"']?\s*\n[ \t]*(/[^\s`'\"]{2,2000})(?=\s|$)"
     r"|\bLD_LIBRARY_PATH[`'\"]{0,2} (?:(?:is|was) )?(?:set to|contains|includes|points to|has) "
     r"[`'\"]?(/[\w./:+-]{2,400})"
 )
 """The loader's path as a shell prints it below the question, or as a sentence states it."""
-_IS_SET = re.compile(
+_IS_SET = lazy_pattern(
     r"\b((?:PYTORCH|CUDA|TORCH|TF|XLA|JAX|NCCL|VLLM)_[A-Z0-9_]{1,60})=([\w:.,-]{1,60}?)[`'\"]{0,2} "
     r"(?:is|was|has been|had been) (?:\w+ )?set\b"
 )
 """A sentence that says that a variable is set, and to what."""
-_ON_PURPOSE = re.compile(
+_ON_PURPOSE = lazy_pattern(
     r"(?:^|[$#>`] ?)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}CUDA_VISIBLE_DEVICES=(?:\"\"|''|-1)? "
     r"(?:[A-Z_]{2,40}=\S{1,80} ){0,6}[\w~./]"
 )
 """A command that hides every GPU from itself."""
-_FINDS = re.compile(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
+_FINDS = lazy_pattern(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
 """What programs say that find GPUs."""
-_LIST = re.compile(r"(?:.{0,40}\W)?(CUDA_VISIBLE_DEVICES): \[([0-9, ]{0,60})\]\s*$")
+_LIST = lazy_pattern(r"(?:.{0,40}\W)?(CUDA_VISIBLE_DEVICES): \[([0-9, ]{0,60})\]\s*$")
 """What Lightning logs: the variable as a list of Python."""
-_DEVICES = re.compile(r"-?[0-9][0-9,]{0,60}")
+_DEVICES = lazy_pattern(r"-?[0-9][0-9,]{0,60}")
 _LONGEST_LINE, _MOST_VARIABLES = 600, 500
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
@@ -124,14 +125,14 @@ def _of_commands(paste: Paste) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}
 
 
-_DIRECTIVE = re.compile(r"^[ \t]{0,8}#SBATCH +-\S.{0,200}$", re.MULTILINE)
-_COMMAND = re.compile(r"(?:^|[$#>] ?|`)(?:srun|salloc|sbatch)(?: .{0,300})?$", re.MULTILINE)
-_ASKS_SLURM = re.compile(
+_DIRECTIVE = lazy_pattern(r"^[ \t]{0,8}#SBATCH +-\S.{0,200}$", re.MULTILINE)
+_COMMAND = lazy_pattern(r"(?:^|[$#>] ?|`)(?:srun|salloc|sbatch)(?: .{0,300})?$", re.MULTILINE)
+_ASKS_SLURM = lazy_pattern(
     r"--gres\b|--gpus?\b|--gpus-per-|--tres-per-|\bgres ?[=:/]|\bgpu:|(?:sbatch|srun|salloc)\b.{0,200} -G ?[0-9a-z]|"
     r"#SBATCH +-G\b|--exclusive|CUDA_VISIBLE_DEVICES ?[:=] ?[0-9]|SLURM_(?:JOB|STEP)_GPUS",
     re.IGNORECASE,
 )
-_DENIED = re.compile(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(?:gres|gpus)\S{0,20}", re.IGNORECASE)
+_DENIED = lazy_pattern(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(?:gres|gpus)\S{0,20}", re.IGNORECASE)
 """A sentence that says that the request is missing."""
 
 
@@ -149,12 +150,12 @@ def read_slurm_job(paste: Paste) -> Snapshot:
     return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]) if asked is not None else None)
 
 
-_RUN = re.compile(
+_RUN = lazy_pattern(
     r"(?:^|[$#>\u276f%] ?|`|\bsudo )(?:(?:docker|podman|nerdctl) (?:container )?run"
     r"|(?:apptainer|singularity) (?:exec|run|shell)) .{1,600}",
     re.MULTILINE,
 )
-_ASKS = re.compile(
+_ASKS = lazy_pattern(
     r"--gpus|--runtime|runtime: ?nvidia|(?<![\w.])nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|"
     r"nvidia-docker|default-runtime|\bcdi\b|--nv(?:ccli)?\b|driver: ?nvidia",
     re.IGNORECASE,
@@ -162,30 +163,32 @@ _ASKS = re.compile(
 """What gives a container the GPUs, no page of NVIDIA's; ``--privileged`` gives their device nodes, and not the driver's
 libraries.
 """
-_LEFT_OUT = re.compile(
+_LEFT_OUT = lazy_pattern(
     r"\b(?:without|no|missing|forg[oe]t(?:ting|ten)?|lack(?:s|ing)?|omit(?:s|ted|ting)?|not (?:use|pass|have|add))"
     r"(?: (?:to )?(?:the|any|use|pass|add|set|specify(?:ing)?|adding|using))? ?[`'\"(]{0,2}"
     r"(?:--(?:gpus?(?:[ =]all)?|nv(?:ccli)?|runtime(?:[ =]nvidia)?)\b)",
     re.IGNORECASE,
 )
 """An option that is told to be missing."""
-_BUILD = re.compile(
+_BUILD = lazy_pattern(
     r"\b(?:during|in|inside|within|while|when|at|by) (?:the |a |my |running |executing )?[`'\"]{0,2}docker[ -]build\b",
     re.IGNORECASE,
 )
 """A program that runs while an image is built: nothing gives it a GPU, whatever other commands of the text do."""
-_COMPOSE = re.compile(
+_COMPOSE = lazy_pattern(
     r"^services:[ \t]{0,8}$(?:\n.{0,200}){1,12}?\n[ \t]{1,12}(?P<image>image: ?\S{1,120})", re.MULTILINE
 )
-_OF_COMPOSE = re.compile(
+_OF_COMPOSE = lazy_pattern(
     r"runtime: ?[\"']?nvidia|driver: ?[\"']?(?:nvidia|cdi)|capabilities: ?|^[ \t]{1,12}gpus: ?|nvidia\.com/|"
     r"NVIDIA_VISIBLE_DEVICES|privileged: ?true|/dev/nvidia|default-runtime|network_mode: ?[\"']?none",
     re.IGNORECASE | re.MULTILINE,
 )
 """How a service of a compose file gets a GPU."""
-_WORKS = re.compile(r"(?m)^.*\b(?:nvidia-docker|--gpus|--runtime)\b.*(?:\b(?:works?|worked|succeeds?|fine)\b|正常).*$")
+_WORKS = lazy_pattern(
+    r"(?m)^.*\b(?:nvidia-docker|--gpus|--runtime)\b.*(?:\b(?:works?|worked|succeeds?|fine)\b|正常).*$"
+)
 """A command that is told to work: another one is what the text is about."""
-_OF_APPTAINER = re.compile(r"\b(?:apptainer|singularity) |--nv")
+_OF_APPTAINER = lazy_pattern(r"\b(?:apptainer|singularity) |--nv")
 _ENGINES = ("docker", "podman", "nerdctl", "apptainer", "singularity")
 _BESIDE = "$#>` "
 
@@ -216,10 +219,10 @@ def read_container_command(paste: Paste) -> Snapshot:
     )
 
 
-_IMAGE = re.compile(
+_IMAGE = lazy_pattern(
     r"(?:^|[\s\"'=`(])(?:docker\.io/)?(?P<name>[a-z0-9.-]{2,60}(?:/[a-z0-9._-]{2,60}){1,3}):(?P<tag>[A-Za-z0-9][\w.-]{2,100})(?=$|[\s\"'`,;)@])"
 )
-_NOT_RUN = re.compile(r"error|not found|manifest|pull access|unable|fail", re.IGNORECASE)
+_NOT_RUN = lazy_pattern(r"error|not found|manifest|pull access|unable|fail", re.IGNORECASE)
 _LONGEST_IMAGE_LINE, _MOST_IMAGES = 600, 8
 
 
@@ -261,7 +264,7 @@ def _snapshot(image: Image) -> Snapshot:
     return msgspec.structs.replace(with_environment(environment(distributions=listed)), libraries=libraries)
 
 
-_LABEL = re.compile(
+_LABEL = lazy_pattern(
     r"nvidia\.com/cuda\.driver(?:-version)?\.(?P<part>full|major|minor|rev(?:ision)?)[\"']?[=:]\s?[\"']?(?P<value>[0-9][0-9.]{0,14})"
 )
 _NUMBERED = ("major", "minor", "rev")

@@ -9,17 +9,18 @@ from envcheck.importers.importer import Rank, importer, joined
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Platform, Snapshot
+from envcheck.text.lazy import lazy_pattern
 
 _Os = Literal["linux", "windows", "macos"]
 
-_TITLE_OF_WINDOWS = re.compile(
+_TITLE_OF_WINDOWS = lazy_pattern(
     r"^(?:microsoft\s+|майкрософт\s+)?(?:windows(?![a-z_])|win ?(?:7|8|1[01])\b)", re.IGNORECASE
 )
-_MACOS = re.compile(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
-_MACHINE = re.compile(r"\((x86_64|amd64|aarch64|arm64|ppc64le|i[3-6]86)\)\s*$", re.IGNORECASE)
-_VERSION = re.compile(r"(?:\b|(?<=[a-wyz]))([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\b")
-_KERNEL_OF_PYTHON = re.compile(r"Linux-(\S+?)-(x86_64|aarch64|ppc64le|i[3-6]86|armv[0-9]l)(?:-|$)")
-_KERNEL_OF_WSL = re.compile(r"microsoft|\bwsl", re.IGNORECASE)
+_MACOS = lazy_pattern(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
+_MACHINE = lazy_pattern(r"\((x86_64|amd64|aarch64|arm64|ppc64le|i[3-6]86)\)\s*$", re.IGNORECASE)
+_VERSION = lazy_pattern(r"(?:\b|(?<=[a-wyz]))([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\b")
+_KERNEL_OF_PYTHON = lazy_pattern(r"Linux-(\S+?)-(x86_64|aarch64|ppc64le|i[3-6]86|armv[0-9]l)(?:-|$)")
+_KERNEL_OF_WSL = lazy_pattern(r"microsoft|\bwsl", re.IGNORECASE)
 
 
 def from_title(title: str) -> Platform | None:
@@ -75,8 +76,8 @@ def from_python_platform(text: str) -> Platform | None:
     )
 
 
-_DF = re.compile(r"(?:shm|tmpfs|none)\s{1,40}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,80}?\s/dev/shm$", re.IGNORECASE)
-_DEEPSPEED = re.compile(r"shared memory \(/dev/shm\) size \.{2,} ([0-9.]{1,8}) ([KMGT])i?B", re.IGNORECASE)
+_DF = lazy_pattern(r"(?:shm|tmpfs|none)\s{1,40}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,80}?\s/dev/shm$", re.IGNORECASE)
+_DEEPSPEED = lazy_pattern(r"shared memory \(/dev/shm\) size \.{2,} ([0-9.]{1,8}) ([KMGT])i?B", re.IGNORECASE)
 _FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 """Without a letter, df counts blocks of 1 KiB."""
 _LONGEST_LINE = 300

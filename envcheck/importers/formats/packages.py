@@ -19,38 +19,39 @@ from envcheck.importers.importer import Rank, environment, importer, with_enviro
 from envcheck.importers.layouts import records
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.model.snapshot import Distribution, Framework, Snapshot, Told
+from envcheck.text.lazy import lazy_pattern
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?"
 _VERSION = r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,20}){0,6}(?:[+!][0-9A-Za-z._-]{1,60})?"
 
 _EXTRAS = r"(?:\[[A-Za-z0-9_, -]{1,60}\])?"
-_FREEZE = re.compile(rf"(?:\[(pip3?|conda)\]\s{{1,4}})?({_NAME}){_EXTRAS} ?== ?({_VERSION})(?:\s*[;#].*)?$")
-_TAGGED_ROW = re.compile(rf"\[(pip3?|conda)\]\s{{1,4}}({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
-_ROW = re.compile(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+)(?:\s+(?:Cached|[0-9.]{{1,8}} ?[kMG]B))?)?)?$")
-_EXPORTED = re.compile(rf"({_NAME})=({_VERSION})=([0-9A-Za-z._]{{1,60}})$")
+_FREEZE = lazy_pattern(rf"(?:\[(pip3?|conda)\]\s{{1,4}})?({_NAME}){_EXTRAS} ?== ?({_VERSION})(?:\s*[;#].*)?$")
+_TAGGED_ROW = lazy_pattern(rf"\[(pip3?|conda)\]\s{{1,4}}({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
+_ROW = lazy_pattern(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+)(?:\s+(?:Cached|[0-9.]{{1,8}} ?[kMG]B))?)?)?$")
+_EXPORTED = lazy_pattern(rf"({_NAME})=({_VERSION})=([0-9A-Za-z._]{{1,60}})$")
 """A line of ``conda list --export``."""
-_SHOW_NAME = re.compile(rf"[Nn]ame {{0,12}}[:=] \"?({_NAME})\"?$")
-_SHOW_VERSION = re.compile(rf"[Vv]ersion {{0,12}}[:=] \"?({_VERSION})\"?$")
-_SHOW = re.compile(rf"\bpip[0-9.]{{0,4}} show ({_NAME})\b(?! ?[\w-])")
-_SATISFIED = re.compile(rf"Requirement already satisfied: ({_NAME}).{{0,300}}\(({_VERSION})\)$")
-_CONFLICT = re.compile(
+_SHOW_NAME = lazy_pattern(rf"[Nn]ame {{0,12}}[:=] \"?({_NAME})\"?$")
+_SHOW_VERSION = lazy_pattern(rf"[Vv]ersion {{0,12}}[:=] \"?({_VERSION})\"?$")
+_SHOW = lazy_pattern(rf"\bpip[0-9.]{{0,4}} show ({_NAME})\b(?! ?[\w-])")
+_SATISFIED = lazy_pattern(rf"Requirement already satisfied: ({_NAME}).{{0,300}}\(({_VERSION})\)$")
+_CONFLICT = lazy_pattern(
     rf".{{0,40}}?({_NAME}) ({_VERSION}) (?:requires|has requirement) .{{0,200}}"
     rf"but you(?:'ll)? have ({_NAME}) ({_VERSION})\b"
 )
-_WHEEL_SAID = re.compile(
+_WHEEL_SAID = lazy_pattern(
     r"(?<![\w-])(?<!requires )(?<!needs )(?<!requirement )(nvidia-[a-z-]{2,24}-cu[0-9]{2}) "
     r"v?([0-9]{1,2}(?:\.[0-9]{1,4}){1,3})(?![\w.]*\w)"
 )
 """One of NVIDIA's wheels with its version, in a sentence."""
-_ADDED = re.compile(rf"[+~] {_NAME}==")
+_ADDED = lazy_pattern(rf"[+~] {_NAME}==")
 """A line of uv's plan, in which a dash stands before what is removed."""
-_HEADER = re.compile(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
-_RULE = re.compile(r"-{3,}[\s-]*$")
-_CONDA_BUILD = re.compile(
+_HEADER = lazy_pattern(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
+_RULE = lazy_pattern(r"-{3,}[\s-]*$")
+_CONDA_BUILD = lazy_pattern(
     r"(?:[A-Za-z0-9.]{1,60}_){1,8}[0-9A-Za-z]{1,20}$|h[0-9a-f]{5,8}$|[0-9]{1,4}$|cpu$|cuda$|<pip>$|mkl$"
 )
 
-_GPU_SOFTWARE = re.compile(
+_GPU_SOFTWARE = lazy_pattern(
     r"(?:py)?torch(?:vision|audio|text|data|ao|metrics)?$|(?:py)?torch-|pytorch-lightning$|tensorflow|jax|onnx|cupy|numpy$|"
     r"nvidia-|triton|vllm|xformers$|flash-attn|transformers$|bitsandbytes|deepspeed|paddlepaddle|mxnet|"
     r"faster-whisper$|ctranslate2$|cudatoolkit$|cpuonly$|exllama|minference$|"
@@ -144,42 +145,44 @@ def _package(
     )
 
 
-_INSTALLED = re.compile(r"Successfully installed (.{3,20000})")
-_ITEM = re.compile(rf"({_NAME}?)-({_VERSION})$")
-_UV = re.compile(rf"([+~-]) ({_NAME})==({_VERSION})(?: \(.{{1,200}}\))?$")
-_POETRY = re.compile(rf"[-•*] (Installing|Updating|Downgrading|Removing) ({_NAME}) \((?:{_VERSION} -> )?({_VERSION})\)")
-_WHEEL = re.compile(
+_INSTALLED = lazy_pattern(r"Successfully installed (.{3,20000})")
+_ITEM = lazy_pattern(rf"({_NAME}?)-({_VERSION})$")
+_UV = lazy_pattern(rf"([+~-]) ({_NAME})==({_VERSION})(?: \(.{{1,200}}\))?$")
+_POETRY = lazy_pattern(
+    rf"[-•*] (Installing|Updating|Downgrading|Removing) ({_NAME}) \((?:{_VERSION} -> )?({_VERSION})\)"
+)
+_WHEEL = lazy_pattern(
     rf"(?:^|[\s/'\"=(])([A-Za-z0-9_.]{{1,60}})-({_VERSION})(?:-[0-9][\w.]{{0,20}})?-(?:py[23]|cp[0-9]{{2,3}}|py2\.py3)[\w.]{{0,20}}-[\w.]{{1,20}}-"
     r"(any|win_amd64|[\w.]{0,80}(?:x86_64|aarch64|arm64))(?:\.whl)\b"
 )
-_ARCHIVE = re.compile(
+_ARCHIVE = lazy_pattern(
     r"\bonnxruntime-(?:linux|win|osx)-(?:x64|x86_64|aarch64|arm64)(?P<gpu>-gpu)?"
     rf"-(?P<version>{_VERSION})(?:\.tgz|\.zip|/|\b)"
 )
 """What ONNX Runtime's project publishes for C and C++; ``-gpu_cuda12-`` would be another build than its own."""
-_NOT_THERE = re.compile(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?: not|n't) exist", re.IGNORECASE)
+_NOT_THERE = lazy_pattern(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?: not|n't) exist", re.IGNORECASE)
 """What a line says of a wheel that an index does not have."""
-_REMOVED = re.compile(
+_REMOVED = lazy_pattern(
     rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
 )
-_CONDA = re.compile(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
-_CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
-_CONDA_FILE = re.compile(
+_CONDA = lazy_pattern(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
+_CONDA_ROW = lazy_pattern(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
+_CONDA_FILE = lazy_pattern(
     r"(?<![\w/-])(?P<name>pytorch|jaxlib|tensorflow(?:-base)?|onnxruntime)-(?P<version>[0-9]{1,2}(?:\.[0-9]{1,3}){2}(?:\.dev[0-9]{8})?)-"
     r"(?P<build>(?:[a-z0-9.]{1,12}_){0,2}(?:cpu|cuda)\w{0,60}?)(?=\.(?:conda|tar\.bz2)|[^\w.]|\.?\s|\.?$)"
 )
 """A package of conda by the name of its file or folder."""
-_COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
-_PINNED = re.compile(
+_COMMAND = lazy_pattern(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
+_PINNED = lazy_pattern(
     rf"(?<![\w<>~!-])[\"']?({_NAME})(?:\[[A-Za-z0-9_, -]{{1,60}}\])?={{1,3}}({_VERSION})(?=[\"'\s\\;,]|$)"
 )
-_INDEX = re.compile(
+_INDEX = lazy_pattern(
     r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |(?:registry|url) = |"
     r"Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
     r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )
-_CURES = re.compile(
+_CURES = lazy_pattern(
     r"^(?!.*\b(?:but|only|however|except|still|False|CPU)\b)\W{0,4}(?:after|once|with|when|using|solved|fixed|resolved)\b.{0,400}"
     r"(?:: ?True\W{0,3}$|\b(?:works?|worked|(?:returns?|is|gives?|prints?|shows?|got) True|True now|now True|solved"
     r"|fixed)\b)"
@@ -187,28 +190,28 @@ _CURES = re.compile(
     re.IGNORECASE,
 )
 """A sentence about what ended the problem: what it installs was not there before."""
-_ANY = re.compile(
+_ANY = lazy_pattern(
     r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b|"
     r"-(?:cpu|cuda)"
 )
 """Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
-_FOR_CPU = re.compile(
+_FOR_CPU = lazy_pattern(
     r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?|conda|mamba) (?:install|add) (?:.{0,200} )?"
     r"(?P<name>tensorflow-cpu|faiss-cpu|cpuonly)(?=[\s`'\",;)=]|$)"
 )
 """What commands install that has no CUDA, with or without a release."""
-_PLAIN = re.compile(
+_PLAIN = lazy_pattern(
     r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))"
     r"(?:.{0,200} )?torch(?=[\s`'\",;)]|$)"
 )
-_FROM_FILE = re.compile(
+_FROM_FILE = lazy_pattern(
     r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) install (?!.{0,300}(?:https?:|--index|--extra-index|-f |\.whl|--pre))"
     r"(?:-\w{1,2} ){0,3}(?:-r ?[\w./\\-]{1,80}\.txt|-e \.|\.(?=[\s\[]|$))"
 )
-_UNPINNED = re.compile(r"(?<![\w:/-])pytorch(?![\w=:/-])")
-_CHOSEN = re.compile(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
+_UNPINNED = lazy_pattern(r"(?<![\w:/-])pytorch(?![\w=:/-])")
+_CHOSEN = lazy_pattern(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 
 
 class _Step(NamedTuple):

@@ -22,36 +22,37 @@ from envcheck.importers.readings import PythonQuestion, answered, facts_in, ques
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in
+from envcheck.text.lazy import lazy_pattern
 
-_ADJOINED = re.compile(
+_ADJOINED = lazy_pattern(
     r"[`'\"]{0,2}\b(torch\.(?:version\.cuda|cuda\.is_available)(?:\(\))?)[`'\"]{0,2} [`'\"]{0,2}(True|False|None)\b"
 )
 """A question and its answer with nothing between them, as in "torch.version.cuda None"."""
-_LISTED = re.compile(
+_LISTED = lazy_pattern(
     r"get_arch_list(?:\(\))?[`'\")]{0,3}[\s:=-]{0,3}[a-z ]{0,24}[\s:=>→]{0,4}[`'\"]{0,2}(\[[^\[\]]{4,400}\])"
 )
 """The list of GPU code in a sentence or behind a label; its commas are not those of the sentence."""
-_PROMPT = re.compile(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
-_COMMAND = re.compile(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
-_OUT = re.compile(r"Out ?\[[0-9]{0,4}\]: ?")
-_LABELLED = re.compile(
+_PROMPT = lazy_pattern(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
+_COMMAND = lazy_pattern(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
+_OUT = lazy_pattern(r"Out ?\[[0-9]{0,4}\]: ?")
+_LABELLED = lazy_pattern(
     r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"']{0,2}\s{0,8}"
     r"(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
     r"(?:=>|->|==|[:=→#]|returns?|returned|returning|gives?|gave|is|was|prints?|printed|shows?|showed|yields?|outputs?|"
     r"reports?|says|lists?|evaluates to|I get)"
     r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\.?\s*$"
 )
-_PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
-_CALL = re.compile(
+_PRINT = lazy_pattern(r"print\s?\((.*)\)\s*;?$")
+_CALL = lazy_pattern(
     r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba|llama_cpp|cudnn)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
     r"|CPUExecutionProvider['\"]|\b[Cc]uda [Aa]vailable\b|\bCUDA available\b"
     r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
 """Every question contains one of these."""
-_TOOK_CPU = re.compile(r"^GPU available: False\b|\bYOLO.{1,80}\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b")
+_TOOK_CPU = lazy_pattern(r"^GPU available: False\b|\bYOLO.{1,80}\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b")
 """What Lightning and Ultralytics' programs print where PyTorch has no GPU, or was told to leave it."""
-_ASKED_FOR_CPU = re.compile(r"\b(?:device|accelerator)\b[\s=:'\"]{1,4}cpu\b", re.IGNORECASE)
-_MODULE = re.compile(r"([A-Za-z]\w{1,40})\.__version__")
+_ASKED_FOR_CPU = lazy_pattern(r"\b(?:device|accelerator)\b[\s=:'\"]{1,4}cpu\b", re.IGNORECASE)
+_MODULE = lazy_pattern(r"([A-Za-z]\w{1,40})\.__version__")
 _SHORT = {"np": "numpy"}
 """Modules by the names under which they are imported."""
 _MOST_ANSWERS = 3
@@ -66,21 +67,21 @@ _SPOKEN = {
 }
 """How questions are labelled."""
 
-_PLUGIN = re.compile(r"\bjax\[|pjrt|\bcuda_?-?1[0-9]|cuda-?plugin|backend", re.IGNORECASE)
-_RELEASE_OF_JAX = re.compile(r"\bjax(?:lib)?\b\W{1,40}(?:version\W{1,4})?[0-9]+\.[0-9]", re.IGNORECASE)
+_PLUGIN = lazy_pattern(r"\bjax\[|pjrt|\bcuda_?-?1[0-9]|cuda-?plugin|backend", re.IGNORECASE)
+_RELEASE_OF_JAX = lazy_pattern(r"\bjax(?:lib)?\b\W{1,40}(?:version\W{1,4})?[0-9]+\.[0-9]", re.IGNORECASE)
 _LONGEST_TEXT = 1 << 20
-_CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
-_LABEL_OF_OUTPUT = re.compile(
+_CODE_LINE = lazy_pattern(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
+_LABEL_OF_OUTPUT = lazy_pattern(
     r"(?:`{3}\w{0,10}|\W{0,4}(?:console |the )?(?:output|result|prints?|out|returns?|gives?|i get)\b.{0,20}|)$",
     re.IGNORECASE,
 )
 _MOST_QUESTIONS = 12
 _CPU_CHOSEN = (
-    ("jax", re.compile(r"\bjax_platform(?:s|_name)[\"'] ?, ?[\"']cpu\b")),
-    ("tensorflow", re.compile(r"\bset_visible_devices\(\[\], ?(?:device_type ?= ?)?['\"]GPU['\"]")),
+    ("jax", lazy_pattern(r"\bjax_platform(?:s|_name)[\"'] ?, ?[\"']cpu\b")),
+    ("tensorflow", lazy_pattern(r"\bset_visible_devices\(\[\], ?(?:device_type ?= ?)?['\"]GPU['\"]")),
 )
 """How code tells a framework to leave the GPU."""
-_LOGGED_MEANWHILE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[IWE][0-9]{4}|WARNING|.*Warning|\s*warnings\.warn")
+_LOGGED_MEANWHILE = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[IWE][0-9]{4}|WARNING|.*Warning|\s*warnings\.warn")
 """What may stand between a question and its answer: TensorFlow logs while it is asked."""
 _NAME = "Python session"
 
@@ -229,17 +230,17 @@ _PROVIDERS = re.compile(
 """The list as a program prints it, with or without a label."""
 _ASKED_OF = re.compile(r"\bget_available_providers\b|\.(?P<session>get_providers)\b")
 """What is asked for a list of providers: the build, or a session, which lists those that it could start."""
-_OF_SESSION = re.compile(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b", re.IGNORECASE)
+_OF_SESSION = lazy_pattern(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b", re.IGNORECASE)
 """What labels a list of a session's."""
-_CPU_PROVIDER_CHOSEN = re.compile(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]")
-_CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
+_CPU_PROVIDER_CHOSEN = lazy_pattern(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]")
+_CHOSEN = lazy_pattern(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
 """What stands before a list of the providers that somebody chose."""
-_DEVICE = re.compile(
+_DEVICE = lazy_pattern(
     r"\b(?:onnxruntime|ort|rt)\.get_device\(\)(?:\W|\breturns?\b|\bis\b|\bprints?\b){0,12}(?P<device>CPU|GPU)\b"
 )
 """What a build computes on, by its own answer: ``CPU`` is that of a build without providers for GPUs."""
 _FOR_CPU = {"CPU", "Azure"}
-_NAME_OF_PROVIDER = re.compile(r"(\w{2,30})ExecutionProvider")
+_NAME_OF_PROVIDER = lazy_pattern(r"(\w{2,30})ExecutionProvider")
 _MOST_LINES = 200
 
 
@@ -288,7 +289,7 @@ def _with_questions(
         events = events[len(questions) + len(answers) :]
 
 
-_BUILT_FOR_CODE = re.compile(r"- ([0-9]{1,2})\.([0-9]) which supports hardware CC\b")
+_BUILT_FOR_CODE = lazy_pattern(r"- ([0-9]{1,2})\.([0-9]) which supports hardware CC\b")
 """A line of the list in which PyTorch 2.10 and newer tell the code of the build."""
 _OF_TORCH, _MOST_CODE = "PyTorch's messages", 40
 

@@ -9,6 +9,7 @@ import re
 from functools import cache
 
 from envcheck.importers.prose.languages import whole_words_for
+from envcheck.text.lazy import lazy_pattern
 
 
 @cache
@@ -36,13 +37,13 @@ def another() -> re.Pattern[str]:
     )
 
 
-AWAY = re.compile(
+AWAY = lazy_pattern(
     r"^(?!.*\b(?:same|also|too)\b).*\b(?:another|other|different|separate) (?:virtual |conda |python )?"
     r"(?:env|venv|environment|installation)\b",
     re.IGNORECASE,
 )
 """A sentence about other packages than those that fail, however it labels their versions."""
-ASKED_ABOUT = re.compile(
+ASKED_ABOUT = lazy_pattern(
     r"\b(?:use|used|using|run|running|work|support|install) (?:it |this )?(?:on|with|under|for) (?:a |an |my |the )?"
     r"[\w -]{0,50}\?\s*$",
     re.IGNORECASE,
@@ -56,11 +57,11 @@ def own() -> re.Pattern[str]:
     return re.compile(rf"\b(?:my|our)\b|{whole_words_for('own')}", re.IGNORECASE)
 
 
-_STATED_FIRST = re.compile(
+_STATED_FIRST = lazy_pattern(
     r"(\W{0,4}(?:(?:hi|hello|hey)\b,? ?)?(?:I|we|my|our)\b.{1,400}),([^,?]{3,200}\?\s*)$", re.IGNORECASE
 )
 """A statement and the question that follows it: "I have an RTX 3060, why is it not used?"."""
-_STATED_BEFORE = re.compile(r"(.{2,400}\uff0c)([^\uff0c]{2,200}[?\uff1f]\s*)$")
+_STATED_BEFORE = lazy_pattern(r"(.{2,400}\uff0c)([^\uff0c]{2,200}[?\uff1f]\s*)$")
 """The same, with the comma of Chinese."""
 
 
@@ -78,8 +79,8 @@ def _asked_for() -> re.Pattern[str]:
     )
 
 
-_SENTENCE = re.compile(r"(?<=[.;!?])\s+|(?<=[。\uff01\uff1f\uff1b])|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
-PROGRAM = re.compile(
+_SENTENCE = lazy_pattern(r"(?<=[.;!?])\s+|(?<=[。\uff01\uff1f\uff1b])|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
+PROGRAM = lazy_pattern(
     r"^\s*(?:File \"|Traceback|at 0x|#[0-9]+ |E:|W:|raise |assert )|[A-Za-z](?:Error|Exception|Warning)\b|"
     r"\b(?:ERROR|FATAL|WARN(?:ING)?)\b|\berror:|\bundefined symbol|cannot open shared|you have|found version|"
     r"was built for"
@@ -93,7 +94,7 @@ def before_error(text: str) -> str:
     return text[: raised.start()] if raised else text
 
 
-_QUOTED_ERROR = re.compile(r"(?<=[\w).][:;,.] )(?:[a-z_]{1,30}\.){0,4}[A-Z][A-Za-z]{2,30}(?:Error|Exception): ")
+_QUOTED_ERROR = lazy_pattern(r"(?<=[\w).][:;,.] )(?:[a-z_]{1,30}\.){0,4}[A-Z][A-Za-z]{2,30}(?:Error|Exception): ")
 
 
 def clauses(text: str, *, listed: bool) -> list[str]:
@@ -116,7 +117,7 @@ def is_list(text: str) -> bool:
 
 
 _SHORT, _FEW, _BARS = 60, 4, 2
-_ENDS = re.compile(r"[.?!。\uff01\uff1f]$")
+_ENDS = lazy_pattern(r"[.?!。\uff01\uff1f]$")
 """The end of a sentence."""
 
 

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from envcheck.knowledge.load import load_matrix
+from envcheck.text.lazy import lazy_pattern
 
 _WITHOUT_BLANKS = ("ja", "ko", "zh_CN", "zh_TW")
 """The languages whose words adjoin each other, or what belongs to them."""
@@ -55,7 +56,7 @@ _NAME = rf"{_IN_NAME}{{1,200}}"
 """What stands for a placeholder: a name, a version or a path. Scripts without blanks adjoin it, so it holds none of
 their signs.
 """
-_PLACEHOLDER = re.compile(r"\{([0-9])\}")
+_PLACEHOLDER = lazy_pattern(r"\{([0-9])\}")
 _FIRST_IDEOGRAPHIC = "\u2e80"
 """From here on, scripts write words without blanks between them."""
 

@@ -25,6 +25,7 @@ from envcheck.importers.prose.hedges import (
 from envcheck.importers.prose.languages import words_for
 from envcheck.knowledge.gpu_names import find_model
 from envcheck.knowledge.load import load_matrix
+from envcheck.text.lazy import lazy_pattern
 
 LONGEST = 1_000
 """Most characters of a line in which mentions are looked for."""
@@ -107,14 +108,14 @@ def _may_name_driver() -> re.Pattern[str]:
     return re.compile(rf"driver|nvidia|{words_for('driver')}|[23][0-9]\.[0-9]\.1[0-9]\.", re.IGNORECASE)
 
 
-_TAG = re.compile(r"[ (/,+_-]{1,3}(?:with |for |and |using |built with |compiled with )?cu(?P<tag>[0-9]{2,3})\b")
-_BUILD = re.compile(
+_TAG = lazy_pattern(r"[ (/,+_-]{1,3}(?:with |for |and |using |built with |compiled with )?cu(?P<tag>[0-9]{2,3})\b")
+_BUILD = lazy_pattern(
     r"[\"'`)]{0,2}\s?(?:\(|\+|/|(?:with|for|using|on|built (?:with|for)|compiled (?:with|for)|\(built with)\s)\s?"
     r"(?:the )?cuda(?:[ -]?(?:toolkit|version|runtime))?[ :=]{0,3}(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])"
     r"|[ =]py[0-9.]{1,5}_cuda(?P<of_conda>[0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?_cudnn",
     re.IGNORECASE,
 )
-_OF_BUILD = re.compile(
+_OF_BUILD = lazy_pattern(
     r"(?<![\w./+-])(?:(?:py)?torch[ _.-]{1,3}(?:version[._])?cuda(?:[ _.-]version)?|cuda(?: version)? "
     r"(?:\((?:py)?torch\)|(?:used by|used to build|in|of) (?:py)?torch))[\"'`*]{0,3}"
     r"\s{0,40}(?:[:=|]{1,2}|\.{3,60}|->|is\b)?\s{0,40}[\"'`*]{0,3}"
@@ -122,19 +123,19 @@ _OF_BUILD = re.compile(
     re.IGNORECASE,
 )
 """The CUDA that PyTorch was built with, as a label of its own."""
-_USED_FOR = re.compile(r"\bused (?:to build|for building|to compile) $", re.IGNORECASE)
+_USED_FOR = lazy_pattern(r"\bused (?:to build|for building|to compile) $", re.IGNORECASE)
 """What stands before the name of something whose part's version follows: "ROCM used to build PyTorch: 5.7"."""
 _LONGEST_USE = 20
-_WORKS = re.compile(r"[`'\"*)]{0,3} (?:works?|worked|is fine)(?: (?:fine|well|too))?(?=[,;.)\s]*$)", re.IGNORECASE)
+_WORKS = lazy_pattern(r"[`'\"*)]{0,3} (?:works?|worked|is fine)(?: (?:fine|well|too))?(?=[,;.)\s]*$)", re.IGNORECASE)
 """What follows a version that works, in a sentence beside one that does not."""
-_PAIR = re.compile(
+_PAIR = lazy_pattern(
     r"\bcuda ?[/,&] ?cudnn(?: versions?)?(?: ?\([^()]{1,60}\))?[\"'`*]{0,3}\s{0,40}[:=|]\s{0,40}v?"
     r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?"
     r"(?: ?[/,|&] ?v?(?P<cudnn>[0-9]{1,2}(?:\.[0-9]{1,3}){0,3}))?(?![\w.])",
     re.IGNORECASE,
 )
 """Both in one line of a form; of a single version people mean CUDA's."""
-_OF_SMI = re.compile(
+_OF_SMI = lazy_pattern(
     r"\bnvidia-smi\b[`'\"*)]{0,3}"
     r"(?: (?:shows?|says|reports?|gives?|prints?|lists?|displays?|tells)(?: me)?)?[ :=(]{0,3}"
     r"(?:(?:the |a )?cuda(?: version)?)[ :=]{0,3}(?P<said>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
@@ -150,22 +151,22 @@ _OF_SMI = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """The newest CUDA that the driver supports, as nvidia-smi shows it."""
-_FOR_CPU = re.compile(
+_FOR_CPU = lazy_pattern(
     r"(?: from [\w.-]{2,20})?[ (,/-]{1,3}(?:py[0-9.]{1,5}_cpu_|cpu_py|\(?cpu(?:[ -]only)?\)|"
     r"cpu(?:[ -]only)?(?: (?:build|version|wheel|variant))\b|cpu[ -]only\b)",
     re.IGNORECASE,
 )
 """What says beside PyTorch's version that the build is for the CPU."""
-_CAPABILITY = re.compile(
+_CAPABILITY = lazy_pattern(
     r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?(?:[:=|]{0,2}|of|is)\s?[\"'`*(]{0,3}(?:sm_)?"
     r"([1-9][0-9]?)(?:\.|, ?)([0-9])(?!\w|\.[0-9])",
     re.IGNORECASE,
 )
 
 
-_OF_PROJECT = re.compile(r"[A-Za-z]{2}")
+_OF_PROJECT = lazy_pattern(r"[A-Za-z]{2}")
 """Words between a name and its version, as of "ort version: 1.20"."""
-_OF_DRIVER = re.compile(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
+_OF_DRIVER = lazy_pattern(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
 """The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
 
 
@@ -182,11 +183,11 @@ def _tells() -> re.Pattern[str]:
     )
 
 
-_ABOUT = re.compile(
+_ABOUT = lazy_pattern(
     r"\b(?:the )?version of (?:the )?(?P<name>[\w.+ -]{2,24}?)(?P<link> ?(?:is|was|=|:)+ ?)", re.IGNORECASE
 )
 """The order of words in "the version of torch is 2.0.1"."""
-_CHANGED = re.compile(
+_CHANGED = lazy_pattern(
     r"(?:\b(?:after|since|when) (?:I |we )?)?\b(?:(?:up|down)graded|updated|switched|bumped"
     r"|(?<=after )(?:(?:up|down)grading|updating|switching)|(?<=since )(?:(?:up|down)grading|updating|switching)) "
     r"(?:my |the |our )?(?P<name>[A-Za-z][\w -]{1,24}?)(?: version)?(?: from v?[0-9][\w.+-]{0,24})? to "
@@ -194,14 +195,14 @@ _CHANGED = re.compile(
     re.IGNORECASE,
 )
 """A change that was made: the newer version is the one that is here."""
-_CURED = re.compile(
+_CURED = lazy_pattern(
     r"(?<!no longer )(?<!not )(?<!n't )(?<!stopped )(?<!nothing )(?<!never )"
     r"\b(?:works?|working|worked|fix\w*|solv\w*|help\w*|fine|gone|resolv\w*|by (?:up|down)grading|disappear\w*)\b",
     re.IGNORECASE,
 )
 """What says that a change ended the problem: the version of the problem was another one."""
-_DIGIT = re.compile(r"[0-9]")
-_UNNUMBERED = re.compile(r"titan|jetson|\bdgx\b")
+_DIGIT = lazy_pattern(r"[0-9]")
+_UNNUMBERED = lazy_pattern(r"titan|jetson|\bdgx\b")
 """The GPUs and machines whose names have no digit."""
 
 
@@ -344,13 +345,13 @@ def capability_of_gpu(line: str) -> str | None:
     return None
 
 
-_OWN_GPU = re.compile(
+_OWN_GPU = lazy_pattern(
     r"\b(?:my|our|have|has|with an?|this|the|GPU|card|device|deviceQuery)\b|^\W{0,6}compute|^\W{0,6}capability",
     re.IGNORECASE,
 )
 
 
-_LABELS = re.compile(r"[:=|]")
+_LABELS = lazy_pattern(r"[:=|]")
 
 
 def _is_labelled(found: re.Match[str]) -> bool:
@@ -394,7 +395,7 @@ def _names() -> re.Pattern[str]:
 
 
 _SUFFIX = r"(?:Ti|SUPER|D|M|S)?(?:[ -]?SUPER)?"
-_MODEL = re.compile(
+_MODEL = lazy_pattern(
     r"(?<![\w-])(?:(?:NVIDIA|GeForce|Tesla|Quadro|TITAN)[ -]){0,3}"
     rf"(?:(?:RTX[ -]?(?:PRO[ -])?|GTX[ -]?|GT[ -])[0-9]{{3,4}}(?:[A-Z]|{_SUFFIX})|RTX[ -]?A[0-9]{{3,4}}|"
     r"TITAN[ -](?:RTX|Xp|X(?: \(Pascal\))?|V|Black|Z)|DGX[ -]Spark|[0-9]{4} Ada|"
@@ -407,9 +408,9 @@ _MODEL = re.compile(
 )
 _NUMBER = r"(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[5-9]0|50[5-9]0)(?: ?(?:ti|super|d)\b){0,2}"
 
-_LAPTOP = re.compile(r"[ -]?(?:laptop|mobile)\b", re.IGNORECASE)
-_OF_GPUS = re.compile(r"\b(?:GPUs?|NVIDIA|Tesla|card|nodes?|cluster|cuda)\b", re.IGNORECASE)
-_OWNED = re.compile(
+_LAPTOP = lazy_pattern(r"[ -]?(?:laptop|mobile)\b", re.IGNORECASE)
+_OF_GPUS = lazy_pattern(r"\b(?:GPUs?|NVIDIA|Tesla|card|nodes?|cluster|cuda)\b", re.IGNORECASE)
+_OWNED = lazy_pattern(
     r"\b(?:have|got|own|using|use|with|on|my|our|run(?:ning)?) (?:an? |the |my |our |[1-9] ?x ?|single |dual ){0,2}$",
     re.IGNORECASE,
 )

@@ -18,11 +18,12 @@ from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.languages import whole_words_for, words_for
 from envcheck.importers.readings import facts_in
 from envcheck.model.snapshot import Driver, Platform, Snapshot, Told
+from envcheck.text.lazy import lazy_pattern
 
 _BULLET = " \t-*•#>`|"
 _LONGEST_NAME, _LONGEST_LIST = 300, 160
 
-_PERSONAL = re.compile(
+_PERSONAL = lazy_pattern(
     r"\b(?:(?:my|the|our) (?:system|OS|operating system|PC|machine|laptop|computer) (?:is|runs|has) |"
     r"(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
     r"(?:(?:running|run|using|use|working|work)(?: on| under)?|on) )(?:an? )?"
@@ -30,12 +31,12 @@ _PERSONAL = re.compile(
     r"(?!.{0,80}\b(?:docker|container|VM|virtual|host)\b)",
     re.IGNORECASE,
 )
-_NAME_OF_SYSTEM = re.compile(
+_NAME_OF_SYSTEM = lazy_pattern(
     r"(?:[A-Z][\w!./-]*|(?:linux|ubuntu|windows|win|centos|debian|fedora)[0-9.]*)"
     r"(?: [A-Z0-9(][\w.()-]*){0,6}(?:[,;\uff0c\uff1b]|\s*$)"
 )
 """A name with at most a version, and no sentence."""
-_WSL = re.compile(r"\bWSL ?2?\b")
+_WSL = lazy_pattern(r"\bWSL ?2?\b")
 
 
 @cache
@@ -82,7 +83,7 @@ def _platform(text: str) -> Snapshot | None:
     return Snapshot(platform=platform) if platform else None
 
 
-_OTHER_GPU = re.compile(
+_OTHER_GPU = lazy_pattern(
     r"\b(?:(?:AMD|ATI) )?Radeon(?:\(TM\)|™)?(?: (?:RX|Pro|HD|VII|R[579]|Vega)\b)?"
     r"(?: (?:[0-9]{1,4}[A-Z]{0,3}|XTX?|GRE|M|VII|Graphics)\b){0,3}"
     r"|\b[Rr][Xx] ?(?:[4-7][0-9]{2}0|[45][678]0|9[0-9]{3})(?: ?XTX?| ?M)?\b|\bVega ?(?:56|64|[0-9]{1,2})\b"
@@ -100,7 +101,7 @@ _OTHER_GPU = re.compile(
     r"|\bMTT S[0-9]{2,4}\b|\bAscend ?(?:310|910)\w{0,3}\b|\bMLU[0-9]{3}\b|\bMetaX C[0-9]{3}\b",
     re.ASCII,
 )
-_MAC = re.compile(
+_MAC = lazy_pattern(
     r"\b(?:mac ?os(?: ?x)?|os ?x|mac ?book(?: (?:pro|air))?|imac|mac(?: (?:mini|studio|pro))?)\b"
     r"(?![ -]?(?:address|\d*:))|\bapple[ -](?:silicon|seliicon|slicon|m[1-5])\b"
     r"|/private/var/folders/|/opt/homebrew/|/Users/[^/\s]{1,40}/(?:(?:mini|ana)conda|miniforge|\.pyenv|Library)",
@@ -109,22 +110,22 @@ _MAC = re.compile(
 """A Mac by name: since macOS 10.14 none has a GPU that CUDA can use."""
 _SIGNS_OF_MAC = ("mac", "os x", "osx", "apple", "/private/var/", "/opt/homebrew/", "/users/")
 """One of these stands in each of them."""
-_NO_MAC_ALONE = re.compile(
+_NO_MAC_ALONE = lazy_pattern(
     r"linux|ubuntu|debian|centos|windows|colab|\bWSL|\bremote|\bcluster|\bservers?\b|\bcloud\b|\bEC2\b|/home/|\bssh\b"
     r"|\bdriver version\b|\b10\.(?:[5-9]|1[0-3])\b|high sierra|\bany platform\b",
     re.IGNORECASE,
 )
 """Where a text is about several systems, or about a Mac of the years in which Macs had GPUs of NVIDIA."""
-_ASIDE = re.compile(
+_ASIDE = lazy_pattern(
     r"\b(?:supports?|supported|or|requires?|only|instead|not|no|unlike|if|e\.g\.|compared?|than)\b"
     r"(?!.{0,40}\b(?:I have|I use|we have|my)\b)[^.;]{0,40}$",
     re.IGNORECASE,
 )
-_MAC_ASIDE = re.compile(
+_MAC_ASIDE = lazy_pattern(
     r"\b(?:supports?|supported|requires?|if|unlike|e\.g\.|than|or|for|use)\b[^.;,]{0,25}$", re.IGNORECASE
 )
-_NVIDIA = re.compile(r"\b(?:GeForce|RTX|GTX|Quadro|Tesla|TITAN|Jetson|nvidia-smi)\b|\bNVIDIA [A-Z]{0,4}[0-9]")
-_TPU = re.compile(
+_NVIDIA = lazy_pattern(r"\b(?:GeForce|RTX|GTX|Quadro|Tesla|TITAN|Jetson|nvidia-smi)\b|\bNVIDIA [A-Z]{0,4}[0-9]")
+_TPU = lazy_pattern(
     r"\b(?:on|with|use|using|uses|run\w*) (?:a |the |an? \w{2,10} |my |Google |Kaggle |Colab ){0,3}(?:Cloud )?TPUs?\b"
     r"|\bTPU ?(?:v[2-7]\w{0,2}(?:-[0-9]{1,4})?|VMs?|pods?|nodes?|runtime)\b|\bPJRT_DEVICE=TPU\b|\bjax\[tpu\]"
 )
@@ -160,21 +161,23 @@ _BETWEEN = (
     r"prints?|printed|shows?|says|evaluates to|results? in|but|as"
 )
 
-_NO_CUDA = re.compile(rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b")
+_NO_CUDA = lazy_pattern(
+    rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b"
+)
 """What PyTorch answers where it was built without CUDA."""
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     r"(?<![\w.])(?:torch\.cuda\.)?device_count(?:\(\))?[`\"']{0,2}"
     rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
     re.IGNORECASE,
 )
-_LABEL = re.compile(
+_LABEL = lazy_pattern(
     r"\W{0,6}(?:is )?(?:(?:py)?torch[ .]?)?(?:cuda|gpu)(?: is)? ?available\W{0,12}"
     r"(?P<answer>true|false|yes|no)\b(?!.{0,20}\bMPS)|"
     r"\W{0,6}(?:py)?torch(?:'s)?[ .]cuda\W{0,8}(?P<other>true|false)\b|"
     r"CUDA {8,40}(?P<checked>None)$",  # as Ultralytics' checks print that PyTorch finds no GPU
     re.IGNORECASE,
 )
-_NO_ANSWER = re.compile(
+_NO_ANSWER = lazy_pattern(
     r"\b(?:if|assert|while|elif|should|expect\w*|must|raise|unless|until|before|used to|would|previously|not torch)\b"
     r"|\?\s*$",
     re.IGNORECASE,
@@ -190,7 +193,7 @@ _SEES = (
     r"(?:sees|finds|found|detects|detected|lists|shows|gets|only (?:sees|finds|lists|uses|shows)|runs only on|"
     r"falls back to)"
 )
-_TOLD = re.compile(
+_TOLD = lazy_pattern(
     rf"\b(?P<name>{_FRAMEWORK})\b(?:[^.;?\n]|\.(?=[0-9])){{0,40}}?\b{_CANNOT}\b[^.;?\n]{{0,12}}?\b{_SEE}\b"
     r"[^.;?\n]{0,16}?\b(?:GPUs?|CUDA|graphics card)\b"
     rf"|\b(?P<other>{_FRAMEWORK})\b[^.;?\n]{{0,20}}?\b{_SEES}\b"
@@ -201,15 +204,15 @@ _TOLD = re.compile(
     re.IGNORECASE,
 )
 """A sentence that says that a framework does not see the GPU."""
-_HEDGED = re.compile(
+_HEDGED = lazy_pattern(
     r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b",
     re.IGNORECASE,
 )
-_CALL = re.compile(r"(?:torch\.)?cuda[._](?:is_available|device_count)\(\)(?P<printed>\))?[`\"']{0,2}$")
+_CALL = lazy_pattern(r"(?:torch\.)?cuda[._](?:is_available|device_count)\(\)(?P<printed>\))?[`\"']{0,2}$")
 _OF_R = "[1] "
 """What R puts before an answer."""
-_GOES_ON = re.compile(rf"(?:{_BETWEEN})\b|\[1\] (?:TRUE|FALSE)$", re.IGNORECASE)
-_OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
+_GOES_ON = lazy_pattern(rf"(?:{_BETWEEN})\b|\[1\] (?:TRUE|FALSE)$", re.IGNORECASE)
+_OF_TENSORFLOW = lazy_pattern(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
 
 
 @cache
@@ -260,9 +263,9 @@ def _answer(text: str) -> Snapshot | None:
     match = next(filter(None, asked), None)
     if match is None or _NO_ANSWER.search(text[: match.end()]) or text.rstrip().endswith("?"):
         return None
-    if match.re is _NO_CUDA:
+    if match is asked[0]:
         return of_framework("torch", cpu_only=True)
     answer = next(each for each in match.groups() if each)
-    if match.re is _NUMBER and int(answer):
+    if match is asked[2] and int(answer):
         return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
     return of_framework("torch", gpu_available=answer.lower() in ("true", "yes"))

@@ -9,6 +9,7 @@ from typing import TypeVar
 from envcheck.importers.formats.nvidia_smi.tree import Element
 from envcheck.importers.paste import SOURCE, printable
 from envcheck.model.snapshot import ApiResult
+from envcheck.text.lazy import lazy_pattern
 
 _REFUSALS = frozenset({"n/a", "[n/a]", "not supported", "[not supported]", "not available", "[not available]"})
 """What nvidia-smi prints for NVML's NOT_SUPPORTED."""
@@ -57,7 +58,7 @@ _UNITS = {
 
 _ON, _OFF = ("enabled", "yes", "active", "on"), ("disabled", "no", "not active", "off")
 
-_QUANTITY = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([A-Za-z%]{0,4})$")
+_QUANTITY = lazy_pattern(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([A-Za-z%]{0,4})$")
 
 
 def is_refusal(text: str) -> bool:

@@ -45,6 +45,7 @@ from envcheck.model.snapshot import (
     Temperature,
     Throttle,
 )
+from envcheck.text.lazy import lazy_pattern
 
 _OWN_REASONS = (
     *("gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost"),
@@ -105,8 +106,8 @@ _RECOVERY = {
 }
 _ARCHITECTURES = {"ada lovelace": "ada"}
 
-_RELEASE = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,2}")
-_CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")
+_RELEASE = lazy_pattern(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,2}")
+_CUDA = lazy_pattern(r"[0-9]{1,2}\.[0-9]{1,2}")
 
 
 def _watts(*names: str) -> tuple[str, ...]:

@@ -27,13 +27,16 @@ from envcheck.model.snapshot import (
     Snapshot,
     Throttle,
 )
+from envcheck.text.lazy import lazy_pattern
 
-_GPU = re.compile(
+_GPU = lazy_pattern(
     r"GPU ([0-9]{1,3}): ?(?![^(\n]{0,60}\b(?:AMD|Intel|ATI|Radeon)\b)"
     r"(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?"
 )
-_MIG = re.compile(r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?")
-_KIND = re.compile(r" \[(?:Discrete|Integrated)\]$")
+_MIG = lazy_pattern(
+    r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?"
+)
+_KIND = lazy_pattern(r" \[(?:Discrete|Integrated)\]$")
 """What fastfetch adds."""
 
 
@@ -76,7 +79,7 @@ def read_list(paste: Paste) -> Snapshot:
     return Snapshot(gpus=listed_gpus(line for line in paste.lines if is_gpu_line(line)))
 
 
-_LINK = re.compile(
+_LINK = lazy_pattern(
     r"\s{0,20}Link (?P<number>[0-9]{1,2}): (?:(?P<speed>[0-9.]{1,8}) GB/s|(?P<off><?inactive>?))", re.IGNORECASE
 )
 _GIGA = 1e9
@@ -105,7 +108,7 @@ def read_nvlink(paste: Paste) -> Snapshot:
 
 
 _KIND_OF_LINK = r"(?:X|SYS|NODE|PHB|PXB|PIX|NV[0-9]{1,2}|OK|NS|CNS|GNS|TNS|DR)"
-_TOPO_ROW = re.compile(rf"GPU(?P<index>[0-9]{{1,3}})(?=(?:\s{{1,8}}{_KIND_OF_LINK}(?:\s|$)))(?:.{{0,400}}?\bX\b)")
+_TOPO_ROW = lazy_pattern(rf"GPU(?P<index>[0-9]{{1,3}})(?=(?:\s{{1,8}}{_KIND_OF_LINK}(?:\s|$)))(?:.{{0,400}}?\bX\b)")
 
 
 @importer("nvidia-smi topo", Rank.OUTPUT)
@@ -116,7 +119,7 @@ def read_topo(paste: Paste) -> Snapshot:
     return Snapshot(gpus=by_index({index: Gpu(source=SOURCE, label=label(index), index=index) for index in indices}))
 
 
-_COMMAND = re.compile(r"nvidia-smi\b.{0,80}?--query-gpu[ =][\"']?([a-z0-9_.,]{4,600})")
+_COMMAND = lazy_pattern(r"nvidia-smi\b.{0,80}?--query-gpu[ =][\"']?([a-z0-9_.,]{4,600})")
 _FIELDS = frozenset(
     {
         "name", "gpu_name", "index", "count", "uuid", "gpu_uuid", "driver_version", "compute_cap", "pci.bus_id",
@@ -128,9 +131,9 @@ _FIELDS = frozenset(
 """Fields by their names in the query; of some only the name is needed, to know the head."""
 _ALONE = ("name", "compute_cap", "mig.mode.current")
 """Fields that people ask for alone."""
-_FIELD = re.compile(r"[a-z][a-z0-9_]{1,40}(?:\.[a-z0-9_]{1,40}){0,3}")
-_REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.(?P<name>\w{1,40})")
-_UNIT = re.compile(r"\s?\[[^\]]{0,12}\]$")
+_FIELD = lazy_pattern(r"[a-z][a-z0-9_]{1,40}(?:\.[a-z0-9_]{1,40}){0,3}")
+_REASON = lazy_pattern(r"clocks_(?:event|throttle)_reasons\.(?P<name>\w{1,40})")
+_UNIT = lazy_pattern(r"\s?\[[^\]]{0,12}\]$")
 _LONGEST_LINE = 2_000
 
 

@@ -6,7 +6,6 @@ what the GPU does not support; such fields go to ``Gpu.not_supported``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from envcheck.importers.formats.nvidia_smi.gpu import snapshot_of
@@ -14,6 +13,7 @@ from envcheck.importers.formats.nvidia_smi.tree import Element, element_path, pa
 from envcheck.importers.importer import Rank, UnreadablePiece, importer
 from envcheck.importers.paste import Paste
 from envcheck.model.snapshot import Snapshot
+from envcheck.text.lazy import lazy_pattern
 
 _ROOT = "nvidia_smi_log"
 
@@ -27,15 +27,15 @@ def read_xml(paste: Paste) -> Snapshot:
     return snapshot
 
 
-_BANNER = re.compile(r"=+ ?NVSMI LOG ?=+$")
-_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
-_SECTION = re.compile(
+_BANNER = lazy_pattern(r"=+ ?NVSMI LOG ?=+$")
+_GPU = lazy_pattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
+_SECTION = lazy_pattern(
     r"(?:Clocks (?:Event|Throttle) Reasons|Remapped Rows|ECC Errors|(?:GPU )?Power Readings|Fabric|MIG Mode"
     r"|GPU Link Info)$"
 )
 """A section that is quoted without its GPU: that is one, as nobody quotes one of several without its name."""
-_HEAD = re.compile(r"(Driver Version|CUDA Version|KMD Version|CUDA UMD Version|Attached GPUs) +: (.{1,40})$")
-_LABEL = re.compile(r"([A-Z][A-Za-z0-9 ./()-]{0,60}?)(?: +: ?(.*))?$")
+_HEAD = lazy_pattern(r"(Driver Version|CUDA Version|KMD Version|CUDA UMD Version|Attached GPUs) +: (.{1,40})$")
+_LABEL = lazy_pattern(r"([A-Z][A-Za-z0-9 ./()-]{0,60}?)(?: +: ?(.*))?$")
 _NAMELESS = "GPU without its heading"
 _MOST_LINES = 20_000
 _DEEPEST = 12

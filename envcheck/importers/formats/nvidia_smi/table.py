@@ -17,28 +17,29 @@ from envcheck.importers.formats.nvidia_smi.lists import by_index
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.model.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, MigInstance, Platform, Power, Snapshot
+from envcheck.text.lazy import lazy_pattern
 
 _RELEASE = r"([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})"
-_BANNER = re.compile(
+_BANNER = lazy_pattern(
     rf"\bNVIDIA-SMI:?\s{{1,8}}{_RELEASE}(?:\s{{1,40}}(?:Driver|KMD) Version:\s{{0,8}}{_RELEASE})?"
     r"(?:\s{1,40}CUDA (?:UMD )?Version:\s{0,8}([0-9]{1,2}\.[0-9]{1,2}))?"
 )
-_TWO_VERSIONS = re.compile(
+_TWO_VERSIONS = lazy_pattern(
     rf"\b(?:Driver|KMD) Version:\s{{0,8}}{_RELEASE}\s{{1,40}}\|?\s{{0,8}}"
     r"CUDA (?:UMD )?Version:\s{0,8}([0-9]{1,2}\.[0-9]{1,2})"
 )
-_VERSION_LINE = re.compile(
+_VERSION_LINE = lazy_pattern(
     r"(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA(?: UMD)?) version {0,12}: ([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})$", re.IGNORECASE
 )
 """The lines of ``nvidia-smi --version`` and the head of ``nvidia-smi -q``, padded before the colon."""
 
-_WINDOWS_HEADER = re.compile(r"\| GPU  Name .{0,40}(?:TCC/WDDM|Driver-Model)")
-_INDEX_AND_NAME = re.compile(r"([0-9]{1,3}) {1,4}(\S.*)$")
-_LAST_COLUMN = re.compile(r"(.*?)\s+(On|Off|WDDM|TCC|MCDM|N/A)$")
-_USED_OF_TOTAL = re.compile(r"([0-9]{1,9}MiB) {0,4}/ {0,4}([0-9]{1,9}MiB)")
-_DRAW_OF_LIMIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?W) {0,4}/ {0,4}([0-9]{1,6}(?:\.[0-9]{1,3})?W)")
-_MIG_BOX = re.compile(r"\| MIG devices: {1,200}\|$")
-_MIG_ROW = re.compile(r"\| {1,4}([0-9]{1,3})(?: {1,6}[0-9]{1,3}){3} {1,6}\|")
+_WINDOWS_HEADER = lazy_pattern(r"\| GPU  Name .{0,40}(?:TCC/WDDM|Driver-Model)")
+_INDEX_AND_NAME = lazy_pattern(r"([0-9]{1,3}) {1,4}(\S.*)$")
+_LAST_COLUMN = lazy_pattern(r"(.*?)\s+(On|Off|WDDM|TCC|MCDM|N/A)$")
+_USED_OF_TOTAL = lazy_pattern(r"([0-9]{1,9}MiB) {0,4}/ {0,4}([0-9]{1,9}MiB)")
+_DRAW_OF_LIMIT = lazy_pattern(r"([0-9]{1,6}(?:\.[0-9]{1,3})?W) {0,4}/ {0,4}([0-9]{1,6}(?:\.[0-9]{1,3})?W)")
+_MIG_BOX = lazy_pattern(r"\| MIG devices: {1,200}\|$")
+_MIG_ROW = lazy_pattern(r"\| {1,4}([0-9]{1,3})(?: {1,6}[0-9]{1,3}){3} {1,6}\|")
 """Numbers of the GPU, the GPU instance, the compute instance and the MIG device."""
 _UNANSWERED = "ERR!"
 """What stands in a cell whose query failed."""
