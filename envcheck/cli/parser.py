@@ -6,6 +6,7 @@ import argparse
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -62,7 +63,7 @@ class Parser(argparse.ArgumentParser):
     examples: tuple[str, ...] = ()
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{**kwargs, "allow_abbrev": False, "formatter_class": _Help})
+        super().__init__(**{**kwargs, "allow_abbrev": False, "formatter_class": partial(_Help, width=_COLUMNS)})
         self.register("action", "append", _Append)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
@@ -94,6 +95,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help page, which ends with examples."""
+        self.formatter_class = _Help  # asks for the terminal's width, as every option that is added would
         epilog = self.epilog
         end = [textwrap.fill(epilog, _COLUMNS)] if epilog else []
         self.epilog = "\n\n".join([*end, "\n".join(["examples:", *(f"  {line}" for line in self.examples)])])

@@ -7,7 +7,6 @@ answer below it, tables have the names in the first row, and JSON has a record o
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -98,6 +97,8 @@ def spread(text: str) -> str:
     if len(text) <= _LONGEST_SPREAD and text.count(r"\n") >= _LINE_ENDS:
         text = "\n".join(map(_printed, text.split("\n")))
     if "&" in text and "<?xml" not in text:
+        import html  # noqa: PLC0415  few texts come from a web page, and it brings the names of 2,000 characters
+
         text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
     return _LINE_END.sub(BREAK, text) if "<br" in text else text
 

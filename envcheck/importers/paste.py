@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
+
+import msgspec
 
 from envcheck.importers.layouts import BREAK, Broken, bare, of_compose, rejoined, spread, spread_statements
 from envcheck.importers.prose.languages import in_english
@@ -62,8 +63,7 @@ _TABLE: dict[int, str | None] = {**dict.fromkeys(_REMOVED), **_SPACES, **_SIGNS}
 _PLAIN = bytes(code for code in range(0x80) if code not in _TABLE)
 
 
-@dataclass(frozen=True)
-class Paste:
+class Paste(msgspec.Struct, frozen=True, dict=True):
     """A pasted text."""
 
     text: str

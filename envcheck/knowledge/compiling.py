@@ -17,7 +17,7 @@ from envcheck.bounded import TooLargeError, read_file
 from envcheck.bundle import DATE
 from envcheck.errors import MatrixError
 from envcheck.knowledge.names import canonical
-from envcheck.knowledge.patterns import fragments_of, index_of, patterns_of
+from envcheck.knowledge.patterns import fragments_of, index_of, patterns_of, remedy_patterns
 
 BY_NAME = {
     "releases": "release",
@@ -29,8 +29,8 @@ BY_NAME = {
 """The tables whose rows are decoded by the name of their component, by what generated lines call them."""
 
 COMPILED = "compiled.json"
-ERROR_INDEX = "error-index"
-"""The entry of the compiled matrix that is no table."""
+ERROR_INDEX, REMEDY_INDEX = "error-index", "remedy-index"
+"""The entries of the compiled matrix that are no table."""
 PROJECTS = "generated/pypi.jsonl"
 """The file that ``envcheck matrix refresh`` alone writes: a line of name, source and rows for each project."""
 _MOST_MARKS = 400_000
@@ -67,8 +67,8 @@ def compile_folder(folder: Path, known: Collection[str] = ()) -> dict[str, Any]:
 
 def write_compiled(document: dict[str, Any], place: Path) -> None:
     """Write what ``compile_folder`` returned as the wheel carries it: rows of components by canonical name, so that
-    those of one component can be decoded alone, and the index of the patterns of error lines. Beside it the newest day
-    on which a source was read.
+    those of one component can be decoded alone, and the indexes of the patterns of error lines and remedies. Beside it
+    the newest day on which a source was read.
     """
     import json  # noqa: PLC0415 - only the build writes it
 
@@ -84,6 +84,8 @@ def write_compiled(document: dict[str, Any], place: Path) -> None:
     errors = sorted(document["error"], key=lambda row: row["priority"])
     lines = (patterns_of(row.get("lines", ()), row.get("codes", ()), fragments) for row in errors)
     grouped[ERROR_INDEX] = index_of(chain.from_iterable(lines))
+    remedies = ((*row.get("lines", ()), row.get("beside", ""), row.get("unless", "")) for row in document["remedy"])
+    grouped[REMEDY_INDEX] = index_of(remedy_patterns(remedies, fragments))
     newest = max(source["read"] for source in document["sources"].values())
     place.with_name(DATE).write_text(f"{newest}\n", encoding="ascii")
     place.write_text(json.dumps(grouped, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from envcheck.knowledge.compiling import ERROR_INDEX
+from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import decode
-from envcheck.knowledge.patterns import Index, fragments_of, index_of, patterns_of, whole
+from envcheck.knowledge.patterns import Index, fragments_of, index_of, patterns_of, remedy_patterns, whole
 from envcheck.knowledge.tables import RemedyRow, XidRow
 from envcheck.model.checks import DecidedBy, Status
 
@@ -192,8 +192,13 @@ def _ranks() -> dict[ErrorLine, int]:
 
 @cache
 def _index() -> Index:
-    compiled = load_matrix().given.get(ERROR_INDEX)
-    return decode(compiled, Index) if compiled else index_of(line.pattern for line in error_lines())
+    return _compiled_index(ERROR_INDEX) or index_of(line.pattern for line in error_lines())
+
+
+def _compiled_index(entry: str) -> Index | None:
+    compiled = load_matrix().given.get(entry)
+    index: Index | None = decode(compiled, Index) if compiled else None
+    return index
 
 
 class _Patterns(NamedTuple):
@@ -205,10 +210,9 @@ class _Patterns(NamedTuple):
 
 @cache
 def _remedy_patterns() -> _Patterns:
-    rows, fragments = load_matrix().remedies, _fragments()
-    patterns = [text for row in rows for text in (*row.lines, row.beside, row.unless) if text]
-    found = tuple(dict.fromkeys(whole(text, fragments) for text in patterns))
-    return _Patterns(found, index_of(found))
+    rows = ((*row.lines, row.beside, row.unless) for row in load_matrix().remedies)
+    found = remedy_patterns(rows, _fragments())
+    return _Patterns(found, _compiled_index(REMEDY_INDEX) or index_of(found))
 
 
 @cache

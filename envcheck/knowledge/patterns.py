@@ -22,7 +22,7 @@ _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")
 
 def whole(pattern: str, fragments: Mapping[str, str]) -> str:
     """A pattern with the fragments that it names in their places."""
-    return _FRAGMENT.sub(lambda match: whole(fragments[match[1]], fragments), pattern)
+    return _FRAGMENT.sub(lambda match: whole(fragments[match[1]], fragments), pattern) if "{{" in pattern else pattern
 
 
 def families_pattern(files: Iterable[str]) -> str:
@@ -33,6 +33,11 @@ def families_pattern(files: Iterable[str]) -> str:
 def patterns_of(lines: Iterable[str], codes: Iterable[int], fragments: Mapping[str, str]) -> list[str]:
     """The patterns of an ``[[error]]``, whole."""
     return [*(whole(line, fragments) for line in lines), *(_ENDED.format(code=code) for code in codes)]
+
+
+def remedy_patterns(rows: Iterable[Iterable[str]], fragments: Mapping[str, str]) -> tuple[str, ...]:
+    """The patterns of all ``[[remedy]]``, whole, each once."""
+    return tuple(dict.fromkeys(whole(text, fragments) for texts in rows for text in texts if text))
 
 
 def fragments_of(named: Iterable[tuple[str, str]], families: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -68,7 +73,13 @@ def needed_by(pattern: str) -> Needed:
 
 def has_needed(needed: Needed, lowered: str) -> bool:
     """Whether a line, in lower case, contains what is needed."""
-    return all(any(word in lowered for word in words) for words in needed)
+    for words in needed:
+        for word in words:
+            if word in lowered:
+                break
+        else:
+            return False
+    return True
 
 
 class Index(NamedTuple):

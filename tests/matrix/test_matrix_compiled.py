@@ -12,8 +12,8 @@ import pytest
 
 from envcheck.bundle import DATE
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import COMPILED, ERROR_INDEX, compile_folder, row_files, write_compiled
-from envcheck.knowledge.error_lines import error_lines
+from envcheck.knowledge.compiling import COMPILED, ERROR_INDEX, REMEDY_INDEX, compile_folder, row_files, write_compiled
+from envcheck.knowledge.error_lines import _remedy_patterns, error_lines
 from envcheck.knowledge.load import load_matrix, read_compiled, read_folder
 from envcheck.knowledge.matrix import TABLES, Matrix, decode
 from envcheck.knowledge.patterns import Index, index_of
@@ -33,14 +33,15 @@ def test_compiled_and_files_are_equal(tmp_path: Path) -> None:
     assert tables(read_compiled(compiled)) == tables(read_folder(ROOT / "matrix"))
 
 
-def test_the_compiled_index_of_error_lines_is_of_these_patterns(tmp_path: Path) -> None:
+def test_the_compiled_indexes_are_of_these_patterns(tmp_path: Path) -> None:
     compiled = tmp_path / COMPILED
     write_compiled(compile_folder(ROOT / "matrix"), compiled)
-    index = decode(read_compiled(compiled).given[ERROR_INDEX], Index)
-    made = index_of(line.pattern for line in error_lines())
-    assert index.needed == made.needed
-    assert set(index.always) == set(made.always)
-    assert {run: [*places] for run, places in index.by_run.items()} == dict(made.by_run)
+    of_errors = index_of(line.pattern for line in error_lines())
+    for entry, made in ((ERROR_INDEX, of_errors), (REMEDY_INDEX, _remedy_patterns().by_word)):
+        index = decode(read_compiled(compiled).given[entry], Index)
+        assert index.needed == made.needed
+        assert set(index.always) == set(made.always)
+        assert {run: [*places] for run, places in index.by_run.items()} == dict(made.by_run)
 
 
 def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from envcheck.importers.prose.hedges import (
@@ -23,7 +23,6 @@ from envcheck.importers.prose.hedges import (
     own,
 )
 from envcheck.importers.prose.languages import words_for
-from envcheck.knowledge.gpu_names import find_model
 from envcheck.knowledge.load import load_matrix
 from envcheck.text.lazy import lazy_pattern
 
@@ -303,7 +302,7 @@ def mentions(line: str) -> Iterator[Mention]:
 def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
     """The components that stand in a part of a line with a version."""
     for found in _names().finditer(part):
-        labelled, component = listed or _is_labelled(found), _component(found)
+        labelled, component = listed or _is_labelled(found), _component(found["name"].lower())
         of_driver = component == "cuda" and _OF_DRIVER.search(part) is not None
         of_part = _USED_FOR.search(part, max(0, found.start() - _LONGEST_USE), found.start())
         works = not listed and _WORKS.match(part, found.end())
@@ -367,8 +366,8 @@ def _cuda_beside(part: str, found: re.Match[str]) -> str | None:
     return build["cuda"] or build["of_conda"] if build else None
 
 
-def _component(found: re.Match[str]) -> str:
-    spoken = found["name"].lower()
+@lru_cache(maxsize=1_000)  # few are said, and often
+def _component(spoken: str) -> str:
     key = re.sub(r"[ _]", "-", spoken)
     if key in _exact():
         return key
@@ -378,9 +377,7 @@ def _component(found: re.Match[str]) -> str:
 @cache
 def _exact() -> frozenset[str]:
     """The matrix's own names of components."""
-    return frozenset(
-        {row.name for row in load_matrix().releases} - _NO_SPEECH - {row.name for row in load_matrix().spoken}
-    )
+    return frozenset(load_matrix().releases_by_name.keys() - _NO_SPEECH - {row.name for row in load_matrix().spoken})
 
 
 @cache
@@ -443,21 +440,21 @@ def models(part: str) -> Iterator[tuple[int, str]]:
     beside = _OF_GPUS.search(part) is not None
     for found in _MODEL.finditer(part):
         name, short = found[0].strip(" -"), found["short"]
-        if short and short == name and name[-1:] in "sS" and find_model(name) is None:
+        if short and short == name and name[-1:] in "sS" and load_matrix().find_gpu(name) is None:
             name = short = name[:-1]  # several: "a node with H100s"
         if short and len(short) <= _SHORT and not beside and not _OWNED.search(part[: found.start()][-_NEAR:]):
             continue
-        if (short or found["jetson"]) and find_model(name) is None:
+        if (short or found["jetson"]) and load_matrix().find_gpu(name) is None:
             continue
         yield found.start(), name if short else " ".join(re.split(r"[ -]+", name))
     for found in _number_alone().finditer(part):
         number = next(text for text in found.groups() if text)
-        if find_model(number):
+        if load_matrix().find_gpu(number):
             laptop = " Laptop GPU" if _LAPTOP.match(part[found.end() :]) else ""
             yield found.start(), f"{'RTX' if number[0] in '2345' else 'GTX'} {number}{laptop}"
 
 
 def same_model(name: str) -> str:
     """What two ways to write one model have in common."""
-    row = find_model(name)
+    row = load_matrix().find_gpu(name)
     return row.name if row else name.lower()

@@ -9,21 +9,20 @@ element names letter by letter ("FB Memory Usage" is ``fb_memory_usage``), the o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from xml.parsers import expat  # nosec - see above; expat reads the root element only
+
+import msgspec
 
 _DEEPEST_ELEMENT = 32
 _MOST_ELEMENTS = 200_000
 
 
-@dataclass
-class Element:
+class Element(msgspec.Struct):
     """An element: its text, attributes and children, and whether its end tag was found."""
 
     name: str
-    attributes: dict[str, str] = field(default_factory=dict)
-    children: list[Element] = field(default_factory=list)
-    pieces: list[str] = field(default_factory=list)
+    attributes: dict[str, str] = {}
+    children: list[Element] = []
+    pieces: list[str] = []
     whole: bool = False
 
     @property
@@ -78,6 +77,8 @@ def parse(text: str, root: str) -> tuple[Element | None, str]:
         return None, f"there is no <{root}> element"
     end = text.find(f"</{root}>", start)
     document = text[start:] if end < 0 else text[start : end + len(root) + 3]
+    from xml.parsers import expat  # noqa: PLC0415  # nosec - see above; few texts have a document
+
     builder = _XmlBuilder()
     parser = expat.ParserCreate()
     parser.StartElementHandler = builder.start
