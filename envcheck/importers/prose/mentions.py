@@ -200,7 +200,10 @@ _CURED = lazy_pattern(
     re.IGNORECASE,
 )
 """What says that a change ended the problem: the version of the problem was another one."""
-_DIGIT = lazy_pattern(r"[0-9]")
+_DIGIT, _DOTTED = lazy_pattern(r"[0-9]"), lazy_pattern(r"[0-9]\.[0-9]")
+_NAMES_A_GPU = lazy_pattern(r"[0-9]|titan|jetson|dgx|agx|orin", re.IGNORECASE)
+_OF_GEFORCE = lazy_pattern(r"[1-5][0-9]{2}0")
+"""What parts of a line need: one that names a component, any version, a GPU, or a GeForce by its number alone."""
 _UNNUMBERED = lazy_pattern(r"titan|jetson|\bdgx\b")
 """The GPUs and machines whose names have no digit."""
 
@@ -264,33 +267,28 @@ def may_mention(line: str) -> bool:
     return (_DIGIT.search(text) or _UNNUMBERED.search(text)) is not None and _tells().search(text) is not None
 
 
+@lru_cache(maxsize=1)  # asked for the versions of a line, then for its GPUs
+def _of_a_person(line: str) -> str:
+    """What a line says before the error that it quotes; empty where a program speaks."""
+    text = before_error(line[:LONGEST])
+    return "" if PROGRAM.search(text) else text
+
+
 def mentions(line: str) -> Iterator[Mention]:
     """The components and versions that a line states of this machine."""
-    text = before_error(line[:LONGEST])
-    if PROGRAM.search(text):
-        return
+    text = _of_a_person(line)
     if "ersion of" in text:  # "the version of torch is 2.0.1", "updated torch from 2.0 to 2.1"
         text = _ABOUT.sub(r"\g<name> version\g<link>", text)
     if " to " in text and not _CURED.search(text):
         text = _CHANGED.sub(r"; \g<name> \g<version>; ", text)
     listed = is_list(text)
     for part in clauses(text, listed=listed):
-        if not listed and AWAY.match(part):
+        if not _DIGIT.search(part) or (not listed and AWAY.match(part)):
             continue
-        hedged = not listed and another().search(part) is not None
-        if build := _OF_BUILD.search(part):
-            yield Mention(TORCH_CUDA, build["cuda"], labelled=True)
-        if pair := _PAIR.search(part):
-            yield Mention("cuda", pair["cuda"], labelled=True)
-            if pair["cudnn"]:
-                yield Mention("cudnn", pair["cudnn"], labelled=True)
-        rest = _PAIR.sub(" ", _OF_BUILD.sub(" ", part))
-        if shown := _OF_SMI.search(rest) if "smi" in part or "river" in part else None:
-            yield Mention(DRIVER_CUDA, next(filter(None, shown.groups())), labelled=True)
-            rest = _OF_SMI.sub(" nvidia-smi ", rest)
-        yield from _named(rest, listed=listed, hedged=hedged)
+        if _DOTTED.search(part):
+            yield from _with_versions(part, listed=listed)
         for found in _driver().finditer(part) if _may_name_driver().search(part) else ():
-            if not (hedged or is_asked_for(part, found.start())):
+            if not ((not listed and _is_hedged(part)) or is_asked_for(part, found.start())):
                 branch = next(filter(None, map(found.__getitem__, _BRANCHES)), None)
                 release = found["version"] or found["bare"] or found["before"] or branch
                 if release is None:  # Windows shows 32.0.15.7216: the last five digits are 572.16
@@ -299,33 +297,48 @@ def mentions(line: str) -> Iterator[Mention]:
                 yield Mention("driver", release, listed or _is_labelled(found))
 
 
-def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
-    """The components that stand in a part of a line with a version."""
-    for found in _names().finditer(part):
+@lru_cache(maxsize=1)  # asked for each component of a part
+def _is_hedged(part: str) -> bool:
+    return another().search(part) is not None
+
+
+def _with_versions(part: str, *, listed: bool) -> Iterator[Mention]:
+    """The components whose versions have a dot, as all but those of a driver's branch."""
+    if build := _OF_BUILD.search(part):
+        yield Mention(TORCH_CUDA, build["cuda"], labelled=True)
+    if pair := _PAIR.search(part):
+        yield Mention("cuda", pair["cuda"], labelled=True)
+        if pair["cudnn"]:
+            yield Mention("cudnn", pair["cudnn"], labelled=True)
+    rest = _PAIR.sub(" ", _OF_BUILD.sub(" ", part))
+    if shown := _OF_SMI.search(rest) if "smi" in part or "river" in part else None:
+        yield Mention(DRIVER_CUDA, next(filter(None, shown.groups())), labelled=True)
+        rest = _OF_SMI.sub(" nvidia-smi ", rest)
+    for found in _names().finditer(rest):
         labelled, component = listed or _is_labelled(found), _component(found["name"].lower())
-        of_driver = component == "cuda" and _OF_DRIVER.search(part) is not None
-        of_part = _USED_FOR.search(part, max(0, found.start() - _LONGEST_USE), found.start())
-        works = not listed and _WORKS.match(part, found.end())
-        if (hedged and not labelled) or of_driver or of_part or works or is_asked_for(part, found.start()):
+        of_driver = component == "cuda" and _OF_DRIVER.search(rest) is not None
+        of_part = _USED_FOR.search(rest, max(0, found.start() - _LONGEST_USE), found.start())
+        works = not listed and _WORKS.match(rest, found.end())
+        hedged = not labelled and _is_hedged(part)
+        if hedged or of_driver or of_part or works or is_asked_for(rest, found.start()):
             continue
-        cuda = _cuda_beside(part, found) if component == "torch" else None
-        cpu = component == "torch" and cuda is None and _FOR_CPU.match(part[found.end() :]) is not None
+        cuda = _cuda_beside(rest, found) if component == "torch" else None
+        cpu = component == "torch" and cuda is None and _FOR_CPU.match(rest[found.end() :]) is not None
         exact = found["name"] == component and not _OF_PROJECT.search(found["link"])
         yield Mention(component, found["version"], labelled, cuda, exact, cpu)
 
 
 def gpus(line: str) -> Iterator[NamedGpu]:
     """The GPU models that a line says are here, in its order."""
-    text = before_error(line[:LONGEST])
-    if PROGRAM.search(text):
-        return
+    text = _of_a_person(line)
     listed = is_list(text)
     for part in clauses(text, listed=listed):
-        if not listed and another().search(
-            ASKED_ABOUT.sub("", part.rstrip("?\uff1f ") if own().search(part) else part)
+        found = [each for each in models(part) if not is_asked_for(part, each[0])]
+        if not found or (
+            not listed
+            and another().search(ASKED_ABOUT.sub("", part.rstrip("?\uff1f ") if own().search(part) else part))
         ):
             continue
-        found = [each for each in models(part) if not is_asked_for(part, each[0])]
         capability = _CAPABILITY.search(part) if len({name for _, name in found}) == 1 else None
         for _, name in found:
             yield NamedGpu(name, listed, f"{capability[1]}.{capability[2]}" if capability else None)
@@ -437,17 +450,20 @@ def _number_alone() -> re.Pattern[str]:
 
 def models(part: str) -> Iterator[tuple[int, str]]:
     """The models that a part of a line names, with the place of each."""
-    beside = _OF_GPUS.search(part) is not None
-    for found in _MODEL.finditer(part):
+    for found in _MODEL.finditer(part) if _NAMES_A_GPU.search(part) else ():
         name, short = found[0].strip(" -"), found["short"]
         if short and short == name and name[-1:] in "sS" and load_matrix().find_gpu(name) is None:
             name = short = name[:-1]  # several: "a node with H100s"
-        if short and len(short) <= _SHORT and not beside and not _OWNED.search(part[: found.start()][-_NEAR:]):
+        if (
+            short
+            and len(short) <= _SHORT
+            and not (_OF_GPUS.search(part) or _OWNED.search(part[: found.start()][-_NEAR:]))
+        ):
             continue
         if (short or found["jetson"]) and load_matrix().find_gpu(name) is None:
             continue
         yield found.start(), name if short else " ".join(re.split(r"[ -]+", name))
-    for found in _number_alone().finditer(part):
+    for found in _number_alone().finditer(part) if _OF_GEFORCE.search(part) else ():
         number = next(text for text in found.groups() if text)
         if load_matrix().find_gpu(number):
             laptop = " Laptop GPU" if _LAPTOP.match(part[found.end() :]) else ""
