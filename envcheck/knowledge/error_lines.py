@@ -79,7 +79,12 @@ def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
     line = named_by(text)
     if line is None or is_borne_out(line, texts):
         return line
-    return next((row for row in _rows_in(text) if is_borne_out(row, texts)), None)
+    return next((row for row in _all_rows_in(text) if is_borne_out(row, texts)), None)
+
+
+@lru_cache(maxsize=256)  # rules ask about the same lines again
+def _all_rows_in(text: str) -> tuple[ErrorLine, ...]:
+    return tuple(_rows_in(text))
 
 
 def _rows_in(text: str) -> Iterator[ErrorLine]:

@@ -76,13 +76,15 @@ def _named(paste: Paste) -> frozenset[str]:
     """
     if len(paste.statements) > _MOST_TRIED:
         return frozenset()
-    lines = [line for line in paste.statements if not _is_harmless(line)]
-    rows = {line: row for line in lines if (row := named_by(line))}
+    rows = {line: row for line in paste.statements if (row := named_by(line)) and not _is_harmless(line)}
+    if not rows:
+        return frozenset()
     beside = [row for row in dict.fromkeys(rows.values()) if row.beside or row.unless]
     return frozenset(
         line
-        for line in lines
-        if line in rows or any(bears_on(row, line) for row in beside) or (rows and bears_on_remedy(line))
+        for line in paste.statements
+        if line in rows
+        or ((any(bears_on(row, line) for row in beside) or bears_on_remedy(line)) and not _is_harmless(line))
     )
 
 

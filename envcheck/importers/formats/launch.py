@@ -125,6 +125,8 @@ def _of_commands(paste: Paste) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}
 
 
+_SIGNS_OF_SLURM = ("#SBATCH", "srun", "salloc", "sbatch")
+"""One of these stands in each of the two that follow."""
 _DIRECTIVE = lazy_pattern(r"^[ \t]{0,8}#SBATCH +-\S.{0,200}$", re.MULTILINE)
 _COMMAND = lazy_pattern(r"(?:^|[$#>] ?|`)(?:srun|salloc|sbatch)(?: .{0,300})?$", re.MULTILINE)
 _ASKS_SLURM = lazy_pattern(
@@ -142,10 +144,11 @@ def read_slurm_job(paste: Paste) -> Snapshot:
     job the GPUs that it asks for as a generic resource.
     """
     # The first line that tells how the job was started, where none asks for a GPU.
-    text = _DENIED.sub("", paste.text[:_LONGEST_TEXT])
-    found = _DIRECTIVE.search(text) if "#SBATCH" in text else None
-    if found is None and ("srun" in text or "salloc" in text or "sbatch" in text):
-        found = _COMMAND.search(text)
+    text = paste.text[:_LONGEST_TEXT]
+    if not any(map(text.__contains__, _SIGNS_OF_SLURM)):
+        return Snapshot()
+    text = _DENIED.sub("", text)
+    found = _DIRECTIVE.search(text) or _COMMAND.search(text)
     asked = found[0].strip("$#>` ") if found and not _ASKS_SLURM.search(text) else None
     return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]) if asked is not None else None)
 

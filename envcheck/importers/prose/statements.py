@@ -101,6 +101,11 @@ _OTHER_GPU = lazy_pattern(
     r"|\bMTT S[0-9]{2,4}\b|\bAscend ?(?:310|910)\w{0,3}\b|\bMLU[0-9]{3}\b|\bMetaX C[0-9]{3}\b",
     re.ASCII,
 )
+_SIGNS_OF_OTHERS = (
+    "Radeon", "RX", "Rx", "rX", "rx", "Vega", "Instinct", "MI", "Intel", "intel", "Arc", "Apple", "Mac", "gfx", "AMD",
+    "amd", "ATI", "MTT", "Ascend", "MLU", "MetaX",
+)  # fmt: skip
+"""One of these stands in each of them."""
 _MAC = lazy_pattern(
     r"\b(?:mac ?os(?: ?x)?|os ?x|mac ?book(?: (?:pro|air))?|imac|mac(?: (?:mini|studio|pro))?)\b"
     r"(?![ -]?(?:address|\d*:))|\bapple[ -](?:silicon|seliicon|slicon|m[1-5])\b"
@@ -143,7 +148,7 @@ def read_other_gpus(paste: Paste) -> Snapshot:
     if of_tpu and any(_TPU.search(line[:_LONGEST_LINE]) for line in paste.statements):
         return Snapshot(told=Told(source=SOURCE, on_tpu=True))
     for line in paste.statements:
-        found = _OTHER_GPU.search(line[:_LONGEST_LINE])
+        found = any(map(line.__contains__, _SIGNS_OF_OTHERS)) and _OTHER_GPU.search(line[:_LONGEST_LINE])
         if found and not _ASIDE.search(line[: found.start()]):
             return Snapshot(told=Told(source=SOURCE, other_gpu=found[0].strip()))
     lowered = paste.text.lower()
