@@ -59,8 +59,8 @@ _TOKEN = re.compile(
     r"|(?P<repeat>[*+?]\??|\{\d*(?:,\d*)?\}\??)|\\(?P<escaped>\W)|\\.|[.^$]|(?P<literal>.)",
     re.DOTALL,
 )
-_LOOKS = ("(?=", "(?!", "(?<")
-"""What begins a group that matches no character."""
+_DENIES = ("(?!", "(?<!")
+"""What begins a group whose words no match needs."""
 
 _RUN = 4
 
@@ -143,7 +143,7 @@ def _alternatives(tokens: Sequence[re.Match[str]], at: int) -> tuple[list[frozen
         needed: list[frozenset[str]] = []
         if token["open"]:
             inner, at = _alternatives(tokens, at)
-            needed, at = [] if token["open"].startswith(_LOOKS) else inner, at + 1
+            needed, at = [] if token["open"].startswith(_DENIES) else inner, at + 1
         repeat = tokens[at]["repeat"] if at < len(tokens) else None
         if literal and not repeat:
             word += literal

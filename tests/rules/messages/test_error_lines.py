@@ -53,6 +53,7 @@ def test_what_a_pattern_needs_is_in_each_line_that_it_matches(problem: str, line
     (r"(?P<one>gone) to (?P=one)", [{"gone"}, {" to "}]),
     (r"(?<!no )driver(?= is)[^)|(]?ok{0,2}|rest", [{"driver", "rest"}]),
     (r"x{2}y(?:zero){0,1}(?:one)+?", [{"one"}]),
+    (r"^(?=.*(?:Error|failed)\b)(?!.*ignored).*(?<=too )old", [{"error", "failed"}, {"too "}, {"old"}]),
 )
 def test_the_words_that_a_pattern_needs(pattern: str, words: list[set[str]]) -> None:
     assert list(map(set, needed_by(pattern))) == words
