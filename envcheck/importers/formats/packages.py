@@ -312,8 +312,9 @@ def _names_pypi(paste: Paste) -> bool:
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:
     for line in paste.lines:
-        if _ANY.search(line) and not _CURES.search(line[:_LONGEST_LINE]):
-            yield from _steps(line.strip()[:_LONGEST_LINE])
+        steps = _steps(line.strip()[:_LONGEST_LINE]) if _ANY.search(line) else []
+        if steps and not _CURES.search(line[:_LONGEST_LINE]):
+            yield from steps
 
 
 def _steps(text: str) -> list[_Step]:

@@ -194,6 +194,8 @@ _CHANGED = lazy_pattern(
     re.IGNORECASE,
 )
 """A change that was made: the newer version is the one that is here."""
+_CHANGES = ("graded", "grading", "updat", "switch", "bumped")
+"""One of these stands in each of them."""
 _CURED = lazy_pattern(
     r"(?<!no longer )(?<!not )(?<!n't )(?<!stopped )(?<!nothing )(?<!never )"
     r"\b(?:works?|working|worked|fix\w*|solv\w*|help\w*|fine|gone|resolv\w*|by (?:up|down)grading|disappear\w*)\b",
@@ -279,7 +281,7 @@ def mentions(line: str) -> Iterator[Mention]:
     text = _of_a_person(line)
     if "ersion of" in text:  # "the version of torch is 2.0.1", "updated torch from 2.0 to 2.1"
         text = _ABOUT.sub(r"\g<name> version\g<link>", text)
-    if " to " in text and not _CURED.search(text):
+    if " to " in text and any(map(text.lower().__contains__, _CHANGES)) and not _CURED.search(text):
         text = _CHANGED.sub(r"; \g<name> \g<version>; ", text)
     listed = is_list(text)
     for part in clauses(text, listed=listed):
