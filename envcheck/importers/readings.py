@@ -70,6 +70,12 @@ def rows_of(importer: str) -> tuple[ReadingRow, ...]:
     return tuple(row for row in load_matrix().readings if row.importer == importer and not row.asked)
 
 
+@cache
+def _alone(importer: str) -> tuple[ReadingRow, ...]:
+    """The rows that need no line above."""
+    return tuple(row for row in rows_of(importer) if not row.above)
+
+
 def read_lines(importer: str, paste: Paste) -> Snapshot:
     """What the lines of a text tell by the rows of this format."""
     text = paste.lowered
@@ -82,7 +88,7 @@ def read_lines(importer: str, paste: Paste) -> Snapshot:
 
 def facts_in(importer: str, line: str) -> Iterator[Snapshot]:
     """What a line tells by itself, one Snapshot for each row that knows it."""
-    return _told([row for row in rows_of(importer) if not row.above], line)
+    return _told(_alone(importer), line)
 
 
 def _told(rows: Sequence[ReadingRow], line: str, above: str = "") -> Iterator[Snapshot]:

@@ -69,7 +69,7 @@ def _libraries(paste: Paste) -> Iterator[Library]:
     for line in paste.statements:
         text = before_error(line.strip(_BULLET)[:_LONGEST_LINE])
         for sentence in _SENTENCE.split(text):
-            if not _NOT_THERE.search(sentence):
+            if (".so" in sentence or ".dll" in sentence) and not _NOT_THERE.search(sentence):
                 yield from _files(sentence)
             for facts in facts_in("CUDA libraries", sentence):
                 yield from items_in(facts.libraries)
