@@ -199,8 +199,8 @@ def hashed(content: str | bytes) -> str:
 
 
 @pytest.fixture
-def verified(tree: Frameworks, run_probe: RunProbe) -> Any:
-    """Damage, and what is then found: path to kind and problem."""
+def verified(tree: Frameworks, run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Damage, and what is then found: path to kind and problem. The probe lowers its priority, and not the tests'."""
     site = tree.venv("/env2", tree.base("/usr", "3.12.1"), "3.12.1")
     for name, version, files in (("cupy-cuda12x", "14.2.0", CUPY), ("numpy", "2.4.6", NUMPY)):
         for path, content in files.items():
@@ -214,9 +214,13 @@ def verified(tree: Frameworks, run_probe: RunProbe) -> Any:
         ]
         tree.file(f"{info}/RECORD", "\r\n".join(lines) + "\r\n")
 
+    lowered: list[int] = []
+    monkeypatch.setattr(os, "nice", lowered.append)
+
     def look() -> tuple[Shipped, dict[str, tuple[str, str | None]]]:
         snapshot, run = run_probe("verify", tree.view(python=["/env2"]))
         assert run["status"] == "ok"
+        assert lowered.pop() > 0
         assert snapshot.environments
         found = snapshot.environments.items[0].verified
         assert found
