@@ -160,17 +160,12 @@ def verdict_of(text: str) -> Report:
 
 
 @every(
-    ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"),
-    ("gpu==H100,driver==580", "pass"),
-    ("gpu==H100,driver==1.2.3", "fail"),
-    ("gpu==NoSuchGPU9999,driver==580", "unknown"),
-    ("gpu==H100", "unknown"),
-    ("driver==580", "unknown"),
-    ("driver==1.2.3", "unknown"),
-    ("gpus==8", "unknown"),
+    ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"), ("gpu==H100,driver==580", "pass"),
+    ("gpu==H100,driver==1.2.3", "fail"), ("gpu==NoSuchGPU9999,driver==580", "unknown"), ("gpu==H100", "unknown"),
+    ("driver==580", "unknown"), ("driver==1.2.3", "unknown"), ("gpus==8", "unknown"),
     ("gpu==NoSuchGPU9999,driver==580,torch==2.5.1+cu124", "unknown"),
     ("gpu==H100,driver==580,torch==2.5.1+cu124", "pass"),
-)
+)  # fmt: skip
 def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict: str) -> None:
     report = verdict_of(text)
     assert report.verdict == verdict

@@ -174,17 +174,10 @@ def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path
 
 
 @every(
-    "",
-    "{}",
-    "[]",
-    "null",
-    "{" * 100000,
-    '{"measurements": []}',
-    '{"measurements": [{"value": 1.0}]}',
+    "", "{}", "[]", "null", "{" * 100000, '{"measurements": []}', '{"measurements": [{"value": 1.0}]}',
     '{"measurements": [{"source": "bench", "name": "gemm", "value": "fast"}]}',
-    '{"baseline_version": "2.0", "measurements": [{"source": "bench", "name": "gemm"}]}',
-    "\x00\xff",
-)
+    '{"baseline_version": "2.0", "measurements": [{"source": "bench", "name": "gemm"}]}', "\x00\xff",
+)  # fmt: skip
 def test_bad_files_are_refused_by_name(text: str) -> None:
     with pytest.raises(UsageError, match=r"^old\.json is not a baseline"):
         saved.read_baseline(text.encode("utf-8", "surrogateescape"), "old.json")

@@ -222,15 +222,11 @@ def measured(*figures: Measurement, gpus: tuple[Gpu, ...] | None = None) -> Repo
     return on(gpus or (plain(0),), measurements=figures)
 
 
-@cases(
-    "before, after, ratio",
-    (figure(4e12), figure(3.9e12), None),
-    (figure(4e12), figure(3.7e12), 0.925),
-    (figure(3.7e12), figure(4e12), 1.081),
+@cases("before, after, ratio",
+    (figure(4e12), figure(3.9e12), None), (figure(4e12), figure(3.7e12), 0.925), (figure(3.7e12), figure(4e12), 1.081),
     (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3.7e12), None),
-    (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3e12), 0.75),
-    (figure(0.0), figure(4e12), None),
-)
+    (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3e12), 0.75), (figure(0.0), figure(4e12), None),
+)  # fmt: skip
 def test_figures_beyond_their_spread(before: Measurement, after: Measurement, ratio: float | None) -> None:
     found = changes(measured(before), measured(after))
     assert [change.ratio for change in found] == ([pytest.approx(ratio, abs=1e-3)] if ratio else [])

@@ -54,21 +54,16 @@ def seen_after(text: str, *homes: str, **snapshot: object) -> str:
 
 
 @every(
-    ("/home/ada/p/.venv", "/home/user/p/.venv"),
-    ("file /home/ada/x: gone", "file /home/user/x: gone"),
+    ("/home/ada/p/.venv", "/home/user/p/.venv"), ("file /home/ada/x: gone", "file /home/user/x: gone"),
     ("/export/home/ada/x and /home/bob/y", "/export/home/user/x and /home/user2/y"),
-    ("/home/users/ada/x", "/home/users/user/x"),
-    ("/u/home/a/ada/x", "/u/home/u/user/x"),
-    ("/Users/Ada L/p/x", "/Users/user/p/x"),
-    (r"C:\Users\Ada\p", r"C:\Users\user\p"),
-    ("/scratch/ada/run", "/scratch/user/run"),
-    ("/mnt/c/Users/ada/run", "/mnt/c/Users/user/run"),
+    ("/home/users/ada/x", "/home/users/user/x"), ("/u/home/a/ada/x", "/u/home/u/user/x"),
+    ("/Users/Ada L/p/x", "/Users/user/p/x"), (r"C:\Users\Ada\p", r"C:\Users\user\p"),
+    ("/scratch/ada/run", "/scratch/user/run"), ("/mnt/c/Users/ada/run", "/mnt/c/Users/user/run"),
     ("/home/ada/x, /lustre/team/ada/run", "/home/user/x, /lustre/team/user/run"),
     ("/home/ada/x ada@node3", "/home/user/x user@node3"),
     ("/home/torch/lib/python3/site-packages/torch", "/home/user/lib/python3/site-packages/torch"),
-    ("/root/x", "/root/x"),
-    ("/opt/torch/.venv /usr/lib/x", "/opt/torch/.venv /usr/lib/x"),
-)
+    ("/root/x", "/root/x"), ("/opt/torch/.venv /usr/lib/x", "/opt/torch/.venv /usr/lib/x"),
+)  # fmt: skip
 def test_users_go_by_the_place_of_their_homes(text: str, shown: str) -> None:
     assert seen_after(text) == shown
 
@@ -108,18 +103,13 @@ def test_a_host_that_is_a_common_word_goes_where_it_is_the_host_alone() -> None:
 
 
 @every(
-    ("connect to 10.1.2.3:29500 failed", "connect to ip-1:29500 failed"),
-    ("http://192.168.7.9/x", "http://ip-1/x"),
-    ("peer 172.16.0.4", "peer ip-1"),
-    ("fe80::1a2b:3c4d", "ip-1"),
-    ("2001:db8:0:0:1:2:3:4", "ip-1"),
-    ("link aa:bb:cc:dd:ee:ff", "link ip-1"),
-    ("127.0.0.1:80", "127.0.0.1:80"),
+    ("connect to 10.1.2.3:29500 failed", "connect to ip-1:29500 failed"), ("http://192.168.7.9/x", "http://ip-1/x"),
+    ("peer 172.16.0.4", "peer ip-1"), ("fe80::1a2b:3c4d", "ip-1"), ("2001:db8:0:0:1:2:3:4", "ip-1"),
+    ("link aa:bb:cc:dd:ee:ff", "link ip-1"), ("127.0.0.1:80", "127.0.0.1:80"),
     ("nvidia-curand-cu12==10.3.5.147", "nvidia-curand-cu12==10.3.5.147"),
-    ("libcurand.so.10.3.5.147", "libcurand.so.10.3.5.147"),
-    ("cuDNN 9.1.0.70 is here", "cuDNN 9.1.0.70 is here"),
+    ("libcurand.so.10.3.5.147", "libcurand.so.10.3.5.147"), ("cuDNN 9.1.0.70 is here", "cuDNN 9.1.0.70 is here"),
     ("c10::Error at::native 12:30:01", "c10::Error at::native 12:30:01"),
-)
+)  # fmt: skip
 def test_addresses_go_and_versions_stay(text: str, shown: str) -> None:
     assert seen_after(text) == shown
 
@@ -332,14 +322,10 @@ def test_the_index_that_everybody_installs_from_is_no_secret() -> None:
 @every(
     *("aa:bb:cc:dd:ee:ff", "AA-BB-CC-DD-EE-FF", "aabb.ccdd.eeff", "b8:ce:f6:03:00:f1:a2:b4", "b8-ce-f6-03-00-f1"),
     *(
-        "::ffff:10.1.2.3",
-        "::ffff:0a01:0203",
-        "64:ff9b::10.1.2.3",
-        "fe80::1a2b:3c4d%eth0",
-        "febf::1%25ib0",
+        "::ffff:10.1.2.3", "::ffff:0a01:0203", "64:ff9b::10.1.2.3", "fe80::1a2b:3c4d%eth0", "febf::1%25ib0",
         "fd12:3456::17",
     ),
-)
+)  # fmt: skip
 def test_addresses_in_all_spellings(address: str) -> None:
     assert seen_after(f"on {address} now") == "on ip-1 now"
     assert seen_after(f"http://[{address}]:80/") == "http://[ip-1]:80/" if "%" in address else True

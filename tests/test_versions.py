@@ -100,17 +100,12 @@ def test_no_text_breaks_a_parser(text: str) -> None:
         assert parsed is None or str(parsed)
 
 
-@cases(
-    "text, cuda, cudnn, cpu",
+@cases("text, cuda, cudnn, cpu",
     ("py3.12_cuda12.4_cudnn9.1.0_0", "12.4", "9.1.0", False),
-    ("py3.7_cuda10.2.89_cudnn7.6.5_0", "10.2", "7.6.5", False),
-    ("cuda129_generic_py311h1", "12.9", None, False),
-    ("cuda_126_py310", "12.6", None, False),
-    ("cpu_generic_py311h0", None, None, True),
-    ("py3.8_cpu_0", None, None, True),
-    ("cpuonly", None, None, False),
-    ("", None, None, False),
-)
+    ("py3.7_cuda10.2.89_cudnn7.6.5_0", "10.2", "7.6.5", False), ("cuda129_generic_py311h1", "12.9", None, False),
+    ("cuda_126_py310", "12.6", None, False), ("cpu_generic_py311h0", None, None, True),
+    ("py3.8_cpu_0", None, None, True), ("cpuonly", None, None, False), ("", None, None, False),
+)  # fmt: skip
 def test_build_strings_of_conda(text: str, cuda: str | None, cudnn: str | None, *, cpu: bool) -> None:
     build = CondaBuild.parse(text)
     assert (str(build.cuda) if build.cuda else None, build.cudnn, build.cpu) == (cuda, cudnn, cpu)

@@ -88,25 +88,16 @@ def test_an_unknown_capability_is_neither_met_nor_missed() -> None:
     assert report.exit_code != 0
 
 
-@cases(
-    "arguments, words",
-    ({"scopes": ["cluster"]}, "choose from container, env, node"),
-    ({"scopes": []}, "choose from"),
-    ({"require": "torch"}, "require: cannot read 'torch'"),
-    ({"require": "gpu~=sm_80"}, "not with ~="),
-    ({"assume": "gpu"}, "assume: cannot read 'gpu'"),
-    ({"only": "no-such-rule"}, "there is no rule 'no-such-rule'"),
-    ({"python": ""}, "python: an empty path"),
-    ({"given": Snapshot(), "deep": True}, "use one of them"),
-    ({"given": {}}, "given: write a Snapshot"),
-    ({"fail_on": "never"}, "fail_on: choose from fail, warn"),
-    ({"timeout": "5"}, "timeout: write seconds"),
-    ({"timeout": 0}, "timeout: write seconds"),
-    ({"python": 3}, "python: write a path"),
-    ({"require": 3}, "require: write a text"),
-    ({"require": [None]}, "require: write a text"),
-    ({"skip": 3}, "skip: write a text"),
-)
+@cases("arguments, words",
+    ({"scopes": ["cluster"]}, "choose from container, env, node"), ({"scopes": []}, "choose from"),
+    ({"require": "torch"}, "require: cannot read 'torch'"), ({"require": "gpu~=sm_80"}, "not with ~="),
+    ({"assume": "gpu"}, "assume: cannot read 'gpu'"), ({"only": "no-such-rule"}, "there is no rule 'no-such-rule'"),
+    ({"python": ""}, "python: an empty path"), ({"given": Snapshot(), "deep": True}, "use one of them"),
+    ({"given": {}}, "given: write a Snapshot"), ({"fail_on": "never"}, "fail_on: choose from fail, warn"),
+    ({"timeout": "5"}, "timeout: write seconds"), ({"timeout": 0}, "timeout: write seconds"),
+    ({"python": 3}, "python: write a path"), ({"require": 3}, "require: write a text"),
+    ({"require": [None]}, "require: write a text"), ({"skip": 3}, "skip: write a text"),
+)  # fmt: skip
 def test_what_cannot_be_carried_out_is_one_sentence(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(envcheck.UsageError, match=words):
         envcheck.check(**arguments)  # type: ignore[arg-type]

@@ -84,19 +84,12 @@ def test_what_is_there_is_compared(tmp_path: Path, text: str, sentences: list[st
     assert unmet(tmp_path, text) == sentences
 
 
-@cases(
-    "version, text, met",
-    ("2.5.1rc1", "torch==2.5.1", False),
-    ("2.5.1rc1", "torch<2.5.1", False),
-    ("2.5.1rc1", "torch>=2.5", True),
-    ("2.5.1.post1", "torch==2.5.1", False),
-    ("2.5.1.post1", "torch>2.5.1", False),
-    ("2.5", "torch>=2.5.1", False),
-    ("2.5", "torch==2.5.0", True),
-    ("1!2.5", "torch<2.6", False),
-    ("nightly", "torch>=2.4", False),
+@cases("version, text, met",
+    ("2.5.1rc1", "torch==2.5.1", False), ("2.5.1rc1", "torch<2.5.1", False), ("2.5.1rc1", "torch>=2.5", True),
+    ("2.5.1.post1", "torch==2.5.1", False), ("2.5.1.post1", "torch>2.5.1", False), ("2.5", "torch>=2.5.1", False),
+    ("2.5", "torch==2.5.0", True), ("1!2.5", "torch<2.6", False), ("nightly", "torch>=2.4", False),
     ("nightly", "torch!=2.4", False),
-)
+)  # fmt: skip
 def test_a_release_is_compared_as_pep_440_does(tmp_path: Path, version: str, text: str, *, met: bool) -> None:
     installed(tmp_path, "site", "torch", version)
     assert (unmet(tmp_path, text) == []) is met
@@ -178,17 +171,13 @@ def test_this_program() -> None:
     assert str(raised.value).endswith("; no-such-distribution>=1 is required; found none")
 
 
-@cases(
-    "texts, words",
-    ((), "nothing is required"),
-    (("torch",), "cannot read 'torch'"),
-    (("torch>=new",), "'new' is not a version$"),
+@cases("texts, words",
+    ((), "nothing is required"), (("torch",), "cannot read 'torch'"), (("torch>=new",), "'new' is not a version$"),
     (("torch~=2",), "'2' is not a version that ~= can compare with"),
-    (("torch==2.4|2.5",), "'2.4|2.5' is not a version"),
-    (("gpu>=H100",), "a GPU is named with == or !="),
+    (("torch==2.4|2.5",), "'2.4|2.5' is not a version"), (("gpu>=H100",), "a GPU is named with == or !="),
     (("gpu~=sm_90",), "its capability as in gpu>=sm_90"),
     (("cuda>=12.4",), "no file tells; ask the driver with envcheck.check"),
-)
+)  # fmt: skip
 def test_what_cannot_be_asked_is_one_sentence(texts: tuple[str, ...], words: str) -> None:
     with pytest.raises(envcheck.UsageError, match=words):
         envcheck.require(*texts)

@@ -82,15 +82,11 @@ def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) ->
     assert words in refused(*arguments, cwd=tmp_path)
 
 
-@cases(
-    "arguments",
-    ("check", "--from", "saved.json", "--deep"),
-    ("check", "--assume", "driver==abc"),
-    ("check", "--require", "torch>=new"),
-    ("check", "--timeout", "soon"),
-    ("bench", "--only", "no-such-quantity"),
+@cases("arguments",
+    ("check", "--from", "saved.json", "--deep"), ("check", "--assume", "driver==abc"),
+    ("check", "--require", "torch>=new"), ("check", "--timeout", "soon"), ("bench", "--only", "no-such-quantity"),
     ("bench", "--fleet", "--hosts", "hosts", "--full"),
-)
+)  # fmt: skip
 def test_no_verb_begins(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,15 +95,10 @@ def test_no_verb_begins(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@cases(
-    "content, words",
-    (b"not json at all", "JSON"),
-    (b'{"schema_version": "1.0", "checks"', "JSON"),
-    (b"\xff\xfe\x00", "JSON"),
-    (b"[1, 2]", "report"),
-    (b'{"schema_version": "2.0"}', "2.0"),
-    (b'{"schema_version": "1.0"}', "report"),
-)
+@cases("content, words",
+    (b"not json at all", "JSON"), (b'{"schema_version": "1.0", "checks"', "JSON"), (b"\xff\xfe\x00", "JSON"),
+    (b"[1, 2]", "report"), (b'{"schema_version": "2.0"}', "2.0"), (b'{"schema_version": "1.0"}', "report"),
+)  # fmt: skip
 def test_a_saved_report_that_cannot_be_read(content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "saved.json").write_bytes(content)
     assert words in refused("check", "--from", "saved.json", cwd=tmp_path)

@@ -101,19 +101,15 @@ def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
     assert len(json.loads(envcheck("rule", "--format", "json", cwd=tmp_path).out)) > 50
 
 
-@cases(
-    "line, offered, not_offered",
-    ("envcheck ", {"check", "matrix", "--help", "-V"}, {"show", "--deep"}),
-    ("envcheck che", {"check"}, {"bench"}),
+@cases("line, offered, not_offered",
+    ("envcheck ", {"check", "matrix", "--help", "-V"}, {"show", "--deep"}), ("envcheck che", {"check"}, {"bench"}),
     ("envcheck check --de", {"--deep"}, {"--help"}),
     ("envcheck check --only ", {"driver-too-old", "cudnn-missing"}, {"--deep"}),
-    ("envcheck check --format js", {"json"}, {"junit"}),
-    ("envcheck check --from sa", {"saved.json"}, {"--deep"}),
-    ("envcheck matrix ", {"check", "show", "refresh"}, {"bench"}),
-    ("envcheck matrix show --js", {"--json"}, {"show"}),
+    ("envcheck check --format js", {"json"}, {"junit"}), ("envcheck check --from sa", {"saved.json"}, {"--deep"}),
+    ("envcheck matrix ", {"check", "show", "refresh"}, {"bench"}), ("envcheck matrix show --js", {"--json"}, {"show"}),
     ("envcheck rule cud", {"cudnn-missing"}, {"driver-too-old"}),
     ("envcheck completion ", {"bash", "zsh", "fish"}, {"check"}),
-)
+)  # fmt: skip
 def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "saved.json").touch()
     (tmp_path / "complete.bash").write_text(completion.bash(RULES))

@@ -187,21 +187,13 @@ def test_a_page_for_people(tmp_path: Path) -> None:
     )
 
 
-@cases(
-    "arguments",
-    ["matrix"],
-    ["matrix", "check"],
-    ["matrix", "frobnicate"],
-    ["matrix", "check", "torch"],
-    ["matrix", "check", "torch=2.5.1"],
-    ["matrix", "check", ""],
-    ["matrix", "check", "torch!=2.5.1", "driver==550"],
-    ["matrix", "check", "torch==2.5.1", "pytorch==2.6.0"],
-    ["matrix", "check", "driver==550", "driver==560"],
-    ["matrix", "check", "driver==550", "cuda==12.4", "--format", "summary"],
-    ["matrix", "show", "torch>=2"],
+@cases("arguments",
+    ["matrix"], ["matrix", "check"], ["matrix", "frobnicate"], ["matrix", "check", "torch"],
+    ["matrix", "check", "torch=2.5.1"], ["matrix", "check", ""], ["matrix", "check", "torch!=2.5.1", "driver==550"],
+    ["matrix", "check", "torch==2.5.1", "pytorch==2.6.0"], ["matrix", "check", "driver==550", "driver==560"],
+    ["matrix", "check", "driver==550", "cuda==12.4", "--format", "summary"], ["matrix", "show", "torch>=2"],
     ["matrix", "show", "torch==2.5.1,cuda==12.4"],
-)
+)  # fmt: skip
 def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str]) -> None:
     told = envcheck(*arguments, cwd=tmp_path)
     assert (told.status, told.out) == (2, "")

@@ -130,17 +130,12 @@ def test_lines_that_name_a_problem(line: str) -> None:
     assert telling(line) == (line,)
 
 
-@cases(
-    "line",
-    "",
-    "Traceback (most recent call last):",
-    "Warning:",
-    "  warnings.warn(",
+@cases("line",
+    "", "Traceback (most recent call last):", "Warning:", "  warnings.warn(",
     "    raise AttributeError(f'module {name!r} has no attribute {attribute!r}')",
     "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
-    "I0000 00:00:17 port.cc:153] oneDNN custom operations are on.",
-    "[INFO] loading model",
-)
+    "I0000 00:00:17 port.cc:153] oneDNN custom operations are on.", "[INFO] loading model",
+)  # fmt: skip
 def test_lines_that_do_not(line: str) -> None:
     assert telling(line) == ()
 

@@ -16,20 +16,12 @@ from tests.every import cases
 _DOTS = "b" + ".b" * 19_000
 
 
-@cases(
-    "text, line",
-    (f"{_DOTS} = 1", 1),
-    (f'"a".{_DOTS} = 1', 1),
-    (f"'a' . {_DOTS} = 1", 1),
-    (f"x = 1\n[{_DOTS}]", 2),
-    (f"[['a'.{_DOTS}]]", 1),
-    (f"x = {{ a.{_DOTS} = 1 }}", 1),
-    (f"x = [ # don't\n1, {{ a.{_DOTS} = 1 }} ]", 2),
-    (f'x = ["""\n"""", {{ a.{_DOTS} = 1 }} ]', 2),
-    (f'x = ["""\\"""\\\\""", {{ a.{_DOTS} = 1 }} ]', 1),
-    (f"x = ['\\', {{ a.{_DOTS} = 1 }} ]", 1),
-    (f"x = '''\n'''\n\"\\\\\".{_DOTS} = 1", 3),
-)
+@cases("text, line",
+    (f"{_DOTS} = 1", 1), (f'"a".{_DOTS} = 1', 1), (f"'a' . {_DOTS} = 1", 1), (f"x = 1\n[{_DOTS}]", 2),
+    (f"[['a'.{_DOTS}]]", 1), (f"x = {{ a.{_DOTS} = 1 }}", 1), (f"x = [ # don't\n1, {{ a.{_DOTS} = 1 }} ]", 2),
+    (f'x = ["""\n"""", {{ a.{_DOTS} = 1 }} ]', 2), (f'x = ["""\\"""\\\\""", {{ a.{_DOTS} = 1 }} ]', 1),
+    (f"x = ['\\', {{ a.{_DOTS} = 1 }} ]", 1), (f"x = '''\n'''\n\"\\\\\".{_DOTS} = 1", 3),
+)  # fmt: skip
 def test_a_key_with_many_dots_is_refused_before_it_is_parsed(
     text: str, line: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,19 +173,13 @@ def test_the_prolog_passes_on_a_finding_alone(
 IDLE = "NodeName=n1 OS=Linux 6.1 State=IDLE ThreadsPerCore=1 Partitions=gpu"
 
 
-@cases(
-    "status, shown, drained",
+@cases("status, shown, drained",
     (1, IDLE, True),
     (1, "NodeName=DOWNTOWN1 OS=Linux State=MIXED ThreadsPerCore=1 Partitions=FAILOVER Comment=DRAIN me", True),
-    (1, IDLE + " Reason=new fan [root@2026-11-25T21:36:49]", False),
-    (1, IDLE.replace("IDLE", "IDLE+DRAIN"), False),
-    (1, IDLE.replace("IDLE", "DOWN*"), False),
-    (1, IDLE.replace("IDLE", "FAILING"), False),
-    (1, "", False),
-    (1, "slurm_load_node error: Unable to contact slurm controller", False),
-    (0, IDLE, False),
-    (3, IDLE, False),
-)
+    (1, IDLE + " Reason=new fan [root@2026-11-25T21:36:49]", False), (1, IDLE.replace("IDLE", "IDLE+DRAIN"), False),
+    (1, IDLE.replace("IDLE", "DOWN*"), False), (1, IDLE.replace("IDLE", "FAILING"), False), (1, "", False),
+    (1, "slurm_load_node error: Unable to contact slurm controller", False), (0, IDLE, False), (3, IDLE, False),
+)  # fmt: skip
 def test_the_health_check_drains_a_node_in_use_that_has_no_reason(
     tmp_path: Path, status: int, shown: str, *, drained: bool
 ) -> None:

@@ -238,16 +238,12 @@ def test_a_program_that_is_not_there_is_told() -> None:
     ]
 
 
-@cases(
-    "out, content",
-    (b'{"a": 1}', b'{"a": 1}'),
-    (b'\n  {"a": 1}', b'  {"a": 1}'),
-    (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
-    (b"Hello {you}\n", b""),
-    (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
+@cases("out, content",
+    (b'{"a": 1}', b'{"a": 1}'), (b'\n  {"a": 1}', b'  {"a": 1}'), (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
+    (b"Hello {you}\n", b""), (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
     (b'{"level": "info"}\n{\n  "schema_version": "1.0"\n}\nwarning\n', b'{\n  "schema_version": "1.0"\n}'),
     (b'motd\n{"collected": "1", "runs": [\n', b'{"collected": "1", "runs": [\n'),
-)
+)  # fmt: skip
 def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) -> None:
     assert launch.read_answer("n", out, b"", 0).content == content
 

@@ -283,16 +283,12 @@ def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
 # Names and pages.
 
 
-@cases(
-    "names, told",
-    (["gpu3", "gpu1", "gpu2", "gpu2"], ["gpu[1-3]"]),
-    (["gpu001", "gpu003", "gpu002", "gpu010"], ["gpu[001-003,010]"]),
-    (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]),
-    (["gpu7"], ["gpu7"]),
-    (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]),
-    (["n0", "n1", "n2"], ["n[0-2]"]),
+@cases("names, told",
+    (["gpu3", "gpu1", "gpu2", "gpu2"], ["gpu[1-3]"]), (["gpu001", "gpu003", "gpu002", "gpu010"], ["gpu[001-003,010]"]),
+    (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]), (["gpu7"], ["gpu7"]),
+    (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]), (["n0", "n1", "n2"], ["n[0-2]"]),
     (["n[1-3]", "a,b", "a b", 'a"b', ""], ['""', '"a b"', '"a"b"', '"a,b"', '"n[1-3]"']),
-)
+)  # fmt: skip
 def test_names_are_folded(names: list[str], told: list[str]) -> None:
     assert folded(names) == told
 
@@ -488,18 +484,13 @@ def kept(*reports: Examined) -> list[str]:
     return [node.path for node in found]
 
 
-@cases(
-    "older, newer",
-    ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"),
-    ("2026-01-01T03:00:00+02:00", "2026-01-01T02:00:00Z"),
-    ("2026-01-01T00:00:00-11:00", "2026-01-01T12:00:00Z"),
-    ("2026-01-01T00:00:00", "2026-01-01T00:00:00.5Z"),
-    ("2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
-    ("9999-12-31T23:59:59-12:00", "1970-01-01T00:00:00Z"),
-    ("", "1970-01-01T00:00:00Z"),
-    ("tomorrow", "1970-01-01T00:00:00Z"),
+@cases("older, newer",
+    ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"), ("2026-01-01T03:00:00+02:00", "2026-01-01T02:00:00Z"),
+    ("2026-01-01T00:00:00-11:00", "2026-01-01T12:00:00Z"), ("2026-01-01T00:00:00", "2026-01-01T00:00:00.5Z"),
+    ("2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), ("9999-12-31T23:59:59-12:00", "1970-01-01T00:00:00Z"),
+    ("", "1970-01-01T00:00:00Z"), ("tomorrow", "1970-01-01T00:00:00Z"),
     ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
-)
+)  # fmt: skip
 def test_the_newest_counts_whatever_its_time_zone(older: str, newer: str) -> None:
     assert kept(report("a", older, "xy"), report("b", newer, "xy")) == ["b"]
     if older != newer:  # of the same time, the last

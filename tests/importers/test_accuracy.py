@@ -27,17 +27,13 @@ def case(dump: str, problem: str, **more: Any) -> Case:
 
 
 @every(
-    (case(NO_CODE, "gpu-code-missing"), "right"),
-    (case(NO_CODE, "other", also_right=("gpu-code-missing",)), "right"),
-    (case(NO_CODE, "driver-too-old"), "wrong"),
-    (case(HEALTHY, "driver-too-old"), "missed"),
-    (case("a poem", "driver-too-old"), "missed"),
-    (case(HEALTHY, "none", severity="healthy"), "quiet"),
-    (case("a poem", "none", severity="healthy"), "quiet"),
-    (case(NO_CODE, "none", severity="healthy"), "false alarm"),
+    (case(NO_CODE, "gpu-code-missing"), "right"), (case(NO_CODE, "other", also_right=("gpu-code-missing",)), "right"),
+    (case(NO_CODE, "driver-too-old"), "wrong"), (case(HEALTHY, "driver-too-old"), "missed"),
+    (case("a poem", "driver-too-old"), "missed"), (case(HEALTHY, "none", severity="healthy"), "quiet"),
+    (case("a poem", "none", severity="healthy"), "quiet"), (case(NO_CODE, "none", severity="healthy"), "false alarm"),
     (case(NO_CODE, "driver-older-than-toolkit", severity="remark"), "wrong"),
     (case(HEALTHY, "driver-older-than-toolkit", severity="remark"), "missed"),
-)
+)  # fmt: skip
 def test_the_result_of_a_case(given: Case, result: str) -> None:
     assert assess(given).result == result
 

@@ -196,18 +196,13 @@ def built(version: str, cuda: str, rocm: str = "N/A", more: str = "") -> str:
 
 
 @every(
-    (built("2.1.0+cpu", "Could not collect"), True),
-    (built("2.7.0+cpu.cxx11.abi", "None"), True),
-    (built("1.4.0", "None"), True),
-    (built("2.2.2", "Could not collect"), True),
-    (built("2.2.2", "12.1"), False),
-    (built("2.4.0+rocm6.1", "N/A", "6.1.40091-a8dbc0c19"), False),
-    (built("N/A", "N/A"), None),
+    (built("2.1.0+cpu", "Could not collect"), True), (built("2.7.0+cpu.cxx11.abi", "None"), True),
+    (built("1.4.0", "None"), True), (built("2.2.2", "Could not collect"), True), (built("2.2.2", "12.1"), False),
+    (built("2.4.0+rocm6.1", "N/A", "6.1.40091-a8dbc0c19"), False), (built("N/A", "N/A"), None),
     (built("2.8.0+xpu", "Could not collect", more="Is XPU available: True\n"), None),
     (built("2.8.0", "Could not collect", more="Is XPU available: True\n"), None),
-    (built("2.6.0", "None", more="OS: macOS 15.3 (arm64)\n"), None),
-    (built("2.6.0+gitabc", "N/A"), None),
-)
+    (built("2.6.0", "None", more="OS: macOS 15.3 (arm64)\n"), None), (built("2.6.0+gitabc", "N/A"), None),
+)  # fmt: skip
 def test_a_build_is_cpu_only_where_the_text_leaves_no_doubt(text: str, *, cpu_only: bool | None) -> None:
     snapshot = read_text(text + "Is CUDA available: False\n")
     assert torch_in(text + "Is CUDA available: False\n").cpu_only is cpu_only

@@ -155,31 +155,14 @@ def test_lone_surrogates_do_not_reach_the_report() -> None:
 
 
 @every(
-    "with CUDA capability sm_90 " * 140,
-    "GPU models and configuration: GPU 0: " * 100,
-    "Is CUDA available: " + "cudnn" * 790,
-    "\u0661.\u0662 " * 1_000,
-    "(pid=1, " * 500,
-    "**a" * 1_300,
-    "nvidia driver " * 280,
-    "Requirement already satisfied: a (" * 110,
-    "[conda] a 1.0 " * 280,
-    "| 0 X On | 00:00.0 | " * 190,
-    "|" + " " * 3_900 + "x",
-    "-- |" * 950 + "x",
-    "# " + "torch version " * 280,
-    "a, " * 1_300,
-    "{" * 3_900,
-    "PyTorch (" * 440,
-    "╭" + "─ " * 1_900,
-    "│" + " " * 3_900 + "x",
-    '{"log":"' + '","stream":"stderr"' * 200,
-    "\\n" * 1_900,
-    '"\\\\' * 1_300,
-    "'\"\\n" * 900,
-    "2025-01-01 00:00:00" + " - a" * 900,
-    "&lt;&amp;" * 400,
-)
+    "with CUDA capability sm_90 " * 140, "GPU models and configuration: GPU 0: " * 100,
+    "Is CUDA available: " + "cudnn" * 790, "\u0661.\u0662 " * 1_000, "(pid=1, " * 500, "**a" * 1_300,
+    "nvidia driver " * 280, "Requirement already satisfied: a (" * 110, "[conda] a 1.0 " * 280,
+    "| 0 X On | 00:00.0 | " * 190, "|" + " " * 3_900 + "x", "-- |" * 950 + "x", "# " + "torch version " * 280,
+    "a, " * 1_300, "{" * 3_900, "PyTorch (" * 440, "╭" + "─ " * 1_900, "│" + " " * 3_900 + "x",
+    '{"log":"' + '","stream":"stderr"' * 200, "\\n" * 1_900, '"\\\\' * 1_300, "'\"\\n" * 900,
+    "2025-01-01 00:00:00" + " - a" * 900, "&lt;&amp;" * 400,
+)  # fmt: skip
 def test_a_long_text_of_the_worst_lines_is_read_soon(line: str) -> None:
     text = f"{line}\n" * (TEXT_LIMIT // 16 // (len(line) + 1))
     started = time.monotonic()

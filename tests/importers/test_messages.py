@@ -133,15 +133,11 @@ def test_a_system_in_prose(text: str, platform: Platform) -> None:
     )
 
 
-@cases(
-    "text, version, available",
-    ("torch 2.7.0+cu128", "2.7.0+cu128", None),
-    ("- PyTorch version (GPU?): 2.4.1+cu121 (True)", "2.4.1+cu121", True),
-    ("- PyTorch version (GPU?): 2.4.1 (False)", "2.4.1", False),
-    ("torch 2.4.1 (True)", "2.4.1", None),
-    ("* PyTorch version:torch2.8.0+cu128", "2.8.0+cu128", None),
-    ("PyTorch: 2.8.0+cu128", "2.8.0+cu128", None),
-)
+@cases("text, version, available",
+    ("torch 2.7.0+cu128", "2.7.0+cu128", None), ("- PyTorch version (GPU?): 2.4.1+cu121 (True)", "2.4.1+cu121", True),
+    ("- PyTorch version (GPU?): 2.4.1 (False)", "2.4.1", False), ("torch 2.4.1 (True)", "2.4.1", None),
+    ("* PyTorch version:torch2.8.0+cu128", "2.8.0+cu128", None), ("PyTorch: 2.8.0+cu128", "2.8.0+cu128", None),
+)  # fmt: skip
 def test_torch_in_prose(text: str, version: str, *, available: bool | None) -> None:
     torch = torch_in(text)
     assert (torch.version, torch.gpu_available) == (version, available)

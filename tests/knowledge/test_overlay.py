@@ -139,14 +139,10 @@ def test_a_folder_that_is_not_there_or_is_empty(tmp_path: Path) -> None:
         load_matrix((str(tmp_path),))
 
 
-@cases(
-    "variables, found",
-    ({"XDG_CONFIG_HOME": "{base}"}, True),
-    ({"HOME": "{home}"}, True),
-    ({"XDG_CONFIG_HOME": "{base}/empty", "HOME": "{home}"}, False),
-    ({"XDG_CONFIG_HOME": "config"}, False),
-    ({}, False),
-)
+@cases("variables, found",
+    ({"XDG_CONFIG_HOME": "{base}"}, True), ({"HOME": "{home}"}, True),
+    ({"XDG_CONFIG_HOME": "{base}/empty", "HOME": "{home}"}, False), ({"XDG_CONFIG_HOME": "config"}, False), ({}, False),
+)  # fmt: skip
 def test_the_configuration_folder(tmp_path: Path, variables: dict[str, str], found: bool) -> None:  # noqa: FBT001
     base = tmp_path / "home" / ".config"
     (base / "envcheck" / "matrix").mkdir(parents=True)

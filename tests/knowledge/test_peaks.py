@@ -83,15 +83,10 @@ def test_the_confidence_of_the_figures_is_that_of_the_peak() -> None:
 
 @every(
     # NVIDIA's white papers state these; the rows do not
-    ("GeForce RTX 3080 10GB", "fp16", 59.5e12),
-    ("GeForce RTX 3080 10GB", "fp32", 29.8e12),
-    ("GeForce RTX 3070", "fp32", 20.3e12),
-    ("GeForce RTX 4080", "fp16", 97.5e12),
-    ("GeForce RTX 5080", "fp4", 900.4e12),
-    ("GeForce RTX 2080", "fp16", 40.3e12),
-    ("GeForce GTX 1080 Ti", "fp32", 11.3e12),
-    ("RTX A5000", "fp16", 111.1e12),
-)
+    ("GeForce RTX 3080 10GB", "fp16", 59.5e12), ("GeForce RTX 3080 10GB", "fp32", 29.8e12),
+    ("GeForce RTX 3070", "fp32", 20.3e12), ("GeForce RTX 4080", "fp16", 97.5e12), ("GeForce RTX 5080", "fp4", 900.4e12),
+    ("GeForce RTX 2080", "fp16", 40.3e12), ("GeForce GTX 1080 Ti", "fp32", 11.3e12), ("RTX A5000", "fp16", 111.1e12),
+)  # fmt: skip
 def test_the_formula_gives_what_white_papers_print(name: str, precision: Precision, peak: float) -> None:
     found = of(name, precision)
     assert found.basis == "formula"

@@ -269,17 +269,13 @@ def test_the_last_stack_of_a_project_that_ended_is_told() -> None:
 
 
 @every(
-    ("driver==525.60.11 cuda==12.4", ("driver >= 525.60.13", "cuda 11.8")),
-    ("driver==550 gpu==K80", ("driver R470",)),
-    ("torch==2.5.1 gpu==RTX,5090", ("torch 2.8.0",)),
-    ("torch==2.11.0 gpu==V100", ("torch 2.11.0+cu126",)),
+    ("driver==525.60.11 cuda==12.4", ("driver >= 525.60.13", "cuda 11.8")), ("driver==550 gpu==K80", ("driver R470",)),
+    ("torch==2.5.1 gpu==RTX,5090", ("torch 2.8.0",)), ("torch==2.11.0 gpu==V100", ("torch 2.11.0+cu126",)),
     ("torch==2.5.1 python==3.8", ("torch 2.4.1", "python 3.9")),
-    ("gpu==V100 kernel-module==open", ("the proprietary kernel module",)),
-    ("nvcc==12.6 gpu==sm_120", ("nvcc 12.8",)),
+    ("gpu==V100 kernel-module==open", ("the proprietary kernel module",)), ("nvcc==12.6 gpu==sm_120", ("nvcc 12.8",)),
     ("torch==2.5.1 driver==470 gpu==K80", ("torch 2.5.1+cu118",)),
-    ("widget==1.0.0 python==3.12", ("widget 1.1", "python 3.11")),
-    ("driver==550 cuda==12.4", ()),
-)
+    ("widget==1.0.0 python==3.12", ("widget 1.1", "python 3.11")), ("driver==550 cuda==12.4", ()),
+)  # fmt: skip
 def test_the_nearest_change_is_suggested_and_fits(question: str, suggestions: tuple[str, ...]) -> None:
     rows = matrix(
         {"name": "widget", "versions": "==1.0", "needs": {"python": ">=3.8,<3.12"}},

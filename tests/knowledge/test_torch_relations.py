@@ -13,25 +13,16 @@ MATRIX = load_matrix()
 
 
 @every(
-    ("2.5.1", "3.9", "linux", "x86_64", "compatible"),
-    ("2.5.1", "3.13.1", "linux", "x86_64", "compatible"),
-    ("2.5.1", "3.13", "windows", "x86_64", "incompatible"),
-    ("2.5.1", "3.13", "linux", "aarch64", "incompatible"),
-    ("2.5.1", "3.13", "wsl", "x86_64", "compatible"),
-    ("2.5.1+cu124", "3.8", "linux", "x86_64", "incompatible"),
-    ("2.1.2", "3.12", "linux", "x86_64", "incompatible"),
-    ("2.2.0", "3.12", "linux", "x86_64", "compatible"),
-    ("1.13.1", "3.11", "linux", "x86_64", "compatible"),
-    ("1.13.1", "3.11", "windows", "x86_64", "incompatible"),
-    ("1.4.0", "2.7.18", "linux", "x86_64", "compatible"),
-    ("1.5.0", "2.7.18", "linux", "x86_64", "incompatible"),
-    ("2.15.0", "3.10", "linux", "x86_64", "incompatible"),
-    ("2.15.0", "3.15", "linux", "x86_64", "compatible"),
-    ("2.99.0", "3.12", "linux", "x86_64", "unknown"),
-    ("2.6.0.dev20241112", "3.12", "linux", "x86_64", "unknown"),
-    ("2.5.1", "3", "linux", "x86_64", "unknown"),
-    ("2.5.1", "three", "linux", "x86_64", "unknown"),
-)
+    ("2.5.1", "3.9", "linux", "x86_64", "compatible"), ("2.5.1", "3.13.1", "linux", "x86_64", "compatible"),
+    ("2.5.1", "3.13", "windows", "x86_64", "incompatible"), ("2.5.1", "3.13", "linux", "aarch64", "incompatible"),
+    ("2.5.1", "3.13", "wsl", "x86_64", "compatible"), ("2.5.1+cu124", "3.8", "linux", "x86_64", "incompatible"),
+    ("2.1.2", "3.12", "linux", "x86_64", "incompatible"), ("2.2.0", "3.12", "linux", "x86_64", "compatible"),
+    ("1.13.1", "3.11", "linux", "x86_64", "compatible"), ("1.13.1", "3.11", "windows", "x86_64", "incompatible"),
+    ("1.4.0", "2.7.18", "linux", "x86_64", "compatible"), ("1.5.0", "2.7.18", "linux", "x86_64", "incompatible"),
+    ("2.15.0", "3.10", "linux", "x86_64", "incompatible"), ("2.15.0", "3.15", "linux", "x86_64", "compatible"),
+    ("2.99.0", "3.12", "linux", "x86_64", "unknown"), ("2.6.0.dev20241112", "3.12", "linux", "x86_64", "unknown"),
+    ("2.5.1", "3", "linux", "x86_64", "unknown"), ("2.5.1", "three", "linux", "x86_64", "unknown"),
+)  # fmt: skip
 def test_which_python_has_a_wheel(torch: str, python: str, os: Os, machine: Machine, verdict: str) -> None:
     fit = python_runs_torch(MATRIX, torch, python, os, machine)
     assert fit.verdict == verdict, fit.reason

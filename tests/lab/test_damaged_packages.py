@@ -96,20 +96,16 @@ def of_zeros(path: Path) -> None:
 UMATH = "numpy/_core/_multiarray_umath.*.so"
 
 
-@cases(
-    "package, pattern, damage, status, options",
-    ("numpy", "numpy", remove, "fail", ()),
-    ("numpy", "numpy/__init__.py", remove, "fail", ()),
-    ("numpy", "numpy/__init__.py", of_zeros, "fail", ("--verify",)),
-    ("numpy", UMATH, remove, "fail", ()),
-    ("numpy", UMATH, halve, "fail", ()),
-    ("numpy", UMATH, blank_header, "fail", ()),
+@cases("package, pattern, damage, status, options",
+    ("numpy", "numpy", remove, "fail", ()), ("numpy", "numpy/__init__.py", remove, "fail", ()),
+    ("numpy", "numpy/__init__.py", of_zeros, "fail", ("--verify",)), ("numpy", UMATH, remove, "fail", ()),
+    ("numpy", UMATH, halve, "fail", ()), ("numpy", UMATH, blank_header, "fail", ()),
     ("numpy", UMATH, change_a_byte, "fail", ("--verify",)),
     ("numpy", "numpy/lib/_npyio_impl.py", add_a_line, "warn", ("--verify",)),
     ("numpy", "numpy/_core/multiarray.py", remove, "fail", ("--verify",)),
     ("llvmlite", "llvmlite/binding/libllvmlite.so", halve, "fail", ()),
     ("llvmlite", "llvmlite/binding", remove, "fail", ()),
-)
+)  # fmt: skip
 def test_it_is_named_and_the_fix_makes_it_whole(
     installed: Installed,
     package: str,

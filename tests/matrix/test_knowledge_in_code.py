@@ -259,16 +259,11 @@ def test_every_file_that_a_probe_finds_is_of_the_same_family_everywhere() -> Non
     assert library_names.row_of("jpeg") is None
 
 
-@cases(
-    "family, wheel, extra",
-    ("cublasLt", "nvidia-cublas", "cublas"),
-    ("nvrtc-builtins", "nvidia-cuda-nvrtc", "nvrtc"),
-    ("cudart", "nvidia-cuda-runtime", "cudart"),
-    ("nppial", "nvidia-npp", "npp"),
-    ("cusparseLt", "nvidia-cusparselt", None),
-    ("cudnn_ops", "nvidia-cudnn", None),
-    ("nvinfer", None, None),
-)
+@cases("family, wheel, extra",
+    ("cublasLt", "nvidia-cublas", "cublas"), ("nvrtc-builtins", "nvidia-cuda-nvrtc", "nvrtc"),
+    ("cudart", "nvidia-cuda-runtime", "cudart"), ("nppial", "nvidia-npp", "npp"),
+    ("cusparseLt", "nvidia-cusparselt", None), ("cudnn_ops", "nvidia-cudnn", None), ("nvinfer", None, None),
+)  # fmt: skip
 def test_wheels_come_from_the_catalogue(family: str, wheel: str | None, extra: str | None) -> None:
     assert wheel_with(family) == wheel
     assert toolkit_extra(family) == extra

@@ -240,34 +240,21 @@ def test_modules_of_a_jetpack(jetpack: str, capabilities: set[str]) -> None:
 
 
 @every(
-    ("cudnn", "7.6.5", "cuda", "10.2", True),
-    ("cudnn", "7.6.3", "cuda", "10.2", False),
-    ("cudnn", "7.6.5", "cuda", "9.1", False),
-    ("cudnn", "8.9.7", "cuda", "12.4", True),
-    ("cudnn", "9.10.2", "cuda", "11.8", True),
-    ("cudnn", "9.11.0", "cuda", "11.8", False),
-    ("cudnn", "9.11.0", "cuda", "13.0", False),
-    ("cudnn", "9.12.0", "cuda", "13.0", True),
-    ("nvidia-cudnn-cu11", "9.10.2.21", "cuda", "11.8", True),
-    ("tensorrt", "7.0.0", "cuda", "11.0", False),
-    ("tensorrt", "8.5.3", "cuda", "10.2", True),
-    ("tensorrt", "8.6.1", "cuda", "10.2", False),
-    ("tensorrt", "10.13.0", "cuda", "11.8", True),
-    ("tensorrt", "10.13.2", "cuda", "11.8", False),
-    ("tensorrt", "10.8.0", "python", "3.13", False),
-    ("tensorrt", "10.9.0", "python", "3.13", True),
-    ("tensorrt", "11.0.0", "python", "3.14", False),
-    ("tensorrt", "11.1.0", "python", "3.14", True),
-    ("nccl", "2.21.5", "cuda", "11.8", True),
-    ("nccl", "2.27.3", "cuda", "13.0", False),
-    ("nccl", "2.27.7", "cuda", "13.0", True),
-    ("cusparselt", "0.8.1", "cuda", "12.9", True),
-    ("cusparselt", "0.9.0", "cuda", "12.9", False),
-    ("nvshmem", "3.3.9", "cuda", "13.0", False),
-    ("nvshmem", "3.3.20", "cuda", "13.0", True),
-    ("deepstream", "7.1", "tensorrt", "10.3.0", True),
+    ("cudnn", "7.6.5", "cuda", "10.2", True), ("cudnn", "7.6.3", "cuda", "10.2", False),
+    ("cudnn", "7.6.5", "cuda", "9.1", False), ("cudnn", "8.9.7", "cuda", "12.4", True),
+    ("cudnn", "9.10.2", "cuda", "11.8", True), ("cudnn", "9.11.0", "cuda", "11.8", False),
+    ("cudnn", "9.11.0", "cuda", "13.0", False), ("cudnn", "9.12.0", "cuda", "13.0", True),
+    ("nvidia-cudnn-cu11", "9.10.2.21", "cuda", "11.8", True), ("tensorrt", "7.0.0", "cuda", "11.0", False),
+    ("tensorrt", "8.5.3", "cuda", "10.2", True), ("tensorrt", "8.6.1", "cuda", "10.2", False),
+    ("tensorrt", "10.13.0", "cuda", "11.8", True), ("tensorrt", "10.13.2", "cuda", "11.8", False),
+    ("tensorrt", "10.8.0", "python", "3.13", False), ("tensorrt", "10.9.0", "python", "3.13", True),
+    ("tensorrt", "11.0.0", "python", "3.14", False), ("tensorrt", "11.1.0", "python", "3.14", True),
+    ("nccl", "2.21.5", "cuda", "11.8", True), ("nccl", "2.27.3", "cuda", "13.0", False),
+    ("nccl", "2.27.7", "cuda", "13.0", True), ("cusparselt", "0.8.1", "cuda", "12.9", True),
+    ("cusparselt", "0.9.0", "cuda", "12.9", False), ("nvshmem", "3.3.9", "cuda", "13.0", False),
+    ("nvshmem", "3.3.20", "cuda", "13.0", True), ("deepstream", "7.1", "tensorrt", "10.3.0", True),
     ("deepstream", "6.3", "ubuntu", "22.04", False),
-)
+)  # fmt: skip
 def test_what_a_library_goes_with(name: str, release: str, need: str, wanted: str, *, fits: bool) -> None:
     assert admits(name, release, need, wanted) == fits
 

@@ -93,16 +93,8 @@ PROJECT = '{"name":"a","source":{"title":"A","address":"PyPI a","read":"2026-11-
     *(
         (line, "pypi.jsonl: line 2: not a project as 'envcheck matrix refresh' writes it: ")
         for line in (
-            "{",
-            "",
-            "[" * 100_000,
-            "[]",
-            "5",
-            '{"name":"b"}',
-            PROJECT.replace("[]", "5"),
-            PROJECT.replace("[]", "[5]"),
-            PROJECT.replace('"a"', "[]"),
-            '{"name":"b","source":5}',
+            "{", "", "[" * 100_000, "[]", "5", '{"name":"b"}', PROJECT.replace("[]", "5"), PROJECT.replace("[]", "[5]"),
+            PROJECT.replace('"a"', "[]"), '{"name":"b","source":5}',
         )
     ),
     (PROJECT.replace("[]", f"[{'{},' * 400_000}]"), "pypi.jsonl: more than 400,000 keys and items"),
@@ -111,7 +103,7 @@ PROJECT = '{"name":"a","source":{"title":"A","address":"PyPI a","read":"2026-11-
     (PROJECT.replace('"a"', '"b"').replace("[]", '[{"versions":5}]'), "pypi.jsonl: [[wheel]] number 1 (name = 'b')"),
     (PROJECT.replace('"a"', '"b"').replace("2026-11-20", "today"), "source pypi.jsonl/b: it needs a title, an"),
     (PROJECT.replace('"a"', '"b"').replace("PyPI a", ""), "source pypi.jsonl/b: it needs a title, an address"),
-)
+)  # fmt: skip
 def test_a_wrong_line_of_a_project_is_refused(tmp_path: Path, line: str, complaint: str) -> None:
     (tmp_path / "generated").mkdir()
     (tmp_path / "generated" / "pypi.jsonl").write_text(f"{PROJECT}\n")

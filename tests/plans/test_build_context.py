@@ -107,27 +107,18 @@ def test_extras_of_a_project_count(tmp_path: Path, lines: str) -> None:
     assert _plan(tmp_path, lines)["vllm"].version == "0.6.0"
 
 
-@cases(
-    "lines",
-    "RUN pip install -r requirements.txt",
-    "COPY sub /x\nRUN pip install -r /x/requirements.txt",
+@cases("lines",
+    "RUN pip install -r requirements.txt", "COPY sub /x\nRUN pip install -r /x/requirements.txt",
     "COPY requirements.txt /x/\nRUN pip install -r /y/requirements.txt",
     "COPY . .\nRUN git clone https://example.org/a /a && cd a && pip install .",
     "COPY . .\nRUN cd $WHERE && pip install -r requirements.txt",
     "ADD https://example.org/requirements.txt /x/\nRUN pip install -r /x/requirements.txt",
     "COPY . .\nCOPY --from=node:20 /requirements.txt .\nRUN pip install -r requirements.txt",
-    "COPY <<EOF requirements.txt\ntorch\nEOF\nRUN pip install -r requirements.txt",
-    "RUN uv sync",
-    "COPY . .\nRUN uv sync --all-extras",
-    "COPY . .\nRUN uv sync --extra nothing",
-    "COPY . .\nRUN pdm install",
-    "COPY . .\nRUN pipenv install --system",
-    "COPY . .\nRUN pixi install",
-    "COPY . .\nRUN python setup.py install",
-    "COPY . .\nRUN ./install.sh",
-    "COPY . .\nRUN bash install.sh",
-    "COPY . .\nRUN pip install ./docker",
-)
+    "COPY <<EOF requirements.txt\ntorch\nEOF\nRUN pip install -r requirements.txt", "RUN uv sync",
+    "COPY . .\nRUN uv sync --all-extras", "COPY . .\nRUN uv sync --extra nothing", "COPY . .\nRUN pdm install",
+    "COPY . .\nRUN pipenv install --system", "COPY . .\nRUN pixi install", "COPY . .\nRUN python setup.py install",
+    "COPY . .\nRUN ./install.sh", "COPY . .\nRUN bash install.sh", "COPY . .\nRUN pip install ./docker",
+)  # fmt: skip
 def test_what_cannot_be_followed_stays_open(tmp_path: Path, lines: str) -> None:
     found = _plan(tmp_path, lines)
     assert found[""].problem

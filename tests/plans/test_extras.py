@@ -29,20 +29,14 @@ def status(folder: Path, text: str, machine: str, name: str = "jax") -> str:
     return named(judge(plan(folder, requirements__txt=text), machine), "plan-does-not-fit", name).status
 
 
-@cases(
-    "text, machine, expected",
-    ("jax[cuda12]==0.7.2\n", A100, "pass"),
-    ("jax[CUDA13]==0.7.2\n", A100, "fail"),
-    ("jax[cuda13]==0.7.2\n", NEW, "pass"),
-    ("jax[cuda13-local]==0.7.2\n", "gpu==V100,driver==580.65.06", "fail"),
+@cases("text, machine, expected",
+    ("jax[cuda12]==0.7.2\n", A100, "pass"), ("jax[CUDA13]==0.7.2\n", A100, "fail"),
+    ("jax[cuda13]==0.7.2\n", NEW, "pass"), ("jax[cuda13-local]==0.7.2\n", "gpu==V100,driver==580.65.06", "fail"),
     ("jax[cuda12_pip]==0.4.25\n", "gpu==A100,driver==470.57.02", "fail"),
-    ("jax[cuda11_pip]==0.4.25\n", "gpu==A100,driver==470.57.02", "pass"),
-    ("jax==0.7.2\n", NEW, "fail"),
-    ("jax[cpu]==0.7.2\n", NEW, "fail"),
-    ("jax==0.7.2\njaxlib==0.7.2\njax-cuda13-plugin==0.7.2\n", NEW, "pass"),
-    ("jax==0.4.25\njaxlib==0.4.25+cuda12.cudnn89\n", A100, "pass"),
-    ("jax==0.7.2\n-e .\n", NEW, "unknown"),
-)
+    ("jax[cuda11_pip]==0.4.25\n", "gpu==A100,driver==470.57.02", "pass"), ("jax==0.7.2\n", NEW, "fail"),
+    ("jax[cpu]==0.7.2\n", NEW, "fail"), ("jax==0.7.2\njaxlib==0.7.2\njax-cuda13-plugin==0.7.2\n", NEW, "pass"),
+    ("jax==0.4.25\njaxlib==0.4.25+cuda12.cudnn89\n", A100, "pass"), ("jax==0.7.2\n-e .\n", NEW, "unknown"),
+)  # fmt: skip
 def test_the_extra_decides(tmp_path: Path, text: str, machine: str, expected: str) -> None:
     assert status(tmp_path, text, machine) == expected
 
@@ -207,19 +201,13 @@ def test_extras_and_groups_bring_what_they_include(tmp_path: Path, asked: str, a
     assert set(packages(found)) - {"app"} == {"torch", *also}
 
 
-@cases(
-    "text, bounds, build",
-    ("cuda-version 11.8", "==11.8", ""),
-    ("numpy 1.8*", "==1.8.*", ""),
-    ("cudnn 8.9.* h123_0", "==8.9.*", "h123_0"),
+@cases("text, bounds, build",
+    ("cuda-version 11.8", "==11.8", ""), ("numpy 1.8*", "==1.8.*", ""), ("cudnn 8.9.* h123_0", "==8.9.*", "h123_0"),
     ("pytorch 2.0.1 py3.10_cuda11.7_0", "==2.0.1", "py3.10_cuda11.7_0"),
-    ("pytorch==2.0.1=py3.10_cuda11.7_0", "==2.0.1", "py3.10_cuda11.7_0"),
-    ("pytorch-gpu=*=*cuda*", "", ""),
-    ("pytorch=2.*=*cuda12*", "==2.*", ""),
-    ("pytorch[version='>=2.1', build=cuda118_0]", ">=2.1", "cuda118_0"),
-    ("pytorch[version=2.1.0]", "==2.1.0", ""),
-    ("conda-forge/linux-64::cupy", "", ""),
-)
+    ("pytorch==2.0.1=py3.10_cuda11.7_0", "==2.0.1", "py3.10_cuda11.7_0"), ("pytorch-gpu=*=*cuda*", "", ""),
+    ("pytorch=2.*=*cuda12*", "==2.*", ""), ("pytorch[version='>=2.1', build=cuda118_0]", ">=2.1", "cuda118_0"),
+    ("pytorch[version=2.1.0]", "==2.1.0", ""), ("conda-forge/linux-64::cupy", "", ""),
+)  # fmt: skip
 def test_conda_writes_one_package_in_many_ways(text: str, bounds: str, build: str) -> None:
     found = of_conda(Sheet("environment.yml", "", load_matrix(), {}), text, 3)
     assert (found.bounds, found.conda, found.problem) == (bounds, build, None)

@@ -44,18 +44,13 @@ def test_an_image_with_a_framework_is_replaced_by_what_is_installed(tmp_path: Pa
     assert versions(plan(tmp_path, Dockerfile=f"{image}RUN pip install torch==2.4.0\n"))["torch"] == "2.4.0"
 
 
-@cases(
-    "line",
-    "FROM nvcr.io/nvidia/pytorch:99.99-py3",
-    "FROM registry.example/team/base:1",
-    "FROM debian AS a\nFROM registry.example/team/base AS b\nFROM b",
-    "ARG BASE\nFROM ${BASE}",
-    "FROM debian\nARG WHAT\nRUN pip install $WHAT",
-    "FROM debian\nRUN pip install -r /app/requirements.txt",
-    "FROM debian\nRUN uv sync --frozen",
-    "FROM debian\nRUN conda install --file env.txt",
+@cases("line",
+    "FROM nvcr.io/nvidia/pytorch:99.99-py3", "FROM registry.example/team/base:1",
+    "FROM debian AS a\nFROM registry.example/team/base AS b\nFROM b", "ARG BASE\nFROM ${BASE}",
+    "FROM debian\nARG WHAT\nRUN pip install $WHAT", "FROM debian\nRUN pip install -r /app/requirements.txt",
+    "FROM debian\nRUN uv sync --frozen", "FROM debian\nRUN conda install --file env.txt",
     "FROM debian\nRUN pip install 'torch==2.0.1",
-)
+)  # fmt: skip
 def test_what_is_not_known_stays_open(tmp_path: Path, line: str) -> None:
     found = packages(plan(tmp_path, Dockerfile=line + "\n"))
     assert [each.problem for each in found.values() if not each.name]
@@ -209,19 +204,15 @@ def test_a_machine_may_have_any_library_or_none(tmp_path: Path) -> None:
     assert judge(plan(tmp_path, requirements__txt=f"{ORT}\ntorch==2.5.1\n"), H100).exit_code == 0
 
 
-@cases(
-    "command, brings",
+@cases("command, brings",
     ("apt-get install -y libcudnn8=8.9.7.29-1+cuda12.2", {"cudnn": "==8.9.7.29"}),
     ("apt-get install -y --no-install-recommends libcudnn9-cuda-12:amd64=9.*", {"cudnn": "==9.*"}),
     ("apt install -y cuda-toolkit-12-4=12.4.1-1 vim", {"cuda": "==12.4.1"}),
     ("dnf install -y cuda-libraries-12-8", {"cuda": "==12.8.*"}),
     ("yum -y install libcudnn8-8.9.7.29-1.cuda12.2.x86_64", {"cudnn": "==8.9.7.29"}),
-    ("zypper --non-interactive in cuda", {"cuda": ""}),
-    ("apt-get update", {}),
-    ("apt-get remove libcudnn8", {}),
-    ("apt-get install -y $CUDNN", {}),
-    ("apt-get install -y libcudnn9-samples cuda-keyring nvidia-cuda-dev", {}),
-)
+    ("zypper --non-interactive in cuda", {"cuda": ""}), ("apt-get update", {}), ("apt-get remove libcudnn8", {}),
+    ("apt-get install -y $CUDNN", {}), ("apt-get install -y libcudnn9-samples cuda-keyring nvidia-cuda-dev", {}),
+)  # fmt: skip
 def test_packages_of_the_system_are_read(tmp_path: Path, command: str, brings: dict[str, str]) -> None:
     found = packages(plan(tmp_path, Dockerfile=f"FROM ubuntu:22.04\nRUN {command}\n"))
     assert {each.brings: each.bounds for each in found.values() if each.brings} == brings

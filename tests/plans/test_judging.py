@@ -62,14 +62,10 @@ def test_a_range_with_an_end_is_judged_and_one_without_stays_open(
     assert (report.exit_code == 0) is (status == "note")
 
 
-@cases(
-    "package, machine, status",
-    ("tensorflow==2.15.0", A100, "fail"),
-    ("tensorflow[and-cuda]==2.15.0", "gpu==A100,driver==535.104.05", "pass"),
-    ("jax==0.4.30", A100, "fail"),
-    ("tensorflow>=2.10", A100, "unknown"),
-    ("vllm", A100, "unknown"),
-)
+@cases("package, machine, status",
+    ("tensorflow==2.15.0", A100, "fail"), ("tensorflow[and-cuda]==2.15.0", "gpu==A100,driver==535.104.05", "pass"),
+    ("jax==0.4.30", A100, "fail"), ("tensorflow>=2.10", A100, "unknown"), ("vllm", A100, "unknown"),
+)  # fmt: skip
 def test_other_frameworks_are_asked_as_matrix_check_asks(
     tmp_path: Path, package: str, machine: str, status: str
 ) -> None:

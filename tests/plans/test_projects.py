@@ -135,19 +135,13 @@ def test_extras_and_groups_of_pylock(tmp_path: Path, extras: str, names: set[str
     assert set(read(tmp_path, "pylock.toml", PYLOCK, extras)) == names
 
 
-@cases(
-    "tag, python, fits",
-    ("cp310-cp310-manylinux_2_28_x86_64", None, True),
-    ("cp310-cp310-manylinux_2_28_x86_64", "3.10.4", True),
-    ("cp310-cp310-manylinux_2_28_x86_64", "3.11", False),
-    ("cp38-abi3-linux_x86_64", "3.11", True),
-    ("cp312-abi3-linux_x86_64", "3.11", False),
-    ("py3-none-any", "3.11", True),
-    ("py3-none-manylinux1_x86_64.manylinux_2_5_x86_64", "3.11", True),
-    ("cp310-none-macosx_11_0_arm64", None, False),
-    ("cp310-cp310-win_amd64", None, False),
-    ("cp310-cp310-manylinux_2_28_aarch64", None, False),
-)
+@cases("tag, python, fits",
+    ("cp310-cp310-manylinux_2_28_x86_64", None, True), ("cp310-cp310-manylinux_2_28_x86_64", "3.10.4", True),
+    ("cp310-cp310-manylinux_2_28_x86_64", "3.11", False), ("cp38-abi3-linux_x86_64", "3.11", True),
+    ("cp312-abi3-linux_x86_64", "3.11", False), ("py3-none-any", "3.11", True),
+    ("py3-none-manylinux1_x86_64.manylinux_2_5_x86_64", "3.11", True), ("cp310-none-macosx_11_0_arm64", None, False),
+    ("cp310-cp310-win_amd64", None, False), ("cp310-cp310-manylinux_2_28_aarch64", None, False),
+)  # fmt: skip
 def test_a_wheel_for_another_machine_cannot_be_installed(
     tmp_path: Path, tag: str, python: str | None, *, fits: bool
 ) -> None:
@@ -207,14 +201,10 @@ def test_extras_of_the_project_itself_are_followed_and_it_is_no_entry(tmp_path: 
     assert "my-app" not in found
 
 
-@cases(
-    "command, installed",
-    ("pip install .", set()),
-    ("pip install -e .[all]", {"jax"}),
-    ("uv sync", {"torch"}),
-    ("uv sync --no-dev", set()),
+@cases("command, installed",
+    ("pip install .", set()), ("pip install -e .[all]", {"jax"}), ("uv sync", {"torch"}), ("uv sync --no-dev", set()),
     ("uv sync --no-default-groups --extra all", {"jax"}),
-)
+)  # fmt: skip
 def test_pip_installs_no_groups(tmp_path: Path, command: str, installed: set[str]) -> None:
     more = '[dependency-groups]\ndev = ["torch"]\n[project.optional-dependencies]\nall = ["jax"]\n'
     text = f"FROM ubuntu:22.04\nCOPY . .\nRUN {command}\n"
@@ -262,26 +252,14 @@ def test_constraints_on_one_package_hold_together(tmp_path: Path) -> None:
     assert versions(found) == {"torch": "2.0.1"}
 
 
-@cases(
-    "items, lines",
-    ("- [torch]", [2]),
-    ("- torch: 2.0", [2]),
-    ("- 1.0", [2]),
-    ("-", [2]),
-    ("- pip: torch", [2]),
-    ("- pip:\n  - [torch]\n  - torch: 1.0\n  - jax", [3, 4]),
-    ("- pip:\n  - pip:\n    - torch", [3]),
-    ("- pip: [jax]\n  conda: [torch]", [3]),
-    ("- &a [torch]\n- *a", [2]),
-    ("- <<: {pip: [torch]}", [2]),
-    ("- numpy\ndependencies: [torch]", [3]),
-    ("- numpy\npip: [torch]", [3]),
-    ("- pip:\n  - --pre torch", [3]),
-    ("- pytorch-2.0.1-0.tar.bz2", [2]),
-    ("- -c pytorch", [2]),
-    ("- pip:\n  - |\n    jax\n    = ?", [3]),
+@cases("items, lines",
+    ("- [torch]", [2]), ("- torch: 2.0", [2]), ("- 1.0", [2]), ("-", [2]), ("- pip: torch", [2]),
+    ("- pip:\n  - [torch]\n  - torch: 1.0\n  - jax", [3, 4]), ("- pip:\n  - pip:\n    - torch", [3]),
+    ("- pip: [jax]\n  conda: [torch]", [3]), ("- &a [torch]\n- *a", [2]), ("- <<: {pip: [torch]}", [2]),
+    ("- numpy\ndependencies: [torch]", [3]), ("- numpy\npip: [torch]", [3]), ("- pip:\n  - --pre torch", [3]),
+    ("- pytorch-2.0.1-0.tar.bz2", [2]), ("- -c pytorch", [2]), ("- pip:\n  - |\n    jax\n    = ?", [3]),
     ("- 'pytorch[version=\">=2\", url=x]'", [2]),
-)
+)  # fmt: skip
 def test_nodes_of_conda_that_are_not_understood(tmp_path: Path, items: str, lines: list[int]) -> None:
     found = plan(tmp_path, environment__yml=f"dependencies:\n{items}\n").planned or ()
     assert [each.line for each in found if not each.name] == lines

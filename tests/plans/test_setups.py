@@ -19,11 +19,9 @@ def required(folder: Path, text: str, name: str = "setup.py", extras: str = "") 
     return [*(read_plans([f"{folder}/{name}{extras}"], load_matrix(), {"sys_platform": "linux"}).planned or ())]
 
 
-@cases(
-    "text, expected",
+@cases("text, expected",
     ('import setuptools\nsetuptools.setup(install_requires=["torch==2.0.1", "numpy>=1"])\n', ["torch", "numpy"]),
-    (CONSTANT + ")\n", ["torch", "numpy"]),
-    (CONSTANT + ", ext_modules=[])\n", ["torch", "numpy"]),
+    (CONSTANT + ")\n", ["torch", "numpy"]), (CONSTANT + ", ext_modules=[])\n", ["torch", "numpy"]),
     (CONSTANT + ', ext_modules=[CUDAExtension("x", [])])\n', ["", "torch", "numpy"]),
     (CONSTANT + ", **more)\n", ["", "torch", "numpy"]),
     ('setup(install_requires="""torch==2.0.1\nnumpy""")\n', ["torch", "numpy"]),
@@ -31,13 +29,9 @@ def required(folder: Path, text: str, name: str = "setup.py", extras: str = "") 
     ('r = ["torch"]\nr += ["numpy"]\nsetup(install_requires=r)\n', [""]),
     ("setup(install_requires=open('requirements.txt').read().split())\n", ["jax"]),
     ("setup(install_requires=lines('requirements.txt') + lines('requirements-gpu.txt'))\n", [""]),
-    ("setup(install_requires=[f'torch=={v}'])\n", [""]),
-    ("print 'x'\n", [""]),
-    ("x = 1\n", [""]),
-    ("setup()\n", []),
-    ("-" * 100_000, [""]),
-    ("f" + "()" * 50_000, [""]),
-)
+    ("setup(install_requires=[f'torch=={v}'])\n", [""]), ("print 'x'\n", [""]), ("x = 1\n", [""]), ("setup()\n", []),
+    ("-" * 100_000, [""]), ("f" + "()" * 50_000, [""]),
+)  # fmt: skip
 def test_setup_py_is_read_and_not_run(tmp_path: Path, text: str, expected: list[str]) -> None:
     (tmp_path / "requirements.txt").write_text("jax==0.4.30\n")
     assert [each.name for each in required(tmp_path, text)] == expected
@@ -92,19 +86,11 @@ SETUP = (
 )
 
 
-@cases(
-    "line, names",
-    ("-e ./lib", {"vllm"}),
-    ("-e lib", {"vllm"}),
-    ("./lib", {"vllm"}),
-    ("./lib/", {"vllm"}),
-    ("./lib[gpu]", {"vllm", "jax"}),
-    ("-e file:lib", {"vllm"}),
-    ("sub/lib", {"vllm"}),
-    ("./lib ; sys_platform == 'win32'", set()),
-    ("-e ./absent", {""}),
-    ("./lib[other]", {"vllm", ""}),
-)
+@cases("line, names",
+    ("-e ./lib", {"vllm"}), ("-e lib", {"vllm"}), ("./lib", {"vllm"}), ("./lib/", {"vllm"}),
+    ("./lib[gpu]", {"vllm", "jax"}), ("-e file:lib", {"vllm"}), ("sub/lib", {"vllm"}),
+    ("./lib ; sys_platform == 'win32'", set()), ("-e ./absent", {""}), ("./lib[other]", {"vllm", ""}),
+)  # fmt: skip
 def test_a_folder_beside_the_plan_counts_with_what_it_requires(tmp_path: Path, line: str, names: set[str]) -> None:
     for folder in ("lib", "sub/lib"):
         (tmp_path / folder).mkdir(parents=True)
@@ -150,24 +136,16 @@ def test_a_marker_behind_an_address_is_read(tmp_path: Path) -> None:
 GIT = "git+https://github.com"
 
 
-@cases(
-    "line, verdict",
-    (f"{GIT}/openai/CLIP.git", "pass"),
-    (f"-e {GIT}/openai/CLIP.git@main#egg=clip", "pass"),
-    (f"{GIT}/openai/CLIP.git ; sys_platform == 'linux'", "pass"),
-    (f"clip @ {GIT}/openai/CLIP", "pass"),
+@cases("line, verdict",
+    (f"{GIT}/openai/CLIP.git", "pass"), (f"-e {GIT}/openai/CLIP.git@main#egg=clip", "pass"),
+    (f"{GIT}/openai/CLIP.git ; sys_platform == 'linux'", "pass"), (f"clip @ {GIT}/openai/CLIP", "pass"),
     (f"{GIT}/huggingface/diffusers@v0.30.0", "pass"),
     ("https://github.com/huggingface/diffusers/archive/refs/heads/main.zip", "pass"),
-    (f"{GIT}/NVlabs/nvdiffrast", "unknown"),
-    (f"nvdiffrast @ {GIT}/NVlabs/nvdiffrast", "unknown"),
+    (f"{GIT}/NVlabs/nvdiffrast", "unknown"), (f"nvdiffrast @ {GIT}/NVlabs/nvdiffrast", "unknown"),
     (f"{GIT}/facebookresearch/xformers.git", "unknown"),
-    (f"{GIT}/NVlabs/tiny-cuda-nn/#subdirectory=bindings/torch", "unknown"),
-    ("https://x.example/clip", "unknown"),
-    ("-e ./CLIP", "pass"),
-    ("submodules/clip", "pass"),
-    ("submodules/simple-knn", "unknown"),
-    ("./xformers", "unknown"),
+    (f"{GIT}/NVlabs/tiny-cuda-nn/#subdirectory=bindings/torch", "unknown"), ("https://x.example/clip", "unknown"),
+    ("-e ./CLIP", "pass"), ("submodules/clip", "pass"), ("submodules/simple-knn", "unknown"), ("./xformers", "unknown"),
     ("./clip.zip", "unknown"),
-)
+)  # fmt: skip
 def test_a_repository_counts_by_what_is_known_of_its_project(tmp_path: Path, line: str, verdict: str) -> None:
     assert judge(plan(tmp_path, requirements__txt=f"torch==2.4.0\n{line}\n"), H100).verdict == verdict

@@ -14,49 +14,23 @@ from tests.plans.reading import packages, plan
 INSTALL = "pip install torch==2.0.1"
 
 
-@cases(
-    "around",
-    "{}",
-    "{} > /dev/null",
-    "{} 2>&1 | tee log",
-    "{} || true",
-    "set -ex; {}",
-    "({})",
-    "if [ -f x ]; then {}; fi",
-    "for p in a b; do {}; done",
-    "sudo -H {}",
-    "cd /x && {} && rm -rf /y",
-    "bash -c '{}'",
-    'sh -exc "set -e; {}"',
-    "bash -lc \"sh -c '{}'\"",
-    "A=1 {}",
-    "env A=1 {}",
-    "python3.10 -m {}",
-    "/opt/conda/bin/{}",
-    "conda run -n x {}",
-    "uv {}",
-    "{} # pip install torch==1.0",
-    "{} \\\n  # a comment\n  numpy",
-    "<<EOF\n{}\nEOF",
-    "<<-'EOF' bash\n\tset -e\n\t{}\nEOF",
-    '["/bin/bash", "-c", "{}"]',
-    '["pip", "install", "torch==2.0.1"]',
-    "--mount=type=cache,target=/c --network=none {}",
-    "{} --no-cache-dir --timeout 60 -t /x",
-)
+@cases("around",
+    "{}", "{} > /dev/null", "{} 2>&1 | tee log", "{} || true", "set -ex; {}", "({})", "if [ -f x ]; then {}; fi",
+    "for p in a b; do {}; done", "sudo -H {}", "cd /x && {} && rm -rf /y", "bash -c '{}'", 'sh -exc "set -e; {}"',
+    "bash -lc \"sh -c '{}'\"", "A=1 {}", "env A=1 {}", "python3.10 -m {}", "/opt/conda/bin/{}", "conda run -n x {}",
+    "uv {}", "{} # pip install torch==1.0", "{} \\\n  # a comment\n  numpy", "<<EOF\n{}\nEOF",
+    "<<-'EOF' bash\n\tset -e\n\t{}\nEOF", '["/bin/bash", "-c", "{}"]', '["pip", "install", "torch==2.0.1"]',
+    "--mount=type=cache,target=/c --network=none {}", "{} --no-cache-dir --timeout 60 -t /x",
+)  # fmt: skip
 def test_an_installation_is_found(tmp_path: Path, around: str) -> None:
     found = packages(plan(tmp_path, Dockerfile=f"FROM debian\nRUN {around.replace('{}', INSTALL)}\n"))
     assert found["torch"].version == "2.0.1"
     assert all(each.problem is None for each in found.values())
 
 
-@cases(
-    "line",
-    "echo 'pip install torch==2.0.1'",
-    "apt-get install -y python3-pip",
-    "pip download torch==2.0.1",
-    "# pip install x",
-)
+@cases("line",
+    "echo 'pip install torch==2.0.1'", "apt-get install -y python3-pip", "pip download torch==2.0.1", "# pip install x",
+)  # fmt: skip
 def test_what_installs_no_package_is_left_out(tmp_path: Path, line: str) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian\nRUN {line}\n")) == {}
 
@@ -96,16 +70,12 @@ def test_a_variable_of_one_command_ends_with_it(tmp_path: Path) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian\n{lines}\n"))["torch"].build == ""
 
 
-@cases(
-    "copy, names",
-    ("COPY --from=build /opt/venv /opt/venv", {"torch"}),
-    ("COPY --from=0 /install /usr/local", {"torch"}),
-    ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}),
-    ("COPY --from=build /root/app.bin /x", {""}),
-    ("COPY --from=node:20 /opt/venv /opt/venv", set()),
-    ("COPY --from=mine.example/base /opt/venv /opt/venv", {""}),
+@cases("copy, names",
+    ("COPY --from=build /opt/venv /opt/venv", {"torch"}), ("COPY --from=0 /install /usr/local", {"torch"}),
+    ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}), ("COPY --from=build /root/app.bin /x", {""}),
+    ("COPY --from=node:20 /opt/venv /opt/venv", set()), ("COPY --from=mine.example/base /opt/venv /opt/venv", {""}),
     ("COPY --from=mine.example/base /uv /bin/", set()),
-)
+)  # fmt: skip
 def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, names: set[str]) -> None:
     text = f"FROM debian AS build\nRUN {INSTALL}\nFROM debian\n{copy}\n"
     assert set(packages(plan(tmp_path, Dockerfile=text))) == names

@@ -106,26 +106,17 @@ def _divided(text: str, place: int) -> tuple[list[str], list[str]]:
     return lines[:at], lines[at:]
 
 
-@cases(
-    "line",
-    "RUN apt-get install -y python3-pip pip",
-    "RUN echo 'pip install torch'",
-    "RUN pip --version && pip list",
+@cases("line",
+    "RUN apt-get install -y python3-pip pip", "RUN echo 'pip install torch'", "RUN pip --version && pip list",
     "RUN pip download wheel && pip uninstall -y wheel",
-    "RUN pip config set global.index-url https://example.org/simple",
-    "RUN which pip && make install",
-    "RUN uv python install 3.12",
-    "RUN poetry config virtualenvs.create false && poetry self add poetry-plugin-export",
+    "RUN pip config set global.index-url https://example.org/simple", "RUN which pip && make install",
+    "RUN uv python install 3.12", "RUN poetry config virtualenvs.create false && poetry self add poetry-plugin-export",
     "RUN conda config --add channels conda-forge && conda run -n x make install",
-    "RUN echo $((1<<2)) && ${HOME}/bin/tool install",
-    'RUN echo "a # b" \'it is <<EOF\' # pip install "x',
+    "RUN echo $((1<<2)) && ${HOME}/bin/tool install", 'RUN echo "a # b" \'it is <<EOF\' # pip install "x',
     "COPY start.sh /start.sh\nRUN chmod +x /start.sh && chown 1:1 /start.sh",
-    'COPY start.sh /start.sh\nENTRYPOINT ["/start.sh"]',
-    'ENTRYPOINT exec "$@"',
-    'ENV RUN="pip install torch"',
-    "# RUN pip install torch \\",
-    "COPY <<EOF /etc/app.conf\nname = pip\nEOF",
-)
+    'COPY start.sh /start.sh\nENTRYPOINT ["/start.sh"]', 'ENTRYPOINT exec "$@"', 'ENV RUN="pip install torch"',
+    "# RUN pip install torch \\", "COPY <<EOF /etc/app.conf\nname = pip\nEOF",
+)  # fmt: skip
 def test_what_installs_nothing_is_no_doubt(line: str) -> None:
     assert exit_code(f"{HEALTHY['server']}{line}\n") == (0, set())
 

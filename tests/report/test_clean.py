@@ -33,23 +33,14 @@ any_text = st.text(st.characters(exclude_categories=()))
 BASH = shutil.which("bash")
 
 
-@cases(
-    "text, shown",
-    ("H100 80GB", "H100 80GB"),
-    ("Grüße, 漢字, עברית", "Grüße, 漢字, עברית"),
-    ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
-    ("two\nlines\r\tand\x00", "two\\nlines\\r\\tand\\x00"),
-    ("\x9b31m\x7f", "\\x9b31m\\x7f"),
-    ("\u202egnp.exe\u2066", "\\u202egnp.exe\\u2066"),
-    ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"),
-    ("\u2028\u2029", "\\u2028\\u2029"),
-    ("\udcff", "\\udcff"),
-    ("\U000e0041", "\\U000e0041"),
-    ("wide\u3000space\xa0", "wide\\u3000space\\xa0"),
-    ("e\u0301", "e\u0301"),
-    ("e" + "\u0301" * 5, "e" + "\u0301" * 3 + "\\u0301\\u0301"),
-    ("\u3164\ufe0f", "\\u3164\\ufe0f"),
-)
+@cases("text, shown",
+    ("H100 80GB", "H100 80GB"), ("Grüße, 漢字, עברית", "Grüße, 漢字, עברית"),
+    ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"), ("two\nlines\r\tand\x00", "two\\nlines\\r\\tand\\x00"),
+    ("\x9b31m\x7f", "\\x9b31m\\x7f"), ("\u202egnp.exe\u2066", "\\u202egnp.exe\\u2066"),
+    ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"), ("\u2028\u2029", "\\u2028\\u2029"), ("\udcff", "\\udcff"),
+    ("\U000e0041", "\\U000e0041"), ("wide\u3000space\xa0", "wide\\u3000space\\xa0"), ("e\u0301", "e\u0301"),
+    ("e" + "\u0301" * 5, "e" + "\u0301" * 3 + "\\u0301\\u0301"), ("\u3164\ufe0f", "\\u3164\\ufe0f"),
+)  # fmt: skip
 def test_clean(text: str, shown: str) -> None:
     assert clean(text) == shown
 
@@ -104,16 +95,11 @@ def test_fill_items_breaks_between_items() -> None:
     assert fill_items([], 20, 3) == []
 
 
-@cases(
-    "argv, line",
-    (("pip", "install", "torch>=2.4"), "pip install 'torch>=2.4'"),
-    (("rm", "it's"), "rm 'it'\"'\"'s'"),
-    (("cat", "a\x1bb'\\"), "cat $'a\\x1bb\\'\\\\'"),
-    (("cat", "\udcff"), "cat $'\\xff'"),
-    (("cat", "\ud800"), "cat $'\\xed\\xa0\\x80'"),
-    (("cat", ""), "cat ''"),
-    (("cat", "漢"), "cat 漢"),
-)
+@cases("argv, line",
+    (("pip", "install", "torch>=2.4"), "pip install 'torch>=2.4'"), (("rm", "it's"), "rm 'it'\"'\"'s'"),
+    (("cat", "a\x1bb'\\"), "cat $'a\\x1bb\\'\\\\'"), (("cat", "\udcff"), "cat $'\\xff'"),
+    (("cat", "\ud800"), "cat $'\\xed\\xa0\\x80'"), (("cat", ""), "cat ''"), (("cat", "漢"), "cat 漢"),
+)  # fmt: skip
 def test_shell_line(argv: tuple[str, ...], line: str) -> None:
     assert shell_line(argv) == (line if argv != ("cat", "漢") else "cat '漢'")
 
@@ -187,16 +173,11 @@ def test_json_and_markup_still_say_the_same(text: str) -> None:
     assert ET.fromstring(inert(f"<a>{clean}</a>", "markup")).text == (clean or None)
 
 
-@cases(
-    "text, stays",
-    ("::error title=a::b ::error::c\n", True),
-    ("::notice file=a b,line=3,title=a%3A%2C::b\n", True),
-    ("::warning title=a,file=b::c\n", False),
-    ("::set-output title=a::b\n", False),
-    ("::error title=a\n::b\n", False),
-    (" ::error title=a::b\n", False),
-    ("::error title=a::##[group]b\n", False),
-)
+@cases("text, stays",
+    ("::error title=a::b ::error::c\n", True), ("::notice file=a b,line=3,title=a%3A%2C::b\n", True),
+    ("::warning title=a,file=b::c\n", False), ("::set-output title=a::b\n", False), ("::error title=a\n::b\n", False),
+    (" ::error title=a::b\n", False), ("::error title=a::##[group]b\n", False),
+)  # fmt: skip
 def test_annotations_stay_and_no_other_command(text: str, stays: bool) -> None:  # noqa: FBT001
     once = inert(text, "workflow")
     assert (once == text) == stays

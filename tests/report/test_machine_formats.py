@@ -290,15 +290,9 @@ def test_a_byte_order_mark_is_no_obstacle() -> None:
     assert read_report(b"\xef\xbb\xbf" + saved()) == healthy()
 
 
-@cases(
-    "content, reason",
-    (b"", "is empty"),
-    (b" \n", "is empty"),
-    (b"GPU 0: H100", "is not JSON"),
-    (b"\xff\xfe{\x00", "is not JSON"),
-    (b'"\\udcff"', "is not JSON"),
-    (b'{"schema_version": "1.0"', "is not JSON"),
-    (b"[]", "not a report of envcheck"),
+@cases("content, reason",
+    (b"", "is empty"), (b" \n", "is empty"), (b"GPU 0: H100", "is not JSON"), (b"\xff\xfe{\x00", "is not JSON"),
+    (b'"\\udcff"', "is not JSON"), (b'{"schema_version": "1.0"', "is not JSON"), (b"[]", "not a report of envcheck"),
     (b"null", "not a report of envcheck"),
     (b"{}", "not a report of envcheck: Object missing required field `schema_version`"),
     (b'{"schema_version": 1}', "not a report of envcheck"),
@@ -306,11 +300,10 @@ def test_a_byte_order_mark_is_no_obstacle() -> None:
     (b'{"schema_version": "one"}', "has a schema_version of 'one'"),
     (b'{"schema_version": "1"}', "has a schema_version of '1'"),
     (b'{"schema_version": "2.0"}', "has schema 2.0, and this envcheck reads up to 1.x; use a newer envcheck"),
-    (b'{"schema_version": "0.9"}', "has schema 0.9, which this envcheck"),
-    (b'{"x":' * 100_000, "nested too deeply"),
+    (b'{"schema_version": "0.9"}', "has schema 0.9, which this envcheck"), (b'{"x":' * 100_000, "nested too deeply"),
     (saved(verdict=["\x1b[2Jfine"]), "not a report of envcheck"),
     (saved(duration_s="long"), "not a report of envcheck"),
-)
+)  # fmt: skip
 def test_what_is_no_report_is_refused_in_one_sentence(content: bytes, reason: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_report(content)

@@ -186,20 +186,15 @@ def test_numbers_that_are_no_version() -> None:
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "name, family, numbers",
-    ("libcudnn.so.9.1.0", "cudnn", "9.1.0"),
-    ("libcudnn_ops_infer.so.8", "cudnn_ops_infer", "8"),
-    ("libcudnn-abc12345.so.8", "cudnn", "8"),
-    ("libcudart-d0da41ae.so.11.0", "cudart", "11.0"),
-    ("libnvrtc-builtins-2dc4bf68.so.11.8", "nvrtc-builtins", "11.8"),
-    ("libnvrtc.alt.so.13", "nvrtc.alt", "13"),
-    ("libcuda.so.535.261.03", "cuda", "535.261.03"),
-    ("libnvidia-ml.so.1", "nvidia-ml", "1"),
+@cases("name, family, numbers",
+    ("libcudnn.so.9.1.0", "cudnn", "9.1.0"), ("libcudnn_ops_infer.so.8", "cudnn_ops_infer", "8"),
+    ("libcudnn-abc12345.so.8", "cudnn", "8"), ("libcudart-d0da41ae.so.11.0", "cudart", "11.0"),
+    ("libnvrtc-builtins-2dc4bf68.so.11.8", "nvrtc-builtins", "11.8"), ("libnvrtc.alt.so.13", "nvrtc.alt", "13"),
+    ("libcuda.so.535.261.03", "cuda", "535.261.03"), ("libnvidia-ml.so.1", "nvidia-ml", "1"),
     ("libnvinfer_plugin.so.10", "nvinfer_plugin", "10"),
     ("libnvinfer_builder_resource_sm90.so.10.8.0", "nvinfer_builder_resource_sm90", "10.8.0"),
     ("libcublasLt.so", "cublasLt", ""),
-)
+)  # fmt: skip
 def test_names_of_libraries(name: str, family: str, numbers: str) -> None:
     assert family_of(name) == (family, numbers)
 

@@ -115,17 +115,12 @@ def test_rpath_and_runpath_are_told_apart() -> None:
         assert (elf.rpath, elf.runpath, elf.no_default_lib) == (("/opt/old", "$ORIGIN"), (), False)
 
 
-@cases(
-    "name, expected",
-    ("new.so", (64, "x86_64", "shared")),
-    ("aarch64.so", (64, "aarch64", "shared")),
-    ("x86.so", (32, "i386", "shared")),
-    ("s390x.so", (64, "s390", "shared")),
-    ("powerpc.so", (32, "ppc", "shared")),
-    ("program", (64, "x86_64", "executable")),
-    ("library.o", (64, "x86_64", "relocatable")),
+@cases("name, expected",
+    ("new.so", (64, "x86_64", "shared")), ("aarch64.so", (64, "aarch64", "shared")), ("x86.so", (32, "i386", "shared")),
+    ("s390x.so", (64, "s390", "shared")), ("powerpc.so", (32, "ppc", "shared")),
+    ("program", (64, "x86_64", "executable")), ("library.o", (64, "x86_64", "relocatable")),
     ("sm_80-cuda-13.0.cubin", (64, "cuda", "executable")),
-)
+)  # fmt: skip
 def test_machines_and_kinds(name: str, expected: tuple[int, str, str]) -> None:
     with Elf(os.fspath(FILES / name)) as elf:
         assert (elf.bits, elf.machine, elf.kind) == expected

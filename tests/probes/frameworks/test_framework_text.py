@@ -15,30 +15,16 @@ from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
 
-@cases(
-    "content, value",
-    ("x = '1.2'", "1.2"),
-    ('__y__ = x = "1.2"\n', "1.2"),
-    ("x = y = '1.2'\n", "1.2"),
-    ("x: str = '1.2'\n", "1.2"),
-    ("x: Optional[str] = None\nx2 = 3\n", None),
-    ("x    = '1.2'\n", "1.2"),
-    ("x = {'a': [1, 2]}\n", {"a": [1, 2]}),
-    ("x = collections.OrderedDict([('a', True)])\n", {"a": True}),
-    ("x = OrderedDict([('a', True)])\n", {"a": True}),
-    ("    x = '1.2'\n", None),
-    ("x = '1.2'\nx = '1.3'\n", None),
-    ("x = get()\n", None),
-    ("x = __import__('os').system('true')\n", None),
-    ("x == '1.2'\n", None),
-    ("x = (\n", None),
-    ("x = " + "[" * 5000 + "\n", None),
-    ("x = '" + "a" * 20000 + "'\n", None),
-    ("x = collections.OrderedDict(7)\n", None),
-    ("x = collections.OrderedDict([1, 2])\n", None),
-    ("x = '\\d'\n", "\\d"),
+@cases("content, value",
+    ("x = '1.2'", "1.2"), ('__y__ = x = "1.2"\n', "1.2"), ("x = y = '1.2'\n", "1.2"), ("x: str = '1.2'\n", "1.2"),
+    ("x: Optional[str] = None\nx2 = 3\n", None), ("x    = '1.2'\n", "1.2"), ("x = {'a': [1, 2]}\n", {"a": [1, 2]}),
+    ("x = collections.OrderedDict([('a', True)])\n", {"a": True}), ("x = OrderedDict([('a', True)])\n", {"a": True}),
+    ("    x = '1.2'\n", None), ("x = '1.2'\nx = '1.3'\n", None), ("x = get()\n", None),
+    ("x = __import__('os').system('true')\n", None), ("x == '1.2'\n", None), ("x = (\n", None),
+    ("x = " + "[" * 5000 + "\n", None), ("x = '" + "a" * 20000 + "'\n", None),
+    ("x = collections.OrderedDict(7)\n", None), ("x = collections.OrderedDict([1, 2])\n", None), ("x = '\\d'\n", "\\d"),
     ("", None),
-)
+)  # fmt: skip
 def test_assigned(content: str, value: object) -> None:
     assert assigned(content, "x") == value
 
@@ -74,36 +60,21 @@ def test_cuda_as_one_number(value: object, expected: str | None) -> None:
     assert cuda_of_number(value) == expected
 
 
-@cases(
-    "version, expected",
-    ("2.7.4.post1+cu12torch2.5cxx11abiFALSE", {"cuda": "12", "torch": "2.5"}),
-    ("0.20.1+cu124", {"cuda": "12.4"}),
-    ("0.11.0+cu102", {"cuda": "10.2"}),
-    ("0.4+cu92", {"cuda": "9.2"}),
-    ("0.20.1", {}),
-    ("0.20.1+cpu", {}),
-    (None, {}),
-)
+@cases("version, expected",
+    ("2.7.4.post1+cu12torch2.5cxx11abiFALSE", {"cuda": "12", "torch": "2.5"}), ("0.20.1+cu124", {"cuda": "12.4"}),
+    ("0.11.0+cu102", {"cuda": "10.2"}), ("0.4+cu92", {"cuda": "9.2"}), ("0.20.1", {}), ("0.20.1+cpu", {}), (None, {}),
+)  # fmt: skip
 def test_labels(version: str | None, expected: dict[str, str]) -> None:
     assert label(version) == expected
 
 
-@cases(
-    "lines, version",
-    (["torch==2.5.1"], "2.5.1"),
-    (["torch (==2.5.1)"], "2.5.1"),
-    (["torch ==2.5.1 ; python_version > '3'"], "2.5.1"),
-    (["torch<2.15.0,>=2.14.0"], "2.14"),
-    (["torch (<2.6.0,>=2.5.0)"], "2.5"),
-    (["torch>=2.4,<3"], None),
-    (["torch>=2.14.1,<2.15"], None),
-    (["torch>=2.4"], None),
-    (["torch==2.5.*"], None),
-    (["torch==2.5.1; extra == 'all'"], None),
-    (["torch==2.5.1; os == 'a'", "torch==2.5.0; os == 'b'"], None),
-    (["torchvision==0.20.1"], None),
-    (["", "==", "\x00", "torch["], None),
-)
+@cases("lines, version",
+    (["torch==2.5.1"], "2.5.1"), (["torch (==2.5.1)"], "2.5.1"), (["torch ==2.5.1 ; python_version > '3'"], "2.5.1"),
+    (["torch<2.15.0,>=2.14.0"], "2.14"), (["torch (<2.6.0,>=2.5.0)"], "2.5"), (["torch>=2.4,<3"], None),
+    (["torch>=2.14.1,<2.15"], None), (["torch>=2.4"], None), (["torch==2.5.*"], None),
+    (["torch==2.5.1; extra == 'all'"], None), (["torch==2.5.1; os == 'a'", "torch==2.5.0; os == 'b'"], None),
+    (["torchvision==0.20.1"], None), (["", "==", "\x00", "torch["], None),
+)  # fmt: skip
 def test_pins(lines: list[str], version: str | None) -> None:
     assert pinned(lines, "torch") == version
 

@@ -75,19 +75,14 @@ def test_the_cpu_wheel(tree: Tree) -> None:
     assert found.requires == ()
 
 
-@cases(
-    "constants, targets",
+@cases("constants, targets",
     (b"\0sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90\0", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"),
     (b"std::string ipc_hsm_70 sm_75 sm_120\0", "sm_70 sm_75 sm_120"),
-    (b"\0sm_80 sm_90a compute_90\0", "sm_80 sm_90a compute_90"),
-    (b"\0sm_87\0", "sm_87"),
-    (b"\0sm_80 sm_90\0other\0sm_80 sm_90\0", "sm_80 sm_90"),
-    (b"\0sm_80\0sm_80 sm_90\0", "sm_80 sm_90"),
-    (b"\0sm_80 sm_90\0sm_70 sm_75\0", None),
-    (b"\0sm_80\0sm_90\0", None),
-    (b"\0sm_80 sm_90", None),
+    (b"\0sm_80 sm_90a compute_90\0", "sm_80 sm_90a compute_90"), (b"\0sm_87\0", "sm_87"),
+    (b"\0sm_80 sm_90\0other\0sm_80 sm_90\0", "sm_80 sm_90"), (b"\0sm_80\0sm_80 sm_90\0", "sm_80 sm_90"),
+    (b"\0sm_80 sm_90\0sm_70 sm_75\0", None), (b"\0sm_80\0sm_90\0", None), (b"\0sm_80 sm_90", None),
     (b"\0nothing\0", None),
-)
+)  # fmt: skip
 def test_targets_inside_the_library(tree: Tree, constants: bytes, targets: str | None) -> None:
     tree.torch(SITE)
     library = f"{SITE}/torch/lib/libtorch_python.so"

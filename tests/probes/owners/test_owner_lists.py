@@ -32,8 +32,7 @@ def recorded(tree: Tree, content: str | bytes) -> list[Recorded]:
     return found
 
 
-@cases(
-    "line, found",
+@cases("line, found",
     ("nvidia/cudnn/lib/libcudnn.so.9,sha256=abc,104664", [(CUDNN, 104664, "sha256=abc")]),
     ("nvidia/cudnn/lib/libcudnn.so.9,,", [(CUDNN, None, None)]),
     ("nvidia/cudnn/lib/libcudnn.so.9,sha256=abc,104664\r", [(CUDNN, 104664, "sha256=abc")]),
@@ -42,14 +41,10 @@ def recorded(tree: Tree, content: str | bytes) -> list[Recorded]:
     ("/opt/lib/libcudnn.so.9,,5", [("/opt/lib/libcudnn.so.9", 5, None)]),
     ("../../../lib/libcudnn.so.9,,5", [("/lib/libcudnn.so.9", 5, None)]),
     ("nvidia/cudnn/lib/libcudnn.so.9,,-5", [(CUDNN, None, None)]),
-    ("nvidia/cudnn/lib/libcudnn.so.9,,\u0665", [(CUDNN, None, None)]),
-    ("nvidia/cudnn/lib/libcudnn.so.9", []),
-    ('"nvidia/cudnn/lib/libcudnn.so.9', []),
-    ("nvidia/cudnn/lib/libcudnn.so.9.py,,5", []),
-    ("nvidia/cudnn/lib/libcudnn_static.a,,5", []),
-    ("nvidia/libcudnn.so/readme,,5", []),
-    ("", []),
-)
+    ("nvidia/cudnn/lib/libcudnn.so.9,,\u0665", [(CUDNN, None, None)]), ("nvidia/cudnn/lib/libcudnn.so.9", []),
+    ('"nvidia/cudnn/lib/libcudnn.so.9', []), ("nvidia/cudnn/lib/libcudnn.so.9.py,,5", []),
+    ("nvidia/cudnn/lib/libcudnn_static.a,,5", []), ("nvidia/libcudnn.so/readme,,5", []), ("", []),
+)  # fmt: skip
 def test_lines_of_record(tree: Tree, line: str, found: list[tuple[str, int | None, str | None]]) -> None:
     libraries = recorded(tree, f"a/b.py,sha256=x,1\n{line}\nc.py,,")
     assert [tuple(each) for each in libraries] == found
@@ -74,30 +69,19 @@ def test_no_record_and_what_is_none(tree: Tree) -> None:
     assert decisive(tree.view(), INFO) == ((), True)
 
 
-@cases(
-    "line, path",
-    ("a/__init__.py,sha256=x,1", "a/__init__.py"),
-    ("a.py,sha256=x,1", "a.py"),
-    ("a/b.py,sha256=x,1", "a/b.py"),
+@cases("line, path",
+    ("a/__init__.py,sha256=x,1", "a/__init__.py"), ("a.py,sha256=x,1", "a.py"), ("a/b.py,sha256=x,1", "a/b.py"),
     ("a/b/__init__.py,sha256=x,1", "a/b/__init__.py"),
     ("a/b/c/d/_e.cpython-312-x86_64-linux-gnu.so,sha256=x,1", "a/b/c/d/_e.cpython-312-x86_64-linux-gnu.so"),
-    ("a/lib/libz.so.1.2,sha256=x,1\r", "a/lib/libz.so.1.2"),
-    ("a/b/c/bin/ptxas,sha256=x,1", "a/b/c/bin/ptxas"),
-    ("a/b/c/libdevice.10.bc,sha256=x,1", "a/b/c/libdevice.10.bc"),
-    ('"a/b,c.py",sha256=x,1', "a/b,c.py"),
-    ("a\\\\b.py,sha256=x,1".replace("\\\\", "\\"), "a/b.py"),
-    ("a/b/c.py,sha256=x,1", None),
-    ("a/b/c/__init__.py,sha256=x,1", None),
-    ("a/tests/__init__.py,sha256=x,1", None),
-    ("a/lib/libjitbackend_test.so,sha256=x,1", None),
-    ("a/__pycache__/b.cpython-312.pyc,,", None),
-    ("../../../bin/f2py,sha256=x,1", None),
-    ("../../../lib/libz.so,sha256=x,1", None),
-    ("a/include/b.h,sha256=x,1", None),
-    ("a-1.dist-info/INSTALLER,sha256=x,1", None),
-    ("a/b.py", None),
+    ("a/lib/libz.so.1.2,sha256=x,1\r", "a/lib/libz.so.1.2"), ("a/b/c/bin/ptxas,sha256=x,1", "a/b/c/bin/ptxas"),
+    ("a/b/c/libdevice.10.bc,sha256=x,1", "a/b/c/libdevice.10.bc"), ('"a/b,c.py",sha256=x,1', "a/b,c.py"),
+    ("a\\\\b.py,sha256=x,1".replace("\\\\", "\\"), "a/b.py"), ("a/b/c.py,sha256=x,1", None),
+    ("a/b/c/__init__.py,sha256=x,1", None), ("a/tests/__init__.py,sha256=x,1", None),
+    ("a/lib/libjitbackend_test.so,sha256=x,1", None), ("a/__pycache__/b.cpython-312.pyc,,", None),
+    ("../../../bin/f2py,sha256=x,1", None), ("../../../lib/libz.so,sha256=x,1", None),
+    ("a/include/b.h,sha256=x,1", None), ("a-1.dist-info/INSTALLER,sha256=x,1", None), ("a/b.py", None),
     ("a/\0.py,,", None),
-)
+)  # fmt: skip
 def test_which_files_decide(tree: Tree, line: str, path: str | None) -> None:
     recorded(tree, f"x/y/z.h,sha256=x,1\n{line}\nx/README,,")
     assert [each.path for each in decisive(tree.view(), INFO)[0]] == ([f"/site/{path}"] if path else [])
@@ -245,21 +229,11 @@ CONDA = Claim("conda", "e", "1", 5)
 UNSIZED = Claim("dpkg", "f", "1")
 
 
-@cases(
-    "claims, ownership",
-    ([], (None, None)),
-    ([A], (A, False)),
-    ([B], (B, True)),
-    ([A, B], (A, False)),
-    ([B, A], (A, False)),
-    ([A, SAME], (A, False)),
-    ([A, CONDA], (A, False)),
-    ([B, Claim("wheel", "g", "1", 7)], (None, True)),
-    ([UNSIZED], (UNSIZED, None)),
-    ([UNSIZED, A], (A, False)),
-    ([UNSIZED, B], (None, None)),
-    ([A, OTHER], (None, True)),
-)
+@cases("claims, ownership",
+    ([], (None, None)), ([A], (A, False)), ([B], (B, True)), ([A, B], (A, False)), ([B, A], (A, False)),
+    ([A, SAME], (A, False)), ([A, CONDA], (A, False)), ([B, Claim("wheel", "g", "1", 7)], (None, True)),
+    ([UNSIZED], (UNSIZED, None)), ([UNSIZED, A], (A, False)), ([UNSIZED, B], (None, None)), ([A, OTHER], (None, True)),
+)  # fmt: skip
 def test_who_owns_a_file_of_five_bytes(
     tmp_path: Path, claims: list[Claim], ownership: tuple[Claim | None, bool | None]
 ) -> None:

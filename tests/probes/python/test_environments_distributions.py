@@ -207,18 +207,13 @@ def test_no_conda_environment(tree: Tree) -> None:
     assert (found.items, found.damaged, found.complete) == ([], [], True)
 
 
-@cases(
-    "build, cuda, cpu_only, cudnn",
-    ("py3.11_cuda12.4_cudnn9.1.0_0", "12.4", False, "9.1.0"),
-    ("py3.7_cuda9.0.176_cudnn7.6.3_0", "9.0", False, "7.6.3"),
-    ("py3.11_cpu_0", None, True, None),
-    ("cpu_mkl_py311_h7c0bf2e_100", None, True, None),
-    ("cpu_py310h8ad9dd0_0", None, True, None),
-    ("cuda126_mkl_py312_hc7021f6_300", "12.6", False, None),
-    ("cuda112py39hb1bd5a6_202", "11.2", False, None),
-    ("cuda92py36_0", "9.2", False, None),
+@cases("build, cuda, cpu_only, cudnn",
+    ("py3.11_cuda12.4_cudnn9.1.0_0", "12.4", False, "9.1.0"), ("py3.7_cuda9.0.176_cudnn7.6.3_0", "9.0", False, "7.6.3"),
+    ("py3.11_cpu_0", None, True, None), ("cpu_mkl_py311_h7c0bf2e_100", None, True, None),
+    ("cpu_py310h8ad9dd0_0", None, True, None), ("cuda126_mkl_py312_hc7021f6_300", "12.6", False, None),
+    ("cuda112py39hb1bd5a6_202", "11.2", False, None), ("cuda92py36_0", "9.2", False, None),
     ("py311h1_0", None, None, None),
-)
+)  # fmt: skip
 def test_build_strings(tree: Tree, build: str, cuda: str | None, cpu_only: bool | None, cudnn: str | None) -> None:  # noqa: FBT001
     read = conda_build(conda(tree, **{f"pytorch-2.5.1-{build}": "{}"}).items, "pytorch")
     assert read is not None

@@ -58,14 +58,10 @@ def test_a_system_python_says_that_it_is_managed(tree: Tree) -> None:
     assert layout(tree, "/a").externally_managed is False
 
 
-@cases(
-    "prefix, manager",
-    ("/usr", "system"),
-    ("/usr/local", "other"),
-    ("/home/me/.pyenv/versions/3.11.7", "pyenv"),
-    ("/data/pyenv/versions/3.11.7", "pyenv"),
-    ("/home/me/.local/share/uv/python/cpython-3.11.7-linux-x86_64-gnu", "uv"),
-)
+@cases("prefix, manager",
+    ("/usr", "system"), ("/usr/local", "other"), ("/home/me/.pyenv/versions/3.11.7", "pyenv"),
+    ("/data/pyenv/versions/3.11.7", "pyenv"), ("/home/me/.local/share/uv/python/cpython-3.11.7-linux-x86_64-gnu", "uv"),
+)  # fmt: skip
 def test_who_manages_an_installation(tree: Tree, prefix: str, manager: str) -> None:
     tree.base(prefix)
     tree.file("/home/me/.pyenv/shims/python3")

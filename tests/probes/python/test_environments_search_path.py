@@ -149,20 +149,15 @@ def test_what_leads_to_each_folder_is_told(tree: Tree) -> None:
     assert led_by == {user: "user site", "/src": f"{user}/a.pth", "/opt/py/lib/python3.11/site-packages": ""}
 
 
-@cases(
-    "line, told",
-    ("import sys; sys.path.insert(0, '/other')", True),
-    ("import sys; sys.path[0:0] = ['/other']", True),
-    ("import sys as s; s.path.append('/other')", True),
-    ("import site; site.addsitedir('/other')", True),
-    ("import moves", True),
-    ("import sys; sys.__plen = len(sys.path)", False),
+@cases("line, told",
+    ("import sys; sys.path.insert(0, '/other')", True), ("import sys; sys.path[0:0] = ['/other']", True),
+    ("import sys as s; s.path.append('/other')", True), ("import site; site.addsitedir('/other')", True),
+    ("import moves", True), ("import sys; sys.__plen = len(sys.path)", False),
     ("import os; var = 'X'; enabled = os.environ.get(var); enabled and __import__('_distutils_hack')", False),
     ("import sys, types, os; p = os.path.join('/a', 'b'); m = sys.modules.get('b'); m.__path__.append(p)", False),
-    ("import sys; exec('import os')", False),
-    ("import _virtualenv", False),
+    ("import sys; exec('import os')", False), ("import _virtualenv", False),
     ("# import sys; sys.path.insert(0, '/other')", False),
-)
+)  # fmt: skip
 def test_a_line_of_code_that_changes_the_search_path_is_told(tree: Tree, line: str, told: bool) -> None:  # noqa: FBT001
     site = tree.venv("/a", tree.base("/opt/py"))
     tree.at("/other/torch").mkdir(parents=True)

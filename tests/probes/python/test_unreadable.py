@@ -168,18 +168,11 @@ def hole_in_torch(site: Path) -> None:
 
 
 @as_root
-@cases(
-    "closed, verdict",
-    ("six-1.16.dist-info/METADATA", "fail"),
-    ("six-1.16.dist-info", "fail"),
-    ("six.py", "fail"),
-    ("numpy", "fail"),
-    ("torch", "unknown"),
-    ("torch-2.5.1+cpu.dist-info/METADATA", "unknown"),
-    ("torch-2.5.1+cpu.dist-info/RECORD", "unknown"),
-    ("more.pth", "unknown"),
-    ("", "unknown"),
-)
+@cases("closed, verdict",
+    ("six-1.16.dist-info/METADATA", "fail"), ("six-1.16.dist-info", "fail"), ("six.py", "fail"), ("numpy", "fail"),
+    ("torch", "unknown"), ("torch-2.5.1+cpu.dist-info/METADATA", "unknown"),
+    ("torch-2.5.1+cpu.dist-info/RECORD", "unknown"), ("more.pth", "unknown"), ("", "unknown"),
+)  # fmt: skip
 def test_what_is_certain_stays_a_failure(closed: str, verdict: str, venv: Path, run_probe: RunProbe) -> None:
     """A file of PyTorch is gone: only what may tell otherwise leaves that open."""
     site = venv / "lib" / "python3.11" / "site-packages"

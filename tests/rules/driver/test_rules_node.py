@@ -365,17 +365,13 @@ def test_one_gpu_whose_node_leads_elsewhere_is_not_said_to_be_broken() -> None:
     assert check_of("gpu-init-failed", snapshot).status == "pass"
 
 
-@cases(
-    "there, code, missing",
+@cases("there, code, missing",
     ((), 100, "/dev/nvidiactl, /dev/nvidia0, /dev/nvidia-uvm"),
     (("/dev/nvidiactl", "/dev/nvidia0"), 999, "/dev/nvidia-uvm"),
     (("/dev/nvidia0", "/dev/nvidia-uvm"), 100, "/dev/nvidiactl"),
-    (("/dev/nvidiactl", "/dev/nvidia-uvm"), 100, "/dev/nvidia0"),
-    (("/dev/nvidiactl", "/dev/nvidia0"), 100, ""),
-    (("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"), 999, ""),
-    ((), 803, ""),
-    ((), 0, ""),
-)
+    (("/dev/nvidiactl", "/dev/nvidia-uvm"), 100, "/dev/nvidia0"), (("/dev/nvidiactl", "/dev/nvidia0"), 100, ""),
+    (("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"), 999, ""), ((), 803, ""), ((), 0, ""),
+)  # fmt: skip
 @cases("platform", UBUNTU, DOCKER)
 def test_missing_device_nodes_are_named(platform: Platform, there: tuple[str, ...], code: int, missing: str) -> None:
     made = tuple(DeviceNode(source="file /dev", path=path, openable=True) for path in there)

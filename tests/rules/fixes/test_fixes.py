@@ -152,15 +152,11 @@ def test_the_fix_says_what_it_was_chosen_for() -> None:
     assert re.fullmatch(f"{build}; {condition}", open_both)
 
 
-@cases(
-    "spoken, version, build",
-    ("13.0", "2.5.1+cpu", "2.5.1 built for cu124"),
-    ("12.4", "2.5.1+cpu", "2.5.1 built for cu124"),
-    ("11.8", "2.5.1+cpu", "2.5.1 built for cu118"),
-    ("11.4", "2.5.1+cpu", "2.5.1 built for cu118"),
-    ("12.0", "2.8.0+cpu", "2.8.0 built for cu12"),
-    ("12.8", "2.11.0+cpu", "2.11.0 built for cu12"),
-)
+@cases("spoken, version, build",
+    ("13.0", "2.5.1+cpu", "2.5.1 built for cu124"), ("12.4", "2.5.1+cpu", "2.5.1 built for cu124"),
+    ("11.8", "2.5.1+cpu", "2.5.1 built for cu118"), ("11.4", "2.5.1+cpu", "2.5.1 built for cu118"),
+    ("12.0", "2.8.0+cpu", "2.8.0 built for cu12"), ("12.8", "2.11.0+cpu", "2.11.0 built for cu12"),
+)  # fmt: skip
 def test_what_the_driver_cuda_bounds_the_build_where_its_release_is_not_known(
     spoken: str, version: str, build: str
 ) -> None:

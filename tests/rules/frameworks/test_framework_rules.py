@@ -76,22 +76,14 @@ def status(rule: str, name: str, snapshot: Snapshot) -> Status | None:
 
 
 @every(
-    ([torch("2.5.1+cpu", None)], "torch", "fail"),
-    ([torch("2.5.1+cpu", None), JAX_CUDA], "torch", "fail"),
-    ([ONNX], "onnxruntime", "warn"),
-    ([ONNX, CUDA_TORCH], "onnxruntime", "note"),
-    ([ONNX, torch("2.5.1+cpu", None)], "onnxruntime", "warn"),
-    ([JAX], "jax", "warn"),
-    ([JAX, CUDA_TORCH], "jax", "warn"),
-    ([JAX_CUDA, PLUGIN], "jax", "pass"),
-    ([TF_CPU], "tensorflow-cpu", "fail"),
-    ([TF_CPU, CUDA_TORCH], "tensorflow-cpu", "warn"),
-    ([LLAMA], "llama-cpp-python", "warn"),
-    ([VISION_CPU, CUDA_TORCH], "torchvision", "warn"),
-    ([VISION_CPU, torch("2.5.1+cpu", None)], "torchvision", None),
-    ([NUMBA, CUDA_TORCH], "numba", None),
-    ([framework("cupy", "13.3.0"), CUDA_TORCH], "cupy", "skipped"),
-)
+    ([torch("2.5.1+cpu", None)], "torch", "fail"), ([torch("2.5.1+cpu", None), JAX_CUDA], "torch", "fail"),
+    ([ONNX], "onnxruntime", "warn"), ([ONNX, CUDA_TORCH], "onnxruntime", "note"),
+    ([ONNX, torch("2.5.1+cpu", None)], "onnxruntime", "warn"), ([JAX], "jax", "warn"),
+    ([JAX, CUDA_TORCH], "jax", "warn"), ([JAX_CUDA, PLUGIN], "jax", "pass"), ([TF_CPU], "tensorflow-cpu", "fail"),
+    ([TF_CPU, CUDA_TORCH], "tensorflow-cpu", "warn"), ([LLAMA], "llama-cpp-python", "warn"),
+    ([VISION_CPU, CUDA_TORCH], "torchvision", "warn"), ([VISION_CPU, torch("2.5.1+cpu", None)], "torchvision", None),
+    ([NUMBA, CUDA_TORCH], "numba", None), ([framework("cupy", "13.3.0"), CUDA_TORCH], "cupy", "skipped"),
+)  # fmt: skip
 def test_how_much_a_build_without_cuda_matters(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("cpu-only-build", name, on("550.54.14", *frameworks)) == expected
 
@@ -201,18 +193,14 @@ def test_no_hostile_version_reaches_a_command(version: str) -> None:
 
 
 @every(
-    ([ONNX_GPU], "onnxruntime-gpu", "pass"),
-    ([but(ONNX_GPU, gpu_code=OLD_CODE)], "onnxruntime-gpu", "fail"),
-    ([but(ONNX_GPU, gpu_code=None)], "onnxruntime-gpu", "skipped"),
-    ([CUPY], "cupy-cuda12x", "warn"),
-    ([but(CUPY, gpu_code=None)], "cupy-cuda12x", None),
-    ([JAX_CUDA, PLUGIN], "jax", None),
+    ([ONNX_GPU], "onnxruntime-gpu", "pass"), ([but(ONNX_GPU, gpu_code=OLD_CODE)], "onnxruntime-gpu", "fail"),
+    ([but(ONNX_GPU, gpu_code=None)], "onnxruntime-gpu", "skipped"), ([CUPY], "cupy-cuda12x", "warn"),
+    ([but(CUPY, gpu_code=None)], "cupy-cuda12x", None), ([JAX_CUDA, PLUGIN], "jax", None),
     ([JAX_CUDA, PLUGIN], "jax-cuda12-plugin", "pass"),
     ([JAX_CUDA, but(PLUGIN, gpu_code=OLD_CODE)], "jax-cuda12-plugin", "warn"),
     ([CUDA_TORCH, but(FLASH, gpu_code=OLD_CODE)], "flash-attn", "warn"),
-    ([CUDA_TORCH, but(FLASH, gpu_code=None)], "flash-attn", None),
-    ([CUDA_TORCH, TRITON], "triton", None),
-)
+    ([CUDA_TORCH, but(FLASH, gpu_code=None)], "flash-attn", None), ([CUDA_TORCH, TRITON], "triton", None),
+)  # fmt: skip
 def test_code_for_an_h200(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("gpu-code-missing", name, on("595.10", *frameworks)) == expected
 
@@ -260,18 +248,13 @@ def test_a_side_package_that_nobody_could_read_leaves_the_verdict_alone() -> Non
 
 
 @every(
-    ([ONNX_GPU], "onnxruntime-gpu", "fail"),
-    ([JAX_CUDA, PLUGIN], "jax", "pass"),
-    ([JAX_CUDA, PLUGIN], "jax-cuda12-plugin", None),
-    ([but(PLUGIN, cuda="13")], "jax-cuda12-plugin", "warn"),
-    ([CUDA_TORCH, but(FLASH, cuda="13.0")], "flash-attn", None),
-    ([TRITON], "triton", "pass"),
-    ([but(TRITON, cuda="13.0")], "triton", "warn"),
-    ([CUDA_TORCH, but(TRITON, cuda="13.0")], "triton", "note"),
-    ([CUDA_TORCH, framework("vllm", "0.11.0"), but(TRITON, cuda="13.0")], "triton", "warn"),
-    ([NUMBA], "numba", None),
+    ([ONNX_GPU], "onnxruntime-gpu", "fail"), ([JAX_CUDA, PLUGIN], "jax", "pass"),
+    ([JAX_CUDA, PLUGIN], "jax-cuda12-plugin", None), ([but(PLUGIN, cuda="13")], "jax-cuda12-plugin", "warn"),
+    ([CUDA_TORCH, but(FLASH, cuda="13.0")], "flash-attn", None), ([TRITON], "triton", "pass"),
+    ([but(TRITON, cuda="13.0")], "triton", "warn"), ([CUDA_TORCH, but(TRITON, cuda="13.0")], "triton", "note"),
+    ([CUDA_TORCH, framework("vllm", "0.11.0"), but(TRITON, cuda="13.0")], "triton", "warn"), ([NUMBA], "numba", None),
     ([CUPY], "cupy-cuda12x", "pass"),
-)
+)  # fmt: skip
 def test_a_driver_that_speaks_cuda_12_4(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("driver-too-old", name, on("550.54.14", *frameworks)) == expected
 

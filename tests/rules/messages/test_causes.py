@@ -213,18 +213,14 @@ def gpu_available(text: str) -> list[bool | None]:
 
 
 @every(
-    "torch.cuda.is_available(): False",
-    "torch.cuda.is_available() returns False",
-    "`torch.cuda.is_available()` -> False",
-    "torch.cuda.is_available() == False",
+    "torch.cuda.is_available(): False", "torch.cuda.is_available() returns False",
+    "`torch.cuda.is_available()` -> False", "torch.cuda.is_available() == False",
     "but torch.cuda.is_available() still returns False",
     "and torch.cuda.is_available() keeps returning False after I installed it again",
-    "print(torch.cuda.is_available())  # False",
-    "when I run torch.cuda.is_available() I get False",
-    "CUDA available: False",
-    "Torch CUDA available: False",
+    "print(torch.cuda.is_available())  # False", "when I run torch.cuda.is_available() I get False",
+    "CUDA available: False", "Torch CUDA available: False",
     "import torch\nprint(torch.__version__)\nprint(torch.cuda.is_available())\n\n2.1.0\nFalse",
-)
+)  # fmt: skip
 def test_how_people_say_that_pytorch_finds_no_gpu(text: str) -> None:
     assert gpu_available(f"{text}\nRTX 3060") == [False]
 

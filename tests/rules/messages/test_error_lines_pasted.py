@@ -26,15 +26,10 @@ def cause_in(text: str) -> str | None:
     return found.rule if found else None
 
 
-@cases(
-    "file, version",
-    ("libcudart.so.11.0", None),
-    ("libcudart-d0da41ae.so.11.0", None),
-    ("libnvrtc-672ee683.so.11.2", None),
-    ("libcupti.so.2022.3.0", None),
-    ("libcudnn.so.8.9.7", "8.9.7"),
-    ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"),
-)
+@cases("file, version",
+    ("libcudart.so.11.0", None), ("libcudart-d0da41ae.so.11.0", None), ("libnvrtc-672ee683.so.11.2", None),
+    ("libcupti.so.2022.3.0", None), ("libcudnn.so.8.9.7", "8.9.7"), ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"),
+)  # fmt: skip
 def test_only_a_full_number_in_a_pasted_path_is_a_release(file: str, version: str | None) -> None:
     found = read_text(f"/opt/lib/{file}").libraries
     assert found is not None

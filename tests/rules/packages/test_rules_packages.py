@@ -422,15 +422,11 @@ def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | No
 # --- Python -------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "name, version, python, expected",
-    ("tensorflow", "2.15.0", "3.12.3", "warn"),
-    ("tensorflow", "2.15.0", "3.11.9", "pass"),
-    ("jax", "0.9.2", "3.9.1", "warn"),
-    ("onnxruntime-gpu", "1.23.2", "3.12.3", "pass"),
-    ("tensorflow", "99.0", "3.12.3", None),
-    ("flash-attn", "2.6.3", "2.7.18", None),
-)
+@cases("name, version, python, expected",
+    ("tensorflow", "2.15.0", "3.12.3", "warn"), ("tensorflow", "2.15.0", "3.11.9", "pass"),
+    ("jax", "0.9.2", "3.9.1", "warn"), ("onnxruntime-gpu", "1.23.2", "3.12.3", "pass"),
+    ("tensorflow", "99.0", "3.12.3", None), ("flash-attn", "2.6.3", "2.7.18", None),
+)  # fmt: skip
 def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
     framework = Framework(source="wheel metadata", name=name, version=version, cpu_only=False)
     assert status("python-unsupported", having(framework, python=python)) == expected

@@ -140,16 +140,11 @@ def test_a_range_that_is_met_outranks_what_it_was_built_with() -> None:
 
 
 @every(
-    (("flash-attn", "2.5.5+cu118torch2.2cxx11abitrue"), "fail"),
-    (("pyg-lib", "0.4.0+pt26cu124"), "fail"),
-    (("pyg-lib", "0.4.0+pt25cu124"), None),
-    (("xformers", "0.0.27"), "fail"),
-    (("xformers", "0.0.28.post3"), None),
-    (("vllm", "0.6.3.post1"), "fail"),
-    (("sglang", "0.4.6.post1"), "warn"),
-    (("torchmetrics", "1.0.0"), None),
+    (("flash-attn", "2.5.5+cu118torch2.2cxx11abitrue"), "fail"), (("pyg-lib", "0.4.0+pt26cu124"), "fail"),
+    (("pyg-lib", "0.4.0+pt25cu124"), None), (("xformers", "0.0.27"), "fail"), (("xformers", "0.0.28.post3"), None),
+    (("vllm", "0.6.3.post1"), "fail"), (("sglang", "0.4.6.post1"), "warn"), (("torchmetrics", "1.0.0"), None),
     (("torch-scatter", "2.1.2"), None),
-)
+)  # fmt: skip
 def test_a_label_or_a_known_release_in_a_list(package: tuple[str, str], status: str | None) -> None:
     assert ids(listed(package), EXTENSION).get("torch") == status
 

@@ -112,18 +112,11 @@ def test_the_slow_one_of_recorded_gpus_is_named(count: int, name: str) -> None:
     )
 
 
-@cases(
-    "values, slow",
-    ((820, 650), [1]),
-    ((820, 815, 650), [2]),
-    ((820, 815, 650, 830), [2]),
-    ((820, 650, 650, 830), [1, 2]),
-    ((820, 815, 790, 830), []),
-    ((820, 760), []),
-    ((820, 820, 820, 820, 650, 650, 650, 650), [4, 5, 6, 7]),
-    ((820, 650, 815, 650, 830, 825, 650, 822), [1, 3, 6]),
-    ((820, 815, 830, 825, 650, 822, 818, 1200), [4]),
-)
+@cases("values, slow",
+    ((820, 650), [1]), ((820, 815, 650), [2]), ((820, 815, 650, 830), [2]), ((820, 650, 650, 830), [1, 2]),
+    ((820, 815, 790, 830), []), ((820, 760), []), ((820, 820, 820, 820, 650, 650, 650, 650), [4, 5, 6, 7]),
+    ((820, 650, 815, 650, 830, 825, 650, 822), [1, 3, 6]), ((820, 815, 830, 825, 650, 822, 818, 1200), [4]),
+)  # fmt: skip
 def test_which_are_slow_among_two_to_eight(values: tuple[float, ...], slow: list[int]) -> None:
     found = stragglers(with_gpus(len(values), *(value * 1e12 for value in values)))
     assert sorted(number for number in found if number is not None) == slow

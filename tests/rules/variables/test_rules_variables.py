@@ -228,15 +228,11 @@ def test_a_variable_that_keeps_cuda_from_starting_comes_before_the_machine(value
 
 
 @every(
-    ("LD_PRELOAD", "/opt/gone.so", "nothing", "warn"),
-    ("LD_PRELOAD", "/opt/lib.so", "file", None),
-    ("CUDA_HOME", "/usr/local/cuda-9", "nothing", "warn"),
-    ("CUDA_HOME", "/usr/local/cuda-9", "file", "warn"),
-    ("CUDA_HOME", "/usr/local/cuda-9", "folder", None),
-    ("CUDA_HOME", "/usr/local/cuda-9", "unknown", None),
-    ("PYTHONPATH", "/gone", "nothing", "note"),
-    ("PYTHONHOME", "/gone", "nothing", "warn"),
-)
+    ("LD_PRELOAD", "/opt/gone.so", "nothing", "warn"), ("LD_PRELOAD", "/opt/lib.so", "file", None),
+    ("CUDA_HOME", "/usr/local/cuda-9", "nothing", "warn"), ("CUDA_HOME", "/usr/local/cuda-9", "file", "warn"),
+    ("CUDA_HOME", "/usr/local/cuda-9", "folder", None), ("CUDA_HOME", "/usr/local/cuda-9", "unknown", None),
+    ("PYTHONPATH", "/gone", "nothing", "note"), ("PYTHONHOME", "/gone", "nothing", "warn"),
+)  # fmt: skip
 def test_paths_that_lead_nowhere(variable: str, value: str, there: str, status: str | None) -> None:
     snapshot = with_variables(holding("torch", "2.11.0"), {value: there}, **{variable: value})
     assert [check.status for check in checks_of("variable-leads-nowhere", snapshot)] == ([status] if status else [])
