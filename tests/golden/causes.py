@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
+from envcheck.model.checks import Fix
 from envcheck.pipeline.session import Request, judge
 from tests.golden.corpus import read
 
@@ -15,13 +17,19 @@ CASES = "cases.xz"
 
 def causes() -> dict[str, str]:
     """A line for each text: its name, the cause, the verdict, the exit status and the headline."""
-    cases = (json.loads(line) for line in read(CASES).splitlines())
-    return {"causes.tsv": "".join(f"{name}\t{_conclusion(text)}\n" for name, text in cases)}
+    return {"causes.tsv": "".join(f"{name}\t{conclusion}\n" for name, conclusion, _ in conclusions())}
 
 
-def _conclusion(text: str) -> str:
+@cache
+def conclusions() -> list[tuple[str, str, list[Fix]]]:
+    """Name, conclusion and fixes of each text, which is judged once for all who look at them."""
+    return [(name, *_answer(text)) for name, text in map(json.loads, read(CASES).splitlines())]
+
+
+def _answer(text: str) -> tuple[str, list[Fix]]:
     try:
         report = judge(read_text(text), Request())
     except UsageError as error:
-        return f"-\trefused\t2\t{' '.join(str(error).split())}"
-    return f"{report.primary or '-'}\t{report.verdict}\t{report.exit_code}\t{report.headline}"
+        return f"-\trefused\t2\t{' '.join(str(error).split())}", []
+    conclusion = f"{report.primary or '-'}\t{report.verdict}\t{report.exit_code}\t{report.headline}"
+    return conclusion, [fix for check in report.checks for fix in check.fixes]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Check, Fix, Report
@@ -19,7 +17,6 @@ from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.fixes.remedies import remedy_of
 from tests.every import cases, every
-from tests.golden.corpus import read
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _FILE = Path(__file__).parents[3] / "matrix" / "remedies.toml"
@@ -59,17 +56,6 @@ def test_every_remedy_has_an_example_and_is_for_rules_that_exist() -> None:
     names = {rule.name for rule in all_rules()}
     assert EXAMPLES.keys() == {row.name for row in MATRIX.remedies}
     assert [row.name for row in MATRIX.remedies if not {*row.problems} <= names] == []
-
-
-def test_no_fix_of_a_recorded_text_holds_a_placeholder() -> None:
-    found = set()
-    for name, text in (json.loads(line) for line in read("cases.xz").splitlines()):
-        try:
-            checks = explained(text).checks
-        except UsageError:
-            continue
-        found |= {(name.split("/")[0], fix.text) for check in checks for fix in check.fixes if placeholders(fix)}
-    assert found == set()
 
 
 def test_no_fix_of_a_row_or_rule_holds_a_placeholder() -> None:
