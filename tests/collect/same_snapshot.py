@@ -13,17 +13,12 @@ TIMES = frozenset({"seconds", "free", "used", "shared_memory_free", "duration_s"
 OF_A_GPU = frozenset(
     {
         *(
-            "temperature.gpu",
-            "temperature.memory",
-            "clocks.sm",
-            "clocks.memory",
-            "power.draw",
-            "throttle.reasons",
+            "temperature.gpu", "temperature.memory", "clocks.sm", "clocks.memory", "power.draw", "throttle.reasons",
             "fan",
         ),
         *("pcie.generation", "pcie.replays", "utilisation", "memory_utilisation", "processes", "performance_state"),
     }
-)
+)  # fmt: skip
 """What differs between two looks at one GPU."""
 
 

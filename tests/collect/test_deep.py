@@ -227,13 +227,9 @@ GIB = 1 << 30
 
 def gpu(number: int = 0, *, used: int = 0, total: int = 80 * GIB, **changes: Any) -> Gpu:
     given = {
-        "pci_bus_id": f"0000:0{number}:00.0",
-        "uuid": f"GPU-{number}",
-        "index": number,
-        "cuda_ordinal": number,
-        "utilisation": 0.0,
-        "memory": Memory(total=total, used=used),
-    }
+        "pci_bus_id": f"0000:0{number}:00.0", "uuid": f"GPU-{number}", "index": number, "cuda_ordinal": number,
+        "utilisation": 0.0, "memory": Memory(total=total, used=used),
+    }  # fmt: skip
     return Gpu(**{**given, **changes})
 
 

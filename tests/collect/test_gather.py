@@ -44,13 +44,9 @@ def open_descriptors() -> list[str]:
 
 def test_early_probes_end_before_the_others_start_side_by_side(probes: Any) -> None:
     headers: dict[str, dict[str, Any]] = {
-        "a_file": {},
-        "b_driver": {"kind": "driver"},
-        "c_file": {},
-        "d_driver": {"kind": "driver"},
-        "y_early": {"early": True},
-        "z_early": {"early": True},
-    }
+        "a_file": {}, "b_driver": {"kind": "driver"}, "c_file": {}, "d_driver": {"kind": "driver"},
+        "y_early": {"early": True}, "z_early": {"early": True},
+    }  # fmt: skip
     for name, header in headers.items():
         probes.add(name, TIMES, **header)
     probes.run()

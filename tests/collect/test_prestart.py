@@ -20,6 +20,7 @@ from envcheck.collect import starting
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.starting import EARLY_PROBES, ISOLATED, Launch, Started, start
 from tests.every import cases
+from tests.known import known
 
 PROBES = str(bundle.folder("probes"))
 REQUEST: dict[str, Any] = {
@@ -57,8 +58,7 @@ def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], Non
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gathering.gather(specs, REQUEST, scopes=("node", "container", "env"))
     assert not starting._waiting
-    environments = parts[0].environments
-    assert environments is not None
+    environments = known(parts[0].environments)
     assert [one.executable for one in environments.items] == [sys.executable]
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
 
@@ -72,8 +72,7 @@ def test_another_folder_or_another_first_probe_is_not_for_it() -> None:
     starting.start_early()
     assert starting.take_early("/elsewhere", EARLY_PROBE, LAUNCH) is None
     assert starting.take_early(PROBES, "libraries", LAUNCH) is None
-    taken = starting.take_early(PROBES, EARLY_PROBE, LAUNCH)
-    assert taken is not None
+    taken = known(starting.take_early(PROBES, EARLY_PROBE, LAUNCH))
     assert starting.take_early(PROBES, EARLY_PROBE, LAUNCH) is None
     assert ended(taken) == (0, b"")
 
@@ -94,8 +93,7 @@ def test_where_cores_are_many_cuda_starts_early_too(monkeypatch: pytest.MonkeyPa
     sent = {probe: child.started.sent_probe for probe, child in starting._waiting.items()}
     assert sent == {EARLY_PROBE: EARLY_PROBE, CUDA: CUDA if machine else ""}
     pid = starting._waiting[CUDA].started.process.pid
-    taken = starting.take_early(PROBES, CUDA, LAUNCH)
-    assert taken is not None
+    taken = known(starting.take_early(PROBES, CUDA, LAUNCH))
     assert taken.process.pid == pid
     os.kill(pid, signal.SIGKILL)
     assert ended(taken)[0] == -signal.SIGKILL

@@ -17,6 +17,7 @@ from envcheck.knowledge.specifier import Cover, Specifier, Version, parse_specif
 from envcheck.knowledge.tables import MigRow, ReleaseRow, RequirementRow, TorchRow
 from tests.every import every
 from tests.knowledge.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
+from tests.known import known
 from tests.thorough import sample
 
 MATRIX = load_matrix()
@@ -153,8 +154,7 @@ def first(specifier: str) -> str:
 
 
 def cover(specifier: str, text: str, name: str = "") -> Cover:
-    version = parse_version(text, scheme(name))
-    assert version is not None
+    version = known(parse_version(text, scheme(name)))
     return parse_specifier(specifier).cover(version)
 
 
@@ -227,9 +227,7 @@ def test_a_set_fits_its_own_stack(row: ReleaseRow) -> None:
 
 
 def version(text: str) -> Version:
-    found = parse_version(text)
-    assert found is not None
-    return found
+    return known(parse_version(text))
 
 
 @every([row for row in MATRIX.rows_of("deepstream") if "jetpack" in row.needs])

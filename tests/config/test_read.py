@@ -18,6 +18,7 @@ from envcheck.config.read import Configuration, read, schema
 from envcheck.errors import UsageError
 from envcheck.model.components import parse_components
 from tests.every import cases, every
+from tests.known import known
 
 WHOLE = """\
 require = ["torch>=2.4"]
@@ -73,8 +74,7 @@ def test_everything_that_it_may_say(tmp_path: Path) -> None:
         "output": [f"json:{tmp_path}/out/report.json"],
     }
     assert list(map(str, of_gpus(place))) == ["gpus>=8", "gpu==H100|sm_90", "gpu-memory>=79GiB"]
-    decided = policy(place)
-    assert decided is not None
+    decided = known(policy(place))
     assert (decided.forbid, decided.severity) == (("cpu-only-build",), {"persistence-mode-off": "fail"})
     assert decided.shares == {"device-memory": 0.8}
     assert (decided.ignore[0].problem, str(decided.ignore[0].until)) == ("no-nvidia-gpu@machine", "2027-01-31")
@@ -150,16 +150,13 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
     inner.mkdir(parents=True)
     (tmp_path / "envcheck.toml").write_text("fail-on = 'warn'\n")
     (inner / "pyproject.toml").write_text("[project]\nname = 'envcheck'\n")
-    found = find(str(inner))
-    assert found is not None
+    found = known(find(str(inner)))
     assert found.path == f"{tmp_path}/envcheck.toml"
     (inner.parent / "pyproject.toml").write_text("[tool.envcheck]\nfail-on = 'fail'\n")
-    found = find(str(inner))
-    assert found is not None
+    found = known(find(str(inner)))
     assert found.path == f"{tmp_path}/a/pyproject.toml"
     (inner.parent / "envcheck.toml").write_text("fail-on = 'warn'\n")
-    found = find(str(inner))
-    assert found is not None
+    found = known(find(str(inner)))
     assert found.path == f"{tmp_path}/a/envcheck.toml"
 
 

@@ -111,16 +111,11 @@ def _figures(gpus: list[dict[str, Any]], place: int, chance: random.Random) -> l
     uuid = gpus[place]["uuid"]
     found = [
         {
-            "name": name,
-            "gpu": uuid,
-            "precision": precision,
-            "shape": shape,
-            "burst": burst,
-            "unit": unit,
+            "name": name, "gpu": uuid, "precision": precision, "shape": shape, "burst": burst, "unit": unit,
             "value": middle * chance.gauss(1, width),
         }
         for name, precision, shape, burst, unit, middle, width in FIGURES
-    ]
+    ]  # fmt: skip
     name, unit, middle, width = LINK
     return found + [
         {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from envcheck.importers import read_text
 from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, Snapshot
+from tests.known import known
 
 DATA = Path(__file__).parent / "data"
 
@@ -21,21 +22,18 @@ def word(number: int) -> str:
 
 
 def environment_in(text: str) -> Environment:
-    listing = read_text(text).environments
-    assert listing is not None
+    listing = known(read_text(text).environments)
     assert len(listing.items) == 1
     return listing.items[0]
 
 
 def torch_in(text: str) -> Framework:
-    listing = environment_in(text).frameworks
-    assert listing is not None
+    listing = known(environment_in(text).frameworks)
     return next(framework for framework in listing.items if framework.name == "torch")
 
 
 def gpus_in(text: str) -> tuple[Gpu, ...]:
-    listing = read_text(text).gpus
-    assert listing is not None
+    listing = known(read_text(text).gpus)
     return listing.items
 
 

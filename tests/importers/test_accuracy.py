@@ -51,14 +51,9 @@ def test_the_report_names_false_alarms_and_ends_with_success(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = {
-        "id": "x#1",
-        "kind": "k",
-        "dump": NO_CODE,
-        "error": "",
-        "problem": "none",
-        "severity": "healthy",
+        "id": "x#1", "kind": "k", "dump": NO_CODE, "error": "", "problem": "none", "severity": "healthy",
         "detail": "more",
-    }
+    }  # fmt: skip
     file = tmp_path / "cases.jsonl"
     file.write_text(json.dumps(line) + "\n", encoding="utf-8")
     assert main([str(file)]) == 0

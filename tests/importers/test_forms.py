@@ -42,16 +42,11 @@ def test_the_cause_is_the_same_in_every_layout(layout: str, case: str) -> None:
 MODELS = {
     "8.9": ("4090 laptop", "4090RTX", "GeForce 4090", "4090 24GB", "RTX 6000 Ada", "A6000 Ada", "RTX 4080S"),
     "12.0": ("5090 32GB", "rtx5070ti", "RTX 6000 Pro Blackwell", "RTX PRO 6000", "RTX 5080 Founders Edition"),
-    "12.1": ("DGX Spark", "GB10"),
-    "11.0": ("Jetson AGX Thor",),
-    "9.0": ("H100 NVL", "H100 PCIe", "H20", "GH200"),
+    "12.1": ("DGX Spark", "GB10"), "11.0": ("Jetson AGX Thor",), "9.0": ("H100 NVL", "H100 PCIe", "H20", "GH200"),
     "8.7": ("Jetson Orin Nano", "Orin NX 16GB", "Jetson AGX Orin"),
-    "8.6": ("A10", "A40", "RTX A5000", "RTX 3070 Mobile / Max-Q", "3060 Ti"),
-    "7.5": ("T4", "Quadro RTX 3000 Mobile"),
-    "6.1": ("P40", "GTX1080ti", "Titan X (Pascal)", "MX150"),
-    "5.0": ("GeForce 940MX",),
-    "3.7": ("K80",),
-}
+    "8.6": ("A10", "A40", "RTX A5000", "RTX 3070 Mobile / Max-Q", "3060 Ti"), "7.5": ("T4", "Quadro RTX 3000 Mobile"),
+    "6.1": ("P40", "GTX1080ti", "Titan X (Pascal)", "MX150"), "5.0": ("GeForce 940MX",), "3.7": ("K80",),
+}  # fmt: skip
 """Compute capability → models as people write them."""
 
 

@@ -26,6 +26,7 @@ from envcheck.model.snapshot import (
 from tests.documents import texts
 from tests.every import cases
 from tests.importers.pasting import errors_in, gpus_in, recorded
+from tests.known import known
 
 SOURCE = "pasted text"
 MIB = 1024 * 1024
@@ -159,9 +160,7 @@ def test_hostile_text_is_read_in_time(body: str) -> None:
 
 
 def driver_in(text: str) -> Driver:
-    found = read_text(text).driver
-    assert found is not None
-    return found
+    return known(read_text(text).driver)
 
 
 def test_a_recorded_table() -> None:
@@ -184,8 +183,7 @@ def test_a_recorded_table() -> None:
 
 
 def test_a_recorded_table_of_eight_gpus() -> None:
-    listing = read_text(recorded("h200x8_smi.txt")).gpus
-    assert listing is not None
+    listing = known(read_text(recorded("h200x8_smi.txt")).gpus)
     assert listing.complete
     assert [gpu.index for gpu in listing.items] == list(range(8))
     assert listing.items[7].pci_bus_id == "0000:00:0d.0"
@@ -247,8 +245,7 @@ def test_only_windows_has_a_column_for_the_driver_model() -> None:
 
 
 def test_a_row_that_was_left_out_leaves_the_list_open() -> None:
-    listing = read_text("|   1  Tesla T4   Off | 00000000:00:05.0 Off |    0 |\n").gpus
-    assert listing is not None
+    listing = known(read_text("|   1  Tesla T4   Off | 00000000:00:05.0 Off |    0 |\n").gpus)
     assert not listing.complete
 
 
@@ -320,7 +317,6 @@ def test_the_box_of_mig_devices(below: str, counts: list[int | None]) -> None:
 
 def test_nvccs_version() -> None:
     text = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n"
-    toolkits = read_text(text).toolkits
-    assert toolkits is not None
+    toolkits = known(read_text(text).toolkits)
     assert toolkits.items == (Toolkit(source=SOURCE, path="unknown folder", version="12.1.105", on_path=True),)
     assert not toolkits.complete

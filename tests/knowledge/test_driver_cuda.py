@@ -18,20 +18,17 @@ from envcheck.knowledge.tables import Os
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from tests.every import cases, every
 from tests.knowledge.asking import judged
+from tests.known import known
 
 MATRIX = load_matrix()
 
 
 def release(text: str) -> DriverRelease:
-    parsed = DriverRelease.parse(text)
-    assert parsed is not None
-    return parsed
+    return known(DriverRelease.parse(text))
 
 
 def cuda(text: str) -> CudaVersion:
-    parsed = CudaVersion.parse(text)
-    assert parsed is not None
-    return parsed
+    return known(CudaVersion.parse(text))
 
 
 @every(
@@ -105,14 +102,12 @@ def test_what_a_branch_speaks(driver: str, os: Os, speaks: str | None) -> None:
 
 
 def test_the_branch_s_row_tells_its_life() -> None:
-    row = branch_of(MATRIX, release("535.104.05"))
-    assert row is not None
+    row = known(branch_of(MATRIX, release("535.104.05")))
     assert (row.kind, row.ended) == ("long-term", "2026-06-01")
 
 
 def test_the_minimum_of_a_version() -> None:
-    least = minimum_driver(MATRIX, cuda("12.4"))
-    assert least is not None
+    least = known(minimum_driver(MATRIX, cuda("12.4")))
     assert least.driver == "525.60.13"
     assert minimum_driver(MATRIX, cuda("6.5")) is None
 

@@ -14,6 +14,7 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on, runs_natively
 from envcheck.knowledge.tables import Os
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, Flavour
 from tests.every import cases, every
+from tests.known import known
 
 MATRIX = load_matrix()
 DISCRETE = [
@@ -22,15 +23,11 @@ DISCRETE = [
 
 
 def gpu(text: str) -> ComputeCapability:
-    parsed = ComputeCapability.parse(text)
-    assert parsed is not None
-    return parsed
+    return known(ComputeCapability.parse(text))
 
 
 def release(text: str) -> DriverRelease:
-    parsed = DriverRelease.parse(text)
-    assert parsed is not None
-    return parsed
+    return known(DriverRelease.parse(text))
 
 
 @every(
@@ -86,8 +83,7 @@ def test_grace_hopper_needs_the_open_module_though_hopper_does_not() -> None:
 def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
     capability: ComputeCapability, one: int, other: int
 ) -> None:
-    architecture = architecture_of(MATRIX, capability)
-    assert architecture is not None
+    architecture = known(architecture_of(MATRIX, capability))
     older, newer = sorted((one, other))
     if newer > (architecture.last_branch or 9999):
         return
@@ -101,8 +97,7 @@ def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
     ("13.0", "open", "unknown"),
 )  # fmt: skip
 def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> None:
-    gpu = ComputeCapability.parse(capability)
-    assert gpu is not None
+    gpu = known(ComputeCapability.parse(capability))
     assert module_supports(MATRIX, gpu, flavour).verdict == verdict
 
 
@@ -121,8 +116,7 @@ def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> Non
     ("RTX 4090", "520.56.06", "linux", "compatible"),
 )  # fmt: skip
 def test_a_model_may_come_later_than_its_generation(model: str, driver: str, os: Os, verdict: str) -> None:
-    row = MATRIX.find_gpu(model)
-    assert row is not None
+    row = known(MATRIX.find_gpu(model))
     fit = driver_supports(MATRIX, gpu(row.compute_capability), release(driver), os, model=row)
     assert fit.verdict == verdict, fit.reason
     assert fit.ok or row.first_drivers == () or fit.nearest_change.startswith("driver >= ")
@@ -147,8 +141,7 @@ def test_a_model_may_end_before_its_generation() -> None:
         assert row.last_branch is not None
         after = branches[branches.index(row.last_branch) + 1]
         capability = gpu(row.compute_capability)
-        architecture = architecture_of(MATRIX, capability)
-        assert architecture is not None
+        architecture = known(architecture_of(MATRIX, capability))
         assert row.last_branch < (architecture.last_branch or after)
         assert driver_supports(MATRIX, capability, release(f"{row.last_branch}.99"), model=row).verdict == "compatible"
         fit = driver_supports(MATRIX, capability, release(f"{after}.10"), model=row)

@@ -14,6 +14,7 @@ from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Gpu, Mig
 from tests.every import every
 from tests.knowledge.asking import judged, verdict
+from tests.known import known
 
 MATRIX = load_matrix()
 
@@ -43,8 +44,7 @@ MATRIX = load_matrix()
     ("Jetson Orin Nano", "Jetson Orin Nano", "8.7"), ("Jetson Nano", "Jetson Nano", "5.3"),
 )  # fmt: skip
 def test_a_name_as_people_and_tools_write_it(written: str, model: str, capability: str) -> None:
-    found = MATRIX.find_gpu(written)
-    assert found is not None
+    found = known(MATRIX.find_gpu(written))
     assert (found.name, found.compute_capability) == (model, capability)
 
 
@@ -74,11 +74,9 @@ def test_a_name_that_is_none_or_says_too_little(written: str) -> None:
 
 
 def test_an_unlisted_size_has_what_all_variants_share() -> None:
-    found = MATRIX.find_gpu("V100 64GB")
-    assert found is not None
+    found = known(MATRIX.find_gpu("V100 64GB"))
     assert (found.name, found.compute_capability, found.memory) == ("V100", "7.0", None)
-    listed = MATRIX.find_gpu("Tesla V100-SXM2-32GB")
-    assert listed is not None
+    listed = known(MATRIX.find_gpu("Tesla V100-SXM2-32GB"))
     assert listed.memory == 32 * 2**30
 
 
@@ -102,8 +100,7 @@ def test_a_model_that_laptops_alone_have_is_found_without_that_word() -> None:
 
 
 def test_a_pci_id_names_a_model_only_where_it_is_its_alone() -> None:
-    found = MATRIX.find_gpu_by_pci_id("10DE:2335")
-    assert found is not None
+    found = known(MATRIX.find_gpu_by_pci_id("10DE:2335"))
     assert found.name == "H200"
     assert MATRIX.find_gpu_by_pci_id("10de:1e30") is None, "Quadro RTX 6000 and 8000 share it"
     assert MATRIX.find_gpu_by_pci_id("10de:ffff") is None
@@ -118,8 +115,7 @@ def test_no_text_breaks_it(text: str) -> None:
 @every([name for row in MATRIX.shared_names for name in (row.name, *row.aliases)])
 def test_a_name_of_several_gpus_is_judged_by_what_holds_for_each(name: str) -> None:
     """Software of all ages: what fits each is compatible, what fits none incompatible, and else nobody can tell."""
-    row = MATRIX.find_shared_name(f"NVIDIA {name}")
-    assert row is not None
+    row = known(MATRIX.find_shared_name(f"NVIDIA {name}"))
     assert MATRIX.find_gpu(name) is None
     written = name.replace(" ", ",")
     for beside in ("cuda==8.0", "cuda==9.2", "cuda==11.4", "cuda==13.0", "driver-linux==390.157", "torch==2.9.1"):
@@ -131,8 +127,7 @@ def test_an_answer_about_a_name_of_several_gpus_names_them() -> None:
     found = judged("cuda==9.2 gpu==GT,730")
     assert found.verdict == "unknown"
     assert "GeForce GT 730 may have compute capability 2.1, 3.0 or 3.5" in found.reasons[0].message
-    page = look_up(MATRIX, Component("gpu", (Bound("==", "GT 730"),)))
-    assert page is not None
+    page = known(look_up(MATRIX, Component("gpu", (Bound("==", "GT 730"),))))
     assert page.facts[0]["compute_capabilities"] == ("2.1", "3.0", "3.5")
 
 

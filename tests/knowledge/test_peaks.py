@@ -14,6 +14,7 @@ from envcheck.knowledge.performance.expected import Peak, bandwidth, peak
 from envcheck.knowledge.tables import ByPrecision, GpuRow, Precision
 from envcheck.model.versions import ComputeCapability
 from tests.every import cases, every
+from tests.known import known
 
 MATRIX = load_matrix()
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -21,22 +22,16 @@ CAPABILITIES = sorted({row.compute_capability for row in MATRIX.rates})
 
 
 def model(name: str) -> GpuRow:
-    row = MATRIX.find_gpu(name)
-    assert row is not None, name
-    return row
+    return known(MATRIX.find_gpu(name))
 
 
 def capability(text: str) -> ComputeCapability:
-    parsed = ComputeCapability.parse(text)
-    assert parsed is not None
-    return parsed
+    return known(ComputeCapability.parse(text))
 
 
 def of(name: str, precision: Precision, *, sms: int | None = None, clock: float | None = None) -> Peak:
     row = model(name)
-    found = peak(MATRIX, row, capability(row.compute_capability), precision, sms=sms, clock=clock)
-    assert found is not None, (name, precision)
-    return found
+    return known(peak(MATRIX, row, capability(row.compute_capability), precision, sms=sms, clock=clock))
 
 
 def unlisted(
@@ -94,8 +89,7 @@ def test_the_formula_gives_what_white_papers_print(name: str, precision: Precisi
 
 
 def test_an_unlisted_model_has_the_formula_s_peak() -> None:
-    found = unlisted("8.6", "fp16", sms=84, clock=1.74e9)
-    assert found is not None
+    found = known(unlisted("8.6", "fp16", sms=84, clock=1.74e9))
     assert found.value == 84 * 1.74e9 * 1024
     assert (found.basis, found.rows, found.confidence) == ("formula", ("rate/8.6",), "medium")
 
@@ -157,11 +151,9 @@ def test_more_multiprocessors_never_do_less(
 
 
 def test_bandwidth_is_the_sheet_s_or_twice_the_clock_times_the_bus() -> None:
-    sheet = bandwidth(MATRIX, model("H200"), memory_clock=3.201e9, bus_width=6144)
-    assert sheet is not None
+    sheet = known(bandwidth(MATRIX, model("H200"), memory_clock=3.201e9, bus_width=6144))
     assert (sheet.value, sheet.basis) == (4.8e12, "sheet")
-    formula = bandwidth(MATRIX, None, memory_clock=1.593e9, bus_width=5120)
-    assert formula is not None
+    formula = known(bandwidth(MATRIX, None, memory_clock=1.593e9, bus_width=5120))
     assert formula.value == pytest.approx(2039e9, rel=0.001)
     assert (formula.basis, formula.rows) == ("formula", ())
     assert bandwidth(MATRIX, model("GeForce RTX 4070"), memory_clock=None, bus_width=192) is None
@@ -173,8 +165,7 @@ def test_bandwidth_is_the_sheet_s_or_twice_the_clock_times_the_bus() -> None:
     ("GeForce RTX 5090", 14.001e9, 512), ("H100 80GB HBM3", 2.619e9, 5120), ("B200", 3.996e9, 7680),
 )  # fmt: skip
 def test_the_formula_gives_the_sheet_s_bandwidth(name: str, memory_clock: float, bus_width: int) -> None:
-    formula = bandwidth(MATRIX, None, memory_clock=memory_clock, bus_width=bus_width)
-    assert formula is not None
+    formula = known(bandwidth(MATRIX, None, memory_clock=memory_clock, bus_width=bus_width))
     assert formula.value == pytest.approx(model(name).bandwidth, rel=0.01)
 
 
@@ -195,8 +186,7 @@ def test_an_h200_comes_near_its_peak_and_not_above(precision: Precision, measure
 
 
 def test_an_h200_s_memory_comes_near_its_bandwidth() -> None:
-    found = bandwidth(MATRIX, model("NVIDIA H200"))
-    assert found is not None
+    found = known(bandwidth(MATRIX, model("NVIDIA H200")))
     assert 0.8 <= 4.29e12 / found.value <= 1
 
 

@@ -30,16 +30,12 @@ def verdicts(rows: Matrix, questions: Iterable[str]) -> dict[str, str]:
 def test_a_need_is_held_against_the_component_that_is_named() -> None:
     rows = matrix({"name": "widget", "versions": "==1.2.*", "needs": {"torch": "==2.5.1", "python": ">=3.9,<3.13"}})
     expected = {
-        "widget==1.2.0 torch==2.5.1": "compatible",
-        "widget==1.2.0 torch==2.5.1+cu118": "compatible",
-        "widget==1.2.0 torch==2.5.0": "incompatible",
-        "widget==1.2.0 torch==2.5": "compatible",
-        "widget==1.2.0 python==3.12.4": "compatible",
-        "widget==1.2.0 python==3.13": "incompatible",
-        "widget==1.2 python==3.13": "incompatible",
-        "widget==1.3.0 python==3.12": "unknown",
+        "widget==1.2.0 torch==2.5.1": "compatible", "widget==1.2.0 torch==2.5.1+cu118": "compatible",
+        "widget==1.2.0 torch==2.5.0": "incompatible", "widget==1.2.0 torch==2.5": "compatible",
+        "widget==1.2.0 python==3.12.4": "compatible", "widget==1.2.0 python==3.13": "incompatible",
+        "widget==1.2 python==3.13": "incompatible", "widget==1.3.0 python==3.12": "unknown",
         "widget==1.2.0 nonsense==1": "unknown",
-    }
+    }  # fmt: skip
     assert verdicts(rows, expected) == expected
 
 
@@ -57,18 +53,13 @@ def test_a_component_that_nothing_relates_leaves_the_answer_open() -> None:
 def test_what_a_build_was_made_with_is_held_against_driver_and_gpu() -> None:
     rows = matrix({"name": "widget", "versions": "==1.0.*", "cuda": "12.3", "targets": ["sm_80", "compute_90"]})
     expected = {
-        "widget==1.0 driver==525.60.13": "compatible",
-        "widget==1.0 driver==470": "incompatible",
-        "widget==1.0 gpu==A100": "compatible",
-        "widget==1.0 gpu==V100": "incompatible",
+        "widget==1.0 driver==525.60.13": "compatible", "widget==1.0 driver==470": "incompatible",
+        "widget==1.0 gpu==A100": "compatible", "widget==1.0 gpu==V100": "incompatible",
         # PTX alone: a driver that is not named is no constraint; one that is must speak CUDA 12.3
-        "widget==1.0 gpu==H100": "compatible",
-        "widget==1.0 gpu==H100 driver==545": "compatible",
-        "widget==1.0 gpu==H100 driver==535": "incompatible",
-        "widget==1.0 cuda==12.3": "compatible",
-        "widget==1.0 cuda==12.6": "compatible",
-        "widget==1.0 cuda==11.8": "unknown",
-    }
+        "widget==1.0 gpu==H100": "compatible", "widget==1.0 gpu==H100 driver==545": "compatible",
+        "widget==1.0 gpu==H100 driver==535": "incompatible", "widget==1.0 cuda==12.3": "compatible",
+        "widget==1.0 cuda==12.6": "compatible", "widget==1.0 cuda==11.8": "unknown",
+    }  # fmt: skip
     assert verdicts(rows, expected) == expected
 
 
@@ -162,16 +153,12 @@ BUILDS = (
 
 def test_a_plain_version_is_the_build_without_tag_unless_cuda_is_named() -> None:
     expected = {
-        "widget==1.0.0 driver==470": "compatible",
-        "widget==1.0.0 gpu==H100": "incompatible",
-        "widget==1.0.0+cu121 gpu==H100": "compatible",
-        "widget==1.0.0+cu121 driver==470": "incompatible",
-        "widget==1.0.0 cuda==12.1": "compatible",
-        "widget==1.0.0 cuda==11.8": "compatible",
+        "widget==1.0.0 driver==470": "compatible", "widget==1.0.0 gpu==H100": "incompatible",
+        "widget==1.0.0+cu121 gpu==H100": "compatible", "widget==1.0.0+cu121 driver==470": "incompatible",
+        "widget==1.0.0 cuda==12.1": "compatible", "widget==1.0.0 cuda==11.8": "compatible",
         # a build that no row knows: its tag tells the CUDA, and nothing tells its code
-        "widget==1.0.0+cu130 driver==470": "incompatible",
-        "widget==1.0.0+cu130 gpu==V100": "unknown",
-    }
+        "widget==1.0.0+cu130 driver==470": "incompatible", "widget==1.0.0+cu130 gpu==V100": "unknown",
+    }  # fmt: skip
     assert verdicts(matrix(*BUILDS), expected) == expected
 
 

@@ -15,14 +15,14 @@ from envcheck.knowledge.specifier import PLAIN, Scheme, Version, parse_specifier
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.components import Bound, Component
 from tests.every import cases, every
+from tests.known import known
 
 BUILDS = Scheme(3, builds=True)
 MINORS = Scheme(2, builds=True)
 
 
 def cover(spec: str, version: str, scheme: Scheme = Scheme()) -> str:  # noqa: B008 - a constant
-    parsed = parse_version(version, scheme)
-    assert parsed is not None, version
+    parsed = known(parse_version(version, scheme))
     return parse_specifier(spec).cover(parsed)
 
 
@@ -172,8 +172,7 @@ def test_a_bound_on_a_release_is_that_of_pep_440(text: str, version: str, build:
 
 @given(public, local)
 def test_a_version_is_that_of_pep_440(text: str, build: str) -> None:
-    version = parse_version(text + build)
-    assert version is not None
+    version = known(parse_version(text + build))
     assert Pep440(version.public) == Pep440(text)
     assert version.numbers == Pep440(text).release
 
@@ -186,8 +185,7 @@ def test_a_version_is_that_of_pep_440(text: str, build: str) -> None:
     (">=0.0.28,<0.0.28.post2", "0.0.28.post1", "all"), (">=0.0.28,<0.0.28.post2", "0.0.28.post2", "none"),
 )  # fmt: skip
 def test_a_row_about_a_release_is_about_its_post_releases(versions: str, version: str, expected: str) -> None:
-    parsed = parse_version(version, PLAIN)
-    assert parsed is not None
+    parsed = known(parse_version(version, PLAIN))
     assert speaks_of(versions, parsed) == expected
 
 

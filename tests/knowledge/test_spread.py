@@ -17,6 +17,7 @@ from envcheck.knowledge.performance.spread import (
     tolerated_among,
 )
 from tests.every import every
+from tests.known import known
 
 
 @every([1.0], [1.0, 2.0], [3.0, 1.0, 2.0], [5.0, 1.0, 9.0, 2.0], [1.0, 2.0, 3.0, 4.0, 100.0])
@@ -47,29 +48,25 @@ def test_of_durations_less_is_faster() -> None:
 
 
 def test_one_run_tolerates_a_twentieth_and_its_noise() -> None:
-    base = base_of([(100.0, (96.0, 100.0, 104.0))])
-    assert base is not None
+    base = known(base_of([(100.0, (96.0, 100.0, 104.0))]))
     assert (base.value, base.low, base.high, base.runs) == (100.0, 100.0, 100.0, 1)
     assert base.tolerated == pytest.approx(TOLERATED + 0.02)
     assert base.tolerated_for((90.0, 100.0, 110.0)) == pytest.approx(TOLERATED + 0.02 + 0.05)
 
 
 def test_two_runs_tolerate_what_lies_between_them() -> None:
-    base = base_of([(100.0, ()), (90.0, ())])
-    assert base is not None
+    base = known(base_of([(100.0, ()), (90.0, ())]))
     assert base.value == 95.0
     assert base.tolerated == pytest.approx(TOLERATED + 0.1)
 
 
 def test_runs_that_agree_tolerate_less_than_one_run() -> None:
-    base = base_of([(value, ()) for value in (100.0, 100.3, 99.9, 100.1, 100.0)])
-    assert base is not None
+    base = known(base_of([(value, ()) for value in (100.0, 100.3, 99.9, 100.1, 100.0)]))
     assert base.tolerated == LEAST_TOLERATED < TOLERATED
 
 
 def test_runs_that_vary_tolerate_more() -> None:
-    base = base_of([(value, ()) for value in (100.0, 108.0, 94.0, 103.0, 97.0)])
-    assert base is not None
+    base = known(base_of([(value, ()) for value in (100.0, 108.0, 94.0, 103.0, 97.0)]))
     assert base.tolerated == pytest.approx(3.5 * 0.06)
 
 
@@ -93,8 +90,7 @@ def test_chance_alone_is_rarely_called_a_change(runs: int) -> None:
     chance = random.Random(17)
     flagged = 0
     for _ in range(2000):
-        base = base_of([(chance.gauss(100.0, 1.5), ()) for _ in range(runs)])
-        assert base is not None
+        base = known(base_of([(chance.gauss(100.0, 1.5), ()) for _ in range(runs)]))
         flagged += chance.gauss(100.0, 1.5) < (1 - base.tolerated) * base.value
     limit = {3: 0.08, 5: 0.03}.get(runs, 0.01)
     assert flagged / 2000 < limit
@@ -105,8 +101,7 @@ def test_a_tenth_is_always_a_change_of_calm_runs(runs: int) -> None:
     """Runs of 0.3 %, as the products and copies of an H200 have."""
     chance = random.Random(17)
     for _ in range(500):
-        base = base_of([(chance.gauss(100.0, 0.3), ()) for _ in range(runs)])
-        assert base is not None
+        base = known(base_of([(chance.gauss(100.0, 0.3), ()) for _ in range(runs)]))
         assert (1 - base.tolerated) * base.value > 90.0
 
 

@@ -17,6 +17,7 @@ from envcheck.knowledge.tables import ReleaseRow, TorchRow
 from envcheck.model.components import parse_components
 from envcheck.model.versions import CodeTarget, ComputeCapability
 from tests.every import cases, every
+from tests.known import known
 
 MATRIX = load_matrix()
 FILES = {
@@ -37,9 +38,7 @@ OLDEST_TOOLKIT = (8, 0)
 
 
 def version(name: str, text: str) -> Version:
-    parsed = parse_version(text, scheme(name))
-    assert parsed is not None, text
-    return parsed
+    return known(parse_version(text, scheme(name)))
 
 
 def covers(name: str, spec: str, text: str) -> bool:
@@ -82,8 +81,7 @@ def test_gpu_code_is_what_the_cuda_of_the_build_compiles(name: str) -> None:
     for row in BY_NAME[name]:
         if row.cuda and tuple(map(int, row.cuda.split("."))) >= OLDEST_TOOLKIT:
             for text in row.targets:
-                target = CodeTarget.parse(text)
-                assert target is not None, (row.id, text)
+                target = known(CodeTarget.parse(text))
                 assert target.capability.sm in TOOLKITS[row.cuda].targets, (row.id, text)
 
 

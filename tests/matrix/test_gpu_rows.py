@@ -19,6 +19,7 @@ from envcheck.knowledge.tables import EfficiencyRow, GpuRow, LinkRow, MeasuredMo
 from envcheck.model.versions import ComputeCapability
 from envcheck.rules.catalog import find_rule, measured_rules
 from tests.every import cases, every
+from tests.known import known
 
 MATRIX = load_matrix()
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -153,8 +154,7 @@ def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow)
     ("V100-SXM2-16GB", "fp16", 125e12),
 )  # fmt: skip
 def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -> None:
-    row = MATRIX.find_gpu(name)
-    assert row is not None
+    row = known(MATRIX.find_gpu(name))
     assert stated(row)[precision] == peak
 
 
@@ -185,8 +185,7 @@ def test_a_family_has_only_what_its_variants_share(family: GpuRow) -> None:
 def test_every_gpu_s_code_can_be_compiled() -> None:
     compiled = {target for row in MATRIX.cuda for target in row.targets}
     for row in MATRIX.gpus:
-        capability = ComputeCapability.parse(row.compute_capability)
-        assert capability is not None
+        capability = known(ComputeCapability.parse(row.compute_capability))
         # No toolkit of the matrix is so old that it compiles for the first generation.
         assert capability.sm in compiled or capability.major == 1, row.id
 
@@ -252,23 +251,20 @@ def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None
     ("Orin NX 16GB", "Jetson Orin NX 16GB"), ("Tesla M2070", "M2050"), ("GTX 580", "GeForce GTX 580"),
 )  # fmt: skip
 def test_a_name_finds_its_model(written: str, model: str) -> None:
-    row = MATRIX.find_gpu(written)
-    assert row is not None
+    row = known(MATRIX.find_gpu(written))
     assert row.name == model
 
 
 @cases("written", "T4 16GB", "RTX 4090 24GB", "L40S 48GB PCIe", "B200 180GB", "L4 PCIe")
 def test_a_size_or_form_that_is_the_model_s_own_keeps_its_figures(written: str) -> None:
-    row = MATRIX.find_gpu(written)
-    assert row is not None
+    row = known(MATRIX.find_gpu(written))
     assert (row.memory, row.bandwidth, row.sms) != (None, None, None)
     assert row in MATRIX.gpus
 
 
 @cases("written", "RTX 4090 48GB", "H200 PCIe", "B200 192GB", "T4 32GB", "L40S SXM")
 def test_a_size_or_form_that_is_another_s_leaves_the_capability_alone(written: str) -> None:
-    row = MATRIX.find_gpu(written)
-    assert row is not None
+    row = known(MATRIX.find_gpu(written))
     figures = (row.memory, row.bandwidth, row.sms, row.clock, row.tensor_clock, row.peaks, row.nvlink, row.power)
     assert set(figures) == {None}
     assert (row.pcie_generation, row.pcie_width, row.device_ids) == (None, None, ())
@@ -278,8 +274,7 @@ def test_a_size_or_form_that_is_another_s_leaves_the_capability_alone(written: s
     ("A100 40GB", "8.0", 108), ("A100 SXM4", "8.0", 108), ("V100 32GB", "7.0", 80), ("H100 80GB", "9.0", None),
 )  # fmt: skip
 def test_a_family_tells_what_its_members_share(written: str, capability: str, sms: int | None) -> None:
-    row = MATRIX.find_gpu(written)
-    assert row is not None
+    row = known(MATRIX.find_gpu(written))
     assert (row.compute_capability, row.sms, row.memory, row.bandwidth) == (capability, sms, None, None)
 
 
@@ -306,8 +301,7 @@ def test_a_band_is_one(row: EfficiencyRow) -> None:
     assert row.method in METHODS
     assert row.architecture in {"", *ARCHITECTURES}
     if row.gpu:
-        model = MATRIX.find_gpu(row.gpu)
-        assert model is not None
+        model = known(MATRIX.find_gpu(row.gpu))
         assert model.name == row.gpu
         assert architecture_name(MATRIX, model.compute_capability) == row.architecture
     assert row.precision in {"", *get_args(Precision)}

@@ -14,6 +14,7 @@ from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from tests.every import cases, every
+from tests.known import known
 
 MATRIX = load_matrix()
 FILES = {"compilers", "cuda-compat", "cudnn", "deepstream", "jetson", "libraries", "nccl", "tensorrt"}
@@ -25,9 +26,7 @@ CUDA = {row.version: row for row in MATRIX.cuda}
 
 
 def version(name: str, text: str) -> Version:
-    parsed = parse_version(text, scheme(name))
-    assert parsed is not None, text
-    return parsed
+    return known(parse_version(text, scheme(name)))
 
 
 def covers(name: str, spec: str, text: str) -> bool:
@@ -90,8 +89,7 @@ def test_what_comes_with_a_release_is_what_it_needs(row: ReleaseRow) -> None:
 def test_the_gpu_code_of_a_build_is_compiled_by_its_cuda(row: ReleaseRow) -> None:
     assert row.cuda in CUDA
     for text in row.targets:
-        target = CodeTarget.parse(text)
-        assert target is not None, text
+        target = known(CodeTarget.parse(text))
         assert target.capability.sm in CUDA[row.cuda].targets, text
 
 

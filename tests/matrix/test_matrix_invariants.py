@@ -18,6 +18,7 @@ from envcheck.knowledge.specifier import parse_specifier, speaks_of
 from envcheck.knowledge.tables import CudaRow, GpuRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import cases, every
+from tests.known import known
 
 MATRIX = load_matrix()
 CUDA = {version: row for row in MATRIX.cuda if (version := CudaVersion.parse(row.version))}
@@ -39,21 +40,15 @@ def served(row: ReleaseRow) -> set[str]:
 
 
 def cuda(text: str | None) -> CudaVersion:
-    version = CudaVersion.parse(text)
-    assert version is not None, text
-    return version
+    return known(CudaVersion.parse(text))
 
 
 def driver(text: str | None) -> DriverRelease:
-    release = DriverRelease.parse(text)
-    assert release is not None, text
-    return release
+    return known(DriverRelease.parse(text))
 
 
 def sm(text: str) -> CodeTarget:
-    target = CodeTarget.parse(text)
-    assert target is not None, text
-    return target
+    return known(CodeTarget.parse(text))
 
 
 # --- CUDA ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.components import parse_components
 from envcheck.model.versions import CodeTarget, ComputeCapability
 from tests.every import cases, every
+from tests.known import known
 
 MATRIX = load_matrix()
 FILES = {"packages-on-frameworks", "rapids"}
@@ -25,9 +26,7 @@ TOOLKITS = {row.version: row for row in MATRIX.cuda if row.toolkit}
 
 
 def version(name: str, text: str) -> Version:
-    parsed = parse_version(text, scheme(name))
-    assert parsed is not None, text
-    return parsed
+    return known(parse_version(text, scheme(name)))
 
 
 def rows_for(name: str, release: str, machine: str = "x86_64", os: str = "linux") -> list[ReleaseRow]:
@@ -82,8 +81,7 @@ def test_what_a_build_holds_its_toolkit_can_compile(row: ReleaseRow) -> None:
     assert row.cuda is not None
     toolkit = TOOLKITS[row.cuda]
     for text in row.targets:
-        target = CodeTarget.parse(text)
-        assert target is not None, text
+        target = known(CodeTarget.parse(text))
         assert target.capability.sm in toolkit.targets, text
 
 

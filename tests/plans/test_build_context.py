@@ -40,18 +40,11 @@ dependencies = ["torch==2.0.1"]
 more = ["vllm==0.6.0"]
 """
 FILES = {
-    "requirements.txt": "torch==2.0.1\n",
-    "docker/gpu.txt": "torch==2.0.1\n",
-    "docker/other/requirements.txt": "torch==1.13.1\n",
-    "constraints.txt": "torch==2.0.1\n",
-    "pyproject.toml": PROJECT,
-    "sub/pyproject.toml": PROJECT,
-    "uv.lock": UV_LOCK,
-    "poetry.lock": POETRY_LOCK,
-    "env.yml": "dependencies: [{pip: ['torch==2.0.1']}]\n",
-    "install.sh": "pip install torch\n",
-    "build.sh": "make\n",
-}
+    "requirements.txt": "torch==2.0.1\n", "docker/gpu.txt": "torch==2.0.1\n",
+    "docker/other/requirements.txt": "torch==1.13.1\n", "constraints.txt": "torch==2.0.1\n", "pyproject.toml": PROJECT,
+    "sub/pyproject.toml": PROJECT, "uv.lock": UV_LOCK, "poetry.lock": POETRY_LOCK,
+    "env.yml": "dependencies: [{pip: ['torch==2.0.1']}]\n", "install.sh": "pip install torch\n", "build.sh": "make\n",
+}  # fmt: skip
 
 
 def _plan(folder: Path, dockerfile: str, *others: str, name: str = "Dockerfile") -> dict[str, Planned]:

@@ -23,15 +23,10 @@ def look(run_probe: RunProbe, **variables: str) -> Variables:
 
 def test_what_matters_and_nothing_else(run_probe: RunProbe) -> None:
     matters = {
-        "PATH": "/usr/bin",
-        "LD_LIBRARY_PATH": "",
-        "CUDA_VISIBLE_DEVICES": "0,1",
-        "NCCL_DEBUG": "INFO",
-        "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/usr/local/cuda",
-        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
-        "SLURM_JOB_GPUS": "3",
-        "VIRTUAL_ENV": "/home/me/venv",
-    }
+        "PATH": "/usr/bin", "LD_LIBRARY_PATH": "", "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "INFO",
+        "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/usr/local/cuda", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+        "SLURM_JOB_GPUS": "3", "VIRTUAL_ENV": "/home/me/venv",
+    }  # fmt: skip
     found = look(run_probe, **matters, HOME="/home/me", SSH_AUTH_SOCK="/tmp/x", MY_CUDA_HOME="/x", HISTFILE="/y")
     assert found.values == matters
     assert found.complete is True

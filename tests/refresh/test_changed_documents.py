@@ -73,13 +73,9 @@ def test_a_value_changes_alone(tmp_path: Path) -> None:
 
 
 NEW = {
-    "name": "a",
-    "versions": "==1.1",
-    "needs": {"torch": '=="2'},
-    "all": False,
-    "builds": [{"cuda": "12.4", "targets": ["sm_90"]}],
-    "none": [],
-}
+    "name": "a", "versions": "==1.1", "needs": {"torch": '=="2'}, "all": False,
+    "builds": [{"cuda": "12.4", "targets": ["sm_90"]}], "none": [],
+}  # fmt: skip
 NEW_TEXT = """\
 [[release]]
 name = "a"

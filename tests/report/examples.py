@@ -98,17 +98,10 @@ def report(
 def gpu(number: int, name: str = "NVIDIA H200", capability: str = "9.0", memory: int = 140, **more: Any) -> Gpu:
     """GPU ``number`` as NVML shows an idle one; ``memory`` in GiB."""
     fields: dict[str, Any] = {
-        "source": "nvml",
-        "pci_bus_id": f"0000:{number + 6:02x}:00.0",
-        "uuid": f"GPU-{number:08d}",
-        "index": number,
-        "cuda_ordinal": number,
-        "name": name,
-        "compute_capability": capability,
-        "memory": Memory(total=memory * GIB),
-        "utilisation": 0.0,
-        "processes": (),
-    }
+        "source": "nvml", "pci_bus_id": f"0000:{number + 6:02x}:00.0", "uuid": f"GPU-{number:08d}", "index": number,
+        "cuda_ordinal": number, "name": name, "compute_capability": capability, "memory": Memory(total=memory * GIB),
+        "utilisation": 0.0, "processes": (),
+    }  # fmt: skip
     fields["ecc"] = Ecc(source="nvml", enabled=True, volatile_uncorrected=0)
     return Gpu(**(fields | more))
 
@@ -253,18 +246,13 @@ def driver_too_old() -> Report:
             Fix(
                 text="Install the newest build that this driver runs, from the index of CUDA 11.8 builds",
                 command=(
-                    f"{VENV}/bin/python",
-                    "-m",
-                    "pip",
-                    "install",
-                    "--force-reinstall",
-                    "torch==2.6.0+cu118",
+                    f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall", "torch==2.6.0+cu118",
                     "--index-url=https://wheels.example/cu118",
                 ),
             ),
         ),
         sources=(PAGE,),
-    )
+    )  # fmt: skip
     follows = [
         check(
             "framework-cannot-reach-gpu",

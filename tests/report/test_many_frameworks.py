@@ -19,15 +19,10 @@ LEADING = [
     ("numba", "0.68.1", None),
 ]  # fmt: skip
 EXTENSIONS = [
-    ("torchvision", "0.20.1+cu124"),
-    ("torchaudio", "2.5.1+cu124"),
-    ("vllm", "0.6.3"),
-    ("flash-attn", "2.7.4.post1+cu12torch2.5cxx11abiFALSE"),
-    ("xformers", "0.0.28.post3"),
-    ("bitsandbytes", "0.45.0"),
-    ("deepspeed", "0.15.4"),
-    ("jax-cuda12-plugin", "0.4.35"),
-]
+    ("torchvision", "0.20.1+cu124"), ("torchaudio", "2.5.1+cu124"), ("vllm", "0.6.3"),
+    ("flash-attn", "2.7.4.post1+cu12torch2.5cxx11abiFALSE"), ("xformers", "0.0.28.post3"), ("bitsandbytes", "0.45.0"),
+    ("deepspeed", "0.15.4"), ("jax-cuda12-plugin", "0.4.35"),
+]  # fmt: skip
 
 
 def frameworks() -> list[Framework]:

@@ -16,6 +16,7 @@ from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.whatif import BuildTable
 from envcheck.tui.worker import questions
 from tests.every import cases
+from tests.known import known
 from tests.report import examples
 from tests.rules.machines import but, h200, machine
 from tests.tui.showing import (
@@ -122,8 +123,7 @@ def test_verdict_cause_and_fix_are_on_the_first_screen_without_a_key(name: str) 
     report = judged(recorded(f"constructed/{name}"))
     seen: list[str] = []
     show(report, take()(seen))
-    cause = report.check(report.primary_check)
-    assert cause is not None
+    cause = known(report.check(report.primary_check))
     assert "FAIL" in seen[0]
     assert cause.rule in seen[0] or cause.rule[:20] in seen[0]
     assert "fix" in seen[0] or not (cause.fixes or cause.action != "none")
@@ -243,8 +243,7 @@ def test_a_cell_of_the_grid_becomes_the_question() -> None:
         await pilot.press("3")
         table = app.query_one("#whatif-grid", DataTable)
         await until(pilot, lambda: table.row_count)
-        found = app.query_one(BuildTable).grid
-        assert found is not None
+        found = known(app.query_one(BuildTable).grid)
         stated = found.stated
         row = next(number for number, line in enumerate(stated) if any(line))
         column = next(number for number, text in enumerate(stated[row]) if text)
@@ -269,8 +268,7 @@ def test_a_field_that_was_asked_for_right_after_its_place_keeps_the_keys() -> No
 
 
 def test_the_grid_says_in_words_what_fits() -> None:
-    found = questions.grid("torch")
-    assert found is not None
+    found = known(questions.grid("torch"))
     judged = [questions.row(line, ["gpu==H100", "driver==535.104.05"]) for line in found.stated]
     assert {"fits", "no"} <= {cell for cells in judged for cell in cells}
     assert all(
@@ -300,8 +298,7 @@ def test_a_driver_of_which_only_its_cuda_is_known_goes_by_its_branch() -> None:
 
 def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> None:
     assert "tensorflow" in questions.names()
-    found = questions.grid("tensorflow")
-    assert found is not None
+    found = known(questions.grid("tensorflow"))
     fixed = ["gpu==H100", "driver==580.65.06"]
     assert any("fits" in questions.row(line, fixed) for line in found.stated)
     assert questions.grid("no-such-thing") is None

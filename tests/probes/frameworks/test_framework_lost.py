@@ -21,14 +21,10 @@ from tests.probes.tiny_elf import tiny_elf
 INTERPRETER = Path("/lib64/ld-linux-x86-64.so.2")
 _C = "torch/_C.cpython-312-x86_64-linux-gnu.so"
 FILES: dict[str, str | bytes] = {
-    "torch/__init__.py": "",
-    "torch/version.py": "__version__ = '2.9.1+cu128'\ncuda: str = '12.8'\n",
-    _C: elf_needing(),
-    "torch/lib/libtorch_cuda.so": elf_needing(),
-    "torch/lib/libtorch_cuda.so.1.2": "a number behind",
-    "torch/lib/libtorchbind_test.so": elf_needing(),
-    "torch/testing/data.txt": "no code",
-}
+    "torch/__init__.py": "", "torch/version.py": "__version__ = '2.9.1+cu128'\ncuda: str = '12.8'\n", _C: elf_needing(),
+    "torch/lib/libtorch_cuda.so": elf_needing(), "torch/lib/libtorch_cuda.so.1.2": "a number behind",
+    "torch/lib/libtorchbind_test.so": elf_needing(), "torch/testing/data.txt": "no code",
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from probes.common.tree import Tree
 from probes.files.elf.info import elf_info
 from probes.files.loader.process import LoadedImage, LoaderProcess, failed
 from probes.files.loader.setup import system_of
+from tests.known import known
 
 HOST = r"""
 #include <dlfcn.h>
@@ -74,9 +75,7 @@ class Workshop:
 
     def truth(self, program: Path, names: Sequence[str], variables: Mapping[str, str] | None = None) -> Seen:
         """What the loader of this machine does."""
-        seen = self.attempt(program, names, variables)
-        assert seen is not None
-        return seen
+        return known(self.attempt(program, names, variables))
 
     def attempt(self, program: Path, names: Sequence[str], variables: Mapping[str, str] | None = None) -> Seen | None:
         """The same; None where the program cannot start."""
@@ -93,8 +92,7 @@ class Workshop:
         """The process of the program as it is predicted to start."""
         tree = Tree({"cwd": str(self.folder), "variables": dict(variables or {})})
         inside = str(program.resolve())
-        head = elf_info(inside)
-        assert head is not None
+        head = known(elf_info(inside))
         return LoaderProcess(system_of(tree, head, head.interpreter), LoadedImage(inside, head, None, "absolute"))
 
     def predicted(self, program: Path, names: Sequence[str], variables: Mapping[str, str] | None = None) -> Seen:

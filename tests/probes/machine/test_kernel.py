@@ -22,6 +22,7 @@ from probes.machine.kernel import (
     parse_record,
 )
 from tests.every import cases
+from tests.known import known
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
@@ -263,8 +264,7 @@ def test_device_nodes_are_judged_without_being_opened(run_probe: RunProbe, build
     node = Path(root) / "dev" / "nvidia7"
     os.mkfifo(node)
     node.chmod(0o640)
-    nodes = look(run_probe, root).device_nodes
-    assert nodes is not None
+    nodes = known(look(run_probe, root).device_nodes)
     (found,) = nodes
     assert (found.path, found.minor, found.mode) == ("/dev/nvidia7", 7, stat.filemode(node.stat().st_mode))
     names = {0: "root"}
@@ -300,8 +300,7 @@ def test_node_without_permission(run_probe: RunProbe, build_root: BuildRoot, mon
     """Root may open anything, so the system's answer is replaced."""
     root = build_root("ubuntu-580-open")
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("nvidia0"))
-    nodes = look(run_probe, root).device_nodes
-    assert nodes is not None
+    nodes = known(look(run_probe, root).device_nodes)
     assert {node.path for node in nodes if not node.openable} == {"/dev/nvidia0"}
 
 
@@ -311,8 +310,7 @@ def test_a_capability_is_for_reading_only(
     """The driver makes its nodes without permission to write, for everybody."""
     root = build_root("ubuntu-580-open")
     monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
-    nodes = look(run_probe, root).device_nodes
-    assert nodes is not None
+    nodes = known(look(run_probe, root).device_nodes)
     assert {node.path for node in nodes if node.openable} == {"/dev/nvidia-caps/nvidia-cap1"}
 
 

@@ -30,18 +30,12 @@ def listed(tree: Tree, run_probe: RunProbe, **request: Any) -> Listing[Environme
 def test_environments_of_every_kind(tree: Tree, run_probe: RunProbe) -> None:
     base = tree.base("/usr")
     places = {
-        f"{HOME}/.venv": "./.venv",
-        f"{HOME}/project/venv": "--all-envs",
-        f"{HOME}/project/.venv": "--all-envs",
-        f"{HOME}/direct": "--all-envs",
-        f"{HOME}/.virtualenvs/old": "--all-envs",
-        f"{HOME}/.local/share/virtualenvs/p-abc": "--all-envs",
-        "/opt/venv": "--all-envs",
-        "/opt/torch/.venv-like/x": None,
-        "/opt/torch/env": "--all-envs",
-        "/app/.venv": "--all-envs",
+        f"{HOME}/.venv": "./.venv", f"{HOME}/project/venv": "--all-envs", f"{HOME}/project/.venv": "--all-envs",
+        f"{HOME}/direct": "--all-envs", f"{HOME}/.virtualenvs/old": "--all-envs",
+        f"{HOME}/.local/share/virtualenvs/p-abc": "--all-envs", "/opt/venv": "--all-envs",
+        "/opt/torch/.venv-like/x": None, "/opt/torch/env": "--all-envs", "/app/.venv": "--all-envs",
         "/elsewhere/deep/venv": None,
-    }
+    }  # fmt: skip
     for place in places:
         tree.venv(place, base)
     pixi = f"{HOME}/project/.pixi/envs/default"

@@ -15,6 +15,7 @@ from envcheck.model.snapshot import Driver, Gpu, Listing, ProbeRun, Snapshot
 from envcheck.rules.api import Facts, Outcome, Rule, incompatible, rule
 from envcheck.rules.engine.evaluate import evaluate
 from tests.every import cases
+from tests.known import known
 from tests.rules.machines import ALL, DOCKER, but, eight, gpus, h200, kernel, machine, on_the_bus
 
 MEND = Fix(text="mend it")
@@ -40,18 +41,15 @@ def put(found: Rule, snapshot: Snapshot | None = None) -> Check | None:
 def test_a_question_that_does_not_arise_is_not_missing_its_facts() -> None:
     needs = ("driver.release",)
     assert put(declared(needs=needs, arises=lambda *_: False)) is None
-    asked = put(declared(needs=needs, arises=lambda *_: True))
-    assert asked is not None
+    asked = known(put(declared(needs=needs, arises=lambda *_: True)))
     assert asked.status == "skipped"
 
 
 @cases("status, fixes", ("fail", (MEND,)), ("warn", (MEND,)), ("note", ()), ("pass", ()))
 def test_the_rules_remedy_stands_in_for_a_finding_without_fixes(status: Status, fixes: tuple[Fix, ...]) -> None:
-    found = put(declared(status, remedy=lambda _: (MEND,)))
-    assert found is not None
+    found = known(put(declared(status, remedy=lambda _: (MEND,))))
     assert found.fixes == fixes
-    own = put(declared(status, (OTHER,), remedy=lambda _: (MEND,)))
-    assert own is not None
+    own = known(put(declared(status, (OTHER,), remedy=lambda _: (MEND,))))
     assert own.fixes == (OTHER,)
 
 
@@ -72,8 +70,7 @@ def _page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_page")
 @cases("status, cited", ("fail", PAGES), ("note", PAGES), ("pass", ()), ("unknown", ()))
 def test_a_finding_cites_the_pages_of_its_rule(status: Status, cited: tuple[Source, ...]) -> None:
-    found = put(declared(status))
-    assert found is not None
+    found = known(put(declared(status)))
     assert found.sources == cited
 
 
@@ -86,15 +83,13 @@ ROW = Source(title="A row of the matrix", address="https://example.org/row")
 def test_a_finding_that_cites_no_page_to_open_cites_its_rules(
     own: tuple[Source, ...], cited: tuple[Source, ...]
 ) -> None:
-    found = put(declared(sources=own))
-    assert found is not None
+    found = known(put(declared(sources=own)))
     assert found.sources == cited
 
 
 def test_a_missing_fact_names_the_probe_that_owes_it() -> None:
     died = ProbeRun(name="nvml", status="timed-out", detail="no answer in 13 s", fills=("driver.release",))
-    found = put(declared(needs=("driver.release",)), Snapshot(driver=Driver(), runs=(died,)))
-    assert found is not None
+    found = known(put(declared(needs=("driver.release",)), Snapshot(driver=Driver(), runs=(died,))))
     assert (found.status, found.missing[0].probe) == ("unknown", "nvml")
     assert "no answer in 13 s" in found.message
 

@@ -15,6 +15,7 @@ from envcheck.rules.api import FrameworkSubject, Rule, elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.evaluate import pages, pages_about
 from tests.every import cases
+from tests.known import known
 from tests.rules.engine.test_rule_catalog import NAMES, RULES
 from tests.rules.machines import error, h200, judge, machine, torch, variables, venv, with_venv
 from tests.rules.messages.examples import pairs
@@ -91,8 +92,7 @@ SITES = {
 
 def cited(rule: str, name: str, extends: str | None = None) -> list[str]:
     framework = Framework(source="elf", name=name, extends=extends)
-    found = find_rule(rule)
-    assert found is not None
+    found = known(find_rule(rule))
     return [each.address for each in pages(found, FrameworkSubject(venv(framework), framework), load_matrix())]
 
 
@@ -128,15 +128,13 @@ def test_an_extension_keeps_the_pages_of_what_it_extends() -> None:
 
 
 def test_of_the_machine_all_pages_stay() -> None:
-    rule = find_rule("gpu-memory-exhausted")
-    assert rule is not None
+    rule = known(find_rule("gpu-memory-exhausted"))
     assert pages(rule, machine(), load_matrix()) == rule.sources
 
 
 def test_of_an_unknown_framework_the_pages_stay() -> None:
     framework = Framework(source="elf", name="unheard-of")
-    rule = find_rule("cpu-only-build")
-    assert rule is not None
+    rule = known(find_rule("cpu-only-build"))
     assert pages(rule, FrameworkSubject(venv(framework), framework), load_matrix())
 
 
@@ -145,8 +143,7 @@ def test_of_an_unknown_framework_the_pages_stay() -> None:
     ("faiss", "faiss"),
 )  # fmt: skip
 def test_of_a_program_that_a_line_names_its_own_page_stands_first(program: str, place: str) -> None:
-    rule = find_rule("cpu-only-build")
-    assert rule is not None
+    rule = known(find_rule("cpu-only-build"))
     found = [each.address for each in pages_about(rule, program, load_matrix())]
     assert len(found) == 1
     assert place in found[0]

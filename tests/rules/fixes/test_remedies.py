@@ -17,6 +17,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.fixes.remedies import remedy_of
 from tests.every import cases, every
+from tests.known import known
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _FILE = Path(__file__).parents[3] / "matrix" / "remedies.toml"
@@ -47,8 +48,7 @@ def remedied(text: str, name: str) -> Check | None:
 
 @every(lambda: [(name, text) for name, texts in EXAMPLES.items() for text in texts])
 def test_a_remedy_is_offered_for_its_examples(name: str, text: str) -> None:
-    check = remedied(text, name)
-    assert check is not None
+    check = known(remedied(text, name))
     assert not any(map(placeholders, check.fixes)), check.fixes
 
 
@@ -79,8 +79,7 @@ def test_a_fix_without_its_words_is_not_offered(line: str, fixes: int) -> None:
 @cases("package, offered", ("vllm", 1), ("nobodys_package_of_this_name", 0))
 def test_a_package_is_installed_only_if_an_index_has_it(package: str, offered: int) -> None:
     text = f"No module named '{package}._C'\nFile \"/home/u/{package}/{package}/__init__.py\", line 8"
-    check = remedied(text, "source-folder-of-extension")
-    assert check is not None
+    check = known(remedied(text, "source-folder-of-extension"))
     commands = [fix.command for fix in check.fixes]
     assert commands.count(("python", "-m", "pip", "install", package)) == offered
 
@@ -89,8 +88,7 @@ def test_a_release_that_the_text_names_is_compiled_again_with_what_forces_it() -
     line = "ImportError: /v/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105Error"
     found = {}
     for text in (line, f"{line}\ntorch==2.6.0\nflash-attn==2.8.0.post2"):
-        check = remedied(text, "ready-wheel-of-flash-attention")
-        assert check is not None
+        check = known(remedied(text, "ready-wheel-of-flash-attention"))
         (fix,) = check.fixes
         assert "FLASH_ATTENTION_FORCE_BUILD=TRUE" in fix.command
         found[text] = fix.command[-1 if text == line else -3]

@@ -9,6 +9,7 @@ import pytest
 from envcheck.model.checks import Check, Status
 from envcheck.model.snapshot import Distribution, Driver, Environment, Framework, Listing, ObservedError, Snapshot
 from tests.every import cases, every
+from tests.known import known
 from tests.rules.machines import (
     VENV,
     but,
@@ -114,12 +115,10 @@ def test_a_build_for_the_cpu_that_pythonpath_leads_to_is_taken_off_it() -> None:
 
 
 def test_the_message_names_what_is_missing() -> None:
-    found = about("cpu-only-build", "onnxruntime", on("550.54.14", ONNX))
-    assert found is not None
+    found = known(about("cpu-only-build", "onnxruntime", on("550.54.14", ONNX)))
     assert found.title == "ONNX Runtime cannot use the GPU: CPU-only build"
     assert found.message == "onnxruntime 1.31.1 has no CUDA provider, only: CPU."
-    found = about("cpu-only-build", "jax", on("550.54.14", JAX))
-    assert found is not None
+    found = known(about("cpu-only-build", "jax", on("550.54.14", JAX)))
     assert found.message == "jax 0.12.0 has no CUDA plug-in here."
 
 
@@ -127,8 +126,7 @@ def test_the_message_names_what_is_missing() -> None:
 
 
 def commands(name: str, release: str, *frameworks: Framework, **changes: Any) -> list[tuple[str, ...]]:
-    found = about("cpu-only-build", name, on(release, *frameworks, **changes))
-    assert found is not None
+    found = known(about("cpu-only-build", name, on(release, *frameworks, **changes)))
     return [fix.command for fix in found.fixes]
 
 
@@ -211,8 +209,7 @@ def test_flash_attention_needs_a_newer_gpu_than_torch_does() -> None:
         "pass",
         "warn",
     )
-    found = about("gpu-code-missing", "flash-attn", snapshot)
-    assert found is not None
+    found = known(about("gpu-code-missing", "flash-attn", snapshot))
     (fix,) = found.fixes
     assert "compute capability 7.5" in fix.text
     assert fix.command == ()

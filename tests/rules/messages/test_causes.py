@@ -14,6 +14,7 @@ from envcheck.model.checks import Fix
 from envcheck.rules.engine.cause import primary
 from tests.documents import texts
 from tests.every import cases, every
+from tests.known import known
 
 
 def cause_in(*lines: str) -> str | None:
@@ -82,8 +83,7 @@ def test_a_plain_version_that_finds_no_cuda_on_a_jetson_is_for_the_cpu() -> None
 
 def test_an_unscheduled_pod_is_not_told_to_start_docker() -> None:
     _, checks = judge("Warning  FailedScheduling  0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")
-    found = primary(checks)
-    assert found is not None
+    found = known(primary(checks))
     assert found.rule == "scheduler-lacks-gpu"
     assert "docker" not in " ".join(fix.text for fix in found.fixes)
     assert any(fix.command[:2] == ("kubectl", "describe") for fix in found.fixes)
@@ -179,8 +179,7 @@ def test_what_programs_on_pytorch_print_about_the_gpu(printed: str, available: o
     snapshot, _ = judge(f"torch==2.4.0\n{printed}")
     assert snapshot is not None
     assert snapshot.environments is not None
-    frameworks = snapshot.environments.items[0].frameworks
-    assert frameworks is not None
+    frameworks = known(snapshot.environments.items[0].frameworks)
     assert frameworks.items[0].gpu_available is available
 
 
@@ -206,8 +205,7 @@ def gpu_available(text: str) -> list[bool | None]:
     """What each framework says."""
     snapshot, _ = judge(text)
     assert snapshot is not None
-    environment = snapshot.judged_environment
-    assert environment is not None
+    environment = known(snapshot.judged_environment)
     assert environment.frameworks is not None
     return [each.gpu_available for each in environment.frameworks.items]
 

@@ -104,18 +104,13 @@ def test_a_line_that_names_a_problem_is_kept_as_an_error_line(problem: str, line
 
 
 REQUESTS = [
-    "libcuda reported version is: 384.130.0",
-    "print(torch.cuda.is_available())",
+    "libcuda reported version is: 384.130.0", "print(torch.cuda.is_available())",
     "conda install pytorch pytorch-cuda=12.1 -c pytorch -c nvidia",
-    "pip install torch --index-url https://download.pytorch.org/whl/cu126",
-    "tf.config.list_physical_devices('GPU')",
-    "./llama-cli -m model.gguf -ngl 35",
-    "export XLA_FLAGS=--xla_gpu_cuda_data_dir=/opt/cuda-12.4",
-    "torch 2.7.1+cpu, cuda available: False, device count: 0",
-    "the loss is nan from the first step on",
-    "I was getting bad outputs with it",
-    "it takes very long to start",
-]
+    "pip install torch --index-url https://download.pytorch.org/whl/cu126", "tf.config.list_physical_devices('GPU')",
+    "./llama-cli -m model.gguf -ngl 35", "export XLA_FLAGS=--xla_gpu_cuda_data_dir=/opt/cuda-12.4",
+    "torch 2.7.1+cpu, cuda available: False, device count: 0", "the loss is nan from the first step on",
+    "I was getting bad outputs with it", "it takes very long to start",
+]  # fmt: skip
 """Lines that name no problem, and are kept: some ask for CUDA."""
 
 

@@ -13,6 +13,7 @@ from envcheck.pipeline.request import Request
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.engine.cause import primary
 from tests.every import cases, every
+from tests.known import known
 from tests.rules.machines import cause, check_of, kernel, log, machine, statuses, xid
 
 
@@ -116,8 +117,7 @@ def test_a_difference_that_a_program_accepts_is_a_remark() -> None:
         "Installed CUDA version 12.4 does not match the version torch was compiled with 12.1 but since the APIs are "
         "compatible, accepting this combination\n"
     )
-    check = told("toolkit-differs-from-build", text)
-    assert check is not None
+    check = known(told("toolkit-differs-from-build", text))
     assert check.status == "note"
 
 
@@ -141,8 +141,7 @@ REFUSED = "CUDA failure 803: system has unsupported display driver / cuda driver
     ("Failed to initialize NVML: Driver/library version mismatch\nLD_LIBRARY_PATH=/usr/local/cuda/compat\n", "Restart"),
 )
 def test_a_compat_library_that_cuda_refuses_is_taken_off_the_path(text: str, step: str) -> None:
-    check = told("driver-library-mismatch", text)
-    assert check is not None
+    check = known(told("driver-library-mismatch", text))
     assert [step in fix.text for fix in check.fixes] == [True]
 
 
@@ -188,8 +187,7 @@ def of_nccl(*releases: str) -> str:
 
 
 def test_processes_with_different_releases_of_nccl_do_not_understand_one_another() -> None:
-    check = told("nccl-version-mismatch", of_nccl("2.21.5", "2.26.2") + TRUNCATED)
-    assert check is not None
+    check = known(told("nccl-version-mismatch", of_nccl("2.21.5", "2.26.2") + TRUNCATED))
     assert check.status == "fail"
     assert check.title.endswith("2.21.5 and 2.26.2")
     assert cause_in(of_nccl("2.21.5", "2.21.5") + TRUNCATED) == "nodes-not-connected"
@@ -208,8 +206,7 @@ def test_the_cudnn_that_pytorch_answers_is_no_longer_inferred(line: str) -> None
 
 def test_inside_wsl_windows_is_restarted_and_not_the_machine() -> None:
     blocked = "Failed to initialize NVML: GPU access blocked by the operating system\n"
-    check = told("gpu-init-failed", f"$ uname -r\n6.6.87.2-microsoft-standard-WSL2\n{blocked}")
-    assert check is not None
+    check = known(told("gpu-init-failed", f"$ uname -r\n6.6.87.2-microsoft-standard-WSL2\n{blocked}"))
     assert ["wsl --update" in fix.text for fix in check.fixes] == [True]
 
 

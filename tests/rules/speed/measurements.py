@@ -76,14 +76,9 @@ def memory_read(value: float = 4.5738e12, **more: Any) -> Measurement:
 
 def gemm(precision: str = "bf16", value: float = 822.58e12, **more: Any) -> Measurement:
     facts: dict[str, Any] = {
-        "method": "cublasLt",
-        "detail": "cuBLASLt 13.1.0",
-        "precision": precision,
-        "shape": (8192, 8192, 8192),
-        "burst": True,
-        "library": LIBRARY,
-        "verification": right(),
-    }
+        "method": "cublasLt", "detail": "cuBLASLt 13.1.0", "precision": precision, "shape": (8192, 8192, 8192),
+        "burst": True, "library": LIBRARY, "verification": right(),
+    }  # fmt: skip
     return figure("gemm", value, "OP/s" if precision == "int8" else "FLOP/s", **{**facts, **more})
 
 
