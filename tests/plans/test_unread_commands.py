@@ -38,8 +38,8 @@ def test_a_healthy_file_passes(name: str) -> None:
 
 @pytest.mark.parametrize("line", [each.replace("§", "\n") for each in LINES])
 def test_a_line_that_may_install_is_told(line: str) -> None:
-    code, lines = exit_code(f"{HEALTHY['server']}{line}\n")
-    first = HEALTHY["server"].count("\n") + 1
+    code, lines = exit_code(f"{HEALTHY['notebook']}{line}\n")
+    first = HEALTHY["notebook"].count("\n") + 1
     assert code == 3
     assert any(first <= each <= first + line.count("\n") for each in lines)
 
@@ -118,7 +118,7 @@ def _divided(text: str, place: int) -> tuple[list[str], list[str]]:
     "# RUN pip install torch \\", "COPY <<EOF /etc/app.conf\nname = pip\nEOF",
 )  # fmt: skip
 def test_what_installs_nothing_is_no_doubt(line: str) -> None:
-    assert exit_code(f"{HEALTHY['server']}{line}\n") == (0, set())
+    assert exit_code(f"{HEALTHY['notebook']}{line}\n") == (0, set())
 
 
 @cases(
