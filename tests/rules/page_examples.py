@@ -37,8 +37,8 @@ from tests.installed import ROOT
 from tests.plans.reading import judge as judge_plan
 from tests.plans.reading import plan
 from tests.plans.test_requirements import H100 as H100_ASSUMED
-from tests.rules.engine.test_finding_sources import every_machine
-from tests.rules.machines import but, judge, machine, torch, venv, with_venv
+from tests.rules.engine.test_finding_sources import what_machines_show
+from tests.rules.machines import but, machine, torch, venv, with_venv
 from tests.rules.messages.test_pasted_facts import H100
 from tests.rules.speed.test_not_measured import WHY, here, on, reported
 from tests.rules.speed.test_not_measured import run as not_run
@@ -95,11 +95,10 @@ def _planned() -> Report:
 
 
 def findings() -> Iterator[tuple[Check, Report | Snapshot]]:
-    """Every check of every machine, with its report, or the facts of which one can be made."""
+    """What checks report of every machine, with the report, or the facts of which one can be made."""
     for report in recorded():
-        yield from ((check, report) for check in report.checks)
-    for snapshot in every_machine():
-        yield from ((check, snapshot) for check in judge(snapshot))
+        yield from ((check, report) for check in report.checks if check.status not in ("pass", "skipped"))
+    yield from what_machines_show()
 
 
 @cache
@@ -107,7 +106,7 @@ def examples() -> dict[str, Example]:
     """By rule."""
     found: dict[str, list[tuple[Check, Report | Snapshot]]] = {rule.name: [] for rule in all_rules()}
     for check, seen_on in findings():
-        if check.status not in ("pass", "skipped") and not check.ignored:
+        if not check.ignored:
             found[check.rule].append((check, seen_on))
     return {name: _example(candidates) for name, candidates in found.items()}
 
