@@ -50,17 +50,14 @@ def test_what_was_not_judged_is_counted() -> None:
     assert (report.verdict, report.headline) == ("pass", "1 GPU measured, 2 figures as expected, 1 not judged")
 
 
-@cases(
-    "figures, verdict, code",
-    ([gemm(value=300e12)], "fail", 1),
-    ([gemm(value=650e12), memory_copy()], "warn", 0),
-    ([gemm(verification=wrong())], "fail", 1),
-    ([gemm(conditions=BUSY, verification=right())], "unknown", 3),
+@cases("figures, verdict, code",
+    ([gemm(value=300e12)], "fail", 1), ([gemm(value=650e12), memory_copy()], "warn", 0),
+    ([gemm(verification=wrong())], "fail", 1), ([gemm(conditions=BUSY, verification=right())], "unknown", 3),
     ([memory_copy(5.5e12), gemm()], "unknown", 3),
     ([figure("l2-read", 9e12, method="kernel", verification=right())], "unknown", 3),
     ([but(gemm(), value=None, samples=(), verification=None, missing="no cuBLASLt was found")], "unknown", 3),
     ([], "unknown", 3),
-)
+)  # fmt: skip
 def test_verdicts(figures: list[Measurement], verdict: str, code: int) -> None:
     report = concluded(*figures)
     assert (report.verdict, report.exit_code) == (verdict, code)
@@ -158,13 +155,10 @@ def test_it_says_when_and_where_it_was_written(tmp_path: Path) -> None:
     assert document["tool"] == report.tool.version
 
 
-@cases(
-    "left_out",
-    but(gemm(), value=None, samples=(), missing="no cuBLASLt was found"),
-    gemm(verification=wrong()),
-    gemm(conditions=conditions(utilisation_before=90.0)),
-    gemm(conditions=conditions(memory_before=100 << 30)),
-)
+@cases("left_out",
+    but(gemm(), value=None, samples=(), missing="no cuBLASLt was found"), gemm(verification=wrong()),
+    gemm(conditions=conditions(utilisation_before=90.0)), gemm(conditions=conditions(memory_before=100 << 30)),
+)  # fmt: skip
 def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path: Path) -> None:
     saved.save_baseline(reported(left_out, memory_copy()), str(tmp_path / "base.json"))
     assert [each.name for each in read(tmp_path / "base.json")] == ["device-memory-copy"]

@@ -167,16 +167,13 @@ def test_without_an_inventory_nothing_changes() -> None:
     assert join_loads(snapshot) is snapshot
 
 
-@cases(
-    "fields, version",
+@cases("fields, version",
     ({"declared": "9.1.0.70", "on_disk": "9.1.0"}, "9.1.0.70"),
     ({"declared": "9.1.0.70", "on_disk": "9.10.2"}, "9.10.2"),
     ({"declared": "9.1.0.70", "on_disk": "9.1.0", "loaded": "9.10.2"}, "9.10.2"),
-    ({"declared": "9.1.0.70"}, "9.1.0.70"),
-    ({"declared": "9.1.0.70", "altered": True}, None),
-    ({"on_disk": "9.1.0"}, "9.1.0"),
-    ({}, None),
-)
+    ({"declared": "9.1.0.70"}, "9.1.0.70"), ({"declared": "9.1.0.70", "altered": True}, None),
+    ({"on_disk": "9.1.0"}, "9.1.0"), ({}, None),
+)  # fmt: skip
 def test_the_file_outranks_what_its_package_says(fields: dict[str, Any], version: str | None) -> None:
     assert version_of(copy(**fields)) == version
 

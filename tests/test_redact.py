@@ -81,14 +81,11 @@ def test_the_judged_environments_owner_is_the_first_user() -> None:
 
 @every(
     (f"lost {UUID}", "lost GPU-redacted-93ff020b"),
-    ("CUDA_VISIBLE_DEVICES=GPU-5818afbd", "CUDA_VISIBLE_DEVICES=GPU-redacted-93ff020b"),
-    (MIG, "MIG-redacted-"),
+    ("CUDA_VISIBLE_DEVICES=GPU-5818afbd", "CUDA_VISIBLE_DEVICES=GPU-redacted-93ff020b"), (MIG, "MIG-redacted-"),
     ("serial 1652826071615", "serial serial-93ff020b"),
-    ("0000:1b:00.0 fell off the bus", "0000:1b:00.0 fell off the bus"),
-    ("node17.corp.example: Xid", "host: Xid"),
-    ("on node17, at 12:00", "on host, at 12:00"),
-    ("node170", "node170"),
-)
+    ("0000:1b:00.0 fell off the bus", "0000:1b:00.0 fell off the bus"), ("node17.corp.example: Xid", "host: Xid"),
+    ("on node17, at 12:00", "on host, at 12:00"), ("node170", "node170"),
+)  # fmt: skip
 def test_gpus_and_hosts_go_and_bus_ids_stay(text: str, shown: str) -> None:
     found = Gpu(uuid=UUID, serial="1652826071615", pci_bus_id="0000:1b:00.0", index=0)
     assert seen_after(text, gpus=Listing(items=(found,), complete=True)).startswith(shown)

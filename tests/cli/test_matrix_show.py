@@ -147,15 +147,12 @@ def test_a_page_fits_a_terminal(tmp_path: Path, component: str) -> None:
 # --- ``envcheck matrix check`` end to end: verdicts, exit statuses, both formats, wrong usage -----------------------
 
 
-@cases(
-    "components, verdict, status",
+@cases("components, verdict, status",
     (["torch==2.5.1", "gpu==H100", "driver==550.54.14"], "compatible", 0),
-    (["torch==2.5.1", "gpu==RTX 5090"], "incompatible", 1),
-    (["torch==2.5.1", 'gpu=="RTX 5090"'], "incompatible", 1),
-    (["torch==2.5.1,gpu==RTX 4090"], "compatible", 0),
-    (["torch==99.0", "driver==550"], "unknown", 3),
+    (["torch==2.5.1", "gpu==RTX 5090"], "incompatible", 1), (["torch==2.5.1", 'gpu=="RTX 5090"'], "incompatible", 1),
+    (["torch==2.5.1,gpu==RTX 4090"], "compatible", 0), (["torch==99.0", "driver==550"], "unknown", 3),
     (["frobnicator==1", "driver==550"], "unknown", 3),
-)
+)  # fmt: skip
 def test_verdict_and_exit_status(tmp_path: Path, components: list[str], verdict: str, status: int) -> None:
     told = envcheck("matrix", "check", *components, cwd=tmp_path)
     assert (told.status, told.err) == (status, "")

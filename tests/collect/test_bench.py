@@ -272,13 +272,10 @@ def test_after_one_that_died_the_others_measure_in_turn_still(end: str, machine:
     assert {run.status for run in found.runs if run.gpu == "GPU-1"} == {"ok"}
 
 
-@cases(
-    "end, status, words",
-    ("os.kill(os.getpid(), 11)", "crashed", "SIGSEGV"),
-    ("os.kill(os.getpid(), 9)", "crashed", "SIGKILL"),
-    ("os._exit(7)", "failed", "7"),
-    ("raise ValueError('wrong address')", "failed", "wrong address"),
-)
+@cases("end, status, words",
+    ("os.kill(os.getpid(), 11)", "crashed", "SIGSEGV"), ("os.kill(os.getpid(), 9)", "crashed", "SIGKILL"),
+    ("os._exit(7)", "failed", "7"), ("raise ValueError('wrong address')", "failed", "wrong address"),
+)  # fmt: skip
 def test_what_was_measured_before_it_died_stays(end: str, status: str, words: str, machine: Machine) -> None:
     machine.probes.add("bench_a", machine.ends(end), **ON_GPU)
     found = machine.run()

@@ -267,14 +267,11 @@ def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
     assert record.read("".join(record.write(fleet)).encode()) == fleet
 
 
-@cases(
-    "content, told",
-    (b"", "not a fleet report"),
-    (b"{}", "not a fleet report"),
+@cases("content, told",
+    (b"", "not a fleet report"), (b"{}", "not a fleet report"),
     (b'{"record":"fleet"}\n', "not a fleet report of this version"),
-    (b'{"record":"fleet","nodes":\n', "cut off or damaged"),
-    (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
-)
+    (b'{"record":"fleet","nodes":\n', "cut off or damaged"), (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
+)  # fmt: skip
 def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         record.read(content)

@@ -88,14 +88,11 @@ def test_modules(text: str, kernel: Kernel) -> None:
 # --- prose --------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "text, release",
-    ("NVIDIA Driver Version: 510.60.02", "510.60.02"),
-    ("Nvidia driver 465.19.01", "465.19.01"),
-    ("- CUDA driver 570.133.20", "570.133.20"),
-    ("Nvidia Win10 driver 465.89", "465.89"),
+@cases("text, release",
+    ("NVIDIA Driver Version: 510.60.02", "510.60.02"), ("Nvidia driver 465.19.01", "465.19.01"),
+    ("- CUDA driver 570.133.20", "570.133.20"), ("Nvidia Win10 driver 465.89", "465.89"),
     ("nvidia-drivers-530.41.03", "530.41.03"),
-)
+)  # fmt: skip
 def test_a_driver_in_prose(text: str, release: str) -> None:
     assert release_in(text) == release
 

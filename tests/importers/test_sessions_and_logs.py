@@ -328,16 +328,13 @@ def test_a_list_of_conda_and_its_channels() -> None:
     }
 
 
-@cases(
-    "build, cuda, cudnn, cpu_only",
-    ("py3.8_cpu_0", None, None, True),
-    ("cpu_generic_py311_h8ca351a_0", None, None, True),
+@cases("build, cuda, cudnn, cpu_only",
+    ("py3.8_cpu_0", None, None, True), ("cpu_generic_py311_h8ca351a_0", None, None, True),
     ("py3.9_cuda11.3_cudnn8.2.0_0", "11.3", "8.2.0", False),
     ("py3.6_cuda10.0.130_cudnn7.4.2_2", "10.0", "7.4.2", False),
-    ("cuda126_mkl_py312_h30b5a27_300", "12.6", None, False),
-    ("cuda112py39h3bb1f2c_0", "11.2", None, False),
+    ("cuda126_mkl_py312_h30b5a27_300", "12.6", None, False), ("cuda112py39h3bb1f2c_0", "11.2", None, False),
     ("h1234567_0", None, None, None),
-)
+)  # fmt: skip
 def test_condas_build_string_tells_how_torch_was_built(
     build: str, cuda: str | None, cudnn: str | None, *, cpu_only: bool | None
 ) -> None:

@@ -197,13 +197,10 @@ def test_a_band_is_one(row: Any) -> None:
 # --- Which quantities words on the command line select, where a library has the same work as others -----------------
 
 
-@cases(
-    "word, names",
-    ("all-reduce", ("nccl-all-reduce",)),
-    ("reduce", ("nccl-reduce",)),
-    ("nccl-reduce", ("nccl-reduce-scatter", "nccl-reduce")),
-    ("gemm", ("gemm",)),
-)
+@cases("word, names",
+    ("all-reduce", ("nccl-all-reduce",)), ("reduce", ("nccl-reduce",)),
+    ("nccl-reduce", ("nccl-reduce-scatter", "nccl-reduce")), ("gemm", ("gemm",)),
+)  # fmt: skip
 def test_a_word_selects_what_it_names(word: str, names: tuple[str, ...]) -> None:
     assert selected((word,)) == names
 

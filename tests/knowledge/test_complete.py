@@ -180,16 +180,13 @@ def test_what_the_files_told_selects_the_build() -> None:
 
 
 @every(
-    (LINUX, "13.0", False),
-    (Platform(os="linux", machine="x86_64", wsl=True), "13.0", False),
+    (LINUX, "13.0", False), (Platform(os="linux", machine="x86_64", wsl=True), "13.0", False),
     (Platform(os="windows", machine="AMD64"), None, True),
     (Platform(os="linux", machine="aarch64", tegra_release=""), "13.0", False),
     (Platform(os="linux", machine="aarch64"), None, None),
-    (Platform(os="linux", machine="aarch64", tegra_release="36.4.0"), None, None),
-    (Platform(os="linux"), None, None),
-    (Platform(os="macos", machine="arm64"), None, None),
-    (None, None, None),
-)
+    (Platform(os="linux", machine="aarch64", tegra_release="36.4.0"), None, None), (Platform(os="linux"), None, None),
+    (Platform(os="macos", machine="arm64"), None, None), (None, None, None),
+)  # fmt: skip
 def test_the_default_wheel_depends_on_the_system(platform: Platform | None, cuda: str | None, cpu_only: object) -> None:
     torch = completed_torch(Framework(name="torch", version="2.12.0"), platform)
     assert (torch.cuda, torch.cpu_only) == (cuda, cpu_only)

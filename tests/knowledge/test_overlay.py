@@ -77,13 +77,10 @@ def test_the_line_of_a_project_replaces_and_adds(tmp_path: Path) -> None:
 THING = '[[release]]\nname = "our-thing"\nversions = "==1"\nneeds = {{ torch = "{}" }}\n{}source = "page"\n'
 
 
-@cases(
-    "system, needs",
-    ("", ["==2.6"]),
-    ('machine = ["aarch64"]\n', ["==2.4", "==2.6"]),
-    ('machine = ["x86_64"]\n', ["==2.6", "==2.5"]),
+@cases("system, needs",
+    ("", ["==2.6"]), ('machine = ["aarch64"]\n', ["==2.4", "==2.6"]), ('machine = ["x86_64"]\n', ["==2.6", "==2.5"]),
     ('os = ["windows"]\n', ["==2.4", "==2.5", "==2.6"]),
-)
+)  # fmt: skip
 def test_a_row_replaces_that_of_its_systems(tmp_path: Path, system: str, needs: list[str]) -> None:
     """One that names none speaks of all."""
     rows = THING.format("==2.4", 'machine = ["x86_64"]\n') + THING.format("==2.5", 'machine = ["aarch64"]\n')

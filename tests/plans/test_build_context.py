@@ -89,13 +89,10 @@ def test_the_files_that_a_build_installs_from_are_followed(tmp_path: Path, lines
     assert "vllm" not in found
 
 
-@cases(
-    "lines",
-    "COPY . .\nRUN pip install .[more]",
-    "COPY . .\nRUN pip install -e './sub[more]'",
-    "COPY . .\nRUN uv sync --extra more",
-    "COPY . .\nRUN uv pip install -r pyproject.toml --extra more",
-)
+@cases("lines",
+    "COPY . .\nRUN pip install .[more]", "COPY . .\nRUN pip install -e './sub[more]'",
+    "COPY . .\nRUN uv sync --extra more", "COPY . .\nRUN uv pip install -r pyproject.toml --extra more",
+)  # fmt: skip
 def test_extras_of_a_project_count(tmp_path: Path, lines: str) -> None:
     assert _plan(tmp_path, lines)["vllm"].version == "0.6.0"
 

@@ -188,13 +188,10 @@ more = ["deepspeed", { include-group = "gpu" }]
 """
 
 
-@cases(
-    "asked, also",
-    ("", set()),
-    ("[all]", {"cupy-cuda12x", "xformers", "bitsandbytes"}),
-    ("[more]", {"flash-attn", "deepspeed"}),
+@cases("asked, also",
+    ("", set()), ("[all]", {"cupy-cuda12x", "xformers", "bitsandbytes"}), ("[more]", {"flash-attn", "deepspeed"}),
     ("[fast,gpu]", {"cupy-cuda12x", "xformers", "bitsandbytes", "flash-attn", "deepspeed"}),
-)
+)  # fmt: skip
 def test_extras_and_groups_bring_what_they_include(tmp_path: Path, asked: str, also: set[str]) -> None:
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     found = read_plans([f"{tmp_path}/pyproject.toml{asked}"], load_matrix(), {"sys_platform": "linux"})

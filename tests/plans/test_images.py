@@ -152,12 +152,9 @@ def test_what_an_image_has_of_the_libraries_decides(tmp_path: Path, text: str, s
     assert (check.status, told in check.message) == (status, True), check.message
 
 
-@cases(
-    "pip, status",
-    ("cupy-cuda12x==13.3.0", "unknown"),
-    ("cupy-cuda12x==14.0.0", "unknown"),
-    ("'cupy-cuda12x[ctk]==14.0.0'", "pass"),
-)
+@cases("pip, status",
+    ("cupy-cuda12x==13.3.0", "unknown"), ("cupy-cuda12x==14.0.0", "unknown"), ("'cupy-cuda12x[ctk]==14.0.0'", "pass"),
+)  # fmt: skip
 def test_cupy_needs_a_toolkit_but_no_cudnn(tmp_path: Path, pip: str, status: str) -> None:
     assert (
         named(judge(plan(tmp_path, Dockerfile=image("python:3.12", pip=pip)), H100), PLAN, "cupy-cuda12x").status

@@ -174,12 +174,9 @@ def test_pipenv_in_a_build_installs_its_lock(tmp_path: Path) -> None:
 FORKS = sample("conflicts-uv.lock")
 
 
-@cases(
-    "extras, version, build",
-    ("", "2.9.1", ""),
-    ("[gpu]", "2.9.1+cu128", "cu128"),
-    ("[cpu]", "2.9.1+cpu", "cpu"),
-)
+@cases("extras, version, build",
+    ("", "2.9.1", ""), ("[gpu]", "2.9.1+cu128", "cu128"), ("[cpu]", "2.9.1+cpu", "cpu"),
+)  # fmt: skip
 def test_the_extras_that_are_asked_for_choose_the_fork_of_uv_lock(
     tmp_path: Path, extras: str, version: str, build: str
 ) -> None:

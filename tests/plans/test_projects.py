@@ -213,13 +213,10 @@ def test_pip_installs_no_groups(tmp_path: Path, command: str, installed: set[str
     assert not found.keys() & ({"torch", "jax"} - installed)
 
 
-@cases(
-    "project, installed",
-    ("", {"torch"}),
-    ("[tool.uv]\ndefault-groups = ['docs']\n", {"jax"}),
-    ("[tool.uv]\ndefault-groups = []\n", set()),
+@cases("project, installed",
+    ("", {"torch"}), ("[tool.uv]\ndefault-groups = ['docs']\n", {"jax"}), ("[tool.uv]\ndefault-groups = []\n", set()),
     ("[tool.uv]\ndefault-groups = 'all'\n", {"torch", "jax"}),
-)
+)  # fmt: skip
 def test_default_groups_of_uv_lock(tmp_path: Path, project: str, installed: set[str]) -> None:
     text = "".join(f'[[package]]\nname = "{name}"\nversion = "2.0"\n' for name in ("torch", "jax"))
     text += """[[package]]

@@ -11,16 +11,13 @@ from tests.plans.reading import judge, named, packages, plan, versions
 H100 = "gpu==H100,driver==580.65.06"
 
 
-@cases(
-    "text, pair",
+@cases("text, pair",
     ("torch==2.5.0\nxformers==0.0.28.post3\n", ("xformers", "torch==2.5.1")),
     ("transformers==4.46.0\ntokenizers==0.15.0\n", ("transformers", "tokenizers>=0.20")),
     ("numpy==2.1.0\ntensorflow==2.15.0\n", ("tensorflow", "numpy")),
-    ("torch==2.0.1\ntriton==1.0.0\n", ("torch", "triton==2.0.0")),
-    ("torch==2.5.1\nxformers==0.0.28.post3\n", None),
-    ("torch==2.5.1+cu124\nxformers==0.0.28.post3\n", None),
-    ("torch>=2.5.1,<2.6\nxformers==0.0.28.post3\n", None),
-)
+    ("torch==2.0.1\ntriton==1.0.0\n", ("torch", "triton==2.0.0")), ("torch==2.5.1\nxformers==0.0.28.post3\n", None),
+    ("torch==2.5.1+cu124\nxformers==0.0.28.post3\n", None), ("torch>=2.5.1,<2.6\nxformers==0.0.28.post3\n", None),
+)  # fmt: skip
 def test_pins_that_exclude_each_other(tmp_path: Path, text: str, pair: tuple[str, str] | None) -> None:
     report = judge(plan(tmp_path, requirements__txt=text), H100)
     found = [check for check in report.checks if "cannot be installed together" in check.title]

@@ -120,15 +120,12 @@ def test_the_cuda_of_a_build(line: str, cuda: str | None) -> None:
     assert cuda_of(f"__version__ = '2.5.1'\n{line}\nhip = None\n") == cuda
 
 
-@cases(
-    "library, targets",
+@cases("library, targets",
     (b"\x00sm_50 sm_60 sm_90\x00", ("sm_50", "sm_60", "sm_90")),
     (b"\x00sm_90 sm_75 sm_120 compute_120\x00", ("sm_75", "sm_90", "sm_120", "compute_120")),
     (b"\x00sm_70 sm_75\x00..\x00sm_70 sm_75 sm_80\x00", ("sm_70", "sm_75", "sm_80")),
-    (b"\x00sm_90a sm_100f\x00", ("sm_90a", "sm_100f")),
-    (b"\x00sm_90\x00", ()),
-    (b"", ()),
-)
+    (b"\x00sm_90a sm_100f\x00", ("sm_90a", "sm_100f")), (b"\x00sm_90\x00", ()), (b"", ()),
+)  # fmt: skip
 def test_the_architectures_in_a_library(library: bytes, targets: tuple[str, ...]) -> None:
     assert targets_of(library) == targets
 

@@ -55,14 +55,11 @@ def test_each_title_is_shown(form: str, status: str) -> None:
     assert "44 %" in text
 
 
-@cases(
-    "other",
-    {"title": "GPU 6 (NVIDIA H200): 44 % slower than the others"},
-    {"message": "GPU 6 is far behind."},
-    {"evidence": (Evidence(what="behind", value="44 %"),)},
-    {"fixes": (Fix(text="Replace it"),)},
+@cases("other",
+    {"title": "GPU 6 (NVIDIA H200): 44 % slower than the others"}, {"message": "GPU 6 is far behind."},
+    {"evidence": (Evidence(what="behind", value="44 %"),)}, {"fixes": (Fix(text="Replace it"),)},
     {"fixes": (Fix(text="Reset it", command=("nvidia-smi", "-r", "-i", "5")),)},
-)
+)  # fmt: skip
 def test_what_differs_in_anything_said_is_a_finding_of_its_own(other: dict[str, Any]) -> None:
     judged = of(slow(4), slow(6, **other))
     assert len(Outline(judged).findings) == 2

@@ -169,14 +169,11 @@ def asked_xla(folder: Path, value: str, content: bytes = XLA) -> list[str] | Non
     return unknown_flags(Tree({"variables": {"XLA_FLAGS": value}}), [str(folder / "xla.so")])
 
 
-@cases(
-    "value, unknown",
+@cases("value, unknown",
     ("--xla_gpu_autotune_level=0 --xla_gpu_ftz", []),
     ("--xla_gpu_ftz=true --xla_gpu_enable_fast_everything=true", ["--xla_gpu_enable_fast_everything"]),
-    ("--xla_gpu_autotune_levels=0", ["--xla_gpu_autotune_levels"]),
-    ("", None),
-    ("flags.txt", None),
-)
+    ("--xla_gpu_autotune_levels=0", ["--xla_gpu_autotune_levels"]), ("", None), ("flags.txt", None),
+)  # fmt: skip
 def test_a_flag_is_unknown_where_no_library_holds_its_name(
     tmp_path: Path, value: str, unknown: list[str] | None
 ) -> None:

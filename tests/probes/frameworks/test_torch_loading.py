@@ -54,12 +54,9 @@ def site(tree: Frameworks, text: str | bytes, cuda: str = "13.2") -> Site:
     (
         OF_2_11,
         [
-            ("libnvrtc-builtins.so.*[0-9]", "failed", ""),
-            ("libnccl.so.*[0-9]", "failed", ""),
-            ("libnvToolsExt.so.*[0-9]", "failed", ""),
-            ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
-            ("libnccl.so.*[0-9]", "mapped", "libcudart.so"),
-            ("libnvToolsExt.so.*[0-9]", "mapped", "libcudart.so"),
+            ("libnvrtc-builtins.so.*[0-9]", "failed", ""), ("libnccl.so.*[0-9]", "failed", ""),
+            ("libnvToolsExt.so.*[0-9]", "failed", ""), ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
+            ("libnccl.so.*[0-9]", "mapped", "libcudart.so"), ("libnvToolsExt.so.*[0-9]", "mapped", "libcudart.so"),
         ],
     ),
     (
@@ -71,20 +68,17 @@ def site(tree: Frameworks, text: str | bytes, cuda: str = "13.2") -> Site:
             ("libnccl.so.*[0-9]", "mapped", "libcudart.so"),
         ],
     ),
-)
+)  # fmt: skip
 def test_preloads(tree: Frameworks, text: str, expected: list[tuple[str, str, str]]) -> None:
     found = torch_of(site(tree, text)).preloads
     assert [(preload.names[0], preload.when, preload.mapped) for preload in found] == expected
     assert {preload.after for preload in found} == {"libtorch_global_deps.so"}
 
 
-@cases(
-    "text, required",
-    (OF_2_8, ["libnvrtc"]),
-    (OF_2_9, ["libnvrtc-builtins", "libnvJitLink"]),
-    (OF_2_11, ["libnvrtc-builtins", "libnccl"]),
-    (OF_2_15, []),
-)
+@cases("text, required",
+    (OF_2_8, ["libnvrtc"]), (OF_2_9, ["libnvrtc-builtins", "libnvJitLink"]),
+    (OF_2_11, ["libnvrtc-builtins", "libnccl"]), (OF_2_15, []),
+)  # fmt: skip
 def test_what_it_stops_at(tree: Frameworks, text: str, required: list[str]) -> None:
     """Where the import goes on without those that are left; where it would end, all that it lacks is told."""
     found = torch_of(site(tree, text)).preloads
@@ -92,13 +86,10 @@ def test_what_it_stops_at(tree: Frameworks, text: str, required: list[str]) -> N
     assert {preload.when for preload in found if preload.required} <= {"mapped"}
 
 
-@cases(
-    "text, folders",
-    (OF_2_5, ("nvidia/cublas/lib",)),
-    (OF_2_8, ("nvidia/cudnn/lib", "cudnn/lib")),
-    (OF_2_9, ("nvidia/nccl/lib", "nvidia/cu13/lib")),
-    (OF_2_15, ("nvidia/cublas/lib", "nvidia/cu13/lib", "cublas/lib")),
-)
+@cases("text, folders",
+    (OF_2_5, ("nvidia/cublas/lib",)), (OF_2_8, ("nvidia/cudnn/lib", "cudnn/lib")),
+    (OF_2_9, ("nvidia/nccl/lib", "nvidia/cu13/lib")), (OF_2_15, ("nvidia/cublas/lib", "nvidia/cu13/lib", "cublas/lib")),
+)  # fmt: skip
 def test_where_it_looks(tree: Frameworks, text: str, folders: tuple[str, ...]) -> None:
     assert torch_of(site(tree, text)).preloads[0].folders == folders
 

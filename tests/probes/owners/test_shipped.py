@@ -127,14 +127,11 @@ def test_a_program_that_is_gone(tree: Frameworks) -> None:
     assert differing(tree) == {"triton/backends/nvidia/bin/ptxas": ("triton", "missing", None)}
 
 
-@cases(
-    "path, mode, problem",
+@cases("path, mode, problem",
     ("triton/backends/nvidia/bin/ptxas", 0o644, "its mode does not allow running"),
-    ("triton/backends/nvidia/bin/ptxas", 0o700, None),
-    (UMATH, 0, None),
-    (UMATH, 0o444, None),
+    ("triton/backends/nvidia/bin/ptxas", 0o700, None), (UMATH, 0, None), (UMATH, 0o444, None),
     ("numpy/__init__.py", 0o311, None),
-)
+)  # fmt: skip
 def test_a_program_whose_mode_keeps_it_from_use(tree: Frameworks, path: str, mode: int, problem: str | None) -> None:
     tree.at(f"{SITE}/{path}").chmod(mode)
     assert [problem for _, _, problem in differing(tree).values()] == ([problem] if problem else [])

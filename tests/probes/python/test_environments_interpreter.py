@@ -127,15 +127,12 @@ def test_a_conda_environment_without_python(tree: Tree) -> None:
     assert (place.prefix, place.problem) == ("/conda/envs/c", "it is a conda environment without Python")
 
 
-@cases(
-    "content, mode, sentence",
+@cases("content, mode, sentence",
     (PROGRAM, 0o644, "it is not executable"),
     (b"#!/bin/sh\nexec python3\n", 0o755, "it is a script, which is never run here"),
-    (b"hello", 0o755, "it is not a program for Linux"),
-    (b"", 0o755, "it is not a program for Linux"),
-    (b"MZ\x90\0", 0o755, "it is not a program for Linux"),
-    (PROGRAM, 0o755, "it has lost its standard library"),
-)
+    (b"hello", 0o755, "it is not a program for Linux"), (b"", 0o755, "it is not a program for Linux"),
+    (b"MZ\x90\0", 0o755, "it is not a program for Linux"), (PROGRAM, 0o755, "it has lost its standard library"),
+)  # fmt: skip
 def test_a_program_that_is_no_working_interpreter(tree: Tree, content: bytes, mode: int, sentence: str) -> None:
     tree.file("/x/python3", content, mode)
     place = found(tree, "/x/python3")

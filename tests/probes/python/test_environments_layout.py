@@ -33,14 +33,11 @@ def test_a_virtual_environment_of_venv(tree: Tree) -> None:
     assert read.problem is None
 
 
-@cases(
-    "settings, manager, version",
+@cases("settings, manager, version",
     ("implementation = CPython\nuv = 0.13.8\nversion_info = 3.12.1\n", "uv", "3.12.1"),
     ("implementation = CPython\nversion_info = 3.12.1.final.0\nvirtualenv = 20.25.0\n", "virtualenv", "3.12.1"),
-    ("version = 3.12.1\n", "venv", "3.12.1"),
-    ("", "venv", "3.12.9"),
-    ("version = of mine\n", "venv", "3.12.9"),
-)
+    ("version = 3.12.1\n", "venv", "3.12.1"), ("", "venv", "3.12.9"), ("version = of mine\n", "venv", "3.12.9"),
+)  # fmt: skip
 def test_who_made_a_virtual_environment(tree: Tree, settings: str, manager: str, version: str) -> None:
     tree.venv("/a", tree.base("/opt/py", "3.12.9"))
     tree.file("/a/pyvenv.cfg", f"home = /opt/py/bin\n{settings}")

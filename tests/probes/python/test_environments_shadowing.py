@@ -47,13 +47,10 @@ def test_another_copy_with_metadata_is_led_to(tree: Tree, folder: str, led_by: s
     assert told(first(tree, "typing-extensions", PYTHONPATH="/x")) == ("4.5.0", led_by)
 
 
-@cases(
-    "file, text, version",
-    ("typing_extensions.py", "", ""),
-    ("sympy/__init__.py", '__version__ = "1.12"\n', "1.12"),
-    ("sympy/__init__.py", "from .release import __version__\n", ""),
-    ("sympy/x.py", "", "4.12.0"),
-)
+@cases("file, text, version",
+    ("typing_extensions.py", "", ""), ("sympy/__init__.py", '__version__ = "1.12"\n', "1.12"),
+    ("sympy/__init__.py", "from .release import __version__\n", ""), ("sympy/x.py", "", "4.12.0"),
+)  # fmt: skip
 @cases("folder, led_by", ("/x", "PYTHONPATH"), (USER, "user site"))
 def test_another_copy_without_metadata(
     tree: Tree, file: str, text: str, version: str, folder: str, led_by: str

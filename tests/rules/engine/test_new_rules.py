@@ -45,12 +45,9 @@ def test_no_rule_comes_from_a_later_release() -> None:
     assert [rule.name for rule in all_rules() if tuple(map(int, rule.since.split("."))) > current] == []
 
 
-@cases(
-    "since, version, status, judged",
-    ("0.2", "0.2.1", "warn", "fail"),
-    ("0.2", "0.3.0", "fail", None),
-    ("0.1", "0.1.0", "fail", None),
-)
+@cases("since, version, status, judged",
+    ("0.2", "0.2.1", "warn", "fail"), ("0.2", "0.3.0", "fail", None), ("0.1", "0.1.0", "fail", None),
+)  # fmt: skip
 def test_a_new_rule_warns(
     since: str, version: str, status: str, judged: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,16 +188,13 @@ def distribution(name: str, *like: str) -> Platform:
     return but(UBUNTU, distribution=name, distribution_like=like)
 
 
-@cases(
-    "platform, command",
+@cases("platform, command",
     (UBUNTU, ("sudo", "ubuntu-drivers", "install")),
     (distribution("linuxmint", "ubuntu", "debian"), ("sudo", "ubuntu-drivers", "install")),
-    (distribution("debian"), ("sudo", "apt-get", "install", "nvidia-driver")),
-    (distribution("rhel", "fedora"), ()),
-    (distribution("rocky", "rhel", "centos", "fedora"), ()),
-    (distribution("opensuse-leap", "suse"), ()),
+    (distribution("debian"), ("sudo", "apt-get", "install", "nvidia-driver")), (distribution("rhel", "fedora"), ()),
+    (distribution("rocky", "rhel", "centos", "fedora"), ()), (distribution("opensuse-leap", "suse"), ()),
     (distribution("arch"), ()),
-)
+)  # fmt: skip
 def test_the_driver_is_installed_by_the_distributions_means(platform: Platform, command: tuple[str, ...]) -> None:
     (fix,) = check_of("driver-not-installed", on(platform)).fixes
     assert (fix.command, fix.who) == (command, "root")

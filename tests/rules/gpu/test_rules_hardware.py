@@ -213,12 +213,9 @@ def test_heat_without_reasons_is_judged_by_what_was_pasted() -> None:
     assert [each.value for each in found.evidence] == ["56.0", "57.0", "97.0"]
 
 
-@cases(
-    "rule, lacking",
-    ("thermal-throttled", "throttle"),
-    ("row-remap-pending", "row_remap"),
-    ("gpu-needs-reset", "recovery_action"),
-)
+@cases("rule, lacking",
+    ("thermal-throttled", "throttle"), ("row-remap-pending", "row_remap"), ("gpu-needs-reset", "recovery_action"),
+)  # fmt: skip
 def test_a_fact_that_a_probe_owed_is_unknown(rule: str, lacking: str) -> None:
     died = ProbeRun(name="nvml", status="crashed", detail="SIGSEGV", fills=("gpus",))
     found = check_of(rule, but(machine(but(h200(), **{lacking: None})), runs=(died,)))

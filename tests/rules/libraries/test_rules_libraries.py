@@ -99,14 +99,11 @@ def test_the_wheel_that_the_metadata_asks_for_is_named() -> None:
     assert fix.command == (f"{VENV}/bin/python", "-m", "pip", "install", "nvidia-cudnn-cu12==9.1.0.70")
 
 
-@cases(
-    "line, expected",
-    ("nvidia-cusolver-cu12==11.6.1.9", "warn"),
-    ('nvidia-cusolver-cu12==11.6.1.9; platform_system == "Linux"', "warn"),
+@cases("line, expected",
+    ("nvidia-cusolver-cu12==11.6.1.9", "warn"), ('nvidia-cusolver-cu12==11.6.1.9; platform_system == "Linux"', "warn"),
     ('nvidia-cusolver-cu12==11.6.1.9; platform_machine == "s390x"', "pass"),
-    ('nvidia-cusolver-cu12==11.6.1.9; extra == "all"', "pass"),
-    ("nvidia-cufft-cu12==11.2.1.3", "pass"),
-)
+    ('nvidia-cusolver-cu12==11.6.1.9; extra == "all"', "pass"), ("nvidia-cufft-cu12==11.2.1.3", "pass"),
+)  # fmt: skip
 def test_what_is_opened_late_is_missed_where_it_is_required(line: str, expected: str) -> None:
     late = but(pytorch(load("libcusolver.so.11", optional=True)), requires=(line,))
     check = check_of("cuda-library-missing", having(late))

@@ -80,15 +80,12 @@ def test_a_long_line_does_not_hang() -> None:
     assert time.process_time() - started < 20
 
 
-@cases(
-    "text",
+@cases("text",
     "torch==2.5.1\ntorchvision==0.20.1\ntorchaudio==2.5.1\nnumpy==2.1.2\ntriton==3.1.0",
     "jax==0.9.2\njaxlib==0.9.2\njax-cuda12-plugin==0.9.2\njax-cuda12-pjrt==0.9.2\nnumpy==2.1.2",
-    "onnxruntime-gpu==1.23.2\nnumpy==2.1.2",
-    "cupy-cuda12x==13.3.0\nnumpy==2.1.2",
-    "flash-attn==2.6.3\nGPU: A100\ntorch==2.4.0",
-    "tensorflow==2.15.0\nnumpy==1.26.4",
-)
+    "onnxruntime-gpu==1.23.2\nnumpy==2.1.2", "cupy-cuda12x==13.3.0\nnumpy==2.1.2",
+    "flash-attn==2.6.3\nGPU: A100\ntorch==2.4.0", "tensorflow==2.15.0\nnumpy==1.26.4",
+)  # fmt: skip
 def test_a_sound_list_has_no_cause(text: str) -> None:
     assert cause_in(text) is None
 

@@ -122,14 +122,11 @@ def test_one_package_or_none_for_cuda_is_no_conflict(names: tuple[str, ...]) -> 
 # --- others -------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "names, kept",
-    (("tensorflow", "tensorflow-cpu"), "tensorflow"),
-    (("faiss-cpu", "faiss-gpu-cu12"), "faiss-gpu-cu12"),
-    (("cudf-cu12", "cudf-cu13"), "cudf-cu12"),
-    (("spconv-cu118", "spconv-cu126"), "spconv-cu126"),
+@cases("names, kept",
+    (("tensorflow", "tensorflow-cpu"), "tensorflow"), (("faiss-cpu", "faiss-gpu-cu12"), "faiss-gpu-cu12"),
+    (("cudf-cu12", "cudf-cu13"), "cudf-cu12"), (("spconv-cu118", "spconv-cu126"), "spconv-cu126"),
     (("paddlepaddle", "paddlepaddle-gpu"), "paddlepaddle-gpu"),
-)
+)  # fmt: skip
 def test_two_builds_in_one_folder(names: tuple[str, ...], kept: str) -> None:
     """Kept is the one for CUDA, for the newest that the driver runs."""
     there = only(*((name, "3.0") for name in names))

@@ -99,13 +99,10 @@ def mig(value: str, *instances: MigInstance, known: bool = True) -> Snapshot:
     return but(machine(gpu), variables=variables(CUDA_VISIBLE_DEVICES=value))
 
 
-@cases(
-    "snapshot, status",
-    (mig("MIG-abc", MigInstance(uuid="MIG-abcdef")), "pass"),
-    (mig("MIG-xyz", MigInstance(uuid="MIG-abcdef")), "fail"),
-    (mig("MIG-xyz", known=False), "pass"),
-    (mig("MIG-GPU-0e153500/1/0", MigInstance(uuid="MIG-abcdef")), "pass"),
-)
+@cases("snapshot, status",
+    (mig("MIG-abc", MigInstance(uuid="MIG-abcdef")), "pass"), (mig("MIG-xyz", MigInstance(uuid="MIG-abcdef")), "fail"),
+    (mig("MIG-xyz", known=False), "pass"), (mig("MIG-GPU-0e153500/1/0", MigInstance(uuid="MIG-abcdef")), "pass"),
+)  # fmt: skip
 def test_mig_devices_in_the_list(snapshot: Snapshot, status: str) -> None:
     assert check_of("gpu-hidden", but(snapshot, driver__cuda_devices=1 if status == "pass" else 0)).status == status
 

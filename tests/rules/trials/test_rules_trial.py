@@ -420,14 +420,11 @@ def test_a_file_of_nobody_that_the_loader_refuses() -> None:
     assert path in check.fixes[0].text
 
 
-@cases(
-    "files",
-    (file(state="as installed"),),
-    (file(owner=None, state="gone"),),
+@cases("files",
+    (file(state="as installed"),), (file(owner=None, state="gone"),),
     (file(role="frame", state="as installed"), file(role="frame", owner=None, state=None)),
-    (file("libcudart.so.11.0", owner=None, state=None),),
-    (),
-)
+    (file("libcudart.so.11.0", owner=None, state=None),), (),
+)  # fmt: skip
 def test_files_that_are_as_installed_are_no_cause(files: tuple[TrialFile, ...]) -> None:
     found = tried(stopped(*files))
     assert checks_of("file-stops-framework", found) == ()

@@ -132,14 +132,11 @@ def holding(name: str, version: str, trial: Trial | None = None) -> Snapshot:
     ("torch", "2.11.0", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb=128"),
     ("torch", "2.11.0", "PYTORCH_ALLOC_CONF", "bogus:1"),
     ("torch", "2.0.1", "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
-    ("torch", "2.5.1", "TORCH_LOGS", "dynamo;inductor"),
-    ("torch", "2.11.0", "TORCH_LOGS", "help"),
-    ("jax", "0.8.1", "JAX_PLATFORMS", "bogus"),
-    ("jax", "0.8.1", "XLA_FLAGS", "bogus"),
-    ("jax", "0.8.1", "JAX_ENABLE_X64", "maybe"),
-    ("jax", "0.8.1", "XLA_PYTHON_CLIENT_MEM_FRACTION", "abc"),
+    ("torch", "2.5.1", "TORCH_LOGS", "dynamo;inductor"), ("torch", "2.11.0", "TORCH_LOGS", "help"),
+    ("jax", "0.8.1", "JAX_PLATFORMS", "bogus"), ("jax", "0.8.1", "XLA_FLAGS", "bogus"),
+    ("jax", "0.8.1", "JAX_ENABLE_X64", "maybe"), ("jax", "0.8.1", "XLA_PYTHON_CLIENT_MEM_FRACTION", "abc"),
     ("tensorflow", "2.18.0", "TF_GPU_THREAD_MODE", "fast"),
-)
+)  # fmt: skip
 def test_a_value_that_stops_a_framework_is_the_cause(name: str, version: str, variable: str, value: str) -> None:
     snapshot = with_variables(holding(name, version), **{variable: value})
     (check,) = checks_of("variable-stops-framework", snapshot)
@@ -394,13 +391,10 @@ def test_what_hides_every_gpu_is_a_warning_and_the_cause_of_a_failed_trial(value
     assert explained == {check.id}
 
 
-@cases(
-    "variable, error",
-    (setting(value="0"), NO_GPUS),
-    (setting(value=None), NO_GPUS),
-    (setting("CUDA_LAUNCH_BLOCKING", "1"), NO_GPUS),
+@cases("variable, error",
+    (setting(value="0"), NO_GPUS), (setting(value=None), NO_GPUS), (setting("CUDA_LAUNCH_BLOCKING", "1"), NO_GPUS),
     (setting("CUDA_LAUNCH_BLOCKING", "1"), ""),
-)
+)  # fmt: skip
 def test_other_values_are_a_note_and_explain_nothing(variable: StartupVariable, error: str) -> None:
     snapshot = on(variable, error=error)
     assert found(snapshot).status == "note"
