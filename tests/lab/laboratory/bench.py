@@ -23,13 +23,13 @@ from typing import Any, TypeVar
 
 from _pytest.outcomes import Skipped
 
-from tests.lab.laboratory import damage, fit, healthy, overlay, variables
+from tests.lab.laboratory import damage, fit, habits, healthy, overlay, variables
 from tests.lab.laboratory.entry import Broken, Healthy, words
 from tests.lab.laboratory.follow import Journey, follow, primary_of
 from tests.lab.laboratory.place import BAD, Place
 from tests.lab.laboratory.store import Store
 
-BROKEN: tuple[Broken, ...] = (*damage.ENTRIES, *overlay.ENTRIES, *variables.ENTRIES, *fit.ENTRIES)
+BROKEN: tuple[Broken, ...] = (*damage.ENTRIES, *overlay.ENTRIES, *variables.ENTRIES, *fit.ENTRIES, *habits.ENTRIES)
 HEALTHY: tuple[Healthy, ...] = healthy.ENTRIES
 
 

@@ -71,6 +71,16 @@ class Place:
         )
         return folder
 
+    def pip(self, verb: str, *words: str) -> None:
+        """What somebody types, with all that the command brings: ``pip VERB …``, or ``uv pip VERB …``."""
+        if self.manager == "uv":
+            self.uv("pip", verb, "--python", str(self.prefix), *words)
+            return
+        yes = ("--yes",) if verb == "uninstall" else ("-q", "--only-binary=:all:") if "-e" not in words else ("-q",)
+        command = [str(self.python), "-m", "pip", verb, *yes, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS, env=self.shell())
+        assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+
     def uv(self, *words: str) -> None:
         command = [str(Path(sys.executable).parent / "uv"), *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS, env=self.shell())
