@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.cli.main import program
+from envcheck.cli import program
 
 if __name__ == "__main__":
     program()

@@ -190,6 +190,23 @@ def test_the_json_report_needs_neither_textual_nor_rich(tmp_path: Path) -> None:
     assert result.stderr.strip() == "[]"
 
 
+SHADOWED = ("random", "json", "typing", "signal", "subprocess", "pathlib", "contextlib", "inspect", "msgspec")
+
+
+def test_files_on_pythonpath_replace_no_module_of_envchecks_and_are_named(tmp_path: Path) -> None:
+    for name in SHADOWED:
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('mine')\n")
+    words = ("check", "--scope", "env", "--python", sys.prefix, "--assume", HOPPER, "-o", f"json:{tmp_path}/x.json")
+    command = [sys.executable, "-c", "from envcheck.cli import program; program()", *words]
+    environment = {**os.environ, "PYTHONPATH": f"{INSTALLED}:{tmp_path}"}
+    result = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode in (0, 1), result.stderr
+    checks = json.loads((tmp_path / "x.json").read_text())["checks"]
+    (shadowed,) = (check for check in checks if check["rule"] == "package-shadowed")
+    assert shadowed["status"] == "warn"
+    assert all(f"{tmp_path}/{name}.py" in shadowed["message"] for name in ("contextlib", "inspect", "json"))
+
+
 CPU_BUILD = ("check", "--skip", "variable-changes-results", "--assume", f"{HOPPER},torch==2.5.1+cpu")
 """Without what is said of PYTHONOPTIMIZE itself."""
 
