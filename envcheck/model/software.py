@@ -206,9 +206,9 @@ class Distribution(Record, frozen=True, kw_only=True):
     installer: str | None = None
     """The program that says it installed it, as in ``pip``."""
     requires: tuple[str, ...] | None = None
-    """``Requires-Dist``, kept for frameworks and for what they require."""
+    """``Requires-Dist``; of what is neither a framework nor required by one, without the lines of extras."""
     requires_python: str | None = None
-    """``Requires-Python``, read where ``requires`` is."""
+    """``Requires-Python``, read for frameworks and for what they require."""
     editable: bool | None = None
     """Whether it is imported from a source folder."""
     record: bool | None = None
@@ -246,8 +246,9 @@ class DamagedFile(Record, frozen=True, kw_only=True):
     """Normalised name of its distribution."""
     version: str | None = None
     """Version of the distribution."""
-    kind: Literal["missing", "size", "content", "hash"]
-    """How it differs; ``content``: the list says nothing against it, and it still cannot be used."""
+    kind: Literal["missing", "size", "content", "hash", "foreign"]
+    """How it differs; ``content``: the list says nothing against it, and it still cannot be used; ``foreign``: it, and
+    every compiled part of its package, is for another system, machine, C library or Python."""
     recorded: str | None = None
     """What the list says: ``104664 bytes``, ``sha256=…``."""
     found: str | None = None
@@ -256,6 +257,9 @@ class DamagedFile(Record, frozen=True, kw_only=True):
     """Why the present file cannot be loaded or imported; None: nothing shows that it cannot."""
     dead_link: str | None = None
     """Where it is missing: the link that leads nowhere in its place, or in that of a folder above it."""
+    as_published: bool = False
+    """Whether a file of another size, which can be loaded, is no newer than the list of its package: installers write
+    the list last, so that the list was wrong when the package was published."""
     aside: bool = False
     """Whether it is a module deep in its package that none of the packages above it imports."""
     stripped: bool | None = None

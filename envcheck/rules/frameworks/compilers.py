@@ -26,7 +26,6 @@ from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
 
 _ASSEMBLER = "ptxas"
-_PATH = "TRITON_PTXAS_PATH"
 _OF_XLA = ("with-cuda", "and-cuda")
 """Extras of JAX's plug-ins and TensorFlow that install the CUDA wheels."""
 _COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")
@@ -49,12 +48,20 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
     return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
 
 
+def _path_of(assembler: str) -> str:
+    """The variable that names another one: TRITON_PTXAS_PATH, and one of its own for that of the newest GPUs."""
+    return f"TRITON_{assembler.upper().replace('-', '_')}_PATH"
+
+
 @rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler does not support the GPU."""
     framework = subject.framework
     own = _assemblers(framework)
-    if not _is_triton(subject) or not own or facts.variable(_PATH):
+    if not _is_triton(subject) or not own:
+        return None
+    path = _path_of(max(own, key=lambda name: own[name]))  # Triton compiles for the newest GPUs with the newest one
+    if facts.variable(path):
         return None
     capabilities = {capability: gpu for gpu, capability in gpus_with_capability(facts)}
     if not capabilities:
@@ -66,8 +73,8 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         if not all(fit.bad for fit in fits):
             title = f"Not known whether {full_name(framework)} can compile for {gpu_title(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
-        command = ("env", f"{_PATH}=/usr/local/cuda/bin/ptxas", "python")
-        newer = Fix(text=f"Or name a newer ptxas in {_PATH}", command=command)
+        command = ("env", f"{path}=/usr/local/cuda/bin/ptxas", "python")
+        newer = Fix(text=f"Or name a newer ptxas in {path}", command=command)
         return incompatible(
             f"{full_name(framework)} cannot compile for {gpu_title(gpu)}",
             fits[0],
@@ -95,7 +102,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     if _assemblers(framework):
         return passed(f"{full_name(framework)} has its own ptxas")
     toolkits = facts.snapshot.toolkits
-    elsewhere = facts.variable(_PATH) or (toolkits and any(each.nvcc for each in toolkits.items))
+    elsewhere = facts.variable(_path_of(_ASSEMBLER)) or (toolkits and any(each.nvcc for each in toolkits.items))
     if elsewhere or ran_on_gpu(framework) or toolkits is None or not toolkits.complete:
         return None
     again = install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True))

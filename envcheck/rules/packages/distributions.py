@@ -60,11 +60,14 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     if packages and (found or not all(package.harmless for package in packages)):
         return _not_as_installed(environment, packages, found)
     if packages:  # harmless changes: data, versions and stripped libraries
+        published = all(file.as_published for package in packages for file in package.files)
+        why = "They are no newer than the list, which was published so" if published else (
+            "Only data, version files or debug symbols differ"
+        )  # fmt: skip
         return Outcome(
             status="note",
             title=packages[0].title if len(packages) == 1 else _of_several(packages),
-            message=". ".join(package.summary for package in packages[:_SHOWN])
-            + ". Only data, version files or debug symbols differ.",
+            message=". ".join(package.summary for package in packages[:_SHOWN]) + f". {why}.",
             evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],
             decided_by="declared",
         )

@@ -65,6 +65,12 @@ def torch_of(subject: FrameworkSubject) -> Framework | None:
     return torch if torch and torch.version else None
 
 
+def _is_python(package: Package, matrix: Matrix) -> bool:
+    """Whether it is not compiled against PyTorch, or nothing shows that it is: then its metadata alone asks for one."""
+    unknown = package.framework is None and not matrix.rows_of(package.name)
+    return unknown or matrix.has_trait(package.name, "pure-python")
+
+
 def packages_of(subject: FrameworkSubject, matrix: Matrix, *, released_with_it: bool) -> list[Package]:
     """The subject itself; for PyTorch, the listed packages without a framework record: those with one release for each
     of PyTorch's, or the others.
@@ -174,7 +180,7 @@ def _worst(package: Package, bounds: str, torch: Framework, there: str, matrix: 
     """
     if same_minor(bounds, there):
         return "note"
-    if matrix.has_trait(package.name, "pure-python"):
+    if _is_python(package, matrix):
         return "note" if torch.source == PASTED and torch.gpu_available else "warn"
     return "warn" if package.name == "triton" else "fail"
 
@@ -211,7 +217,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         how = How(index=f"{INDEX}{tag}" if tag else "", alone=True, again=True)
         return install(facts, (f"{package.name}{bounds}{label}",), text, how)
     public = package.version.partition("+")[0]
-    if facts.matrix.has_trait(package.name, "pure-python"):
+    if _is_python(package, facts.matrix):
         text = f"Install a release of {package.name} that admits torch {there}"
         return install(facts, (f"{package.name}{bounds}",), text, How(newest=True))
     text = f"Build {package.name} again, against the installed torch (or use its build for torch {there})"
@@ -252,7 +258,7 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
         worst, _ = min(wrong, key=lambda pair: STATUSES.index(pair[1].status))
-        how = "requires" if facts.matrix.has_trait(worst.name, "pure-python") else "was built for"
+        how = "requires" if _is_python(worst, facts.matrix) else "was built for"
         return not_built_for(torch, wrong, facts, f"{how} another PyTorch")
     if framework.name == "torch" or framework.unresolved is None:
         return None

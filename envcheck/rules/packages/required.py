@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from envcheck.compat.package_needs import (
@@ -13,6 +13,7 @@ from envcheck.compat.package_needs import (
     by_name,
     names_extra,
     package_filled_by,
+    same_package,
 )
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
@@ -31,6 +32,7 @@ from envcheck.rules.facts.frameworks import (
     ran_on_gpu,
     tried_frameworks,
 )
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.redirected import imported_from
 
@@ -170,6 +172,86 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         decided_by="framework-ran" if errors else "declared",
         fixes=install(facts, required, f"Install what {full_name(framework)} requires", How(owner=framework.name)),
     )
+
+
+_MET = re.compile(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?:;|$)")
+"""A requirement that names at most a least release: most do, and few are parsed therefore."""
+
+
+@rule(layer="framework", per="environment", remedy=(_RELEASES,))
+def package_requirement_broken(environment: Environment, facts: Facts) -> Outcome | None:
+    """A package's requirements are not met."""
+    found = environment.distributions or ()
+    if not environment.distributions_complete or environment.planned is not None:
+        return None
+    installed = {each.name: each for each in reversed(found)}
+    frameworks = {each.name for each in frameworks_in(environment)}
+    spoken_of = frameworks | {name for each in frameworks for name in _always(installed.get(each))}
+    names = dict.fromkeys(each.name for each in found if each.name not in frameworks)
+    owners = {name: by_name(_judged(installed[name])) for name in names}
+    if not any(owners.values()):
+        return None
+    conda = any(each.channel == "conda" for each in found)
+    broken: dict[tuple[str, str], _Broken] = {}
+    for owner, asked in owners.items():
+        for name, lines in asked.items():
+            there = installed.get(name)
+            own_rule = (name == "torch" and there is not None) or facts.matrix.has_trait(name, "part-for-cuda")
+            own_rule = own_rule or facts.matrix.has_trait(owner, "released-with-torch")
+            if own_rule or name in NOT_TO_RUN or (there is None and (conda or name in frameworks)):
+                continue
+            if there is None or not _is_met(lines, there.version):
+                bounds = bounds_on(lines, name, facts.markers)
+                if bounds is None or (there is not None and admits(bounds, there.version) is not False):
+                    continue
+                if there is not None or not any(same_package(name, each) for each in installed):
+                    broken[owner, name] = _Broken(name, bounds, there, owner)
+    # What a framework requires directly is told of the framework.
+    broken = {key: each for key, each in broken.items() if key[0] not in spoken_of or each.there is None}
+    if not broken:
+        return passed(f"The requirements of {len(owners)} other packages are met", decided_by="declared")
+    wanted: dict[str, dict[str, None]] = {}
+    for asked in owners.values():  # of all that ask for it: else the fix breaks another one
+        for name in (each.name for each in broken.values() if each.name in asked):
+            bounds = bounds_on(asked[name], name, facts.markers) or ""
+            wanted.setdefault(name, {}).update(dict.fromkeys(bounds.split(",")))
+    required = [f"{name}{','.join(filter(None, bounds))}" for name, bounds in wanted.items()]
+    first = next(iter(broken.values()))
+    asking = installed[first.asked_by]
+    title = f"{asking.name} {asking.version} requires {first._replace(asked_by='').text}"
+    return Outcome(
+        status="warn",
+        title=title_of_first(title, list(broken)),
+        message="; ".join(
+            f"{name} requires {each._replace(asked_by='').text}" for (name, _), each in list(broken.items())[:_SHOWN]
+        )
+        + ".",
+        evidence=tuple(
+            Evidence(what=f"{name} requires", value=f"{each.name}{each.bounds}", source=installed[name].source)
+            for (name, _), each in list(broken.items())[:_SHOWN]
+        ),
+        decided_by="declared",
+        fixes=install(
+            facts, required, f"Install what {'they require' if len(broken) > 1 else f'{asking.name} requires'}"
+        ),
+    )
+
+
+def _judged(owner: Distribution) -> Iterable[str]:
+    """The requirement lines of a package without an extra, as pip check reads them; none of what conda keeps."""
+    by_conda = "conda" in (owner.channel, owner.installer)
+    return () if by_conda or owner.editable else (line for line in owner.requires or () if not names_extra(line))
+
+
+def _is_met(lines: Sequence[str], there: str) -> bool:
+    """Whether a release meets lines that name no more than a least one, whatever their markers say."""
+    own = tuple(map(int, re.findall(r"\d+", there))) if re.fullmatch(r"\d+(?:\.\d+)*", there) else None
+    for line in lines:
+        met = _MET.match(line)
+        least = tuple(map(int, re.findall(r"\d+", met["least"] or ""))) if met else ()
+        if met is None or (least and (own is None or own < least)):
+            return False
+    return True
 
 
 def _is_about(name: str, error: str, framework: Framework) -> bool:

@@ -37,6 +37,7 @@ FOLLOWS_FROM_FILES = (
     "nccl-version-mismatch",
     "numpy-abi-mismatch",
     "nvjitlink-mismatch",
+    "package-requirement-broken",
     "requirement-broken",
     "tensorrt-missing",
     "torch-family-mismatch",
@@ -72,7 +73,12 @@ class DamagedPackage(msgspec.Struct, frozen=True):
     @property
     def title(self) -> str:
         """``numpy 2.1 is damaged: 44 files are missing``."""
+        if self.files[0].kind == "foreign" and self.files[0].problem:
+            own = f"{self.distribution.name[:30]} {self.distribution.version[:20]}"
+            return f"{own} {self.files[0].problem.partition(' ')[2]}"
         does = "is damaged" if self.fatal else "was changed after installation"
+        if all(file.as_published for file in self.files):
+            does = "differs from its own list of files"
         first = self.files[0]
         name = posixpath.basename(first.path)[:40]
         missing = sum(file.kind == "missing" for file in self.files)
@@ -167,6 +173,7 @@ def _package(
     ordered = sorted(
         files,
         key=lambda file: (
+            file.kind != "foreign",
             not _is_breaking(file),
             file.kind != "missing",
             _is_harmless(file),
@@ -221,15 +228,19 @@ def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, l
 
 def _is_breaking(file: DamagedFile) -> bool:
     """Whether using the file fails: it is missing, unusable, or machine code that was overwritten."""
+    if file.kind == "foreign":
+        return True
     if _is_code(file):
         return file.kind in ("missing", "hash") or file.problem is not None
     return file.path.endswith(".py") and not file.aside and (file.kind == "missing" or file.problem is not None)
 
 
 def _is_harmless(file: DamagedFile) -> bool:
-    """Whether the change also occurs in working images: data, version files, stripped libraries."""
+    """Whether the change also occurs in working images: data, version files, stripped libraries; or was published."""
     if file.kind in ("missing", "content") or file.problem is not None:
         return False
+    if file.as_published:
+        return True
     if _CODE.search(file.path):
         return bool(file.stripped)
     return not file.path.endswith(".py") or file.recorded in _EMPTY or bool(_OF_A_SITE.search(file.path))
@@ -242,6 +253,8 @@ def _is_code(file: DamagedFile) -> bool:
 def _state(file: DamagedFile) -> str:
     if file.kind == "missing":
         return f"is missing ({file.dead_link} is a dangling link)" if file.dead_link else "is missing"
+    if file.problem and file.kind == "foreign":
+        return file.problem.partition(" ")[2]
     if file.problem:
         return f"is damaged ({file.problem})"
     if file.kind == "size":

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, List
 from ...common.paths import printable
 from ...common.tasks import run_tasks
 from ...common.tree import Tree
-from ..owners.shipped import closure, shipped
+from ..owners.shipped import closure, own_of, shipped
 from ..python.candidates import EnvironmentCandidate, asked_for, everywhere, found
-from ..python.distributions import installed_by_conda, installed_in
+from ..python.distributions import add_requirements, installed_by_conda, installed_in
 from ..python.layout import read_layout, unreadable, unreadable_place
 from ..python.search_path import mapped, search_path
 from ..python.site import Site
@@ -163,7 +163,9 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     # What was shipped and the frameworks are read side by side: they take about as long as each other, and without
     # frameworks less than a fork.
     required = closure(tree, distributions, DETAILED)
-    compare = partial(shipped, tree, distributions, required, layout.version)
+    add_requirements(tree, distributions)
+    own = own_of(tree, place.executable, layout.version if layout.implementation != "pypy" else None)
+    compare = partial(shipped, tree, distributions, required, own)
     # With several environments it is not known yet which one to search for libraries.
     further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
     read = partial(frameworks_and, site, *further)

@@ -15,13 +15,13 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.paths import printable
 from ...common.tree import Tree, refused
 from ..elf.info import elf_info
 from ..elf.library import Elf, ElfError
-from ..elf.tables import SHT_SYMTAB
+from ..elf.tables import MACHINES, SHT_SYMTAB
 from ..python.distributions import requirements
 from .requirements import extra_of, relevant_lines, requirement_name
 from .wheels import Modules, Recorded, decisive, libraries_by, line_of
@@ -37,13 +37,42 @@ _KEPT_LIMIT = 8 << 20
 """Most bytes of one list in which other owners of a file are searched."""
 _SOURCE_LIMIT = 1 << 20
 _ELF = b"\x7fELF"
+_MODULE = re.compile(
+    r"\.(?:cpython-(\d)(\d{1,2})[a-z]{0,3}-(\w{1,20}?)(?:-linux-(gnu|musl)\w{0,20})?|cp\d+-win\w{1,20})\.(?:so|pyd)$"
+)
+"""The end of a compiled module's name: the Python, the machine and the C library that it is for."""
+_COMPARED = ("x86_64", "aarch64")
+"""Machines that ELF files and names of modules spell alike."""
+_OTHER_SYSTEMS = {"macosx": "macOS", "win32": "Windows", "win": "Windows"}
 _BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 
 
-def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fields], python: str | None) -> Fields:
-    """The record ``Shipped`` of an environment.
+class Own(NamedTuple):
+    """What an environment's compiled parts must be for; None where it is not known."""
 
-    ``required`` is what ``closure`` found among its distributions; ``python`` is the environment's version.
+    python: str | None
+    """``3.11.7``."""
+    machine: str | None = None
+    libc: str | None = None
+    """``gnu`` or ``musl``."""
+
+
+def own_of(tree: Tree, program: str | None, python: str | None) -> Own:
+    """By the file of its interpreter."""
+    try:
+        head = elf_info(tree.place(program)) if program else None
+    except OSError:
+        head = None
+    if head is None or head.refused or not head.machine:
+        return Own(python)
+    loader = head.interpreter
+    return Own(python, head.machine, ("musl" if "ld-musl" in loader else "gnu") if loader else None)
+
+
+def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fields], own: Own) -> Fields:
+    """The record ``Shipped`` of an environment, for whose interpreter ``own`` stands.
+
+    ``required`` is what ``closure`` found among its distributions.
     """
     names = {item["name"] for item in required}
     others = (item for item in _listed(distributions) if item["name"] not in names)
@@ -59,10 +88,12 @@ def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fiel
             if len(record["damaged"]) >= _DAMAGED:
                 return False
             try:
-                damage = _compared(tree, recorded, sized=_is_sized(item), python=python)
+                damage = _compared(tree, recorded, sized=_is_sized(item), python=own.python)
             except OSError:
                 known = False
                 continue
+            if damage and damage["kind"] == "size" and "problem" not in damage and _is_no_newer(tree, recorded, item):
+                damage["as_published"] = True
             if damage and not is_anothers(tree, distributions, item, recorded, kept):
                 aside = among and not among.is_imported(recorded.path, item["path"].rpartition("/")[0])
                 record["damaged"].append({**_whose(item), **damage, **({"aside": True} if aside else {})})
@@ -79,6 +110,8 @@ def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fiel
         record["packages"].append(item["name"])
         record["files"] += len(files)
         complete = compare(item, files) and complete and all_there
+        other = _foreign(tree, item, [file for file in files if _is_library(file.path)], own)
+        record["damaged"] += [{**_whose(item), **other}] if other else []
     modules = Modules(tree)
     for item in listed:
         complete = compare(item, modules.differing(item["path"], sized=_is_sized(item)), modules) and complete
@@ -205,6 +238,39 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
     return {**difference, **({"problem": problem} if problem else _stripped(tree, recorded.path, difference))}
 
 
+def _foreign(tree: Tree, item: Fields, libraries: Sequence[Recorded], own: Own) -> Fields | None:
+    """A compiled part of a package none of whose parts is for this system and Python, as a copied folder has them."""
+    modules = [(file.path, match) for file in libraries if (match := _MODULE.search(file.path))]
+    path, why = (modules[0][0], _other_module(modules[0][1], own)) if modules else ("", None)
+    if not all(_other_module(match, own) for _, match in modules):
+        return None
+    if not libraries:
+        path = f"{item['path']}/WHEEL"
+        tags = re.findall(r"^Tag: *\S*-([a-z]+)\d*_\S+ *$|^Tag:", tree.read_text(path, 8192) or "", re.MULTILINE)
+        system = _OTHER_SYSTEMS.get(tags[0]) if len(set(tags)) == 1 else None
+        why = f"{system}, not Linux" if system else None
+    for file in () if why or own.machine is None else libraries:
+        head = tree.read_bytes(file.path, 20) or b""
+        machine = MACHINES.get(int.from_bytes(head[18:20], "little" if head[5:6] == b"\1" else "big"))
+        if head[:4] != _ELF or machine in (None, own.machine):
+            return None
+        path, why = file.path, f"{machine}, not {own.machine}"
+    return {"path": printable(path), "kind": "foreign", "problem": f"it is built for {why}"} if why else None
+
+
+def _other_module(match: re.Match[str], own: Own) -> str | None:
+    """What else a compiled module is for, by its name."""
+    major, minor, machine, libc = match.groups()
+    if major is None or machine == "darwin":
+        return f"{'Windows' if major is None else 'macOS'}, not Linux"
+    python = ".".join((own.python or "").split(".")[:2])
+    for there, wanted in ((f"Python {major}.{minor}", f"Python {python}"), (machine, own.machine), (libc, own.libc)):
+        known = wanted not in ("Python ", None) and (there != machine or there in _COMPARED)
+        if known and there is not None and there != wanted:
+            return f"{there}, not {wanted}".replace("gnu", "glibc")
+    return None
+
+
 def _differs(recorded: Recorded, kind: str) -> Fields:
     size = {"recorded": f"{recorded.size} bytes"} if recorded.size is not None else {}
     return {"path": printable(recorded.path), "kind": kind, **size}
@@ -254,6 +320,12 @@ def _state(tree: Tree, path: str) -> os.stat_result | None:
             return None  # a link that leads to itself
         refused(path, error)
         raise
+
+
+def _is_no_newer(tree: Tree, recorded: Recorded, item: Fields) -> bool:
+    """Whether a file was written before the list of its package, which installers write last."""
+    found, written = (_state(tree, path) for path in (recorded.path, f"{item['path']}/RECORD"))
+    return found is not None and written is not None and found.st_mtime_ns <= written.st_mtime_ns
 
 
 def _is_library(path: str) -> bool:

@@ -198,7 +198,7 @@ def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set
 
 def requirements(tree: Tree, metadata: str) -> Fields:
     """What a file of metadata requires: other distributions, and a Python version."""
-    for limit in (_HEADS, TEXT_LIMIT):
+    for limit in (2 * _HEAD, _HEADS, TEXT_LIMIT):
         head = tree.read_bytes(metadata, limit) or b""
         end = _END_OF_HEAD.search(head)
         if end or len(head) < limit:
@@ -207,6 +207,14 @@ def requirements(tree: Tree, metadata: str) -> Fields:
     requires = [printable(line.decode("utf-8", "replace").strip()) for line in lines[:REQUIREMENTS]]
     python = _line(head, _PYTHON_LINE)
     return {"requires": requires, **({"requires_python": printable(python, 200)} if python else {})}
+
+
+def add_requirements(tree: Tree, items: Iterable[Fields]) -> None:
+    """Add what all other wheels require without an extra: the requirements that an installer would check."""
+    for item in items:
+        if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
+            lines = requirements(tree, f"{item['path']}/METADATA")["requires"]
+            item["requires"] = [line for line in lines if "extra" not in line.partition(";")[2]]
 
 
 def lost_checkout(tree: Tree, path: str) -> str | None:

@@ -17,13 +17,13 @@ from envcheck.model.snapshot import DamagedFile, Shipped
 from probes.common.tree import Tree
 from probes.files.installations.catalog import DETAILED
 from probes.files.owners import wheels
-from probes.files.owners.shipped import closure, shipped
+from probes.files.owners.shipped import Own, closure, shipped
 from probes.files.python.distributions import installed_in
 from tests.every import cases
 from tests.probes.conftest import RunProbe
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
-UMATH = "numpy/_core/_multiarray_umath.cpython-312-x86_64-linux-gnu.so"
+UMATH = "numpy/_core/_multiarray_umath.cpython-38-x86_64-linux-gnu.so"
 NUMPY: dict[str, str | bytes] = {
     "numpy/__init__.py": "from . import _core\n",
     "numpy/version.py": "version = '2.4.6'\n",
@@ -48,13 +48,13 @@ def tree(tmp_path: Path) -> Frameworks:
     return made
 
 
-def looked_at(tree: Tree, items: list[dict[str, Any]], python: str | None) -> dict[str, Any]:
-    return shipped(tree, items, closure(tree, items, DETAILED), python)
+def looked_at(tree: Tree, items: list[dict[str, Any]], own: Own) -> dict[str, Any]:
+    return shipped(tree, items, closure(tree, items, DETAILED), own)
 
 
-def look(tree: Frameworks, python: str | None = "3.8") -> Shipped:
+def look(tree: Frameworks, python: str | None = "3.8", own: Own | None = None) -> Shipped:
     found = installed_in(tree.view(), (SITE,), DETAILED)
-    return msgspec.convert(looked_at(tree.view(), found.items, python), Shipped)
+    return msgspec.convert(looked_at(tree.view(), found.items, own or Own(python)), Shipped)
 
 
 def differing(tree: Frameworks) -> dict[str, tuple[str, str, str | None]]:
@@ -73,7 +73,7 @@ def test_what_is_required_says_what_it_requires_itself(tree: Frameworks) -> None
     lines = ["numpy", "alone ; extra == 'x'"]
     tree.package({}, "left-out", "1.0", requires(*lines))
     items = installed_in(tree.view(), (SITE,), DETAILED).items
-    assert "alone" not in looked_at(tree.view(), items, None)["packages"]
+    assert "alone" not in looked_at(tree.view(), items, Own(None))["packages"]
     assert {item["name"]: item.get("requires") for item in items}["left-out"] == lines
 
 
@@ -108,9 +108,69 @@ def test_a_file_that_was_changed(
     assert why == problem or (problem and (why or "").startswith(problem))
 
 
+def test_a_list_that_was_published_wrong_is_told_from_a_later_change(tree: Frameworks) -> None:
+    tree.file(f"{SITE}/{UMATH}", elf_needing("libm.so.6", "libc.so.6"))
+    (record,) = tree.at(SITE).glob("numpy-*.dist-info/RECORD")
+    installed = record.stat().st_mtime_ns
+    for moment, published in ((installed + 1, False), (installed, True), (installed - 10**9, True)):
+        os.utime(tree.at(f"{SITE}/{UMATH}"), ns=(moment, moment))
+        assert [file.as_published for file in look(tree).damaged] == [published]
+    tree.file(f"{SITE}/{UMATH}", elf_needing("libc.so.6")[:200])
+    os.utime(tree.at(f"{SITE}/{UMATH}"), ns=(0, 0))
+    assert [file.as_published for file in look(tree).damaged] == [False]
+
+
 def test_a_newer_python_than_this_one_may_take_what_this_one_does_not(tree: Frameworks) -> None:
     tree.file(f"{SITE}/numpy/__init__.py", "import from the future\n")
-    assert [file.problem for file in look(tree, "3.99").damaged] == [None]
+    assert [file.problem for file in look(tree, "3.99").damaged if file.kind == "size"] == [None]
+
+
+@cases("module, own, problem",
+    ("cpython-38-x86_64-linux-gnu.so", Own("3.8.20", "x86_64", "gnu"), None),
+    ("cpython-38-x86_64-linux-gnu.so", Own(None), None),
+    ("abi3.so", Own("3.8.20", "x86_64", "gnu"), None),
+    ("so", Own("3.8.20", "x86_64", "gnu"), None),
+    ("cpython-312-x86_64-linux-gnu.so", Own("3.11.7", "x86_64", "gnu"), "it is built for Python 3.12, not Python 3.11"),
+    ("cpython-311-x86_64-linux-musl.so", Own("3.11", "x86_64", "gnu"), "it is built for musl, not glibc"),
+    ("cpython-311-x86_64-linux-gnu.so", Own("3.11", "x86_64", "musl"), "it is built for glibc, not musl"),
+    ("cpython-311-x86_64-linux-musl.so", Own("3.11", "x86_64", None), None),
+    ("cpython-311-aarch64-linux-gnu.so", Own("3.11", "x86_64", "gnu"), "it is built for aarch64, not x86_64"),
+    ("cpython-38-darwin.so", Own("3.8", "x86_64", "gnu"), "it is built for macOS, not Linux"),
+    ("so", Own("3.8", "aarch64", "gnu"), "it is built for x86_64, not aarch64"),
+    ("abi3.so", Own("3.8", "aarch64", "gnu"), "it is built for x86_64, not aarch64"),
+)  # fmt: skip
+def test_a_package_for_another_python_machine_or_libc(
+    tree: Frameworks, module: str, own: Own, problem: str | None
+) -> None:
+    site = tree.at(SITE)
+    shutil.rmtree(site / "numpy")
+    shutil.rmtree(next(site.glob("numpy-*.dist-info")))
+    other = f"numpy/_core/_multiarray_umath.{module}"
+    tree.package(
+        {**{name: text for name, text in NUMPY.items() if name != UMATH}, other: NUMPY[UMATH]}, "numpy", "2.4.6"
+    )
+    found = [(file.path, file.kind, file.problem) for file in look(tree, own=own).damaged if file.package == "numpy"]
+    assert found == ([(f"{SITE}/{other}", "foreign", problem)] if problem else [])
+
+
+def test_a_package_with_parts_for_several_machines_is_not_foreign(tree: Frameworks) -> None:
+    parts = {
+        f"lib.{name}.so": elf_needing() for name in ("cpython-312-x86_64-linux-gnu", "cpython-38-x86_64-linux-gnu")
+    }
+    tree.package(
+        {"left_out/__init__.py": "", **{f"left_out/{name}": part for name, part in parts.items()}}, "left-out", "1"
+    )
+    assert look(tree, own=Own("3.8", "x86_64", "gnu")).damaged == ()
+
+
+def test_a_wheel_for_another_system_alone(tree: Frameworks) -> None:
+    tree.package({"left_out/__init__.py": "", "left_out/liba.dylib": b"\xcf\xfa\xed\xfe"}, "left-out", "1")
+    (wheel,) = tree.at(SITE).glob("left_out-*.dist-info")
+    (wheel / "WHEEL").write_text("Wheel-Version: 1.0\nTag: cp311-cp311-macosx_11_0_arm64\n")
+    (found,) = look(tree).damaged
+    assert (found.kind, found.problem) == ("foreign", "it is built for macOS, not Linux")
+    (wheel / "WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-macosx_11_0_arm64\nTag: py3-none-any\n")
+    assert look(tree).damaged == ()
 
 
 @cases("path",
@@ -332,7 +392,7 @@ def tree_modules(tmp_path: Path) -> Frameworks:
 
 def look_modules(tree_modules: Frameworks) -> Shipped:
     found = installed_in(tree_modules.view(), (SITE,), DETAILED)
-    return msgspec.convert(looked_at(tree_modules.view(), found.items, "3.8"), Shipped)
+    return msgspec.convert(looked_at(tree_modules.view(), found.items, Own("3.8")), Shipped)
 
 
 def damaged(tree_modules: Frameworks) -> dict[str, DamagedFile]:

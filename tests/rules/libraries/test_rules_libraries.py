@@ -66,6 +66,17 @@ def test_a_newer_gpu_than_ptxas_knows() -> None:
     assert statuses("jit-compiler-too-old", named) == ()
 
 
+def test_triton_reads_another_variable_where_it_brings_a_ptxas_for_the_newest_gpus() -> None:
+    both = but(ptxas("12.4.99"), built_for={"ptxas": "12.4.99", "ptxas-blackwell": "12.6.85"})
+    blackwell = geforce("NVIDIA GeForce RTX 5090", "12.0", "10de:2b85")
+    snapshot = but(having(both), gpus=machine(blackwell).gpus)
+    named = but(snapshot, variables=variables(TRITON_PTXAS_PATH="/usr/local/cuda/bin/ptxas"))
+    commands = [fix.command for fix in check_of("jit-compiler-too-old", named).fixes]
+    assert ("env", "TRITON_PTXAS_BLACKWELL_PATH=/usr/local/cuda/bin/ptxas", "python") in commands
+    named = but(snapshot, variables=variables(TRITON_PTXAS_BLACKWELL_PATH="/usr/local/cuda/bin/ptxas"))
+    assert statuses("jit-compiler-too-old", named) == ()
+
+
 def test_a_compiler_that_cc_names_in_vain_is_unset() -> None:
     check = check_of("jit-compiler-missing", having(but(ptxas("12.4.99"), compiles_with={"CC": "", "Python.h": "/x"})))
     assert (check.status, [fix.command for fix in check.fixes]) == ("warn", [("env", "-u", "CC", "python")])

@@ -55,6 +55,9 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
     (BUILDS, "TensorFlow's two", on(only(("tensorflow", "2.18.0"), ("tensorflow-cpu", "2.18.0"))), ("warn",)),
     (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
+    ("package-requirement-broken", "of no framework", on(having(distributions=(
+        dist("transformers", "4.46.3", requires=("huggingface-hub<1.0",)), dist("huggingface-hub", "1.0.1"),
+    ))), ("warn",)),
     (UNRECORDED, "another package", on(having(unrecorded=(f"{SITE}/sympy",), distributions=(dist("a", "1"),))),
      ("note",)),
     (UNRECORDED, "no record at all", on(having(unrecorded=(f"{SITE}/sympy",), distributions=())), ("unknown",)),
