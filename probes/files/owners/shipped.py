@@ -14,7 +14,6 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...common.paths import printable
@@ -24,7 +23,7 @@ from ..elf.library import Elf, ElfError
 from ..elf.tables import MACHINES, SHT_SYMTAB
 from ..python.distributions import requirements
 from .requirements import extra_of, relevant_lines, requirement_name
-from .wheels import Modules, Recorded, decisive, libraries_by, line_of
+from .wheels import Modules, Recorded, decisive, first_package, libraries_by, line_of
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -76,7 +75,7 @@ def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fiel
     """
     names = {item["name"] for item in required}
     others = (item for item in _listed(distributions) if item["name"] not in names)
-    cuda = [item for item in others if libraries_by(tree, item["path"])]
+    further = [item for item in others if libraries_by(tree, item["path"]) or _is_lost(tree, item)]
     record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
     complete = len(required) < PACKAGES
     kept: dict[str, bytes] = {}
@@ -100,7 +99,7 @@ def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fiel
         return known
 
     listed: list[Fields] = []
-    for item in [*required, *cuda]:
+    for item in [*required, *further]:
         whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
         if not whole or libraries_by(tree, item["path"]) is None:
             record["unlisted"].append(item["name"])
@@ -123,12 +122,22 @@ def gone(tree: Tree, dist_info: str, package: str) -> list[str]:
     """The missing decisive files of one import package, as paths relative to its site folder."""
     site = dist_info.rpartition("/")[0]
     start = f"{site}/{package}/"
-    missing = []
-    for path in (each.path for each in decisive(tree, dist_info)[0] if each.path.startswith(start)):
-        if _is_library(path) or path == f"{start}__init__.py":
-            with suppress(OSError):  # it may exist
-                missing += [path[len(site) + 1 :]] if _state(tree, path) is None else []
-    return missing
+    files = (each for each in decisive(tree, dist_info)[0] if each.path.startswith(start))
+    wanted = (each for each in files if _is_library(each.path) or each.path == f"{start}__init__.py")
+    return [each.path[len(site) + 1 :] for each in wanted if _is_gone(tree, each.path)]
+
+
+def _is_lost(tree: Tree, item: Fields) -> bool:
+    """Whether nothing is left of a package, as after another that shares its folder was removed."""
+    first = None if item.get("editable") else first_package(tree, item["path"])
+    return first is not None and _is_gone(tree, first.path)
+
+
+def _is_gone(tree: Tree, path: str) -> bool:
+    try:
+        return _state(tree, path) is None
+    except OSError:
+        return False  # it may exist
 
 
 def differing(tree: Tree, item: Fields, path: str, python: str | None, said: Fields) -> Fields:

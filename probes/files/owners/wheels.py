@@ -79,6 +79,19 @@ def libraries_by(tree: Tree, dist_info: str) -> list[Recorded] | None:
     return _once(tree, dist_info, _libraries, None)
 
 
+def first_package(tree: Tree, dist_info: str) -> Recorded | None:
+    """The first import package that a wheel lists, by its ``__init__.py``."""
+    return _once(tree, dist_info, _first_package, None)
+
+
+_TOP = re.compile(rb"^([^/,\"\n.][^/,\"\n]{0,200}/__init__\.py,[^,\n]*,[^,\n]*)$", re.MULTILINE)
+
+
+def _first_package(data: bytes | None, site: str) -> Recorded | None:
+    lines = (match[1].decode("utf-8", "surrogateescape") for match in _TOP.finditer(data or b""))
+    return _recorded(found, site) if (found := next((line for line in lines if not for_tests(line)), None)) else None
+
+
 def line_of(data: bytes, path: str) -> bytes:
     """The line about a path in a list that begins with a line break; empty if there is none."""
     name = path.encode("utf-8", "surrogateescape")

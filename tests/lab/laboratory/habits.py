@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tests.lab.laboratory import stacks
 from tests.lab.laboratory.entry import Broken
-from tests.lab.laboratory.overlay import GPU_SESSION
 from tests.lab.laboratory.place import Place
 
 NUMBA = ("numba==0.61.2", "llvmlite==0.44.0")
@@ -125,21 +124,10 @@ ENTRIES = (
         ("tokenizers", "transformers"), works="import transformers", manager="uv"),
     Broken("protobuf 3 under onnx", "orders",
         commands("install numba==0.61.2 numpy==2.1.3 onnx==1.19.0", "install protobuf==3.20.3"), (),
-        ("protobuf", "onnx"), works="import onnx"),
-    Broken("onnxruntime by a package that requires it", "orders",
-        then(layers(stacks.ONNX), commands("install magika==0.6.2")), ("onnxruntime-cpu-and-gpu",), ("onnxruntime",),
-        works=GPU_SESSION),
+        ("protobuf", "onnx")),
     Broken("NCCL of CUDA 13 installed and removed", "orders",
         then(layers(stacks.TORCH_12), commands("install nvidia-nccl-cu13==2.28.9", "uninstall nvidia-nccl-cu13")), (),
         ("nccl",), works="import torch"),
-    Broken("jax[cuda12] then jax[cuda13]", "orders",
-        layers(stacks.JAX_12, ("jax==0.8.1", "jaxlib==0.8.1", "jax-cuda13-plugin==0.8.1", "jax-cuda13-pjrt==0.8.1",
-            "nvidia-cudnn-cu13==9.19.0.56", "nvidia-nccl-cu13==2.28.9")), (), ("cuda12|cu12",)),
-    Broken("torch for CUDA 12, then the newest", "orders",
-        layers((*stacks.TORCH_12, "torchvision==0.20.1", "pillow==12.0.0"), stacks.TORCH_13), (),
-        ("torchvision|cu12",), works="import torch, torchvision"),
-    Broken("xformers, then torch upgraded", "orders",
-        layers((*stacks.TORCH_12, "xformers==0.0.28.post3"), stacks.TORCH_13), (), ("xformers|cu12",)),
     Broken("cuDNN for JAX beside PyTorch", "orders",
         layers(stacks.TORCH_12, ("nvidia-cudnn-cu12==8.9.7.29",)), (), ("cudnn",), works="import torch"),
     Broken("pip killed while it replaced numpy", "interrupted",

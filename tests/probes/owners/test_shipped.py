@@ -108,6 +108,12 @@ def test_a_file_that_was_changed(
     assert why == problem or (problem and (why or "").startswith(problem))
 
 
+def test_of_what_no_framework_requires_a_lost_package_is_named(tree: Frameworks) -> None:
+    assert "alone" not in look(tree).packages
+    tree.at(f"{SITE}/alone/__init__.py").unlink()
+    assert differing(tree) == {"alone/__init__.py": ("alone", "missing", None)}
+
+
 def test_a_list_that_was_published_wrong_is_told_from_a_later_change(tree: Frameworks) -> None:
     tree.file(f"{SITE}/{UMATH}", elf_needing("libm.so.6", "libc.so.6"))
     (record,) = tree.at(SITE).glob("numpy-*.dist-info/RECORD")
@@ -175,7 +181,6 @@ def test_a_wheel_for_another_system_alone(tree: Frameworks) -> None:
 
 @cases("path",
     "numpy/tests/__init__.py", "numpy/empty/__init__.py", "numpy/_core/include/numpy/ndarrayobject.h",
-    "alone/__init__.py",
 )  # fmt: skip
 def test_what_does_no_harm_may_be_gone(tree: Frameworks, path: str) -> None:
     tree.at(f"{SITE}/{path}").unlink()

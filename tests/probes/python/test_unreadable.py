@@ -41,7 +41,8 @@ def venv(tmp_path: Path) -> Path:
         text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         (info / "METADATA").write_text(text + (f"Requires-Dist: {requires}\n" if requires else ""))
         (info / "INSTALLER").write_text("pip\n")
-        (info / "RECORD").write_text(f"{name}/__init__.py,,\n{name}-{version}.dist-info/METADATA,,\n")
+        module = "six.py" if name == "six" else f"{name}/__init__.py"
+        (info / "RECORD").write_text(f"{module},,\n{name}-{version}.dist-info/METADATA,,\n")
     (site / "torch" / "__init__.py").write_text("x = 1\n")
     (site / "torch" / "version.py").write_text("__version__ = '2.5.1+cpu'\ncuda = None\nhip = None\n")
     (site / "numpy" / "__init__.py").write_text("x = 1\n")
