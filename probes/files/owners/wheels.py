@@ -89,7 +89,7 @@ _TOP = re.compile(rb"^([^/,\"\n.][^/,\"\n]{0,200}/__init__\.py,[^,\n]*,[^,\n]*)$
 
 def _first_package(data: bytes | None, site: str) -> Recorded | None:
     lines = (match[1].decode("utf-8", "surrogateescape") for match in _TOP.finditer(data or b""))
-    return _recorded(found, site) if (found := next((line for line in lines if not for_tests(line)), None)) else None
+    return recorded_in(found, site) if (found := next((line for line in lines if not for_tests(line)), None)) else None
 
 
 def line_of(data: bytes, path: str) -> bytes:
