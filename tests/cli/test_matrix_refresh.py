@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -117,14 +119,13 @@ def test_no_variable_chooses_what_is_written(matrix: Path, monkeypatch: pytest.M
 
 
 def test_without_the_extra_it_says_what_is_needed(matrix: Path, tmp_path: Path) -> None:
-    (tmp_path / "blocked").mkdir()
-    (tmp_path / "blocked" / "requests.py").write_text("raise ModuleNotFoundError(name='requests')\n")
-    root = Path(__file__).resolve().parents[2]
-    told = envcheck(
-        "matrix", "refresh", "--matrix", str(matrix), cwd=tmp_path, PYTHONPATH=f"{tmp_path / 'blocked'}:{root}"
+    code = (
+        "import sys; sys.modules['requests'] = None; from envcheck.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
-    assert (told.status, told.out) == (2, "")
-    assert told.err == (
+    words = [sys.executable, "-c", code, "matrix", "refresh", "--matrix", str(matrix)]
+    told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr == (
         "envcheck: matrix refresh needs the extra 'refresh': pip install 'gpu-envcheck[refresh]' "
         "(requests is missing)\n"
     )

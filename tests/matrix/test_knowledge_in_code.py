@@ -115,14 +115,10 @@ def _nodes() -> Iterator[tuple[str, ast.AST]]:
 def _patterns() -> Iterator[tuple[str, str]]:
     """The text of every regular expression."""
     for name, node in _nodes():
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and isinstance(node.func.value, ast.Name)
-            and (node.func.value.id, node.func.attr in _OF_RE) == ("re", True)
-            and node.args
-        ):
-            yield name, _text_in(node.args[0])
+        if isinstance(node, ast.Call) and node.args:
+            called = ast.unparse(node.func)
+            if called == "lazy_pattern" or (called.startswith("re.") and called[3:] in _OF_RE):
+                yield name, _text_in(node.args[0])
 
 
 def _looked_for() -> Iterator[tuple[str, str]]:

@@ -97,7 +97,7 @@ def test_a_fleet_tells_each_finding_of_a_node() -> None:
 def test_a_fleet_joins_nodes_that_say_the_same() -> None:
     def node(name: str, *titles: str) -> Any:
         told = tuple(FleetFinding("fail", "gpu-lost", title) for title in titles)
-        return type("Node", (), {"node": name, "findings": told})()
+        return type("Node", (), {"name": name, "findings": told})()
 
     problems = _problems([node("a", "GPU 1 is lost"), node("b", "GPU 1 is lost", "GPU 2 is lost")])
     assert [(each.title, each.nodes) for each in problems] == [("GPU 1 is lost", ("a", "b")), ("GPU 2 is lost", ("b",))]
