@@ -171,3 +171,10 @@ def test_overrides_of_uv_free_what_they_name_alone(tmp_path: Path, override: str
     text = '[project]\nname = "a"\ndependencies = ["torch~=2.8.0", "triton>=3.3.0"]\n'
     environment = plan(tmp_path, pyproject__toml=f"{text}[tool.uv]\noverride-dependencies = {override}\n")
     assert named(judge(environment, "gpu==H100,driver==570.86.10"), PLAN, "triton").status == status
+
+
+def test_what_pytorch_brings_is_that_of_its_release(tmp_path: Path) -> None:
+    environment = plan(tmp_path, requirements__txt="torch==2.2.1\ntriton==1.1.1\n")  # for some Pythons pip refuses both
+    assert named(judge(environment, "gpu==RTX 4090,driver==535.183.01"), PLAN, "triton").status == "warn"
+    environment = plan(tmp_path, requirements__txt="torch==2.2.1\ntriton==2.2.0\n")
+    assert not [check for check in judge(environment, H100).checks if check.subject.key.endswith(":triton")]

@@ -159,7 +159,15 @@ class _Judge(JudgedPlan):
             yield from (held,) if held else ()
             return
         if self._is_part_of_torch(item):
-            return  # PyTorch, which brings it, runs without it on GPUs that it does not support
+            # PyTorch, which brings it, runs without it on GPUs that it does not support, but not beside another one's.
+            torch = self._framework("torch")
+            if torch is not None and torch.version and self.matrix.has_trait(item.name, "released-with-torch"):
+                where = [part for part in self.machine if part.name in ("os", "machine")]
+                beside = [Component("torch", (Bound("==", torch.version),)), *where]
+                answer = self.asked(item.name, item.version or "", beside, suggest=False) if item.version else None
+                if answer is not None and answer.verdict == "incompatible":
+                    yield msgspec.structs.replace(self.answered(item, answer), status="warn")
+            return
         found = self._other(item)
         if found.status == "pass" and item.version is not None:
             found = without_libraries(item, self) or found
