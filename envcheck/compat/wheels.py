@@ -63,7 +63,7 @@ def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
     found = [row for row in rows if speaks_of(row.versions, version) != "none"]
     naming = [row for row in found if version.post is not None and _names(row.versions, version)]
     told = {topic for row in naming for topic in _topics(row)}
-    return tuple(row for row in found if row in naming or told.isdisjoint(_topics(row)))
+    return tuple(row for row in found if not told or row in naming or told.isdisjoint(_topics(row)))
 
 
 def _topics(row: ReleaseRow | WheelRow | RequirementRow) -> set[tuple[str, str]]:

@@ -17,7 +17,6 @@ import msgspec
 from envcheck.compat.package_needs import release_rows
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.images import image_of
-from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_runs_cuda
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, cuda_targets, targets_of
@@ -456,7 +455,7 @@ def _forward_covers(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> se
     data centers.
     """
     release = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
-    models = [load_matrix().find_gpu(gpu.name or "") for gpu in items_in(snapshot.gpus)]
+    models = [matrix.find_gpu(gpu.name or "") for gpu in items_in(snapshot.gpus)]
     if release is None or not models or not all(model and model.kind == "data-center" for model in models):
         return set()
     specs = [row.needs.get("driver-linux") for row in matrix.rows_for(_FORWARD, Version((cuda.major, cuda.minor)))]

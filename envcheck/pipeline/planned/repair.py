@@ -51,7 +51,7 @@ class Repair(NamedTuple):
     diff: str
     """The files' changes, unified; empty where none of them can be changed so."""
     by_hand: tuple[str, ...] = ()
-    """Files that their tools write."""
+    """Files in which an entry was not found as a line, or that have no place for the index."""
 
 
 def repair(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> Repair | None:
