@@ -21,6 +21,7 @@ BESIDE = (
     "vllm", "flash-attn", "xformers", "tensorflow", "bitsandbytes", "deepspeed", "triton", "torchvision", "torchaudio",
     "transformer-engine", "sglang", "lmdeploy", "numba", "transformers", "numpy",
 )  # fmt: skip
+PLATFORM = "os==linux,machine==x86_64"
 SETS = 2000 if os.environ.get("ENVCHECK_THOROUGH") else 40
 
 
@@ -38,11 +39,17 @@ def _sets() -> Iterator[tuple[str, str, list[str]]]:
 def test_no_plan_passes_what_a_question_refuses_or_the_reverse(tmp_path: Path) -> None:
     for gpu, driver, pins in _sets():
         machine = f"gpu=={gpu},driver=={driver}"
-        asked = parse_components(",".join((*pins, machine, "os==linux", "machine==x86_64")))
+        asked = parse_components(",".join((*pins, machine, PLATFORM)))
         answer = ask(MATRIX, asked, suggest=False)
         tag = pins[0].partition("+")[2]
         index = f"--extra-index-url https://download.pytorch.org/whl/{tag}\n" if tag else ""
         report = judge(plan(tmp_path, requirements__txt=index + "\n".join(pins)), machine)
+        if tag and answer.verdict == "incompatible" and report.verdict == "pass":
+            served = [
+                f"{pin}+{tag}" if MATRIX.has_trait(pin.partition("==")[0], "on-torch-index") else pin
+                for pin in pins[1:]
+            ]
+            answer = ask(MATRIX, parse_components(",".join((pins[0], *served, machine, PLATFORM))), suggest=False)
         told = (answer.verdict, report.verdict)
         assert told not in (("incompatible", "pass"), ("compatible", "fail")), (
             machine,

@@ -35,10 +35,37 @@ def test_a_command_without_requirements_excludes_nothing(tmp_path: Path) -> None
 
 
 @cases(
+    "pins, refused",
+    ("torch==2.14.0\ntriton==3.7.1\n", "torch 2.14.0 and triton 3.7.1 cannot be installed together"),
+    ("torch==2.2.2\ntriton==3.6.0\n", ""),  # for Python 3.12 it requires none
+    ("# a pin\ntorch==1.8.1\ntransformers==5.2.0\n", "No Python has wheels of torch 1.8.1 and transformers 5.2.0"),
+    ("torch==1.8.1\nscipy==1.15.2\n", ""),  # has a source archive
+    ("torch==2.4.0\nnumpy==1.26.4\ntransformers==4.45.0\n", ""),
+)
+def test_pins_are_refused_that_no_python_can_have(tmp_path: Path, pins: str, refused: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt=pins), "gpu==V100,driver==580.65.06")
+    told = [check.title for check in report.checks if check.rule == "plan-does-not-fit" and check.status == "fail"]
+    assert (refused in told) if refused else not told
+
+
+@cases(
+    "pins, package",
+    ("torch==2.14.0\ntransformer-engine==2.2.0\n", "transformer-engine"),
+    ("torch==2.7.0\nbitsandbytes==0.47.0\n", ""),
+    ("torch==2.15.0\nbitsandbytes==0.47.0\n", "bitsandbytes"),
+)
+def test_what_runs_within_pytorch_is_for_its_cuda(tmp_path: Path, pins: str, package: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt=pins), "gpu==L4,driver==610.43.02")
+    failed = [check.subject.key.rpartition(":")[2] for check in report.checks if check.status == "fail"]
+    assert failed == ([package] if package else [])
+
+
+@cases(
     "commands, torch",
     ("RUN pip install torch==2.5.1\nRUN pip install vllm==0.6.3\n", "2.4.0"),
     ("RUN pip install torch==2.5.1 && pip install vllm==0.6.3\n", "2.4.0"),
     ("RUN pip install torch==2.5.1\nRUN pip install --no-deps vllm==0.6.3\n", "2.5.1"),
+    ("RUN pip install torch==2.5.1\nRUN pip install vllm==0.6.3 --no-dependencies\n", "2.5.1"),
     ("RUN pip install torch==2.5.1 vllm==0.6.3\n", "2.5.1"),
     ("RUN pip install vllm==0.6.3\nRUN pip install torch==2.5.1\n", "2.5.1"),
     ("RUN pip install torch==2.4.0\nRUN pip install vllm==0.6.3\n", "2.4.0"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.compat.answer import ask
-from envcheck.compat.narrowing import Releases, narrowed, pinned
+from envcheck.compat.narrowing import Releases, narrowed, pinned, pythons_of
 from envcheck.compat.question import Answer
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
@@ -33,6 +33,11 @@ class JudgedPlan:
         return self.environment.planned or ()
 
     @cached_property
+    def system(self) -> Sequence[Component]:
+        """What of the machine wheels are for."""
+        return [part for part in self.machine if part.name in ("os", "machine")]
+
+    @cached_property
     def pinned(self) -> Mapping[str, str]:
         """Versions of the packages that the plan pins."""
         return pinned(self.entries, self.matrix)
@@ -41,6 +46,15 @@ class JudgedPlan:
     def releases(self) -> Mapping[str, Releases]:
         """The releases of the entries that it leaves open."""
         return narrowed(self.entries, self.matrix, self.markers)
+
+    def pythons(self, items: Iterable[Planned]) -> frozenset[str] | None:
+        """The Pythons that PyPI has files of all these pins for; None where the plan states one, or none are known."""
+        if "python_version" in self.markers:
+            return None
+        system = f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}"
+        found = (pythons_of(self.matrix, each.name, each.version or "", system) for each in items if each.conda is None)
+        known = [each for each in found if each]
+        return frozenset.intersection(*known) if known else None
 
     def asked(
         self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True

@@ -162,8 +162,7 @@ class _Judge(JudgedPlan):
             # PyTorch, which brings it, runs without it on GPUs that it does not support, but not beside another one's.
             torch = self._framework("torch")
             if torch is not None and torch.version and self.matrix.has_trait(item.name, "released-with-torch"):
-                where = [part for part in self.machine if part.name in ("os", "machine")]
-                beside = [Component("torch", (Bound("==", torch.version),)), *where]
+                beside = [Component("torch", (Bound("==", torch.version),)), *self.system]
                 answer = self.asked(item.name, item.version or "", beside, suggest=False) if item.version else None
                 if answer is not None and answer.verdict == "incompatible":
                     yield msgspec.structs.replace(self.answered(item, answer), status="warn")
@@ -337,9 +336,19 @@ class _Judge(JudgedPlan):
             if served is not None and served.verdict != "unknown":
                 return self.answered(item, served)
         answer = self.asked(item.name, version, beside, suggest=suggest)
+        if answer is not None and answer.verdict != "incompatible":
+            answer = self._for_another_cuda(item.name, version) or answer
         if answer is not None and answer.verdict == "unknown" and item in self.entries:
             answer = self._beside_frameworks(item.name, version, beside) or answer
         return self.answered(item, answer)
+
+    def _for_another_cuda(self, name: str, version: str) -> Answer | None:
+        """That a release which runs within PyTorch is built for other versions of CUDA than the plan's PyTorch."""
+        torch = self._framework("torch")
+        if torch is None or not torch.cuda or name == "torch" or "torch" not in named_by(canonical(name), self.matrix):
+            return None
+        answer = self.asked(name, version, [Component("cuda", (Bound("==", torch.cuda),)), *self.system], suggest=False)
+        return answer if answer is not None and answer.verdict == "incompatible" else None
 
     def _beside_frameworks(self, name: str, version: str, beside: Sequence[Component]) -> Answer | None:
         """That a release fits, though only together with the plan's frameworks, and whatever the Python, does anything

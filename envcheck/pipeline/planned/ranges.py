@@ -7,12 +7,13 @@ frameworks beside it are pinned. Else newer releases than anybody knows would be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 
-from envcheck.compat.narrowing import NO_RELEASES, named_by
+from envcheck.compat.narrowing import ANY_LATER, NO_RELEASES, named_by
 from envcheck.compat.package_needs import release_fits
 from envcheck.compat.requirements import declared
 from envcheck.knowledge.load import matrix_date
@@ -85,7 +86,6 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
     if item.problem is not None:
         return None
     known = plan.releases.get(item.name, NO_RELEASES).left
-    where = [part for part in plan.machine if part.name in ("os", "machine")]
     for other, its in plan.pinned.items():
         mine, its_name = canonical(item.name), canonical(other)
         related = mine != its_name and (
@@ -93,7 +93,7 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
         )
         if not known or not related:
             continue
-        beside = [Component(other, (Bound("==", its),)), *where]
+        beside = [Component(other, (Bound("==", its),)), *plan.system]
 
         def refused(version: str, beside: Sequence[Component] = beside) -> bool:
             answer = plan.asked(item.name, version, beside, suggest=False)
@@ -120,23 +120,61 @@ def _clashes(name: str, version: str, plan: JudgedPlan) -> bool:
 
 
 def contradictions(plan: JudgedPlan) -> Iterator[Check]:
-    """A failure for each pin that another pin of the same command or file requires otherwise."""
+    """A failure for each pin that another pin of the same command or file requires otherwise, whatever the Python, and
+    for the first two that no Python can have both of.
+    """
     pinned = {
         each.name: each
         for each in plan.entries
         if each.name and each.version is not None and each.together is not None and each.refused is None
     }
-    for each in pinned.values():
-        needs = declared(plan.matrix, each.name, each.version or "", plan.markers, build=each.build, extras=each.extras)
-        for name, bounds in needs.items():
-            other = pinned.get(name)
-            if other is not None and other.together == each.together and _excludes(bounds, other.version or ""):
-                yield _check(each, other, bounds, plan)
+    for together in dict.fromkeys(each.together for each in pinned.values()):
+        group = {name: each for name, each in pinned.items() if each.together == together}
+        pythons = plan.pythons(group.values())
+        if pythons is not None and not pythons:
+            yield from _without_python(group, plan)
+        markers: list[Mapping[str, str]] = [plan.markers]
+        if pythons and ANY_LATER not in pythons:
+            markers = [{**plan.markers, "python_version": python} for python in pythons]
+        for each in group.values():
+            version = each.version or ""
+            needs = [
+                declared(plan.matrix, each.name, version, one, build=each.build, extras=each.extras) for one in markers
+            ]
+            for name, other in group.items():
+                bounds = [of_one.get(name, "") for of_one in needs]
+                if all(_excludes(one, other.version or "") for one in bounds):
+                    yield _check(each, other, bounds[-1], plan)
+
+
+def _without_python(group: Mapping[str, Planned], plan: JudgedPlan) -> Iterator[Check]:
+    """The first two pins of which no Python has files."""
+    for one, other in combinations(group.values(), 2):
+        mine, its = plan.pythons([one]), plan.pythons([other])
+        if mine and its and not mine & its:
+            told = [f"{label_of(each)} for Python {_span(found)}" for each, found in ((one, mine), (other, its))]
+            check = plan.check(
+                other,
+                "fail",
+                f"No Python has wheels of {label_of(one)} and {label_of(other)}",
+                f"PyPI has files of {told[0]}, and of {told[1]}: pip finds no files of both.",
+                fixes=(Fix(text=f"Pin releases of {one.name} and {other.name} for the same Python."),),
+            )
+            evidence = (*check.evidence, Evidence(what="planned", value=one.asked, source=one.source))
+            yield msgspec.structs.replace(check, id=f"{check.id} {one.name}", evidence=evidence)
+            return
+
+
+def _span(pythons: Collection[str]) -> str:
+    first, *others = sorted(pythons, key=lambda python: int(python.partition(".")[2]))
+    if ANY_LATER in others:
+        return f"{first} or newer"
+    return f"{first} to {others[-1]}" if others else first
 
 
 def _excludes(bounds: str, version: str) -> bool:
     try:
-        return not SpecifierSet(bounds).contains(version, prereleases=True)
+        return bool(bounds) and not SpecifierSet(bounds).contains(version, prereleases=True)
     except ValueError:
         return False
 

@@ -58,7 +58,7 @@ _A_FILE = re.compile(
     re.IGNORECASE,
 )
 
-_ALONE = frozenset({"--no-deps", "--nodeps"})
+_ALONE = frozenset({"--no-deps", "--no-dependencies", "--nodeps"})
 """With these, requirements are neither installed nor looked at."""
 SHARES_BUILDS = "--no-build-isolation"
 _UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
