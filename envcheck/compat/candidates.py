@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -167,6 +168,15 @@ def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow]
     part = [row for row in rows if row not in whole]
     label = f"{name} {version}+{tag}" if tag else f"{name} {version}"
     return Candidate(name, label, tuple(whole), tuple(part))
+
+
+@lru_cache(maxsize=1 << 10)
+def named_by(name: str, matrix: Matrix) -> frozenset[str]:
+    """The packages that rows of ``name`` name."""
+    needs = [row.needs for row in matrix.rows_of(name)]
+    needs += [row.needs for row in matrix.requirements_by_name.get(name, ())]
+    needs += [row.needs for row in matrix.extra_requirements_by_name.get(name, ())]
+    return frozenset(canonical(key) for each in needs for key in each)
 
 
 def runs_here(row: ReleaseRow | RequirementRow, question: Question) -> bool:

@@ -29,6 +29,7 @@ from envcheck.compat.wheels import libcs
 from envcheck.knowledge.images import also_held, image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, canonical, scheme
+from envcheck.knowledge.relations.driver import known_cuda_of
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
@@ -182,6 +183,8 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion | Non
         return conclude(matrix, "incompatible", reason, row, change=f"driver >= {row.driver}")
     alone = question._replace(compat=None)
     numbers = parse_version(container.holds["cuda"])
+    if refused := not_started(question):
+        return refused
     native = runs(alone, cuda, numbers.numbers if numbers else ())
     here = f"{container.label} holds CUDA {cuda}: {native.reason}"
     if native.ok and asked:
@@ -196,6 +199,32 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion | Non
     if native.bad and forward.verdict == "unknown":
         return reworded(matrix, forward, f"{here}; {forward.reason}", row)
     return reworded(matrix, native, here, row)
+
+
+def not_started(question: Question) -> Fit | None:
+    """That Docker does not start the container with a driver which its image does not admit, though its CUDA runs."""
+    matrix, container = question.matrix, question.container
+    cuda = CudaVersion.parse(container.holds.get("cuda")) if container and container.row.demands else None
+    row = next((row for row in matrix.image_demands if row.cuda == str(cuda)), None)
+    if container is None or cuda is None or row is None or question.windows_driver:
+        return None
+    supported = [known_cuda_of(matrix, driver) for driver in question.drivers]
+    geforce = bool(question.gpus) and all(gpu.model and gpu.model.kind == "geforce" for gpu in question.gpus)
+    older = row.branches if row.geforce or not geforce else ()
+    if not supported or any(
+        own is None or own >= cuda or driver.branch in older
+        for own, driver in zip(supported, question.drivers, strict=True)
+    ):
+        return None
+    admits = f", and of older drivers it admits {listed([f'R{branch}' for branch in older])} alone" if older else ""
+    admits = " and admits no older one on GeForce" if geforce and not older else admits
+    reason = f"{container.label} asks for a driver that supports CUDA {cuda} (NVIDIA_REQUIRE_CUDA){admits}"
+    reason = (
+        f"{reason}; {question.labels['driver'].replace('==', ' ')} supports CUDA {supported[-1]}, so Docker does not"
+    )
+    needed = next((one.branch for one in matrix.drivers if one.os == "linux" and one.cuda == str(cuda)), None)
+    change = f"driver R{needed}" if needed else ""
+    return conclude(matrix, "incompatible", f"{reason} start it", row, container.row, change=change)
 
 
 def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit:

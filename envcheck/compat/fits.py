@@ -37,7 +37,7 @@ from envcheck.compat.question import (
 )
 from envcheck.compat.requirements import one_of_fits, rank, requirement_fits
 from envcheck.compat.software import candidate_fits, need_fits, part_fits
-from envcheck.compat.wheels import is_published, not_published, toolkit_fits
+from envcheck.compat.wheels import is_published, not_published, python_fits, toolkit_fits
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.knowledge.relations.fit import Fit, conclude
@@ -118,8 +118,9 @@ def _published_code(question: Question, part: str, container: Container) -> Iter
     CUDA is that of the build alone, of the driver too.
     """
     cuda = CudaVersion.parse(container.holds.get("cuda"))
-    tagged = cuda is not None and part in question.matrix.wheels_by_name
-    version = parse_version(f"{container.holds[part]}+{tag_of(str(cuda))}" if tagged else container.holds[part])
+    held = container.holds[part]
+    tagged = cuda is not None and part in question.matrix.wheels_by_name and "+" not in held
+    version = parse_version(f"{held}+{tag_of(str(cuda))}" if tagged else held)
     if version is None:
         return
     drivers = () if cuda or container.row.driver else question.drivers
@@ -188,6 +189,7 @@ def all_fits(question: Question) -> list[Fit]:
     full, matrix = with_implied(question), question.matrix
     found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
     found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full), *distribution_fits(full)]
+    found += python_fits(full)
     for row in matrix.rows_of(_OPEN) if full.flavour == "open" and full.drivers else ():
         found += need_fits(full, Candidate("kernel-module", "the open kernel module", (row,)), row)
     found += [*engine_fits(full), *extension_fits(full)]

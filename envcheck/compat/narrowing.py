@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from envcheck.compat.candidates import named_by
 from envcheck.compat.requirements import declared
-from envcheck.compat.wheels import published, wheels_of
+from envcheck.compat.wheels import published
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
-from envcheck.knowledge.specifier import Version, covered, parse_version
 from envcheck.model.snapshot import Planned
 
 
@@ -29,10 +29,6 @@ class Releases(NamedTuple):
 
 
 NO_RELEASES = Releases((), ())
-_MINORS = 40
-"""Minor versions of Python 3 that are asked for: more than there will be for long."""
-ANY_LATER = f"3.{_MINORS - 1}"
-"""Among the Pythons of a release, that there is no last one."""
 
 
 def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> dict[str, Releases]:
@@ -83,30 +79,6 @@ def pinned(entries: Sequence[Planned], matrix: Matrix) -> dict[str, str]:
         for each in entries
         if each.version is not None and each.conda is None and (each.image is None or is_framework(matrix, each.name))
     }
-
-
-def pythons_of(matrix: Matrix, name: str, version: str, system: str) -> frozenset[str] | None:
-    """The minor versions of CPython that PyPI has files of a release for on a ``system`` (``linux-x86_64``); None where
-    that is not known.
-    """
-    number = parse_version(version.partition("+")[0])
-    rows = wheels_of(matrix, canonical(name), number) if number else ()
-    specs = [
-        "|".join(spec for where, spec in row.pythons.items() if where in (system, "any")) or row.archive_pythons
-        for row in rows
-    ]
-    if not specs or not all(specs) or any(row.archive and row.pythons and "any" not in row.pythons for row in rows):
-        return None
-    minors = (Version((3, minor)) for minor in range(_MINORS))
-    return frozenset(str(each) for each in minors if all(covered(spec, each) != "none" for spec in specs))
-
-
-def named_by(name: str, matrix: Matrix) -> set[str]:
-    """The packages that rows of ``name`` name."""
-    needs = [row.needs for row in matrix.rows_of(name)]
-    needs += [row.needs for row in matrix.requirements_by_name.get(name, ())]
-    needs += [row.needs for row in matrix.extra_requirements_by_name.get(name, ())]
-    return {canonical(key) for each in needs for key in each}
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from envcheck.compat.candidates import TORCH, Candidate, of_machine, of_os
+from envcheck.compat.candidates import TORCH, Candidate, named_by, of_machine, of_os
 from envcheck.compat.devices import device_fits, system_fits
 from envcheck.compat.hardware import NAME as FORWARD
 from envcheck.compat.hardware import replaces_driver, runner_of, runs
@@ -164,7 +164,7 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
     elif "nvcc" in question.versions:
         yield from _version(question, candidate, row, "nvcc", spec)
     elif "cuda" in question.implied and (
-        question.implied["cuda"].by != TORCH or any(TORCH in row.needs for row in candidate.rows)
+        question.implied["cuda"].by != TORCH or TORCH in named_by(candidate.name, question.matrix)
     ):
         yield from _version(question, candidate, row, "cuda", spec)
     runner = runner_of(question)

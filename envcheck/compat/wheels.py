@@ -5,8 +5,9 @@ glibc. A version between two that PyPI lists, which it does not list itself, may
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple, TypeVar
 
 from envcheck.compat.question import Question, agree, listed, overall, summary
@@ -21,6 +22,10 @@ R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow, ExtraRequirementRow)
 _IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
 _ANY = "any"
 _SEVERAL = 2
+_MINORS = 40
+"""Minor versions of Python 3 that are asked for: more than there will be for long."""
+ANY_LATER = f"3.{_MINORS - 1}"
+"""Among the Pythons of a release, that there is no last one."""
 
 
 def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow] = ()) -> tuple[WheelRow, ...]:
@@ -338,6 +343,49 @@ def release_meant(matrix: Matrix, name: str, version: Version) -> Version | None
     within = [one for one in listed if one.numbers[: len(version.numbers)] == version.numbers]
     alone = len(within) == 1 and within[0][:3] == (padded, version.pre, version.post)
     return version._replace(numbers=padded) if alone or any(one[:3] == version[:3] for one in listed) else None
+
+
+def pythons_of(matrix: Matrix, name: str, version: Version, systems: Collection[str]) -> frozenset[str]:
+    """The minor versions of CPython that PyPI has files of a release for on one of the ``systems`` (``linux-x86_64``);
+    none where that is not known. A source archive beside wheels may serve any.
+    """
+    specs = []
+    for row in wheels_of(matrix, name, version._replace(local="")):
+        specs.append("|".join(spec for where, spec in row.pythons.items() if where in systems) or row.archive_pythons)
+        if not specs[-1] or (row.archive and row.pythons and _ANY not in row.pythons):
+            return frozenset()
+    minors = (Version((3, minor)) for minor in range(_MINORS)) if specs else ()
+    return frozenset(str(each) for each in minors if all(covered(spec, each) != "none" for spec in specs))
+
+
+def without_python(pythons: Mapping[str, frozenset[str]]) -> tuple[str, str, str] | None:
+    """The first two releases, of those whose Pythons are known, that no Python has files of; and that in words."""
+    known = {label: found for label, found in pythons.items() if found}
+    for one, other in combinations(known, 2):
+        if not known[one] & known[other]:
+            spans = [f"{label} for Python {_span(known[label])}" for label in (one, other)]
+            return one, other, f"PyPI has files of {spans[0]}, and of {spans[1]}"
+    return None
+
+
+def _span(pythons: Collection[str]) -> str:
+    first, *others = sorted(pythons, key=lambda python: int(python.partition(".")[2]))
+    if ANY_LATER in others:
+        return f"{first} or newer"
+    return f"{first} to {others[-1]}" if others else first
+
+
+def python_fits(question: Question) -> Iterator[Fit]:
+    """Of the releases that were named, whether there is a Python with files of them."""
+    if question.systems or "python" in question.versions:
+        return
+    exact = [(name, its[0]._replace(local="")) for name, its in question.versions.items() if len(its) == 1]
+    named = {f"{name} {version}": (name, version) for name, version in exact if not version.family}
+    systems = _systems(question)
+    if found := without_python({label: pythons_of(question.matrix, *one, systems) for label, one in named.items()}):
+        rows = [row for label in found[:2] for row in wheels_of(question.matrix, *named[label])]
+        fit = conclude(question.matrix, "incompatible", f"no Python can have both: {found[2]}", *rows)
+        yield fit.concerning(*(named[label][0] for label in found[:2]))
 
 
 def toolkit_fits(question: Question) -> Iterator[Fit]:

@@ -40,6 +40,7 @@ def image_of(matrix: Matrix, reference: str) -> Image | None:
         also={name: {**built, **row.also.get(name, {})} for name in row.names},
         forward=below.forward if row.forward is None else row.forward,
         driver=row.driver or below.driver,
+        demands=row.demands or below.demands,
         capability_min=row.capability_min or below.capability_min,
         capability_max=row.capability_max or below.capability_max,
         source=(*row.source, *below.source),

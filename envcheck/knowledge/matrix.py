@@ -152,6 +152,7 @@ class Matrix:
     products = Table("product", tables.ProductRow)
     images = Table("image", tables.ImageRow)
     indexes = Table("index", tables.IndexRow)
+    image_demands = Table("image-demand", tables.ImageDemandRow)
     extras = Table("extra", tables.ExtraRow)
     system_packages = Table("system-package", tables.SystemPackageRow)
     installers = Table("installer", tables.InstallerRow)

@@ -1036,6 +1036,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Versions of what they hold that another document names, or the same one elsewhere: ``{python = "3.10"}``."""
     base: str = ""
     """The image with its tag that they are made from: they hold what it holds, and need what it needs."""
+    demands: bool = False
+    """Whether it asks for its CUDA as NVIDIA's images do (``ImageDemandRow``)."""
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
     driver: str | None = None
@@ -1052,6 +1054,19 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Environment variables that it sets to the version of a component: ``{CUDA_VERSION = "cuda"}``."""
     musl: bool = False
     """Whether its C library is musl, for which wheels for glibc are not."""
+
+
+class ImageDemandRow(Row, frozen=True, kw_only=True):
+    """What NVIDIA_REQUIRE_CUDA of NVIDIA's images of a CUDA demands: a driver that supports it, or one of a branch that
+    is named. Docker does not start them on another.
+    """
+
+    id_of = "image-demand/{0.cuda}"
+    cuda: str
+    branches: tuple[int, ...]
+    """Driver branches that do not support it and are admitted all the same."""
+    geforce: bool = False
+    """Whether they are on GeForce too."""
 
 
 class ExtraRow(Row, frozen=True, kw_only=True):

@@ -58,8 +58,9 @@ def needs_with_neighbours() -> Iterator[tuple[ReleaseRow, str, Version | None, V
 
 
 def told(question: str, key: str) -> set[str]:
-    """What the answer says of one need."""
-    return {reason.verdict for reason in judged(question).reasons if key in reason.message.partition(";")[0].split()}
+    """What the answer says of one need, whatever the Pythons of both."""
+    reasons = [each for each in judged(question).reasons if not each.message.startswith("no Python can have both")]
+    return {reason.verdict for reason in reasons if key in reason.message.partition(";")[0].split()}
 
 
 @every(sample([each for each in needs_with_neighbours() if each[3]], 2))

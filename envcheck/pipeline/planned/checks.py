@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.compat.answer import ask
-from envcheck.compat.narrowing import Releases, narrowed, pinned, pythons_of
+from envcheck.compat.narrowing import Releases, narrowed, pinned
 from envcheck.compat.question import Answer
+from envcheck.compat.wheels import pythons_of
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import canonical
+from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned
@@ -47,14 +50,13 @@ class JudgedPlan:
         """The releases of the entries that it leaves open."""
         return narrowed(self.entries, self.matrix, self.markers)
 
-    def pythons(self, items: Iterable[Planned]) -> frozenset[str] | None:
-        """The Pythons that PyPI has files of all these pins for; None where the plan states one, or none are known."""
-        if "python_version" in self.markers:
-            return None
+    def pythons(self, item: Planned) -> frozenset[str]:
+        """The Pythons that PyPI has files of a pin for; none where the plan states one, or none are known."""
+        version = parse_version(item.version or "")
+        if "python_version" in self.markers or item.conda is not None or version is None:
+            return frozenset()
         system = f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}"
-        found = (pythons_of(self.matrix, each.name, each.version or "", system) for each in items if each.conda is None)
-        known = [each for each in found if each]
-        return frozenset.intersection(*known) if known else None
+        return pythons_of(self.matrix, canonical(item.name), version, (system, "any"))
 
     def asked(
         self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True

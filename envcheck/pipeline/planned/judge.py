@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from envcheck.compat.candidates import named_by
+from envcheck.compat.containers import not_started
 from envcheck.compat.devices import is_for_a_part
-from envcheck.compat.narrowing import named_by
 from envcheck.compat.package_needs import marks_of
 from envcheck.compat.question import CONTAINER, Answer
+from envcheck.compat.reading import read_question
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import covering
 from envcheck.knowledge.images import image_of
@@ -436,7 +438,10 @@ class _Judge(JudgedPlan):
             return False
         beside = [part for part in stated if part.name != "gpu"]
         alone = self.asked(CONTAINER, item.image or "", beside, suggest=False)
-        return alone is None or alone.verdict != "incompatible"
+        if alone is not None and alone.verdict == "incompatible":
+            return False
+        image = Component(CONTAINER, (Bound("==", item.image or ""),))
+        return not_started(read_question(self.matrix, [image, *stated])) is None
 
 
 def _is_open(item: Planned) -> bool:

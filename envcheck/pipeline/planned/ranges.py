@@ -7,15 +7,16 @@ frameworks beside it are pinned. Else newer releases than anybody knows would be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 
-from envcheck.compat.narrowing import ANY_LATER, NO_RELEASES, named_by
+from envcheck.compat.candidates import named_by
+from envcheck.compat.narrowing import NO_RELEASES
 from envcheck.compat.package_needs import release_fits
 from envcheck.compat.requirements import declared
+from envcheck.compat.wheels import ANY_LATER, without_python
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
 from envcheck.model.checks import Check, Evidence, Fix
@@ -130,12 +131,14 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
     }
     for together in dict.fromkeys(each.together for each in pinned.values()):
         group = {name: each for name, each in pinned.items() if each.together == together}
-        pythons = plan.pythons(group.values())
-        if pythons is not None and not pythons:
-            yield from _without_python(group, plan)
+        by_label = {label_of(each): each for each in group.values()}
+        pythons = {label: plan.pythons(each) for label, each in by_label.items()}
+        if found := without_python(pythons):
+            yield _without_python(by_label[found[0]], by_label[found[1]], found[2], plan)
+        common = frozenset.intersection(*filter(None, pythons.values())) if any(pythons.values()) else frozenset()
         markers: list[Mapping[str, str]] = [plan.markers]
-        if pythons and ANY_LATER not in pythons:
-            markers = [{**plan.markers, "python_version": python} for python in pythons]
+        if common and ANY_LATER not in common:
+            markers = [{**plan.markers, "python_version": python} for python in common]
         for each in group.values():
             version = each.version or ""
             needs = [
@@ -147,29 +150,12 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
                     yield _check(each, other, bounds[-1], plan)
 
 
-def _without_python(group: Mapping[str, Planned], plan: JudgedPlan) -> Iterator[Check]:
-    """The first two pins of which no Python has files."""
-    for one, other in combinations(group.values(), 2):
-        mine, its = plan.pythons([one]), plan.pythons([other])
-        if mine and its and not mine & its:
-            told = [f"{label_of(each)} for Python {_span(found)}" for each, found in ((one, mine), (other, its))]
-            check = plan.check(
-                other,
-                "fail",
-                f"No Python has wheels of {label_of(one)} and {label_of(other)}",
-                f"PyPI has files of {told[0]}, and of {told[1]}: pip finds no files of both.",
-                fixes=(Fix(text=f"Pin releases of {one.name} and {other.name} for the same Python."),),
-            )
-            evidence = (*check.evidence, Evidence(what="planned", value=one.asked, source=one.source))
-            yield msgspec.structs.replace(check, id=f"{check.id} {one.name}", evidence=evidence)
-            return
-
-
-def _span(pythons: Collection[str]) -> str:
-    first, *others = sorted(pythons, key=lambda python: int(python.partition(".")[2]))
-    if ANY_LATER in others:
-        return f"{first} or newer"
-    return f"{first} to {others[-1]}" if others else first
+def _without_python(one: Planned, other: Planned, why: str, plan: JudgedPlan) -> Check:
+    title = f"No Python has wheels of {label_of(one)} and {label_of(other)}"
+    fix = Fix(text=f"Pin releases of {one.name} and {other.name} for the same Python.")
+    check = plan.check(other, "fail", title, f"{why}: pip finds no files of both.", fixes=(fix,))
+    evidence = (*check.evidence, Evidence(what="planned", value=one.asked, source=one.source))
+    return msgspec.structs.replace(check, id=f"{check.id} {one.name}", evidence=evidence)
 
 
 def _excludes(bounds: str, version: str) -> bool:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from envcheck.compat.answer import ask
-from envcheck.compat.narrowing import named_by, narrowed
+from envcheck.compat.candidates import named_by
+from envcheck.compat.narrowing import narrowed
 from envcheck.compat.package_needs import marks_of
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix

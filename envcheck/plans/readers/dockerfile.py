@@ -278,7 +278,7 @@ def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
     else:
         tag = f"+cu{''.join(known.holds['cuda'].split('.')[:2])}" if known.holds.get("cuda") else ""
         for name, version in known.holds.items():
-            bounds = SpecifierSet(f"=={version}{tag if name == 'torch' else ''}")
+            bounds = SpecifierSet(f"=={version}{tag if name == 'torch' and '+' not in version else ''}")
             yield msgspec.structs.replace(item(sheet, name, bounds, line), image=known.name)
         if known.row.musl:
             yield msgspec.structs.replace(item(sheet, MUSL, SpecifierSet("==1"), line), image=known.name)
