@@ -21,6 +21,7 @@ from .machine.hardware import (
     tegra_release,
     virtualization,
 )
+from .machine.limits import given
 
 PROBE = {
     "title": "Operating system, container and processor",
@@ -83,6 +84,7 @@ def collect(tree: Tree, out: Out) -> None:
                     memory=Found(int(memory.group(1)) * 1024, "file /proc/meminfo") if memory else None,
                     numa_nodes=Found(len(nodes), "file /sys/devices/system/node") if nodes else None,
                     **_shared_memory(tree),
+                    **given(tree),
                     container=Found(inside.name, inside.source) if inside else None,
                     container_evidence=Found(inside.evidence, inside.source) if inside else None,
                     wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,

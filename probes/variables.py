@@ -8,6 +8,7 @@ import re
 from .common.out import Out, clean
 from .common.tree import Tree, refused
 from .common.variable_names import matters
+from .machine.places import places
 
 PROBE = {
     "title": "Environment variables",
@@ -37,7 +38,14 @@ def collect(tree: Tree, out: Out) -> None:
     parts = (part for value in cut for part in (*(() if ":" in value else (value,)), *_SEPARATORS.split(value)))
     paths = dict.fromkeys(part for part in parts if part.startswith(("/", "./", "../")))
     kinds = [{"path": clean(path), "leads_to": _kind_at(tree, path)} for path in list(paths)[:_MOST]]
-    out.fact({"variables": {**facts, "paths": kinds}})
+    folders = [each["path"] for each in kinds if each["leads_to"] in ("folder", "nothing", "unknown")]
+    hosts = set(re.sub(r"#.*", "", tree.read_text("/etc/hosts") or "").split())
+    resolver = tree.read_text("/etc/resolv.conf")
+    names = {
+        "hosts": sorted({clean(value) for value in values.values()} & hosts),
+        "name_server": bool(re.search(r"^\s*nameserver\s", resolver, re.MULTILINE)) if resolver is not None else None,
+    }
+    out.fact({"variables": {**facts, "paths": kinds, **names, **places(tree, folders)}})
     tree.report_unreadable(out)
 
 

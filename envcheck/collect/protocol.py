@@ -89,7 +89,10 @@ def decode_fact(raw: msgspec.Raw) -> Snapshot:
         return fact
     shown = "\n".join(values.values())
     paths = tuple(each for each in fact.variables.paths or () if each.path in shown)
-    return msgspec.structs.replace(fact, variables=msgspec.structs.replace(fact.variables, values=values, paths=paths))
+    hidden = {each.path for each in fact.variables.paths or ()} - {each.path for each in paths}
+    places = tuple(each for each in fact.variables.places or () if each.path not in hidden)
+    variables = msgspec.structs.replace(fact.variables, values=values, paths=paths, places=places)
+    return msgspec.structs.replace(fact, variables=variables)
 
 
 @contextmanager

@@ -144,6 +144,8 @@ class Matrix:
     migs = Table("mig", tables.MigRow)
     flaws = Table("flaw", tables.FlawRow)
     variables = Table("variable", tables.VariableRow)
+    caches = Table("cache", tables.CacheRow)
+    limits = Table("limit", tables.LimitRow)
     roles = Table("role", tables.RoleRow)
     traits = Table("trait", tables.TraitRow)
     conda = Table("conda", tables.CondaRow)

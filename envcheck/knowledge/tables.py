@@ -664,6 +664,8 @@ class VariableRow(Row, frozen=True, kw_only=True):
     """The releases of the reader whose settings are all listed, as a specifier; in others an unknown one may exist."""
     leads_to: Literal["", "file", "folder", "program"] = ""
     """What the value must lead to."""
+    names: Literal["", "interface", "adapter", "device", "host"] = ""
+    """What the value names on this machine: network interfaces, InfiniBand adapters, either of them, or a host."""
     several: bool = False
     """Whether the value is a list of paths."""
     weight: Literal["note", "warn"] = "warn"
@@ -686,6 +688,59 @@ class VariableRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return "/".join(part for part in ("variable", self.name, "+".join(self.reader), self.versions) if part)
+
+
+class CacheRow(Row, frozen=True, kw_only=True):
+    """A folder that a program makes, and writes in, when it runs on the GPU."""
+
+    id_of = "cache/{0.name}"
+    name: str
+    title: str
+    """What lies there, in words."""
+    reader: tuple[str, ...]
+    """The frameworks and distributions that write there, as patterns; ``cuda`` for every program that uses CUDA."""
+    places: tuple[str, ...]
+    """Where it is: the first whose variable is set. ``$NAME`` is a variable, ``$TEMPORARY`` Python's temporary folder,
+    ``~`` home, and ``{user}`` the user's name."""
+    off: dict[str, str] = {}
+    """Variables, each with the value by which the folder is not used."""
+    runs: bool = False
+    """Whether code is loaded from it, which ``noexec`` forbids."""
+    status: Literal["fail", "warn", "note"] = "warn"
+    """How bad it is; where a variable names the folder, it is a warning at least."""
+    effect: str
+    """What happens where it cannot be written, as a sentence."""
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that decide where it is, and whether it is used."""
+        named = {place[1:].partition("/")[0] for place in self.places if place.startswith("$")}
+        return frozenset(named - {"TEMPORARY"} | self.off.keys())
+
+
+class LimitRow(Row, frozen=True, kw_only=True):
+    """A limit of the operating system below which programs on the GPU fail."""
+
+    id_of = "limit/{0.name}-{0.least}"
+    name: str
+    """``address-space``, ``locked-memory``, ``open-files``, ``processes`` (of the process), ``memory`` (of its control
+    group)."""
+    title: str
+    """The limit, in words."""
+    least: int
+    """A lower one is reported; in bytes where it is about memory."""
+    beside: Literal["", "infiniband"] = ""
+    """The hardware without which it does not matter."""
+    codes: tuple[int, ...] = ()
+    """What cuInit answers where the limit is too low."""
+    status: Literal["warn", "note"] = "warn"
+    """How bad it is; where cuInit answers so, it is a failure."""
+    effect: str
+    """What fails, as a sentence."""
+    flag: str = ""
+    """How Docker and Podman raise it: ``--ulimit memlock=-1``."""
+    shell: str = ""
+    """How a shell raises it, and limits.conf calls it: ``ulimit -l unlimited``, ``memlock``."""
 
 
 class RoleRow(Row, frozen=True, kw_only=True):

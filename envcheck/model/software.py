@@ -499,6 +499,20 @@ class VariablePath(msgspec.Struct, frozen=True, kw_only=True):
     """``program``: a file that may be run; ``unknown``: it could not be looked at."""
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A folder, which may yet have to be made, and whether a program of this user may write there."""
+
+    path: str
+    obstacle: str = ""
+    """Why it may not (``its file system is read-only``); empty where it may."""
+    noexec: bool = False
+    """Whether its file system forbids running, and loading, what is written there."""
+    free: int | None = None
+    """Free bytes, where these are little."""
+    free_files: int | None = None
+    """Files that may still be made, where these are few."""
+
+
 class Variables(Record, frozen=True, kw_only=True):
     """The environment variables that matter here; one that is not in a complete list is not set."""
 
@@ -509,6 +523,19 @@ class Variables(Record, frozen=True, kw_only=True):
     paths: tuple[VariablePath, ...] | None = None
     """The paths in these values, but for those of search paths in which a missing folder is usual; None: nobody
     looked."""
+    home: str | None = None
+    """The user's home folder, by HOME or the passwd file; empty: neither names one."""
+    temporary: str | None = None
+    """The folder in which Python makes temporary files; empty: there is none in which it may."""
+    user_known: bool | None = None
+    """Whether the user has a name, by a variable or the passwd file."""
+    hosts: tuple[str, ...] | None = None
+    """The values that are names of hosts in /etc/hosts."""
+    name_server: bool | None = None
+    """Whether names of other hosts are asked of a name server."""
+    places: tuple[Place, ...] | None = None
+    """Whether programs may write in home, the temporary folder and those that variables name, and which folders below
+    differ from the one above; None: not checked."""
 
 
 def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:

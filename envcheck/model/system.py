@@ -54,6 +54,22 @@ class Platform(Record, frozen=True, kw_only=True):
     """Size of ``/dev/shm``."""
     shared_memory_free: int | None = None
     """Free space of ``/dev/shm``, in bytes."""
+    limits: dict[str, int] | None = None
+    """The soft limits of the process that are set (``open-files``, ``address-space`` …); others are unlimited."""
+    memory_limit: int | None = None
+    """The memory of its control group, in bytes; None where that is unlimited or not known."""
+    cpu_limit: float | None = None
+    """The processors whose time its control group grants; None where that is unlimited or not known."""
+    processors: int | None = None
+    """Processors of the machine that are online, whoever may use them."""
+    processor_nodes: tuple[int, ...] | None = None
+    """The NUMA nodes of the processors that may be used."""
+    memory_nodes: tuple[int, ...] | None = None
+    """The NUMA nodes to which the memory of the process is bound; None where it is not."""
+    interfaces: tuple[str, ...] | None = None
+    """Its network interfaces."""
+    adapters: tuple[str, ...] | None = None
+    """InfiniBand and RoCE adapters."""
     container: str | None = None
     """``docker``, ``podman``, ``kubernetes``, ``lxc``, ``apptainer``, ``systemd-nspawn``, ``other``, or ``none``."""
     container_evidence: str | None = None

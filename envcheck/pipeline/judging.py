@@ -75,7 +75,8 @@ def judge(
 def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     knowledge = load_matrix(request.overlays)
     if request.assume:
-        snapshot = assume(snapshot, request.assume, {row.name for row in knowledge.variables})
+        of_caches = (name for row in knowledge.caches for name in row.variables)
+        snapshot = assume(snapshot, request.assume, {*(row.name for row in knowledge.variables), *of_caches})
     snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
     timing.end("enrich")
     if request.baseline:

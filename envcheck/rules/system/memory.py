@@ -15,6 +15,8 @@ _MIB, _GIB = 1 << 20, 1 << 30
 
 _DEFAULT = 64 * _MIB
 """The default of Docker and Kubernetes."""
+_TINY = 16 * _MIB
+"""Too little for the tensors of a single data loader."""
 _RECOMMENDED = _GIB
 """The size in NCCL's documentation."""
 
@@ -62,7 +64,7 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             decided_by="framework-ran",
             confidence="medium",
         )
-    status: Status = "warn" if several else "note"
+    status: Status = "warn" if several or size < _TINY else "note"
     fixes: tuple[Fix, ...] = ()
     if size <= _DEFAULT:
         title, text = f"{_PLACE} has only {_size(size)}", "This is too little for NCCL and PyTorch data loaders."

@@ -1,0 +1,193 @@
+"""What a process is given to run with: limits, processors, memory near them, and names of the network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from fnmatch import fnmatchcase
+
+from envcheck.knowledge.tables import LimitRow
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Platform, Snapshot
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.machine import in_container, is_assumed, may_have_gpus, plural, title_of_first
+from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence, unset
+
+_GIB, _MIB = 1 << 30, 1 << 20
+_COUNTED = ("open-files", "processes")
+"""Limits that are no bytes."""
+_FEWEST = 2
+"""Processors: one starts kernels, another one loads data."""
+_LOOPBACK = "lo"
+_ADDRESS = re.compile(r"[\d.]+|.*:.*|localhost")
+_BY_FLAG = ("docker", "podman")
+
+
+def _arises(_subject: Snapshot, facts: Facts) -> bool:
+    return facts.os == "linux" and may_have_gpus(facts) and not is_assumed(facts)
+
+
+@rule(
+    layer="container",
+    arises=lambda subject, facts: facts.platform.limits is not None and _arises(subject, facts),
+    explains_failing=("gpu-init-failed", "gpu-memory-exhausted", "no-gpu-visible", "framework-cannot-use-gpu"),
+)
+def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A limit of the operating system is too low for programs on the GPU."""
+    limits, platform = dict(facts.platform.limits or {}), facts.platform
+    if platform.memory_limit is not None:
+        limits["memory"] = platform.memory_limit
+    if platform.uid == 0:
+        limits.pop("processes", None)  # the kernel does not hold root to it
+    low = [row for row in facts.matrix.limits if limits.get(row.name, row.least) < row.least]
+    low = [row for row in low if row.beside != "infiniband" or platform.adapters]
+    if not low:
+        return passed("No limit is too low", *((_evidence(platform, "limits", limits),) if limits else ()))
+    started = facts.driver.cuda_init
+    failed = [row for row in low if started is not None and started.code in row.codes]
+    first = (failed or sorted(low, key=lambda row: row.status != "warn"))[0]
+    worst: Status = "fail" if failed else first.status
+    fixes = []
+    for row in low:
+        flag = f"start the container with {row.flag}" if row.flag and platform.container in _BY_FLAG else ""
+        text = f"Raise it: {flag or row.shell}" + ("" if flag else ", and for good in the service that starts the job")
+        fixes.append(Fix(text=text, who="cluster-admin" if row.name == "memory" and not flag else "user"))
+    return Outcome(
+        status=worst,
+        title=title_of_first(f"The limit for {first.title} is {_amount(first, limits[first.name])}", low),
+        message=" ".join(dict.fromkeys(row.effect for row in low)),
+        evidence=tuple(
+            Evidence(
+                what=row.title,
+                value=f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)",
+                source=platform.source_of("memory_limit" if row.name == "memory" else "limits"),
+            )
+            for row in low
+        ),
+        decided_by="driver-answered" if failed else "declared",
+        sources=facts.matrix.cite(*low),
+        fixes=tuple(dict.fromkeys(fixes)),
+    )
+
+
+def _evidence(platform: Platform, field: str, limits: dict[str, int]) -> Evidence:
+    return Evidence(what="limits", value=", ".join(limits), source=platform.source_of(field))
+
+
+def _amount(row: LimitRow, count: int) -> str:
+    if row.name in _COUNTED:
+        return str(count)
+    return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.1f} MiB"
+
+
+@rule(
+    layer="container", arises=lambda subject, facts: facts.platform.processors is not None and _arises(subject, facts)
+)
+def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The process is held to too few processors, or to memory far from them."""
+    platform, gpus = facts.platform, len(facts.usable_gpus)
+    usable = min(float(platform.cpus or platform.processors or 0), platform.cpu_limit or float("inf"))
+    evidence = [evidence_of("processors that may be used", platform, "cpus")]
+    if platform.cpu_limit:
+        evidence.append(evidence_of("processors that the control group grants", platform, "cpu_limit"))
+    held = usable < (platform.processors or 0)
+    bound, near = platform.memory_nodes, platform.processor_nodes
+    if usable < gpus or (held and usable < _FEWEST):
+        evidence.append(evidence_of("processors of the machine", platform, "processors"))
+        return Outcome(
+            status="warn",
+            title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
+            message="Each process of a GPU needs a processor to start kernels, and more to load data: the GPUs wait.",
+            evidence=tuple(evidence),
+            decided_by="declared",
+            fixes=_give_processors(facts),
+        )
+    if bound and near and not set(bound) & set(near):
+        return Outcome(
+            status="warn",
+            title="Memory is taken from another NUMA node than the processors'",
+            message="Copies to the GPU cross the link between the nodes, and so does all work of the processors.",
+            evidence=(
+                evidence_of("NUMA nodes of the memory", platform, "memory_nodes"),
+                evidence_of("NUMA nodes of the processors", platform, "processor_nodes"),
+            ),
+            decided_by="declared",
+            fixes=(Fix(text="Bind both to the node of the GPU (numactl --cpunodebind=N --membind=N), or neither"),),
+        )
+    return passed("Processors suffice for the GPUs", *evidence)
+
+
+def _give_processors(facts: Facts) -> tuple[Fix, ...]:
+    if in_container(facts):
+        return (Fix(text="Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)"),)
+    text = "Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl"
+    return (Fix(text=text),)
+
+
+@rule(
+    layer="library",
+    arises=lambda _subject, facts: facts.os == "linux" and not is_assumed(facts),
+)
+def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A variable names a network interface, adapter or host that this machine does not know."""
+    judged = [(each, text) for each in relevant_variables(facts) if (text := _unknown(each, facts)) is not None]
+    found = {each.name: (each, text) for each, text in judged if text}
+    if not judged:
+        return None
+    if not found:
+        return passed("The names of the network are known", *(setting_evidence(each) for each, _ in judged))
+    variables = [each for each, _ in found.values()]
+    certain = [each for each in variables if each.row.names != "host" or not _asks_server(facts)]
+    fails = any(each.row.invalid == "first-use" for each in certain) and len(facts.usable_gpus) > 1
+    return Outcome(
+        status="fail" if fails else "warn" if certain else "note",
+        title=title_of_first(f"{(certain or variables)[0].name} names nothing that is here", found),
+        message=" ".join(f"{each.name}: {text}." for each, text in found.values()),
+        evidence=tuple(setting_evidence(each) for each in variables),
+        decided_by="declared",
+        sources=facts.matrix.cite(*(each.row for each in variables)),
+        fixes=unset(variables),
+    )
+
+
+def _asks_server(facts: Facts) -> bool:
+    return facts.snapshot.variables is None or facts.snapshot.variables.name_server is not False
+
+
+def _unknown(variable: SetVariable, facts: Facts) -> str | None:
+    """What the value names that is not here; empty where all is well, None where it is not known what is here."""
+    kind, value, platform = variable.row.names, variable.value.strip(), facts.platform
+    found = facts.snapshot.variables
+    if not kind or not value:
+        return None
+    if kind == "host":
+        if found is None or found.hosts is None:
+            return None
+        if _ADDRESS.fullmatch(value) or value in (*found.hosts, platform.host):
+            return ""
+        server = ", and only a name server can know it" if _asks_server(facts) else ", and no name server is set"
+        return f"no file of this machine has the host {value!r}{server}"
+    links, adapters = platform.interfaces, platform.adapters
+    here = {"interface": links, "adapter": adapters, "device": links and (*links, *(adapters or ()))}[kind]
+    if here is None or value == "all":
+        return None
+    if _selected(value, here, kind):
+        return ""
+    what = "InfiniBand adapter" if kind == "adapter" else "network interface"
+    return f"{value!r} selects no {what}; here {', '.join(here) or 'is none'}"
+
+
+def _selected(value: str, here: Collection[str], kind: str) -> list[str]:
+    """The names that a value selects: prefixes, ``=`` before whole names, ``^`` before what is left out."""
+    excluded, rest = value.startswith("^"), value.removeprefix("^")
+    exact, rest = rest.startswith("="), rest.removeprefix("=")
+    names = [name.strip().partition(":")[0] for name in rest.split(",")]
+    if kind == "device":
+        chosen = [each for each in here if any(fnmatchcase(each, name) for name in names)]
+    elif exact:
+        chosen = [each for each in here if each in names]
+    else:
+        chosen = [each for each in here if any(name and each.startswith(name) for name in names)]
+    if excluded:
+        return [each for each in here if each not in chosen and each != _LOOPBACK]
+    return chosen

@@ -1,0 +1,151 @@
+"""The folders in which programs write when they run on the GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from envcheck.knowledge.tables import CacheRow, is_named
+from envcheck.model.checks import STATUSES, Evidence, Fix, Status
+from envcheck.model.snapshot import Environment, Place, Variables, frameworks_in
+from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.facts.frameworks import distributions_in, is_known_cuda_build
+from envcheck.rules.facts.machine import in_container, may_have_gpus, title_of_first
+
+_VARIABLE = re.compile(r"\$([A-Z_]+)")
+_TEMPORARY, _USER = "$TEMPORARY", "{user}"
+_LITTLE, _MIB = 64 << 20, 1 << 20
+"""Free bytes below which a cache of compiled code does not fit."""
+_SHOWN = 8
+
+
+class _Blocked(NamedTuple):
+    """A folder that is needed, and why it cannot be used."""
+
+    row: CacheRow
+    path: str
+    why: str
+    variable: str
+    """The variable that names it; empty: none does."""
+
+    @property
+    def status(self) -> Status:
+        return "warn" if self.variable and self.row.status == "note" else self.row.status
+
+
+@rule(
+    layer="framework",
+    per="environment",
+    arises=lambda environment, facts: (
+        _variables(facts).places is not None
+        and may_have_gpus(facts)
+        and any(map(is_known_cuda_build, frameworks_in(environment)))
+    ),
+)
+def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
+    """A folder that a framework writes in cannot be written."""
+    found = list(_blocked(environment, facts))
+    if not found:
+        return passed("The folders that the frameworks write in can be written")
+    found.sort(key=lambda each: STATUSES.index(each.status))
+    first = found[0]
+    source = _variables(facts).source
+    return Outcome(
+        status=first.status,
+        title=title_of_first(f"No place for {first.row.title}", found),
+        message=" ".join(dict.fromkeys(each.row.effect for each in found)),
+        evidence=tuple(
+            Evidence(what=each.row.title, value=f"{each.path}: {each.why}", source=each.variable or source)
+            for each in found[:_SHOWN]
+        ),
+        decided_by="declared",
+        sources=facts.matrix.cite(*(each.row for each in found)),
+        fixes=_fixes(found, facts),
+    )
+
+
+def _variables(facts: Facts) -> Variables:
+    return facts.snapshot.variables or Variables(source="")
+
+
+def _blocked(environment: Environment, facts: Facts) -> Iterator[_Blocked]:
+    names = {each.name for each in frameworks_in(environment)} | {each.name for each in distributions_in(environment)}
+    names.add("cuda")
+    for row in facts.matrix.caches:
+        off = any(facts.variable(name) == value for name, value in row.off.items())
+        if not off and any(is_named(name, row.reader) for name in names):
+            variable, path, why = _judged(row, _variables(facts))
+            if why:
+                yield _Blocked(row, path, why, variable)
+
+
+def _judged(row: CacheRow, variables: Variables) -> tuple[str, str, str]:
+    """The variable that names a row's folder, the folder, and why it cannot be used; empty where it can."""
+    for template in row.places:
+        found = _VARIABLE.match(template)
+        rest = template[found.end() :] if found else ""
+        if template.startswith("~"):
+            path = f"{(variables.home or '').rstrip('/')}{template[1:]}"
+            why = "" if variables.home else "HOME is not set, and the passwd file has no home folder for this user"
+            return "", path if variables.home else template, why or _obstacle(row, path, variables)
+        if template.startswith(_TEMPORARY):
+            path = f"{variables.temporary}{rest}"
+            if not variables.temporary:
+                return "TMPDIR", variables.values.get("TMPDIR", "/tmp"), "there is no temporary folder to write in"  # noqa: S108
+            if _USER in rest and variables.user_known is False:
+                return "", path, "this user has no name: neither USER nor the passwd file has one"
+            return "", path, _obstacle(row, path, variables)
+        value = variables.values.get(found[1]) if found else None
+        if value:
+            return found[1] if found else "", f"{value}{rest}", _obstacle(row, f"{value}{rest}", variables)
+    return "", "", ""
+
+
+def _obstacle(row: CacheRow, path: str, variables: Variables) -> str:
+    """What stands against writing at ``path``, by the nearest place above it that was looked at."""
+    place = _nearest(path, variables.places or ())
+    if place is None or place.obstacle:
+        return place.obstacle if place else ""
+    if row.runs and place.noexec:
+        return "its file system is mounted noexec, so compiled code cannot be loaded from it"
+    if place.free is not None and place.free < _LITTLE:
+        return f"its file system is full: {place.free // _MIB} MiB free"
+    if place.free_files is not None and place.free_files < _SHOWN:
+        return "its file system is full: no more files can be made (inodes)"
+    return ""
+
+
+def _nearest(path: str, places: tuple[Place, ...]) -> Place | None:
+    def is_above(place: Place) -> bool:
+        if _USER in path:  # only those of this user that cannot be written are listed
+            return place.path.startswith(path.partition(_USER)[0])
+        return f"{path}/".startswith(f"{place.path.rstrip('/')}/")
+
+    known = [place for place in places if is_above(place)]
+    if not known and _USER in path:
+        return _nearest(path.rpartition("/")[0], places)
+    return max(known, key=lambda place: len(place.path), default=None)
+
+
+def _fixes(found: list[_Blocked], facts: Facts) -> tuple[Fix, ...]:
+    """Another folder for each, by its variable; and what makes the usual one writable, where that is one place."""
+    named = {}
+    for each in found:
+        match = _VARIABLE.match(each.row.places[0])
+        if match and each.row.places[0] != _TEMPORARY:
+            named[match[1]] = f"{match[1]}=/path/that/can/be/written/{each.row.name}"
+        elif match:
+            named["TMPDIR"] = "TMPDIR=/path/that/can/be/written"
+    text = "Name folders in which this user may write, on a file system with space that is not mounted noexec"
+    fixes = [Fix(text=text, command=("env", *named.values(), "python"))]
+    if any(not each.variable for each in found):
+        text = (
+            "Or mount a volume that can be written at the home folder, and set HOME to it (docker run -v … -e HOME=…)"
+        )
+        fixes.append(
+            Fix(text=text)
+            if in_container(facts)
+            else Fix(text="Or give the home folder back to this user (sudo may have left files of root in it)")
+        )
+    return tuple(fixes)

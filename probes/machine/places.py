@@ -1,0 +1,109 @@
+"""Where a program may write, by permissions, mount flags and free space: nothing is written to find out."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+from ..common.out import clean
+from ..common.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MOST = 400
+"""Folders that are looked at below home and the folder of caches."""
+_TEMPORARY = (("TMPDIR", "TEMP", "TMP"), ("/tmp", "/var/tmp", "/usr/tmp"))  # noqa: S108 - as Python's tempfile
+_NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+"""The variables by which Python knows the user, before it asks the passwd file."""
+_LITTLE, _FEW = 1 << 30, 10_000
+"""Bytes and files: more is not worth a fact that differs at every look."""
+_KERNELS = ("/proc", "/sys")
+
+
+def places(tree: Tree, named: Iterable[str]) -> dict[str, Any]:
+    """The facts of the ``variables`` section about home, the temporary folder, and where a program may write.
+
+    ``named`` are paths that variables hold. Below home and the folder of caches only a folder is listed in which it
+    is otherwise than in the one above: one that ``sudo`` left behind, a mount of its own, a full file system.
+    """
+    variables = tree.variables
+    if not hasattr(os, "statvfs"):
+        return {}
+    users = [line.split(":") for line in (tree.read_text("/etc/passwd") or "").splitlines() if line.count(":") == 6]
+    own = next((fields for fields in users if fields[2] == str(os.getuid())), None)
+    home = variables["HOME"].rstrip("/") or "/" if "HOME" in variables else own[5] if own else ""
+    user = next((variables[name] for name in _NAMES if variables.get(name)), own[0] if own else "")
+    temporary = [value for name in _TEMPORARY[0] if (value := variables.get(name, "")).startswith("/")]
+    temporary += [*_TEMPORARY[1], tree.cwd]
+    folders = filter(tree.is_folder, temporary)
+    usable = next((path for path in folders if "obstacle" not in _place(tree, path)[1]), "")
+    found = {}
+    caches = variables.get("XDG_CACHE_HOME") or f"{home}/.cache"
+    tops = [path for path in (home, usable, caches, "/dev/shm", *named) if path.startswith("/")]  # noqa: S108
+    for path in dict.fromkeys(tops):
+        found[path] = _place(tree, path)
+    left = _MOST
+    for top, hidden in ((home, True), (caches, False)):
+        for path in _below(tree, top, 2, hidden=hidden) if top.startswith("/") else ():
+            left -= 1
+            above = next(found[place] for place in _upwards(path) if place in found)
+            here = _place(tree, path)
+            if left and here != above:
+                found.setdefault(path, here)
+    for name in (tree.folder_names(usable)[0] if usable and user else [])[:_MOST]:
+        if name.endswith(user) and (here := _place(tree, f"{usable}/{name}"))[1].get("obstacle"):
+            found[f"{usable}/{name}"] = here
+    listed = [{"path": clean(path), **facts} for path, (_, facts) in found.items()]
+    return {"home": clean(home), "temporary": clean(usable), "user_known": bool(user), "places": listed}
+
+
+def _below(tree: Tree, top: str, levels: int, *, hidden: bool) -> Iterator[str]:
+    """The folders below ``top``; with ``hidden``, of those directly in it only they whose names begin with a dot."""
+    for name in tree.folder_names(top)[0]:
+        if (not hidden or name.startswith(".")) and tree.is_folder(path := f"{top.rstrip('/')}/{name}"):
+            yield path
+            if levels > 1:
+                yield from _below(tree, path, levels - 1, hidden=False)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    while path != "/":
+        yield path
+        path = os.path.dirname(path)
+    yield path
+
+
+def _place(tree: Tree, path: str) -> tuple[int | None, dict[str, Any]]:
+    """The device of a folder, or of the nearest one above it that exists, and what stands against writing there."""
+    for there in _upwards(os.path.normpath(path)):
+        place = tree.place(there)
+        try:
+            about = os.stat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            if tree.lexists(there):
+                return None, {"obstacle": "a link that leads nowhere is in its place"}
+            continue
+        except OSError:
+            return None, {"obstacle": "this user may not enter the folder above it"}
+        break
+    if not stat.S_ISDIR(about.st_mode):
+        return about.st_dev, {"obstacle": f"{clean(there)} is not a folder"}
+    if tree.at_real_root and there != path and f"{there}/".startswith(tuple(f"{top}/" for top in _KERNELS)):
+        return about.st_dev, {"obstacle": "the kernel's file system takes no folders"}
+    facts: dict[str, Any] = {}
+    try:
+        system = os.statvfs(place)
+    except OSError:
+        return about.st_dev, facts
+    if not os.access(place, os.W_OK | os.X_OK):
+        mounted = system.f_flag & getattr(os, "ST_RDONLY", 1)
+        facts["obstacle"] = "its file system is read-only" if mounted else f"this user may not write in {clean(there)}"
+    if system.f_flag & getattr(os, "ST_NOEXEC", 8):
+        facts["noexec"] = True
+    if system.f_bavail * system.f_frsize < _LITTLE:
+        facts["free"] = system.f_bavail * system.f_frsize
+    if system.f_files and system.f_favail < _FEW:
+        facts["free_files"] = system.f_favail
+    return about.st_dev, facts

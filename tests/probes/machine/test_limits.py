@@ -1,0 +1,67 @@
+"""What a process is given: limits, control groups, processors and networks, of constructed trees."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+
+import pytest
+
+from envcheck.model.snapshot import Platform, Snapshot
+from probes.common.tree import Tree
+from probes.machine.limits import given
+from tests.every import cases
+from tests.probes.conftest import BuildRoot
+
+RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
+V2, V1 = "0::/a/b\n", "4:memory:/a\n3:cpu,cpuacct:/a\n"
+NET = "Inter-|   Receive\n face |bytes\n    lo:  0 0\n  eth0: 1 2\n ib0:1 2\n"
+
+
+def look(run_probe: RunProbe, root: str) -> Platform:
+    snapshot, done = run_probe("platform", {"root": root})
+    assert done["status"] == "ok"
+    assert snapshot.platform
+    return snapshot.platform
+
+
+@cases("files, memory, share",
+    ({"/proc/self/cgroup": V2, "/sys/fs/cgroup/a/b/memory.max": "max\n", "/sys/fs/cgroup/a/memory.max": "1024\n",
+      "/sys/fs/cgroup/a/b/cpu.max": "150000 100000\n", "/sys/fs/cgroup/cpu.max": "max 100000\n"}, 1024, 1.5),
+    ({"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/memory.max": "2048\n"}, 2048, None),
+    ({"/proc/self/cgroup": V1, "/sys/fs/cgroup/memory/memory.limit_in_bytes": "4096\n",
+      "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000\n", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n"}, 4096, 0.5),
+    ({"/proc/self/cgroup": V1, "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+      "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n"}, None, None),
+    ({}, None, None),
+)  # fmt: skip
+def test_control_groups(
+    run_probe: RunProbe, build_root: BuildRoot, files: dict[str, str], memory: int | None, share: float | None
+) -> None:
+    found = look(run_probe, build_root(None, files))
+    assert (found.memory_limit, found.cpu_limit) == (memory, share)
+
+
+def test_networks_and_processors(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    files = {
+        "/proc/net/dev": NET, "/sys/class/infiniband/mlx5_0/": "", "/sys/devices/system/cpu/online": "0-3,8\n",
+        "/proc/self/numa_maps": "7f00 default file=x\n7f01 bind:1-2 anon=1\n",
+    }  # fmt: skip
+    found = look(run_probe, build_root(None, files))
+    assert found.interfaces == ("eth0", "ib0", "lo")
+    assert found.adapters == ("mlx5_0",)
+    assert (found.processors, found.memory_nodes) == (5, (1, 2))
+
+
+def test_adapters_are_absent_only_where_devices_are_listed(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    assert look(run_probe, build_root("debian-container", {"/sys/class/net/": ""})).adapters == ()
+    assert given(Tree({"root": build_root(None, {"/x": ""})}))["adapters"] is None
+
+
+def test_limits_that_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {resource.RLIMIT_NOFILE: 64, resource.RLIMIT_AS: 1 << 30}
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (values.get(which, resource.RLIM_INFINITY), -1))
+    found = given(Tree({}))["limits"]
+    assert found is not None
+    assert found.value == {"open-files": 64, "address-space": 1 << 30}
+    assert given(Tree({"root": "/nowhere"}))["limits"] is None, "they are those of this process"

@@ -1,0 +1,112 @@
+"""Where programs may write, of constructed trees and file systems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.collect.protocol import decode_fact
+from envcheck.knowledge.load import load_matrix
+from envcheck.model.snapshot import Place, Snapshot, VariablePath, Variables
+from probes.common.tree import Tree
+from probes.common.variable_names import matters
+from probes.machine.places import places
+from tests.probes.conftest import BuildRoot
+
+RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
+PASSWD = f"ada:x:{os.getuid()}:{os.getgid()}::/home/ada:/bin/sh\n"
+
+
+def look(run_probe: RunProbe, root: str, **variables: str) -> Variables:
+    snapshot, done = run_probe("variables", {"variables": variables, "root": root})
+    assert done["status"] == "ok"
+    assert snapshot.variables
+    return snapshot.variables
+
+
+def obstacles(found: Variables) -> dict[str, str]:
+    return {place.path: place.obstacle for place in found.places or () if place.obstacle}
+
+
+def test_home_is_that_of_the_passwd_file_without_a_variable(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    root = build_root(None, {"/etc/passwd": PASSWD, "/home/ada/": "", "/tmp/": ""})
+    found = look(run_probe, root)
+    assert (found.home, found.temporary, found.user_known) == ("/home/ada", "/tmp", True)
+    assert look(run_probe, root, HOME="/x").home == "/x"
+    assert look(run_probe, root, HOME="").home == "/", "as Python expands ~"
+
+
+def test_a_user_without_a_name_has_no_home(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    root = build_root(None, {"/etc/passwd": "", "/tmp/": ""})
+    assert (look(run_probe, root).home, look(run_probe, root).user_known) == ("", False)
+    assert look(run_probe, root, USER="ada").user_known is True
+
+
+def test_what_is_in_the_place_of_a_folder(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    files = {"/etc/passwd": PASSWD, "/home/ada/": "", "/home/ada/.triton": "", "/tmp/": "", "/lost": "-> /gone"}
+    found = look(run_probe, build_root(None, files), CUDA_CACHE_PATH="/lost", TRITON_CACHE_DIR="/home/ada/.triton/c")
+    assert obstacles(found) == {
+        "/lost": "a link that leads nowhere is in its place",
+        "/home/ada/.triton/c": "/home/ada/.triton is not a folder",
+    }
+
+
+def test_a_temporary_folder_is_the_first_that_is_one(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    root = build_root(None, {"/etc/passwd": PASSWD, "/tmp/": "", "/scratch/": ""})
+    assert look(run_probe, root, TMPDIR="/gone", TEMP="/scratch").temporary == "/scratch"
+    assert look(run_probe, root, TMPDIR="/gone").temporary == "/tmp"
+
+
+FULL = SimpleNamespace(f_flag=0, f_bavail=1, f_frsize=4096, f_files=100, f_favail=2)
+ROOMY = SimpleNamespace(f_flag=0, f_bavail=1 << 40, f_frsize=4096, f_files=0, f_favail=0)
+
+
+def listed(tmp_path: Path, **variables: str) -> dict[str, dict[str, Any]]:
+    """By the real root, where only home and what is in it is made up."""
+    tree = Tree({"variables": {"HOME": str(tmp_path), **variables}, "cwd": "/"})
+    return {each.pop("path"): each for each in places(tree, ())["places"]}
+
+
+def test_space_and_flags_of_a_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: FULL)
+    assert listed(tmp_path)[str(tmp_path)] == {"free": 4096, "free_files": 2}
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(**{**vars(ROOMY), "f_flag": os.ST_NOEXEC}))
+    assert listed(tmp_path)[str(tmp_path)] == {"noexec": True}
+
+
+def test_only_what_differs_from_the_folder_above_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".triton" / "cache").mkdir(parents=True)
+    (tmp_path / ".nv").mkdir()
+    (tmp_path / "data").mkdir()
+    roots = str(tmp_path / ".triton" / "cache")
+    monkeypatch.setattr(os, "statvfs", lambda _: ROOMY)
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != roots)
+    found = {path: each for path, each in listed(tmp_path).items() if path.startswith(str(tmp_path))}
+    assert found == {
+        str(tmp_path): {},
+        str(tmp_path / ".cache"): {},
+        roots: {"obstacle": f"this user may not write in {roots}"},
+    }
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(**{**vars(ROOMY), "f_flag": os.ST_RDONLY}))
+    assert listed(tmp_path)[roots] == {"obstacle": "its file system is read-only"}
+
+
+def test_variables_of_caches_are_reported() -> None:
+    names = {name for row in load_matrix().caches for name in row.variables} | {"TMPDIR", "XDG_CACHE_HOME"}
+    assert {name for name in names if not matters(name)} == set()
+
+
+def test_a_place_that_is_named_by_a_secret_is_not_shown() -> None:
+    found = Variables(
+        source="x", values={"CUDA_PASSWORD": "/s3cret"}, places=(Place(path="/s3cret"), Place(path="/h")),
+        paths=(VariablePath(path="/s3cret", leads_to="nothing"),),
+    )  # fmt: skip
+    shown = decode_fact(msgspec.Raw(msgspec.json.encode({"variables": found}))).variables
+    assert shown is not None
+    assert [place.path for place in shown.places or ()] == ["/h"]

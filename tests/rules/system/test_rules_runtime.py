@@ -1,0 +1,207 @@
+"""The rules about what programs need when they run: folders, limits, processors, names. On constructed machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from envcheck.model.snapshot import Framework, Place, Snapshot, Variables
+from tests.every import cases, every
+from tests.rules.machines import (
+    DOCKER,
+    UBUNTU,
+    answered,
+    bad,
+    but,
+    cause,
+    check_of,
+    driver,
+    h200,
+    machine,
+    statuses,
+    torch,
+    venv,
+    with_venv,
+)
+
+RULE = "cache-not-writable"
+TRITON = Framework(source="file x", name="triton", version="3.5.1", cuda="12.8", cpu_only=False)
+CUPY = Framework(source="file x", name="cupy-cuda12x", version="13.6.0", cuda="12", cpu_only=False)
+NO = "this user may not write there"
+HOME = Place(path="/home/ada")
+READ_ONLY = Place(path="/home/ada", obstacle="its file system is read-only")
+
+
+def writing(
+    *places: Place, frameworks: tuple[Framework, ...] = (torch(), TRITON), named: bool = True, **values: str
+) -> Snapshot:
+    found = Variables(
+        source="process", values=values, complete=True, paths=(), home="/home/ada", temporary="/tmp",
+        user_known=named, places=places,
+    )  # fmt: skip
+    return but(with_venv(machine(h200()), venv(*frameworks)), variables=found)
+
+
+WRITING: list[tuple[str, Snapshot, str]] = [
+    ("all may be written", writing(HOME), "pass"),
+    ("home is read-only", writing(READ_ONLY), "warn"),
+    ("the cache alone, which sudo made", writing(HOME, Place(path="/home/ada/.triton", obstacle=NO)), "warn"),
+    ("home is read-only, the cache is a mount", writing(READ_ONLY, Place(path="/home/ada/.triton"),
+     Place(path="/home/ada/.cache"), Place(path="/home/ada/.nv")), "pass"),
+    ("a variable leads away", writing(HOME, Place(path="/x", obstacle=NO), TRITON_CACHE_DIR="/x/y"), "warn"),
+    ("its home leads away", writing(HOME, Place(path="/x", obstacle=NO), TRITON_HOME="/x"), "warn"),
+    ("a variable leads out of a bad home", writing(READ_ONLY, Place(path="/x"), TRITON_CACHE_DIR="/x",
+     XDG_CACHE_HOME="/x", CUDA_CACHE_PATH="/x"), "pass"),
+    ("code cannot be loaded", writing(Place(path="/home/ada", noexec=True)), "warn"),
+    ("only data lies there", writing(HOME, Place(path="/x", noexec=True), CUDA_CACHE_PATH="/x"), "pass"),
+    ("no space", writing(Place(path="/home/ada", free=1 << 20)), "warn"),
+    ("little space suffices", writing(Place(path="/home/ada", free=900 << 20)), "pass"),
+    ("no inodes", writing(Place(path="/home/ada", free_files=0)), "warn"),
+    ("the driver's alone", writing(HOME, Place(path="/home/ada/.nv", obstacle=NO)), "note"),
+    ("the driver's, by its variable", writing(HOME, Place(path="/x", obstacle=NO), CUDA_CACHE_PATH="/x"), "warn"),
+    ("nothing is kept there", writing(HOME, Place(path="/x", obstacle=NO), CUDA_CACHE_PATH="/x",
+     CUDA_CACHE_DISABLE="1"), "pass"),
+    ("of another user", writing(HOME, Place(path="/tmp/torchinductor_ada", obstacle=NO)), "warn"),
+    ("no name for the folder", writing(HOME, named=False), "warn"),
+    ("CuPy needs it", writing(READ_ONLY, frameworks=(CUPY,)), "fail"),
+    ("CuPy keeps it in memory", writing(READ_ONLY, frameworks=(CUPY,), CUPY_CACHE_IN_MEMORY="1"), "note"),
+    ("a variable of a framework that is not there", writing(HOME, Place(path="/x", obstacle=NO), CUPY_CACHE_DIR="/x"),
+     "pass"),
+    ("the driver loads nothing from there", writing(HOME, Place(path="/home/ada/.nv", noexec=True)), "pass"),
+]  # fmt: skip
+
+
+def given(*, gpus: int = 1, cuda: int = 0, uid: int = 1000, values: Variables | None = None, **fields: Any) -> Snapshot:
+    """A machine whose process has these limits, processors and names."""
+    platform = but(UBUNTU, **{"uid": uid, "cpus": 16, "processors": 16, "limits": {}, "adapters": (), **fields})
+    snapshot = machine(*(h200(number) for number in range(gpus)), platform=platform)
+    snapshot = but(snapshot, variables=values or snapshot.variables)
+    return but(snapshot, driver=but(driver(), cuda_init=answered("cuInit", cuda, "X"))) if cuda else snapshot
+
+
+def limited(expected: str, what: str, **fields: Any) -> tuple[str, str, Snapshot, tuple[str, ...]]:
+    return "limit-too-low", what, given(**fields), (expected,) if expected else ()
+
+
+LIMITS = [
+    limited("pass", "unlimited"),
+    limited("pass", "the usual", limits={"open-files": 1024, "locked-memory": 8 << 20, "processes": 4096}),
+    limited("warn", "few addresses", limits={"address-space": 16 << 30}),
+    limited("fail", "few addresses, and cuInit says so", limits={"address-space": 8 << 30}, cuda=2),
+    limited("warn", "few addresses, and cuInit says something else", limits={"address-space": 8 << 30}, cuda=802),
+    limited("warn", "few files", limits={"open-files": 256}),
+    limited("warn", "few processes", limits={"processes": 100}),
+    limited("pass", "few processes, for root", limits={"processes": 100}, uid=0),
+    limited("pass", "little memory to lock, no InfiniBand", limits={"locked-memory": 65536}),
+    limited("warn", "little memory to lock, InfiniBand", limits={"locked-memory": 65536}, adapters=("mlx5_0",)),
+    limited("warn", "little memory", memory_limit=1 << 30),
+    limited("pass", "enough memory", memory_limit=64 << 30),
+    limited("", "not known", limits=None),
+]
+
+
+def confined(expected: str, what: str, **fields: Any) -> tuple[str, str, Snapshot, tuple[str, ...]]:
+    return "process-confined", what, given(**fields), (expected,) if expected else ()
+
+
+PROCESSORS = [
+    confined("pass", "all"),
+    confined("warn", "one of many", cpus=1),
+    confined("pass", "the only one there is", cpus=1, processors=1),
+    confined("warn", "the share of one", cpu_limit=1.0),
+    confined("warn", "half of one", cpu_limit=0.5),
+    confined("pass", "a share of many", cpu_limit=4.0),
+    confined("warn", "fewer than GPUs", gpus=8, cpus=4),
+    confined("warn", "a machine with fewer than GPUs", gpus=4, cpus=2, processors=2),
+    confined("pass", "as many as GPUs", gpus=8, cpus=8),
+    confined("warn", "memory elsewhere", processor_nodes=(0,), memory_nodes=(1,)),
+    confined("pass", "memory near", processor_nodes=(0, 1), memory_nodes=(1,)),
+    confined("", "not known", processors=None),
+]
+
+
+def named(
+    expected: str,
+    what: str,
+    gpus: int = 1,
+    hosts: tuple[str, ...] | None = ("localhost",),
+    *,
+    server: bool = True,
+    **values: str,
+) -> tuple[str, str, Snapshot, tuple[str, ...]]:
+    found = Variables(source="process", values=values, complete=True, hosts=hosts, name_server=server)
+    adapters = ("mlx5_0", "mlx5_1")
+    links = ("docker0", "eth0", "ib0", "lo")
+    environment = venv(torch())
+    snapshot = given(gpus=gpus, values=found, interfaces=links, adapters=adapters, host="node1")
+    return "network-name-unknown", what, with_venv(snapshot, environment), (expected,) if expected else ()
+
+
+NAMES = [
+    named("", "nothing is named"),
+    named("pass", "a prefix", NCCL_SOCKET_IFNAME="eth"),
+    named("warn", "an exact name that is only a prefix", NCCL_SOCKET_IFNAME="=eth"),
+    named("pass", "an exact name", NCCL_SOCKET_IFNAME="=eth0"),
+    named("pass", "one of a list", NCCL_SOCKET_IFNAME="ens,ib"),
+    named("warn", "none of a list", NCCL_SOCKET_IFNAME="ens,eno"),
+    named("fail", "none, for several GPUs", 2, NCCL_SOCKET_IFNAME="ens"),
+    named("pass", "all but some", NCCL_SOCKET_IFNAME="^docker,lo"),
+    named("warn", "all but all", NCCL_SOCKET_IFNAME="^docker,lo,eth,ib"),
+    named("pass", "all but one by its name", NCCL_SOCKET_IFNAME="^=eth0"),
+    named("pass", "an adapter with its port", 2, NCCL_IB_HCA="=mlx5_0:1"),
+    named("warn", "an adapter that is not there", 2, NCCL_IB_HCA="mlx4"),
+    named("", "an adapter where one GPU needs none", NCCL_IB_HCA="mlx4"),
+    named("warn", "Gloo takes no prefix", GLOO_SOCKET_IFNAME="eth"),
+    named("pass", "Gloo", GLOO_SOCKET_IFNAME="eth0"),
+    named("pass", "UCX, an adapter", UCX_NET_DEVICES="mlx5_1:1"),
+    named("", "UCX, all", UCX_NET_DEVICES="all"),
+    named("warn", "UCX, none", UCX_NET_DEVICES="mlx5_7:1"),
+    named("pass", "an address", MASTER_ADDR="10.0.0.1"),
+    named("pass", "this host", MASTER_ADDR="node1"),
+    named("pass", "a host of the file", MASTER_ADDR="node7", hosts=("node7",)),
+    named("note", "a host that a server may know", MASTER_ADDR="node7"),
+    named("warn", "a host that nothing can know", MASTER_ADDR="node7", server=False),
+    named("", "nobody looked", MASTER_ADDR="node7", hosts=None),
+]
+
+CASES = [
+    *((RULE, what, snapshot, (expected,)) for what, snapshot, expected in WRITING), *LIMITS, *PROCESSORS, *NAMES,
+]  # fmt: skip
+
+
+@every(CASES)
+def test_what_programs_need(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected, what
+
+
+def test_a_limit_explains_what_cuda_says_of_it() -> None:
+    snapshot = given(limits={"address-space": 8 << 30}, cuda=2)
+    assert cause(snapshot) == "limit-too-low"
+    assert bad(but(snapshot, platform=but(UBUNTU, limits={}))) != [], "it is no false alarm without the limit"
+
+
+@cases("runtime, words", ("docker", "--ulimit nofile=65536"), ("kubernetes", "ulimit -n 65536"), ("none", "ulimit -n"))
+def test_limits_are_raised_in_the_words_of_the_runtime(runtime: str, words: str) -> None:
+    found = check_of("limit-too-low", given(limits={"open-files": 64}, container=runtime))
+    assert words in found.fixes[0].text
+
+
+def test_no_temporary_folder_is_a_failure() -> None:
+    snapshot = writing(HOME)
+    assert snapshot.variables
+    assert statuses(RULE, but(snapshot, variables=but(snapshot.variables, temporary=""))) == ("fail",)
+
+
+def test_the_question_arises_with_a_build_for_cuda_and_where_somebody_looked() -> None:
+    snapshot = writing(READ_ONLY)
+    assert snapshot.variables
+    assert statuses(RULE, but(snapshot, variables=but(snapshot.variables, places=None))) == ()
+    assert statuses(RULE, writing(READ_ONLY, frameworks=(torch("2.5.1+cpu", cuda=None),))) == ()
+
+
+def test_the_fix_names_the_variables_and_the_place() -> None:
+    found = check_of(RULE, writing(READ_ONLY))
+    assert "TRITON_CACHE_DIR=/path/that/can/be/written/triton" in found.fixes[0].command
+    assert "TORCHINDUCTOR_CACHE_DIR" not in " ".join(found.fixes[0].command), "its folder is not in home"
+    assert "sudo" in found.fixes[1].text
+    assert "docker run" in check_of(RULE, but(writing(READ_ONLY), platform=DOCKER)).fixes[1].text
+    assert "sudo" in check_of(RULE, but(writing(READ_ONLY), platform=UBUNTU)).fixes[1].text
