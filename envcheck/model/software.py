@@ -503,6 +503,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A folder, which may yet have to be made, and whether a program of this user may write there."""
 
     path: str
+    """As a program finds it: links are not followed."""
     obstacle: str = ""
     """Why it may not (``its file system is read-only``); empty where it may."""
     noexec: bool = False
