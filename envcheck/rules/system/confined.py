@@ -30,6 +30,10 @@ def _arises(_subject: Snapshot, facts: Facts) -> bool:
 @rule(
     layer="container",
     arises=lambda subject, facts: facts.platform.limits is not None and _arises(subject, facts),
+    remedy=(
+        Fix(text="Raise the limit: ulimit -n 65536 for open files, ulimit -u for threads; in a container by --ulimit"),
+        Fix(text="Or start fewer workers and threads (num_workers, OMP_NUM_THREADS)"),
+    ),
     explains_failing=("gpu-init-failed", "gpu-memory-exhausted", "no-gpu-visible", "framework-cannot-use-gpu"),
 )
 def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -129,7 +133,7 @@ def _give_processors(facts: Facts) -> tuple[Fix, ...]:
     arises=lambda _subject, facts: facts.os == "linux" and not is_assumed(facts),
 )
 def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A variable names a network interface, adapter or host that this machine does not know."""
+    """A variable names a network interface, adapter or host that is not here."""
     judged = [(each, text) for each in relevant_variables(facts) if (text := _unknown(each, facts)) is not None]
     found = {each.name: (each, text) for each, text in judged if text}
     if not judged:

@@ -18,6 +18,7 @@ _TEMPORARY, _USER = "$TEMPORARY", "{user}"
 _LITTLE, _MIB = 64 << 20, 1 << 20
 """Free bytes below which a cache of compiled code does not fit."""
 _SHOWN = 8
+_ELSEWHERE = "Name folders in which this user may write, on a file system with space that is not mounted noexec"
 
 
 class _Blocked(NamedTuple):
@@ -41,6 +42,12 @@ class _Blocked(NamedTuple):
         _variables(facts).places is not None
         and may_have_gpus(facts)
         and any(map(is_known_cuda_build, frameworks_in(environment)))
+    ),
+    remedy=(
+        Fix(
+            text=f"{_ELSEWHERE}, or set HOME and TMPDIR to such a folder",
+            command=("env", "HOME=/path/that/can/be/written", "TMPDIR=/path/that/can/be/written", "python"),
+        ),
     ),
 )
 def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
@@ -137,8 +144,7 @@ def _fixes(found: list[_Blocked], facts: Facts) -> tuple[Fix, ...]:
             named[match[1]] = f"{match[1]}=/path/that/can/be/written/{each.row.name}"
         elif match:
             named["TMPDIR"] = "TMPDIR=/path/that/can/be/written"
-    text = "Name folders in which this user may write, on a file system with space that is not mounted noexec"
-    fixes = [Fix(text=text, command=("env", *named.values(), "python"))]
+    fixes = [Fix(text=_ELSEWHERE, command=("env", *named.values(), "python"))]
     if any(not each.variable for each in found):
         text = (
             "Or mount a volume that can be written at the home folder, and set HOME to it (docker run -v … -e HOME=…)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.model.snapshot import Framework, Place, Snapshot, Variables
+from envcheck.model.snapshot import Framework, Place, Snapshot, Trial, Variables
 from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
@@ -205,3 +205,22 @@ def test_the_fix_names_the_variables_and_the_place() -> None:
     assert "sudo" in found.fixes[1].text
     assert "docker run" in check_of(RULE, but(writing(READ_ONLY), platform=DOCKER)).fixes[1].text
     assert "sudo" in check_of(RULE, but(writing(READ_ONLY), platform=UBUNTU)).fixes[1].text
+
+
+# --- What a trial says in its own words ---------------------------------------------------------------------------
+
+OLD_NUMPY = "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.2.6 as it may crash."
+
+
+@cases("error, rule",
+    ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "jit-compiler-missing"),
+    ("RuntimeError: Ninja is required to load C++ extensions", "jit-compiler-missing"),
+    ('catastrophic error: cannot open source file "vector_types.h"', "jit-compiler-missing"),
+    ("PermissionError: [Errno 13] Permission denied: '/root/.triton/cache/ABC'", RULE),
+    ("KeyError: 'getpwuid(): uid not found: 1000'", RULE),
+    ("OSError: [Errno 24] Too many open files: '/x'", "limit-too-low"),
+    ("RuntimeError: can't start new thread", "limit-too-low"),
+)  # fmt: skip
+def test_the_error_of_a_trial_outranks_what_was_printed_beside_it(error: str, rule: str) -> None:
+    trial = Trial(source="trial", imported=True, ran_on_gpu=False, error=error, warnings=(OLD_NUMPY,))
+    assert cause(with_venv(machine(h200()), venv(torch(), but(TRITON, trial=trial)))) == rule
