@@ -367,21 +367,21 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
     error = meaning_of(failed)
-    if error is None or error.problem == "gpu-init-failed":
-        fixes = _fixes(facts)
-    else:
+    fixes = _fixes(facts)
+    if error is not None and error.problem != "gpu-init-failed":
         fixes = (Fix(text=f"Fix the cause: {error.problem}", command=("envcheck", "rule", error.problem)),)
-    # Common causes of an answer without a reason.
     unloaded = facts.module.loaded and facts.module.uvm_loaded is False
-    hints = " The nvidia_uvm module is not loaded." if unloaded else ""
-    if closed := [node.path for node in gpu_nodes(facts) or () if node.openable is False]:
-        hints += f" This user has no permission to open {', '.join(closed)}."
+    causes = " The nvidia_uvm module is not loaded." if unloaded else ""
+    shared = [node for node in facts.kernel.device_nodes or () if node.path in (_CONTROL, _MEMORY)]
+    if closed := [node.path for node in (*(gpu_nodes(facts) or ()), *shared) if node.openable is False]:
+        causes += f" This user has no permission to open {', '.join(closed)}."
+        fixes = (Fix(text="Give this user access to them: ls -l shows their mode and group", who="root"), *fixes)
     status = f"{failed.code} {failed.name}".rstrip()
     meaning = error.meaning if error else failed.text or "the driver gives no reason"
     return Outcome(
         status="fail",
         title="libcuda cannot be loaded" if failed.code < 0 else f"{failed.call} fails: {status}",
-        message=f"{meaning[:1].upper()}{meaning[1:]}.{hints}",
+        message=f"{meaning[:1].upper()}{meaning[1:]}.{causes}",
         evidence=tuple(map(call_evidence, answers(facts))),
         decided_by="driver-answered",
         fixes=fixes,

@@ -442,3 +442,16 @@ def test_what_a_crashed_probe_leaves_open_is_unknown_and_what_a_cause_explains_i
     )
     found = check_of("gpu-init-failed", snapshot)
     assert (found.status, found.explained_by) == ("unknown", "driver-not-loaded@machine")
+
+
+@cases("path", "/dev/nvidia-uvm", "/dev/nvidiactl", "/dev/nvidia0")
+def test_a_node_that_this_user_may_not_open_is_named(path: str) -> None:
+    closed = tuple(but(node, openable=node.path != path) for node in nodes(0))
+    started = answered("cuInit", 999, "CUDA_ERROR_UNKNOWN")
+    found = check_of(
+        "gpu-init-failed",
+        machine(kernel=kernel(device_nodes=closed), driver=driver(cuda_init=started, cuda_devices=None)),
+    )
+    assert found.status == "fail"
+    assert f"no permission to open {path}." in found.message
+    assert "access" in found.fixes[0].text
