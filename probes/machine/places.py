@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..common.out import clean
@@ -40,17 +41,15 @@ def places(tree: Tree, named: Iterable[str]) -> dict[str, Any]:
     folders = filter(tree.is_folder, temporary)
     usable = next((path for path in folders if "obstacle" not in _place(tree, path)[1]), "")
     found = {}
-    caches = variables.get("XDG_CACHE_HOME") or f"{home}/.cache"
+    caches = os.path.normpath(variables.get("XDG_CACHE_HOME") or f"{home.rstrip('/')}/.cache")
     tops = [path for path in (home, usable, caches, "/dev/shm", *named) if path.startswith("/")]  # noqa: S108
     for path in dict.fromkeys(tops):
         found[path] = _place(tree, path)
-    left = _MOST
     for top, hidden in ((home, True), (caches, False)):
-        for path in _below(tree, top, 2, hidden=hidden) if top.startswith("/") else ():
-            left -= 1
+        for path in islice(_below(tree, top, 2, hidden=hidden), _MOST) if top.startswith("/") else ():
             above = next(found[place] for place in _upwards(path) if place in found)
             here = _place(tree, path)
-            if left and here != above:
+            if here != above:
                 found.setdefault(path, here)
     for name in (tree.folder_names(usable)[0] if usable and user else [])[:_MOST]:
         if name.endswith(user) and (here := _place(tree, f"{usable}/{name}"))[1].get("obstacle"):

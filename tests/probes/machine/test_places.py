@@ -17,6 +17,7 @@ from envcheck.model.snapshot import Place, Snapshot, VariablePath, Variables
 from probes.common.tree import Tree
 from probes.common.variable_names import matters
 from probes.machine.places import places
+from tests.every import cases
 from tests.probes.conftest import BuildRoot
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -95,6 +96,13 @@ def test_only_what_differs_from_the_folder_above_is_listed(tmp_path: Path, monke
     }
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(**{**vars(ROOMY), "f_flag": os.ST_RDONLY}))
     assert listed(tmp_path)[roots] == {"obstacle": "its file system is read-only"}
+
+
+@cases("home, caches", ("", ""), ("/", ""), ("{tmp}/", "{tmp}/.cache/"), ("{tmp}", "relative"), ("~", "/gone//x/"))
+def test_every_way_to_write_a_folder_is_looked_at(tmp_path: Path, home: str, caches: str) -> None:
+    (tmp_path / ".cache" / "torch").mkdir(parents=True)
+    named = {"HOME": home.replace("{tmp}", str(tmp_path)), "XDG_CACHE_HOME": caches.replace("{tmp}", str(tmp_path))}
+    assert [place for place in listed(tmp_path, **named) if not place.startswith("/")] == []
 
 
 def test_variables_of_caches_are_reported() -> None:
