@@ -51,15 +51,7 @@ def examined(
     if targets:
         facts["gpu_code"] = targets
     parts, preloads, python = tuple(parts), tuple(preloads), started(site)
-    process = python
-    if extends:  # the process before the import of the parts is shared by all extensions of one framework
-        key = (id(python), preloads, tuple(extends))
-        if key not in _MET:
-            process = python.copy()
-            imported(process, site, tuple(extends), preloads, first=True)
-            _remember(key, process)
-        process = _MET[key]
-    process = process.copy()
+    process = (_before(site, preloads, tuple(extends)) if extends else python).copy()
     if process.system.problem:
         return {**facts, "loads_complete": False}
     events, before = imported(process, site, parts, preloads, first=not extends)
@@ -75,6 +67,17 @@ def examined(
     paths = (path for image in process.images for path in (*image.head.rpath, *(image.head.runpath or ())))
     led = led or any(path.startswith("$ORIGIN/") and "/nvidia/" in path for path in paths)
     return {**facts, **loads, "looks_in_wheels": led}
+
+
+def _before(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
+    """The process before the import of the parts, which all extensions of one framework share."""
+    python = started(site)
+    key = (id(python), preloads, extends)
+    if key not in _MET:
+        process = python.copy()
+        imported(process, site, extends, preloads, first=True)
+        _remember(key, process)
+    return _MET[key]
 
 
 def _remember(key: _Key, process: LoaderProcess) -> None:
