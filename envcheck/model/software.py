@@ -358,6 +358,33 @@ class Framework(Identified, frozen=True, kw_only=True):
         return (self.name,)
 
 
+class Extension(Identified, frozen=True, kw_only=True):
+    """Compiled files of a package that is no framework, or of a folder without metadata, that hold GPU code or link
+    PyTorch.
+    """
+
+    name: str
+    """Name of the distribution, else of the folder or file."""
+    path: str
+    """Path of its metadata, else of the folder or file."""
+    version: str | None = None
+    """By its metadata."""
+    cache: str | None = None
+    """The folder of PyTorch's own cache of extensions that holds it: ``py312_cu128``."""
+    binaries: tuple[str, ...] = ()
+    """Paths of these files (some)."""
+    gpu_code: tuple[str, ...] | None = None
+    """What they hold GPU code for, as targets, all together; None: none of them holds any, or not all could be read."""
+    ptx: dict[str, str] = {}
+    """The newest PTX ISA of each target that is PTX: ``{"compute_90": "8.4"}``."""
+    unresolved: tuple[str, ...] | None = None
+    """Undefined symbols that PyTorch's libraries do not define (some, as they stand); None: they do not link PyTorch,
+    or it was not checked."""
+
+    def identities(self) -> tuple[str, ...]:
+        return (self.path,)
+
+
 class Startup(Record, frozen=True, kw_only=True):
     """A line of a ``.pth`` file that changes Python's search path by code, at every start of the interpreter."""
 
@@ -479,6 +506,8 @@ class Environment(Identified, frozen=True, kw_only=True):
     """Packages and modules on PYTHONPATH that are imported in place of the standard library's; None: not checked."""
     frameworks: Listing[Framework] | None = None
     """Frameworks in it; null: not checked."""
+    extensions: Listing[Extension] | None = None
+    """Compiled parts of other packages that need a GPU or PyTorch; null: not checked."""
     planned: tuple[Planned, ...] | None = None
     """What plans would install (``--plan``); None: it is an environment on disk."""
     unreadable: tuple[Unreadable, ...] | None = None

@@ -178,7 +178,7 @@ def _isa_class(attributes: bytes) -> int:
 LOADABLE_SECTION, LINKABLE_SECTION = ".nv_fatbin", "__nv_relfatbin"
 OWN_SECTIONS = (LOADABLE_SECTION, LINKABLE_SECTION, ".cask_resource")
 """The third holds kernels of cuBLASLt, cuDNN and cuSPARSELt."""
-_REGISTRATION = ".nvFatBinSegment"
+REGISTRATION = ".nvFatBinSegment"
 _REGISTRATION_SIZE = {64: 24, 32: 16}
 _UNREAD = {".llvm.offloading": "LLVM's offloading code"}
 
@@ -216,7 +216,7 @@ def places(file: ByteReader, header: Header, bounds: Bounds) -> CodePlaces:
     """
     sections = read_sections(file, header)
     own = [_place(one) for one in sections if one.name in OWN_SECTIONS]
-    registered = sum(one.size for one in sections if one.name == _REGISTRATION) // _REGISTRATION_SIZE[header.bits]
+    registered = sum(one.size for one in sections if one.name == REGISTRATION) // _REGISTRATION_SIZE[header.bits]
     for one in sections:
         if one.name in _UNREAD and one.size:
             bounds.note(f"it holds {_UNREAD[one.name]}, which is not read")

@@ -7,7 +7,7 @@ that lies compressed in plain data (part of cuBLASLt's) and code that a program 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -46,6 +46,8 @@ class GpuTargets(NamedTuple):
     """Whether everything was read; only then may absence be concluded."""
     problem: str | None
     """Why not, as one sentence."""
+    ptx: Mapping[str, str] = {}
+    """The newest PTX ISA of each target that has PTX."""
 
 
 def gpu_targets(path: str) -> GpuTargets:
@@ -55,12 +57,20 @@ def gpu_targets(path: str) -> GpuTargets:
     """
     bounds = Bounds()
     kinds = {
-        (image.kind, image.capability, image.flags & VARIANTS, relocatable)
+        (
+            image.kind,
+            image.capability,
+            image.flags & VARIANTS,
+            relocatable,
+            (image.major, image.minor) if KINDS.get(image.kind) == "ptx" else (),
+        )
         for _, relocatable, image in pieces(path, bounds, everywhere=False)
         if image.kind != NVVM
     }
-    targets = ordered((target_of(*target), relocatable) for *target, relocatable in kinds)
-    return GpuTargets(targets, bounds.problem is None, bounds.problem)
+    targets = ordered((target_of(*target), relocatable) for *target, relocatable, _ in kinds)
+    isas = sorted((isa, target_of(*target)) for *target, _, isa in kinds if isa)
+    ptx = {target: f"{isa[0]}.{isa[1]}" for isa, target in isas if target in targets}
+    return GpuTargets(targets, bounds.problem is None, bounds.problem, ptx)
 
 
 def pieces(path: str, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:

@@ -18,6 +18,7 @@ from ..python.layout import read_layout, unreadable, unreadable_place
 from ..python.search_path import mapped, search_path
 from ..python.site import Site
 from .catalog import DETAILED, frameworks_and
+from .compiled import compiled
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing, unrecorded
 
@@ -168,14 +169,15 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     compare = partial(shipped, tree, distributions, required, own)
     # With several environments it is not known yet which one to search for libraries.
     further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
-    read = partial(frameworks_and, site, *further)
+    read = partial(frameworks_and, site, partial(compiled, site), *further)
     looked, frameworks = run_tasks([compare, read]) if required else (None, None)
     looked = compare() if looked is None else looked
-    items, libraries = read() if frameworks is None else frameworks
+    items, (extensions, *libraries) = read() if frameworks is None else frameworks
     searched.update((key, each) for each in libraries if each)
     record["shipped"] = looked
     record["distributions"] = [*shadowing(site, looked), *distributions]
     record["frameworks"] = {"items": items, "complete": complete}
+    record["extensions"] = compiled(site) if extensions is None else extensions
     record["unreadable"] = unreadable(tree, place, layout, path.folders, asked_for=candidate.why == "--python")
     return _known(record)
 

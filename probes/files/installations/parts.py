@@ -69,6 +69,16 @@ def examined(
     return {**facts, **loads, "looks_in_wheels": led}
 
 
+def lacking_in_torch(site: Site, parts: Sequence[str]) -> list[str] | None:
+    """The ``unresolved`` symbols of parts that are loaded into a process with PyTorch."""
+    torch = torch_of(site)
+    process = _before(site, torch.preloads, torch.parts).copy()
+    if process.system.problem:
+        return None
+    events, _ = imported(process, site, tuple(parts), torch.preloads, first=False)
+    return unresolved(process, events)
+
+
 def _before(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
     """The process before the import of the parts, which all extensions of one framework share."""
     python = started(site)

@@ -84,6 +84,25 @@ def first_package(tree: Tree, dist_info: str) -> Recorded | None:
     return _once(tree, dist_info, _first_package, None)
 
 
+_COMPILED = re.compile(rb"^\"?([^,\"\n]{1,1000}\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx))\"?,", re.MULTILINE)
+_FIRST = re.compile(rb"^\"?([^/,\"\n]{1,200})", re.MULTILINE)
+
+
+def compiled_by(tree: Tree, dist_info: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The paths of libraries and of GPU code that a wheel lists, without those for tests, and the names of all that it
+    puts into the folder for packages.
+    """
+    nothing: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
+    return _once(tree, dist_info, _compiled, nothing)
+
+
+def _compiled(data: bytes | None, site: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    paths = [match.decode("utf-8", "surrogateescape") for match in _COMPILED.findall(data or b"")]
+    tops = frozenset(name.decode("utf-8", "surrogateescape") for name in set(_FIRST.findall(data or b"")))
+    kept = (path for path in paths if path[0] not in "./" and "/." not in path and not for_tests(path))
+    return tuple(f"{site}/{path}" for path in kept), tops
+
+
 _TOP = re.compile(rb"^([^/,\"\n.][^/,\"\n]{0,200}/__init__\.py,[^,\n]*,[^,\n]*)$", re.MULTILINE)
 
 

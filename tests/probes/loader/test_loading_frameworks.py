@@ -18,6 +18,7 @@ import pytest
 
 from envcheck.model.snapshot import Framework
 from probes.common.tree import Tree
+from probes.files.installations.compiled import compiled
 from probes.files.installations.parts import OpenByName, Preload, examined
 from probes.files.loader.script import caller_of_ctypes, started
 from probes.files.python.site import Site
@@ -398,6 +399,21 @@ def test_what_may_have_been_in_a_missing_library_is_not_told(bench: Bench) -> No
     found = bench.examine([part], extends=[built])
     assert found.unresolved == ("_ZN3c107renamedEv",)
     assert taken(found, bench) == {"libcudart.so.11.0": (None, None)}
+
+
+def test_an_extension_of_no_known_package(bench: Bench) -> None:
+    """Anything that links PyTorch, wherever it lies, is held against the installed one."""
+    torch(bench, "kept")
+    for path, text in {"__init__.py": "", "version.py": "__version__ = '2.8.0'\ncuda = '12.8'\n"}.items():
+        (bench.folder / SITE / "torch" / path).write_text(text)
+    bench.library("torch/_C.so", ["torch/lib/libtorch.so"], *runpath("$ORIGIN/lib"))
+    assert compiled(bench.site())["items"] == []
+    extension(bench, "mine/_C.so", "kept", "gone")
+    (found,) = compiled(bench.site())["items"]
+    assert (found["name"], found["binaries"]) == ("mine", [str(bench.folder / SITE / "mine/_C.so")])
+    assert set(found["unresolved"]) == {"_ZN3c104goneEv", "elsewhere"}
+    (bench.folder / SITE / "torch/_C.so").unlink()
+    assert compiled(bench.site())["items"] == [], "without PyTorch the question does not arise"
 
 
 def test_symbols_are_no_question_where_nothing_is_extended(bench: Bench) -> None:

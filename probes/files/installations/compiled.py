@@ -1,0 +1,190 @@
+"""Compiled files of no framework that hold GPU code or link PyTorch: of any package, of an editable installation, of a
+folder without metadata, and those that PyTorch compiled when a program ran.
+
+Of each file only its tables are read; GPU code is listed by its headers.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...common.library_names import family_of
+from ...common.paths import printable
+from ...common.tree import REFUSED, Tree
+from ..elf.info import open_near
+from ..elf.library import ElfError
+from ..gpu_code.search import OWN_SECTIONS, REGISTRATION
+from ..gpu_code.targets import gpu_targets
+from ..owners.wheels import compiled_by, for_tests
+from ..python.distributions import normalised
+from ..python.site import Site
+from .catalog import CATALOGUE, DETAILED
+from .parts import lacking_in_torch
+from .torch_files import torch_of
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Record: TypeAlias = "dict[str, Any]"
+
+_MOST = {"files": 4000, "folders": 2000}
+_DEPTH = 5
+_SECONDS = 3.0
+_SHOWN = 16
+_ALONE_MOST = 200
+"""Most files of one package with GPU code alone: of more, a program chooses by the GPU."""
+_NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
+_ALONE = re.compile(r".+\.(?:cubin|fatbin|ptx)")
+_SKIPPED = frozenset({"__pycache__", "build", "node_modules"})
+_OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
+_SECTIONS = frozenset({*OWN_SECTIONS, REGISTRATION})
+_TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")
+_CACHE = "torch_extensions"
+
+
+class _Owner(NamedTuple):
+    """A package, or a folder or file without one."""
+
+    name: str
+    path: str
+    version: str | None = None
+    cache: str | None = None
+    """The folder of PyTorch's cache, named after Python and CUDA."""
+
+
+class _Bounds:
+    """How much may still be looked at."""
+
+    def __init__(self) -> None:
+        self.left = dict(_MOST)
+        self.until = time.monotonic() + _SECONDS
+        self.complete = True
+
+    def takes(self, what: str) -> bool:
+        self.left[what] -= 1
+        self.complete = self.complete and self.left[what] >= 0 and time.monotonic() < self.until
+        return self.complete
+
+
+def compiled(site: Site) -> Record:
+    """The listing of ``Extension`` records of an environment."""
+    bounds = _Bounds()
+    described = (_described(site, owner, files, bounds) for owner, files in _owners(site, bounds))
+    found = [record for record in described if record]
+    return {"items": found, "complete": bounds.complete}
+
+
+def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
+    listed: dict[str, set[str]] = {}
+    by_name = {item["name"]: item for item in reversed(site.distributions)}
+    for item in site.distributions:
+        if item["channel"] == "pip" and item["path"].endswith(".dist-info"):
+            paths, tops = compiled_by(site.tree, item["path"])
+            listed.setdefault(posixpath.dirname(item["path"]), set()).update(tops)
+            files = [path for path in paths if family_of(path.rpartition("/")[2]) is None]
+            if files and item["name"] not in DETAILED:
+                yield _Owner(item["name"], item["path"], item["version"]), files
+    places = [(name, f"{folder}/{name}") for folder in site.folders for name in _unlisted(site, folder, listed)]
+    for name, path in (*places, *site.mapped.items()):
+        stem = name.partition(".")[0]
+        files = _below(site.tree, path, bounds)
+        item = by_name.get(normalised(stem), {})
+        if files and stem not in _OF_FRAMEWORKS and item.get("name") not in DETAILED:
+            yield _Owner(item.get("name", stem), path, item.get("version")), files
+    for name, path, cache in _cached(site.tree):
+        if files := _below(site.tree, path, bounds):
+            yield _Owner(name, path, None, cache), files
+
+
+def _unlisted(site: Site, folder: str, listed: dict[str, set[str]]) -> list[str]:
+    """Names in a folder of the search path that no RECORD lists; the system's package manager needs none."""
+    if folder.startswith("/usr/lib/") and folder.endswith("/dist-packages"):
+        return []
+    return [name for name in sorted(site.names(folder) - listed.get(folder, set())) if _is_wanted(name)]
+
+
+def _cached(tree: Tree) -> Iterator[tuple[str, str, str]]:
+    """Name, folder and build of the extensions that PyTorch compiled for programs."""
+    home = tree.variables.get("XDG_CACHE_HOME") or f"{tree.home()}/.cache"
+    top = tree.variables.get("TORCH_EXTENSIONS_DIR") or f"{home}/{_CACHE}"
+    for build in sorted(tree.list_names(top) or ()):
+        for name in sorted(tree.list_names(f"{top}/{build}") or ()):
+            yield name, f"{top}/{build}/{name}", build
+
+
+def _is_wanted(name: str) -> bool:
+    """Whether it may be a package, or code of one, by its name."""
+    if "." not in name:
+        return name.isidentifier() and name not in _SKIPPED
+    return _NATIVE.fullmatch(name) is not None and family_of(name) is None
+
+
+def _below(tree: Tree, top: str, bounds: _Bounds) -> list[str]:
+    """The compiled files at a path and below it."""
+    found: list[str] = []
+    waiting = [(top, 0)]
+    while waiting:
+        path, depth = waiting.pop()
+        name = path.rpartition("/")[2]
+        if "." in name:
+            found.append(path)
+        elif tree.is_folder(path) and bounds.takes("folders"):
+            names = (each for each in tree.list_names(path) or () if _is_wanted(each) and not for_tests(each))
+            waiting += [(f"{path}/{each}", depth + 1) for each in names if "." in each or depth < _DEPTH]
+    return sorted(found)
+
+
+def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> Record | None:
+    alone = sum(_ALONE.fullmatch(path) is not None for path in files)
+    code: dict[str, None] = {}
+    ptx: dict[str, str] = {}
+    holding: list[str] = []
+    linking: list[str] = []
+    whole = alone <= _ALONE_MOST
+    for path in files:
+        if _ALONE.fullmatch(path) and alone > _ALONE_MOST:
+            continue
+        inside = site.tree.resolve(path)
+        if inside is None or not bounds.takes("files"):
+            continue
+        place = site.tree.place(inside)
+        holds, links = (True, False) if _ALONE.fullmatch(path) else _signs(place)
+        bounds.complete = bounds.complete and place not in REFUSED
+        if links:
+            linking.append(path)
+        found = gpu_targets(place) if holds else None
+        if found and (found.targets or not found.complete):
+            whole = whole and found.complete
+            holding.append(path)
+            code.update(dict.fromkeys(found.targets))
+            for target, isa in found.ptx.items():
+                ptx[target] = max(isa, ptx.get(target, isa), key=_numbers)
+    linking = linking if torch_of(site).parts else []
+    if not holding and not linking:
+        return None
+    record: Record = {"name": printable(owner.name), "path": printable(owner.path)}
+    record["source"] = f"elf {printable((holding or linking)[0])}"
+    record["binaries"] = [printable(path) for path in dict.fromkeys([*holding, *linking])][:_SHOWN]
+    record.update({"version": owner.version} if owner.version else {})
+    record.update({"cache": printable(owner.cache)} if owner.cache else {})
+    record.update({"gpu_code": list(code), "ptx": ptx} if code and whole else {})
+    lacking = lacking_in_torch(site, linking) if linking else None
+    return record if lacking is None else {**record, "unresolved": lacking}
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(".")]
+
+
+def _signs(place: str) -> tuple[bool, bool]:
+    """Whether a library may hold GPU code (by the names of its sections), and whether it links PyTorch."""
+    try:
+        with open_near(place) as elf:
+            names = {section.name for section in elf.section_list}
+            return not names or not _SECTIONS.isdisjoint(names), any(map(_TORCH.match, elf.needed))
+    except ElfError:
+        return False, False
