@@ -11,7 +11,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
-from envcheck.model.snapshot import PASTED, Distribution, Framework, frameworks_in
+from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import (
     Facts,
@@ -48,15 +48,31 @@ class Package(NamedTuple):
 
     name: str
     version: str
-    record: Framework | Distribution
+    """Empty where no metadata tells it."""
+    record: Framework | Distribution | Extension
+    extension: Extension | None = None
+    """Its compiled files, where it is no framework and they link PyTorch."""
 
     @property
     def framework(self) -> Framework | None:
         return self.record if isinstance(self.record, Framework) else None
 
     @property
+    def compiled(self) -> Framework | Extension | None:
+        """The record of its compiled files."""
+        return self.framework or self.extension
+
+    @property
+    def unresolved(self) -> tuple[str, ...] | None:
+        return self.compiled.unresolved if self.compiled else None
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return (None if isinstance(self.record, Extension) else self.record.requires) or ()
+
+    @property
     def title(self) -> str:
-        return f"{self.name} {self.version}"
+        return f"{self.name} {self.version}".rstrip()
 
 
 def torch_of(subject: FrameworkSubject) -> Framework | None:
@@ -67,7 +83,7 @@ def torch_of(subject: FrameworkSubject) -> Framework | None:
 
 def _is_python(package: Package, matrix: Matrix) -> bool:
     """Whether it is not compiled against PyTorch, or nothing shows that it is: then its metadata alone asks for one."""
-    unknown = package.framework is None and not matrix.rows_of(package.name)
+    unknown = package.compiled is None and not matrix.rows_of(package.name)
     return unknown or matrix.has_trait(package.name, "pure-python")
 
 
@@ -78,8 +94,11 @@ def packages_of(subject: FrameworkSubject, matrix: Matrix, *, released_with_it: 
     framework, found = subject.framework, []
     if framework.name == "torch":
         known = {each.name for each in frameworks_in(subject.environment)}
-        listed = (each for each in distributions_in(subject.environment) if each.name not in known)
-        found = [Package(each.name, each.version, each) for each in listed]
+        linking = {each.name: each for each in items_in(subject.environment.extensions) if each.unresolved is not None}
+        listed = [each for each in distributions_in(subject.environment) if each.name not in known]
+        found = [Package(each.name, each.version, each, linking.get(each.name)) for each in listed]
+        apart = linking.keys() - known - {each.name for each in listed}
+        found += [Package(name, "", linking[name], linking[name]) for name in sorted(apart)]
         found = [each for each in found if not matrix.has_trait(each.name, "distributes-torch")]
     elif framework.version:
         found = [Package(framework.name, framework.version, framework)]
@@ -88,10 +107,10 @@ def packages_of(subject: FrameworkSubject, matrix: Matrix, *, released_with_it: 
 
 def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """Why a package is not built for this PyTorch; None if it is, or that is unknown."""
-    unresolved = (package.framework.unresolved if package.framework else None) or ()
-    lacking = tuple(name for name in unresolved if matches_fragment("plain-symbol-of-torch", name))
+    lacking = tuple(name for name in package.unresolved or () if matches_fragment("plain-symbol-of-torch", name))
     if lacking:
-        return _lacks(package, torch, lacking)
+        works_without = package.extension and facts.matrix.has_trait(package.name, "loses-compiled-parts")
+        return _lacks(package, torch, lacking, "warn" if works_without else "fail")
     return (
         _misfit_by_build(package, torch)
         or _misfit_by_metadata(package, torch, facts)
@@ -99,8 +118,8 @@ def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     )
 
 
-def _lacks(package: Package, torch: Framework, names: tuple[str, ...]) -> Misfit:
-    record = package.framework or Framework(name=package.name)
+def _lacks(package: Package, torch: Framework, names: tuple[str, ...], status: Status) -> Misfit:
+    record = package.compiled or Framework(name=package.name)
     shown = Evidence(
         what=f"symbols that {package.name} needs and torch {torch.version} lacks",
         value=" ".join(names[:_SHOWN]),
@@ -108,12 +127,13 @@ def _lacks(package: Package, torch: Framework, names: tuple[str, ...]) -> Misfit
     )
     parts = (evidence_of(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
     why = "it was compiled against another release, or another kind of build"
-    if torch.cpu_only and not record.cpu_only and any("cuda" in name.lower() for name in names):
+    for_cpu = isinstance(record, Framework) and record.cpu_only
+    if torch.cpu_only and not for_cpu and any("cuda" in name.lower() for name in names):
         why = "it is built for CUDA, but this PyTorch for the CPU only"
     elif any("cxx11" in name for name in names):
         why = "it was compiled with the other C++ ABI (_GLIBCXX_USE_CXX11_ABI)"
     reason = f"{package.title} needs symbols that torch {torch.version} does not have: {why}"
-    return Misfit(package.title, reason, (shown, *parts, *_versions(package, torch)), "fail")
+    return Misfit(package.title, reason, (shown, *parts, *_versions(package, torch)), status)
 
 
 def _misfit_by_build(package: Package, torch: Framework) -> Misfit | None:
@@ -147,7 +167,7 @@ def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Mis
         if package.name == "triton"
         else (package.framework, "torch", torch.version or "")
     )
-    lines = (asking.requires if asking else ()) or package.record.requires or ()
+    lines = (asking.requires if asking else ()) or package.requires
     bounds = bounds_on(lines, asked, facts.markers)
     if not bounds or admits(bounds, there) is not False:
         return None
@@ -188,16 +208,16 @@ def _worst(package: Package, bounds: str, torch: Framework, there: str, matrix: 
 def _status(package: Package, worst: Status) -> Status:
     """The status; lower if the package ran, or if all symbols that it needs are there."""
     framework = package.framework
-    if framework is None or framework.unresolved is None or worst != "fail":
-        ran = framework is not None and ran_on_gpu(framework)
-        return "note" if ran else worst
-    if ran_on_gpu(framework):
+    if framework is not None and ran_on_gpu(framework):
         return "note"
-    return "fail" if imported(framework) is False else "warn"
+    if package.unresolved is None or worst != "fail":
+        return worst
+    return "fail" if framework is not None and imported(framework) is False else "warn"
 
 
 def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
-    return evidence_of(package.name, package.record, "version"), evidence_of("torch", torch, "version")
+    of_torch = evidence_of("torch", torch, "version")
+    return (evidence_of(package.name, package.record, "version"), of_torch) if package.version else (of_torch,)
 
 
 def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
@@ -217,6 +237,8 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         how = How(index=f"{INDEX}{tag}" if tag else "", alone=True, again=True)
         return install(facts, (f"{package.name}{bounds}{label}",), text, how)
     public = package.version.partition("+")[0]
+    if not public:
+        return (Fix(text=f"Build {package.name} again from its source, against the installed torch {there}"),)
     if _is_python(package, facts.matrix):
         text = f"Install a release of {package.name} that admits torch {there}"
         return install(facts, (f"{package.name}{bounds}",), text, How(newest=True))
