@@ -67,6 +67,8 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
         title = title_of_first(f"{_title(first)} has no code that runs on {gpu_title(known[0][0])}", found)
         fixes = tuple(fix for each, _ in wrong[:_FIXES] for fix in _build_again(each, known, facts))
         return incompatible_packages(found, title, fixes)
+    if environment.extensions and not environment.extensions.complete:
+        return Outcome(status="unknown", title="Not all compiled files could be read for their GPU code")
     if not sound:
         return None
     names = ", ".join(each.name for each in sound)

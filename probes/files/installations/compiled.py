@@ -33,7 +33,8 @@ Record: TypeAlias = "dict[str, Any]"
 
 _MOST = {"files": 4000, "folders": 2000}
 _DEPTH = 5
-_SECONDS = 3.0
+_SECONDS = 6.0
+"""For a cold network file system: less than the probe's deadline. A local disk needs a tenth of it."""
 _SHOWN = 16
 _ALONE_MOST = 200
 """Most files of one package with GPU code alone: of more, a program chooses by the GPU."""
@@ -79,7 +80,9 @@ def compiled(site: Site) -> Record:
 
 
 def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
+    """Owners and their files; those that no metadata lists, which are few and most often built on site, come first."""
     listed: dict[str, set[str]] = {}
+    packaged: list[tuple[_Owner, list[str]]] = []
     by_name = {item["name"]: item for item in reversed(site.distributions)}
     for item in site.distributions:
         if item["channel"] == "pip" and item["path"].endswith(".dist-info"):
@@ -87,7 +90,7 @@ def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
             listed.setdefault(posixpath.dirname(item["path"]), set()).update(tops)
             files = [path for path in paths if family_of(path.rpartition("/")[2]) is None]
             if files and item["name"] not in DETAILED:
-                yield _Owner(item["name"], item["path"], item["version"]), files
+                packaged.append((_Owner(item["name"], item["path"], item["version"]), files))
     places = [(name, f"{folder}/{name}") for folder in site.folders for name in _unlisted(site, folder, listed)]
     for name, path in (*places, *site.mapped.items()):
         stem = name.partition(".")[0]
@@ -98,6 +101,7 @@ def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
     for name, path, cache in _cached(site.tree):
         if files := _below(site.tree, path, bounds):
             yield _Owner(name, path, None, cache), files
+    yield from packaged
 
 
 def _unlisted(site: Site, folder: str, listed: dict[str, set[str]]) -> list[str]:

@@ -84,7 +84,7 @@ def first_package(tree: Tree, dist_info: str) -> Recorded | None:
     return _once(tree, dist_info, _first_package, None)
 
 
-_COMPILED = re.compile(rb"^\"?([^,\"\n]{1,1000}\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx))\"?,", re.MULTILINE)
+_COMPILED = re.compile(rb"\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)(?=\"?,)")
 _FIRST = re.compile(rb"^\"?([^/,\"\n]{1,200})", re.MULTILINE)
 
 
@@ -97,8 +97,10 @@ def compiled_by(tree: Tree, dist_info: str) -> tuple[tuple[str, ...], frozenset[
 
 
 def _compiled(data: bytes | None, site: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    paths = [match.decode("utf-8", "surrogateescape") for match in _COMPILED.findall(data or b"")]
-    tops = frozenset(name.decode("utf-8", "surrogateescape") for name in set(_FIRST.findall(data or b"")))
+    data = data or b""
+    starts = ((data.rfind(b"\n", 0, match.start()) + 1, match.end()) for match in _COMPILED.finditer(data))
+    paths = (data[start:end].lstrip(b'"').decode("utf-8", "surrogateescape") for start, end in starts)
+    tops = frozenset(name.decode("utf-8", "surrogateescape") for name in set(_FIRST.findall(data)))
     kept = (path for path in paths if path[0] not in "./" and "/." not in path and not for_tests(path))
     return tuple(f"{site}/{path}" for path in kept), tops
 

@@ -158,6 +158,13 @@ def test_the_question_does_not_arise() -> None:
     assert checks_of(CODE, on(mine("sm_80"), gpu=unknown)) == ()
 
 
+def test_a_list_that_is_not_whole_passes_nothing() -> None:
+    (environment,) = on(mine("sm_90")).environments.items  # type: ignore[union-attr]
+    for code, status in ("sm_90", "unknown"), ("sm_80", "warn"):
+        some = but(environment, extensions=Listing(items=(mine(code),), complete=False))
+        assert statuses(CODE, with_venv(machine(), some)) == (status,)
+
+
 # --- another PyTorch ------------------------------------------------------------------------------------------------
 
 
