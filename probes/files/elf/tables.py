@@ -226,14 +226,16 @@ def read_segments(file: ByteReader, header: Header) -> list[Segment]:
     return [Segment(e[0], e[1], e[2], e[4], e[5]) for e in layout.iter_unpack(raw)]
 
 
-def read_sections(file: ByteReader, header: Header) -> list[Section]:
-    """All sections in order; raises ElfError for an incomplete table.
+def section_names(file: ByteReader, header: Header) -> bytes:
+    """The table of the names of sections; empty without sections. Raises ElfError for an incomplete table."""
+    return _sections(file, header)[1]
 
-    Names that lie outside the table of names are empty.
-    """
+
+def _sections(file: ByteReader, header: Header) -> tuple[list[tuple[int, ...]], bytes]:
+    """The entries of the table of sections, and the table of their names."""
     offset, size, count = header.sections
     if not offset:
-        return []
+        return [], b""
     layout = struct.Struct(header.order + _SECTION[header.bits])
     names_index = header.names
     if count == _COUNT_ELSEWHERE or names_index == _NAMES_ELSEWHERE:
@@ -244,7 +246,16 @@ def read_sections(file: ByteReader, header: Header) -> list[Section]:
         raise ElfError(f"its table of sections is damaged: {count} entries of {size} bytes")
     entries = list(layout.iter_unpack(file.exactly(offset, size * count, "its table of sections")))
     named = entries[names_index] if names_index < len(entries) else (0,) * 10
-    table, left = file.read(named[4], min(named[5], NAMES_LIMIT)), NAMES_LIMIT
+    return entries, file.read(named[4], min(named[5], NAMES_LIMIT))
+
+
+def read_sections(file: ByteReader, header: Header) -> list[Section]:
+    """All sections in order; raises ElfError for an incomplete table.
+
+    Names that lie outside the table of names are empty.
+    """
+    entries, table = _sections(file, header)
+    left = NAMES_LIMIT
     names: list[str] = []
     for place, *_ in entries:
         end = table.find(b"\0", place)

@@ -17,14 +17,13 @@ from ...common.paths import printable
 from ...common.tree import REFUSED, Tree
 from ..elf.info import open_near
 from ..elf.library import ElfError
+from ..elf.tables import section_names
 from ..gpu_code.search import OWN_SECTIONS, REGISTRATION
 from ..gpu_code.targets import gpu_targets
 from ..owners.wheels import compiled_by, for_tests
 from ..python.distributions import normalised
 from ..python.site import Site
 from .catalog import CATALOGUE, DETAILED
-from .parts import lacking_in_torch
-from .torch_files import torch_of
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -42,7 +41,7 @@ _NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
 _ALONE = re.compile(r".+\.(?:cubin|fatbin|ptx)")
 _SKIPPED = frozenset({"__pycache__", "build", "node_modules"})
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
-_SECTIONS = frozenset({*OWN_SECTIONS, REGISTRATION})
+_SECTIONS = [name.encode() for name in (*OWN_SECTIONS, REGISTRATION)]
 _TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")
 _CACHE = "torch_extensions"
 
@@ -108,7 +107,8 @@ def _unlisted(site: Site, folder: str, listed: dict[str, set[str]]) -> list[str]
     """Names in a folder of the search path that no RECORD lists; the system's package manager needs none."""
     if folder.startswith("/usr/lib/") and folder.endswith("/dist-packages"):
         return []
-    return [name for name in sorted(site.names(folder) - listed.get(folder, set())) if _is_wanted(name)]
+    names = sorted(site.names(folder) - listed.get(folder, set()))
+    return [name for name in names if _is_wanted(name) and not for_tests(name)]
 
 
 def _cached(tree: Tree) -> Iterator[tuple[str, str, str]]:
@@ -148,15 +148,14 @@ def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> 
     ptx: dict[str, str] = {}
     holding: list[str] = []
     linking: list[str] = []
-    whole = alone <= _ALONE_MOST
+    whole, for_torch = alone <= _ALONE_MOST, site.holds(("torch",))
     for path in files:
         if _ALONE.fullmatch(path) and alone > _ALONE_MOST:
             continue
-        inside = site.tree.resolve(path)
-        if inside is None or not bounds.takes("files"):
-            continue
-        place = site.tree.place(inside)
-        holds, links = (True, False) if _ALONE.fullmatch(path) else _signs(place)
+        if not bounds.takes("files"):
+            break
+        place = site.tree.place(path)
+        holds, links = (True, False) if _ALONE.fullmatch(path) else _signs(place, for_torch=for_torch)
         bounds.complete = bounds.complete and place not in REFUSED
         if links:
             linking.append(path)
@@ -167,7 +166,11 @@ def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> 
             code.update(dict.fromkeys(found.targets))
             for target, isa in found.ptx.items():
                 ptx[target] = max(isa, ptx.get(target, isa), key=_numbers)
-    linking = linking if torch_of(site).parts else []
+    if linking:
+        from .parts import lacking_in_torch  # where nothing links PyTorch, its loader need not be known
+        from .torch_files import torch_of
+
+        linking = linking if torch_of(site).parts else []
     if not holding and not linking:
         return None
     record: Record = {"name": printable(owner.name), "path": printable(owner.path)}
@@ -184,11 +187,12 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(".")]
 
 
-def _signs(place: str) -> tuple[bool, bool]:
+def _signs(place: str, *, for_torch: bool) -> tuple[bool, bool]:
     """Whether a library may hold GPU code (by the names of its sections), and whether it links PyTorch."""
     try:
         with open_near(place) as elf:
-            names = {section.name for section in elf.section_list}
-            return not names or not _SECTIONS.isdisjoint(names), any(map(_TORCH.match, elf.needed))
+            names = section_names(elf.file, elf.header)
+            holds = not names or any(name in names for name in _SECTIONS)
+            return holds, for_torch and any(map(_TORCH.match, elf.needed))
     except ElfError:
         return False, False
