@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
@@ -54,7 +55,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     lost = (finding for finding in _gone(environment) if finding.what not in reported)
     # What is to be deleted comes after what is to be installed, and all after a framework that is lost.
     found = sorted(
-        [*_recorded_twice(environment), *lost, *_damaged(environment, facts)],
+        [*_recorded_twice(environment), *lost, *_contradicting(environment), *_damaged(environment, facts)],
         key=lambda finding: (not finding.fatal, finding.what.startswith(_LEFT)),
     )
     if packages and (found or not all(package.harmless for package in packages)):
@@ -175,6 +176,25 @@ def _gone(environment: Environment) -> Iterable[_Finding]:
             evidence = evidence_of(framework.name, framework, "problem")
             fatal = framework.incomplete and not imported(framework)
             yield _Finding(framework.name, evidence, _install_again(environment, distribution), fatal=fatal)
+
+
+def _contradicting(environment: Environment) -> Iterable[_Finding]:
+    """Frameworks whose own file tells another release than the metadata beside it, as when two installations mixed."""
+    records = [each for each in environment.distributions or () if each.channel == "pip" and not each.editable]
+    names = [each.name for each in records]
+    beside = {(each.name, posixpath.dirname(each.path)): each for each in records if each.path}
+    for framework in frameworks_in(environment):
+        record = beside.get((framework.name, posixpath.dirname(framework.path or "")))
+        source = framework.source_of("version")
+        if record is None or names.count(record.name) > 1 or not source.startswith(f"file {framework.path}/"):
+            continue
+        versions = (parse_version(text or "") for text in (framework.version, record.version))
+        if len({(*known.numbers, 0, 0)[:3] for known in versions if known}) == 2:
+            file = posixpath.basename(source)
+            what = f"{framework.name}: {file}, where the metadata says {record.version}"
+            evidence = evidence_of(what, framework, "version")
+            title = f"{framework.name}'s {file} says {framework.version}, its metadata {record.version}"
+            yield _Finding(framework.name, evidence, _install_again(environment, record), title=title)
 
 
 def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:

@@ -238,7 +238,8 @@ def test_a_package_whose_upgrade_was_broken_off_is_installed_again_first() -> No
 
 def test_a_package_that_is_there_again_needs_no_installation() -> None:
     left = but(damage("~orch-2.9.1.dist-info", LEFT), name="torch", version="2.9.1")
-    check = judged(environment(wheel("torch", "2.9.2"), damaged=(left,)))
+    there = but(environment(wheel("torch", "2.9.2"), damaged=(left,)), frameworks=Listing(items=(torch("2.9.2"),)))
+    check = judged(there)
     assert (check.status, check.fixes[0].command[0]) == ("note", "rm")
 
 
@@ -328,3 +329,19 @@ def test_a_base_interpreter_that_is_gone_accounts_for_all_that_is_found_in_its_e
     assert found.primary == "environment-broken"
     assert {"cpu-only-build", "driver-too-old"} <= {each.rule for each in bad}
     assert [each.rule for each in bad if each.explained_by is None] == ["environment-broken"]
+
+
+@cases("stated, recorded, status",
+    ("2.7.1+cu126", "2.8.0", "warn"), ("2.8.0+cu128", "2.8.0", "pass"), ("2.8.0.post1", "2.8", "pass"),
+    ("2.8.0a0+34c6371d24.nv25.08", "2.8.0a0", "pass"),
+)  # fmt: skip
+def test_a_version_file_that_contradicts_the_metadata(stated: str, recorded: str, status: str) -> None:
+    known = torch(stated, path=f"{SITE}/torch", read={"version": f"file {SITE}/torch/version.py"})
+    found = but(venv(known), distributions=(wheel("torch", recorded),), damaged=())
+    check = judged(found)
+    assert check.status == status
+    if status == "warn":
+        assert check.title == "torch's version.py says 2.7.1+cu126, its metadata 2.8.0"
+        assert "torch==2.8.0" in check.fixes[-1].command
+    elsewhere = but(found, distributions=(but(wheel("torch", recorded, editable=True)),))
+    assert judged(elsewhere).status == "pass", "of an editable installation the metadata is as old as its last build"
