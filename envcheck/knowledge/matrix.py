@@ -135,6 +135,7 @@ class Matrix:
     links = Table("link", tables.LinkRow)
     collectives = Table("collective", tables.CollectiveRow)
     torch = Table("torch", tables.TorchRow)
+    torch_symbols = Table("torch-symbol", tables.TorchSymbolRow)
     releases = Table("release", tables.ReleaseRow, grouped=True)
     wheels = Table("wheel", tables.WheelRow, grouped=True)
     requirements = Table("requirement", tables.RequirementRow, grouped=True)

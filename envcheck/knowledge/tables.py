@@ -827,6 +827,18 @@ class TraitRow(Row, frozen=True, kw_only=True):
     """Its frameworks, as patterns: ``cupy*``."""
 
 
+class TorchSymbolRow(Row, frozen=True, kw_only=True):
+    """Symbols that only some releases of PyTorch define: what asks for them was compiled for one of those."""
+
+    id_of = "torch-symbol/{0.first}-{0.last}"
+    names: tuple[str, ...]
+    """Mangled, without what depends on the C++ ABI unless the releases differ in that."""
+    first: str = ""
+    """The first minor release that has them; empty: the first that was read."""
+    last: str = ""
+    """The last one; empty: the newest."""
+
+
 class CondaRow(Row, frozen=True, kw_only=True):
     """A package that conda-forge has under another name than PyPI."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_runs_cuda
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.gpu_code import read_targets, runs_natively
 from envcheck.knowledge.specifier import numbers_in, parse_version
-from envcheck.knowledge.tables import Machine, Os, TorchBuild, TorchRow
+from envcheck.knowledge.tables import Machine, Os, TorchBuild, TorchRow, TorchSymbolRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 
@@ -104,3 +104,20 @@ def builds_that_fit(
         and (driver is None or driver_runs_cuda(matrix, driver, cuda, os).ok)
         and all(any(runs_natively(matrix, target, gpu) for target in targets_of(build)) for gpu in gpus)
     ]
+
+
+def compiled_for(matrix: Matrix, symbols: Collection[str]) -> tuple[str, tuple[TorchSymbolRow, ...]]:
+    """The releases for which an extension that asks for these symbols was compiled, in words, with the rows that tell;
+    empty where no row does, or they contradict each other.
+    """
+    rows = tuple(row for row in matrix.torch_symbols if not set(row.names).isdisjoint(symbols))
+    first = max((row.first for row in rows if row.first), key=numbers_in, default="")
+    last = min((row.last for row in rows if row.last), key=numbers_in, default="")
+    if not rows or (first and last and numbers_in(first) > numbers_in(last)):
+        return "", ()
+    if first == last:
+        return f"torch {first}", rows
+    return (
+        f"torch {first} to {last}" if first and last else f"torch {first or last} or {'newer' if first else 'older'}",
+        rows,
+    )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from envcheck.compat.package_needs import admits, bounds_on, same_minor
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.relations.torch import tag_of
+from envcheck.knowledge.relations.torch import compiled_for, tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
@@ -110,7 +110,7 @@ def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     lacking = tuple(name for name in package.unresolved or () if matches_fragment("plain-symbol-of-torch", name))
     if lacking:
         works_without = package.extension and facts.matrix.has_trait(package.name, "loses-compiled-parts")
-        return _lacks(package, torch, lacking, "warn" if works_without else "fail")
+        return _lacks(package, torch, lacking, "warn" if works_without else "fail", facts.matrix)
     return (
         _misfit_by_build(package, torch)
         or _misfit_by_metadata(package, torch, facts)
@@ -118,7 +118,7 @@ def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     )
 
 
-def _lacks(package: Package, torch: Framework, names: tuple[str, ...], status: Status) -> Misfit:
+def _lacks(package: Package, torch: Framework, names: tuple[str, ...], status: Status, matrix: Matrix) -> Misfit:
     record = package.compiled or Framework(name=package.name)
     shown = Evidence(
         what=f"symbols that {package.name} needs and torch {torch.version} lacks",
@@ -126,14 +126,17 @@ def _lacks(package: Package, torch: Framework, names: tuple[str, ...], status: S
         source=record.source_of("unresolved"),
     )
     parts = (evidence_of(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
+    releases, rows = compiled_for(matrix, names)
     why = "it was compiled against another release, or another kind of build"
     for_cpu = isinstance(record, Framework) and record.cpu_only
     if torch.cpu_only and not for_cpu and any("cuda" in name.lower() for name in names):
         why = "it is built for CUDA, but this PyTorch for the CPU only"
+    elif releases:
+        why = f"it was compiled for {releases}"
     elif any("cxx11" in name for name in names):
         why = "it was compiled with the other C++ ABI (_GLIBCXX_USE_CXX11_ABI)"
     reason = f"{package.title} needs symbols that torch {torch.version} does not have: {why}"
-    return Misfit(package.title, reason, (shown, *parts, *_versions(package, torch)), status)
+    return Misfit(package.title, reason, (shown, *parts, *_versions(package, torch)), status, matrix.cite(*rows))
 
 
 def _misfit_by_build(package: Package, torch: Framework) -> Misfit | None:

@@ -182,6 +182,17 @@ def test_symbols_of_a_package_that_has_metadata() -> None:
     assert "spam-kernels==1.2" in check.fixes[0].command
 
 
+@cases("symbols, built",
+    ((RENAMED,), "torch 2.1 to 2.2"), ((RENAMED, OLD_ABI), "torch 2.1 to 2.2"), ((OLD_ABI,), "torch 2.6 or older"),
+    (("_ZN3c104cuda9SetDeviceEa", OLD_ABI), "torch 2.3 to 2.6"),
+    (("_ZN3c104cuda19CUDAErrorLogCaptureC1Ev",), "torch 2.13 or newer"),
+    ((RENAMED, "_ZN3c104cuda19CUDAErrorLogCaptureC1Ev"), "another release, or another kind of build"),
+    (("_ZN2at9somethingEv",), "another release, or another kind of build"),
+)  # fmt: skip
+def test_for_which_pytorch_by_the_symbols(symbols: tuple[str, ...], built: str) -> None:
+    assert built in check_of(TORCH, on(mine("sm_90", unresolved=symbols))).message
+
+
 def test_a_package_that_does_without_its_libraries() -> None:
     torchao = wheel("sm_90a", name="torchao", version="0.18.0", unresolved=("torch_list_push_back",))
     assert statuses(TORCH, on(torchao)) == ("warn",)
