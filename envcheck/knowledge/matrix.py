@@ -136,6 +136,7 @@ class Matrix:
     collectives = Table("collective", tables.CollectiveRow)
     torch = Table("torch", tables.TorchRow)
     torch_symbols = Table("torch-symbol", tables.TorchSymbolRow)
+    extension_builds = Table("extension-build", tables.ExtensionBuildRow)
     releases = Table("release", tables.ReleaseRow, grouped=True)
     wheels = Table("wheel", tables.WheelRow, grouped=True)
     requirements = Table("requirement", tables.RequirementRow, grouped=True)
@@ -263,6 +264,11 @@ class Matrix:
 
     def projects_with(self, trait: tables.Trait) -> list[str]:
         return list(dict.fromkeys(row.project for row in self.traits if row.trait == trait))
+
+    def extension_build(self, name: str) -> tables.ExtensionBuildRow:
+        """How an extension of this name is built; an empty row where none tells."""
+        empty = tables.ExtensionBuildRow(names=(name,), source=())
+        return next((row for row in self.extension_builds if name in row.names), empty)
 
     def role_of(self, name: str) -> tables.RoleRow | None:
         """What people install a distribution of this name for."""

@@ -839,6 +839,19 @@ class TorchSymbolRow(Row, frozen=True, kw_only=True):
     """The last one; empty: the newest."""
 
 
+class ExtensionBuildRow(Row, frozen=True, kw_only=True):
+    """How extensions of PyTorch are compiled, and where their wheels for one PyTorch, CUDA and Python lie."""
+
+    id_of = "extension-build/{0.names[0]}"
+    names: tuple[str, ...]
+    architectures: str = ""
+    """The variable that chooses the GPUs, with its value; empty: that of PyTorch."""
+    wheel: str = ""
+    """Address of a wheel; not every combination has one."""
+    page: str = ""
+    """Address of the page that lists them."""
+
+
 class CondaRow(Row, frozen=True, kw_only=True):
     """A package that conda-forge has under another name than PyPI."""
 

@@ -185,6 +185,8 @@ class How(msgspec.Struct, frozen=True):
 
     index: str = ""
     """Address of the index to take them from, in place of the usual one."""
+    links: str = ""
+    """Address of a page whose wheels are taken too."""
     build: tuple[str, ...] = ()
     """Options for what is compiled: ``("--no-build-isolation",)``."""
     torch_backend: str = ""
@@ -360,7 +362,8 @@ def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
 
 
 def _index(way: How) -> tuple[str, ...]:
-    return ("--index-url", way.index) if way.index else ()
+    links = ("--find-links", way.links) if way.links else ()
+    return (*(("--index-url", way.index) if way.index else ()), *links)
 
 
 def _set(how: How) -> tuple[str, ...]:

@@ -134,7 +134,8 @@ def _build_again(
     if extension.cache:
         text = f"Delete {extension.path}: PyTorch compiles {extension.name} again for this GPU"
         return (Fix(text=text, command=("rm", "-r", "--", extension.path)),)
-    setting = f"TORCH_CUDA_ARCH_LIST={listed}"
+    own = facts.matrix.extension_build(extension.name).architectures
+    setting = own.format(numbers=numbers, dotted=listed) if own else f"TORCH_CUDA_ARCH_LIST={listed}"
     torch = framework_named("torch", facts.environment)
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     refusing = [fit for each in capabilities if cuda and (fit := cuda_targets(facts.matrix, each, cuda)).bad]

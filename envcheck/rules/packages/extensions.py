@@ -9,7 +9,7 @@ from envcheck.compat.package_needs import admits, bounds_on, same_minor
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of
-from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.specifier import numbers_in, parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion, is_release
@@ -41,6 +41,8 @@ from envcheck.rules.fixes.install import How, install
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
 _SHOWN = 4
+_STRINGS_BEFORE_CXX11 = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
+"""A function of PyTorch that takes a string of the C++ ABI from before C++11."""
 
 
 class Package(NamedTuple):
@@ -245,9 +247,38 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     if _is_python(package, facts.matrix):
         text = f"Install a release of {package.name} that admits torch {there}"
         return install(facts, (f"{package.name}{bounds}",), text, How(newest=True))
-    text = f"Build {package.name} again, against the installed torch (or use its build for torch {there})"
-    how = How(build=("--no-build-isolation", "--no-cache-dir"), alone=True, again=True)
+    page, wheel = _published(package.name, public, torch, facts)
+    if page:
+        text = f"Install the wheel of {package.name} for torch {there}, from the project's own page"
+        return install(facts, (f"{package.name}=={public}",), text, How(links=page, alone=True, again=True))
+    its_build = f"install its wheel, where there is one: {wheel}" if wheel else f"use its build for torch {there}"
+    text = f"Build {package.name} again, against the installed torch (or {its_build})"
+    no_wheel = ("--no-binary", package.name) if package.extension else ()
+    how = How(build=("--no-build-isolation", "--no-cache-dir", *no_wheel), alone=True, again=True)
     return install(facts, (f"{package.name}=={public}",), text, how)
+
+
+def _published(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:
+    """The addresses, or empty, of the page and of the wheel for this PyTorch, CUDA and Python."""
+    row, cuda, there = (
+        facts.matrix.extension_build(name),
+        CudaVersion.parse(torch.cuda),
+        parse_version(torch.version or ""),
+    )
+    python = (facts.environment.python if facts.environment else None) or ""
+    if cuda is None or there is None or machine(facts) != "x86_64" or not python:
+        return "", ""
+    _, old_abi = compiled_for(facts.matrix, (_STRINGS_BEFORE_CXX11,))
+    before = any(there.numbers[:2] <= numbers_in(row.last) for row in old_abi)
+    values = {
+        "version": version,
+        "torch": ".".join(map(str, there.numbers[:2])),
+        "cuda": tag_of(str(cuda)).removeprefix("cu"),
+        "cuda_major": str(cuda.major),
+        "abi": "FALSE" if before else "TRUE",
+        "python": f"cp{''.join(python.split('.')[:2])}",
+    }
+    return row.page.format(**values), row.wheel.format(**values)
 
 
 def not_built_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: Facts, how: str) -> Outcome:

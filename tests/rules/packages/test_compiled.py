@@ -193,6 +193,26 @@ def test_for_which_pytorch_by_the_symbols(symbols: tuple[str, ...], built: str) 
     assert built in check_of(TORCH, on(mine("sm_90", unresolved=symbols))).message
 
 
+def test_where_the_wheels_for_this_pytorch_lie() -> None:
+    scatter = wheel("sm_90", name="torch-scatter", version="2.1.2+pt25cu124", unresolved=(RENAMED,))
+    (fix,) = check_of(TORCH, on(scatter)).fixes
+    assert fix.command[-4:] == (
+        "--no-deps", "torch-scatter==2.1.2", "--find-links", "https://data.pyg.org/whl/torch-2.8.0+cu128.html",
+    )  # fmt: skip
+    conv = wheel("sm_90", name="causal-conv1d", version="1.7.0", unresolved=(RENAMED,))
+    for pytorch, abi in ("2.8.0+cu128", "cu12torch2.8cxx11abiTRUE"), ("2.5.1+cu124", "cu12torch2.5cxx11abiFALSE"):
+        (fix,) = check_of(TORCH, on(conv, pytorch=torch(pytorch, "12.4"))).fixes
+        assert f"causal_conv1d-1.7.0+{abi}-cp312-cp312-linux_x86_64.whl" in fix.text
+        assert fix.command[-2:] == ("--no-binary", "causal-conv1d")
+
+
+def test_the_packages_own_variable() -> None:
+    natten = wheel("sm_80", name="natten", version="0.21.7")
+    assert check_of(CODE, on(natten)).fixes[0].command[1] == "NATTEN_CUDA_ARCH=9.0"
+    engine = wheel("sm_80", name="transformer-engine-torch", version="2.20.2")
+    assert check_of(CODE, on(engine)).fixes[0].command[1] == "NVTE_CUDA_ARCHS=90"
+
+
 def test_a_package_that_does_without_its_libraries() -> None:
     torchao = wheel("sm_90a", name="torchao", version="0.18.0", unresolved=("torch_list_push_back",))
     assert statuses(TORCH, on(torchao)) == ("warn",)
