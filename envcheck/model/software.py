@@ -370,7 +370,8 @@ class Extension(Identified, frozen=True, kw_only=True):
     version: str | None = None
     """By its metadata."""
     cache: str | None = None
-    """The folder of PyTorch's own cache of extensions that holds it: ``py312_cu128``."""
+    """The build that PyTorch's own cache of extensions holds it for: ``py312_cu128``, or the variable that names the
+    cache."""
     binaries: tuple[str, ...] = ()
     """Paths of these files (some)."""
     gpu_code: tuple[str, ...] | None = None

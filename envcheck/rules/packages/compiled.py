@@ -52,6 +52,8 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     wrong: list[tuple[Extension, Misfit]] = []
     sound: list[Extension] = []
     for each in items_in(environment.extensions):
+        if _is_of_other_python(each, environment):
+            continue
         code = read_targets(each.gpu_code or ())
         fits = [(gpu, _fit(each, code, capability, facts)) for gpu, capability in known]
         lacking = [(gpu, fit) for gpu, fit in fits if fit.bad]
@@ -74,6 +76,13 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     names = ", ".join(each.name for each in sound)
     evidence = (evidence_of(f"GPU code of {each.name}", each, "gpu_code") for each in sound)
     return passed(f"Compiled code of packages runs on the GPU: {names}", *evidence, decided_by="declared")
+
+
+def _is_of_other_python(extension: Extension, environment: Environment) -> bool:
+    """Whether PyTorch's cache holds it for another Python than this one."""
+    own = f"py{''.join((environment.python or '').split('.')[:2])}"
+    cache = extension.cache or ""
+    return bool(environment.python) and cache.startswith("py") and cache.partition("_")[0] != own
 
 
 def _title(extension: Extension) -> str:

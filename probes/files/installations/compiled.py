@@ -43,7 +43,7 @@ _SKIPPED = frozenset({"__pycache__", "build", "node_modules"})
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
 _SECTIONS = [name.encode() for name in (*OWN_SECTIONS, REGISTRATION)]
 _TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")
-_CACHE = "torch_extensions"
+_VARIABLE = "TORCH_EXTENSIONS_DIR"
 
 
 class _Owner(NamedTuple):
@@ -53,7 +53,7 @@ class _Owner(NamedTuple):
     path: str
     version: str | None = None
     cache: str | None = None
-    """The folder of PyTorch's cache, named after Python and CUDA."""
+    """The folder of a build in PyTorch's cache, named after Python and CUDA, or the variable that names the cache."""
 
 
 class _Bounds:
@@ -65,9 +65,11 @@ class _Bounds:
         self.complete = True
 
     def takes(self, what: str) -> bool:
+        """Whether one more file or folder may be looked at."""
         self.left[what] -= 1
-        self.complete = self.complete and self.left[what] >= 0 and time.monotonic() < self.until
-        return self.complete
+        enough = self.left[what] >= 0 and time.monotonic() < self.until
+        self.complete = self.complete and enough
+        return enough
 
 
 def compiled(site: Site) -> Record:
@@ -93,9 +95,10 @@ def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
     places = [(name, f"{folder}/{name}") for folder in site.folders for name in _unlisted(site, folder, listed)]
     for name, path in (*places, *site.mapped.items()):
         stem = name.partition(".")[0]
-        files = _below(site.tree, path, bounds)
         item = by_name.get(normalised(stem), {})
-        if files and stem not in _OF_FRAMEWORKS and item.get("name") not in DETAILED:
+        if stem in _OF_FRAMEWORKS or item.get("name") in DETAILED:
+            continue
+        if files := _below(site.tree, path, bounds):
             yield _Owner(item.get("name", stem), path, item.get("version")), files
     for name, path, cache in _cached(site.tree):
         if files := _below(site.tree, path, bounds):
@@ -112,12 +115,15 @@ def _unlisted(site: Site, folder: str, listed: dict[str, set[str]]) -> list[str]
 
 
 def _cached(tree: Tree) -> Iterator[tuple[str, str, str]]:
-    """Name, folder and build of the extensions that PyTorch compiled for programs."""
-    home = tree.variables.get("XDG_CACHE_HOME") or f"{tree.home()}/.cache"
-    top = tree.variables.get("TORCH_EXTENSIONS_DIR") or f"{home}/{_CACHE}"
-    for build in sorted(tree.list_names(top) or ()):
-        for name in sorted(tree.list_names(f"{top}/{build}") or ()):
-            yield name, f"{top}/{build}/{name}", build
+    """Name, folder and build of the extensions that PyTorch's ``cpp_extension`` compiled for programs.
+
+    The variable's folder has none for builds.
+    """
+    stated = tree.variables.get(_VARIABLE)
+    top = stated or f"{tree.variables.get('XDG_CACHE_HOME') or f'{tree.home()}/.cache'}/torch_extensions"
+    for build in ("",) if stated else sorted(tree.list_names(top) or ()):
+        for name in sorted(tree.list_names(f"{top}/{build}".rstrip("/")) or ()):
+            yield name, f"{top}/{build}/{name}".replace("//", "/"), build or _VARIABLE
 
 
 def _is_wanted(name: str) -> bool:

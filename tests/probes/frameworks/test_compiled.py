@@ -84,15 +84,15 @@ def test_code_on_pythonpath_and_of_editable_installations(tree: Frameworks) -> N
     }  # fmt: skip
 
 
-@cases("variables, top",
-    ({"HOME": "/home/ada"}, "/home/ada/.cache/torch_extensions"),
-    ({"HOME": "/home/ada", "XDG_CACHE_HOME": "/cache"}, "/cache/torch_extensions"),
-    ({"HOME": "/home/ada", "TORCH_EXTENSIONS_DIR": "/ext"}, "/ext"),
+@cases("variables, folder, cache",
+    ({"HOME": "/home/ada"}, "/home/ada/.cache/torch_extensions/py312_cu128/fused", "py312_cu128"),
+    ({"HOME": "/home/ada", "XDG_CACHE_HOME": "/c"}, "/c/torch_extensions/py312_cu128/fused", "py312_cu128"),
+    ({"HOME": "/home/ada", "TORCH_EXTENSIONS_DIR": "/ext"}, "/ext/fused", "TORCH_EXTENSIONS_DIR"),
 )  # fmt: skip
-def test_the_cache_of_pytorch(tree: Frameworks, variables: dict[str, str], top: str) -> None:
-    tree.file(f"{top}/py312_cu128/fused/fused.so", LINKED)
+def test_the_cache_of_pytorch(tree: Frameworks, variables: dict[str, str], folder: str, cache: str) -> None:
+    tree.file(f"{folder}/fused.so", LINKED)
     each = found(tree, **variables)["fused"]
-    assert (each.cache, each.path, each.gpu_code) == ("py312_cu128", f"{top}/py312_cu128/fused", CODE)
+    assert (each.cache, each.path, each.gpu_code) == (cache, folder, CODE)
 
 
 @cases("files, name",
@@ -125,4 +125,7 @@ def test_too_much_to_look_at_is_told(tree: Frameworks, monkeypatch: pytest.Monke
     monkeypatch.setitem(reader._MOST, what, 1)
     for name in ("one", "two"):
         tree.file(f"{SITE}/{name}/_C.so", LINKED)
-    assert not listed(tree).complete
+    tree.package({"three/_C.so": LINKED}, "three", "1.0")
+    listing = listed(tree)
+    assert not listing.complete
+    assert {each.name for each in listing.items} == ({"one"} if what == "files" else {"one", "three"})

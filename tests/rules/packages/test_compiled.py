@@ -146,6 +146,11 @@ def test_the_cache_of_pytorch(setting: dict[str, str], status: str) -> None:
     assert (check.status, check.fixes[0].command) == (status, ("rm", "-r", "--", folder))
 
 
+def test_the_cache_of_another_python_is_not_used() -> None:
+    assert checks_of(CODE, on(mine("sm_80", cache="py39_cu128"))) == ()
+    assert statuses(CODE, on(mine("sm_80", cache="TORCH_EXTENSIONS_DIR"))) == ("note",)
+
+
 def test_pytorch_without_code_is_told_alone() -> None:
     pytorch = torch("2.8.0+cu128", "12.8", gpu_code=("sm_80",))
     assert checks_of(CODE, on(mine("sm_80"), pytorch=pytorch)) == ()
