@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets, read_targets
@@ -49,50 +47,32 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     known = gpus_with_capability(facts)
     torch = framework_named("torch", environment)
     its_code = code_targets(torch) if torch else ()
+    # Of a PyTorch without code for the GPUs either, its own rule tells.
+    lost = bool(its_code) and all(code_runs_on(facts.matrix, its_code, each).bad for _, each in known)
     wrong: list[tuple[Extension, Misfit]] = []
     sound: list[Extension] = []
     for each in items_in(environment.extensions):
-        if _is_of_other_python(each, environment):
-            continue
         code = read_targets(each.gpu_code or ())
         fits = [(gpu, _fit(each, code, capability, facts)) for gpu, capability in known]
         lacking = [(gpu, fit) for gpu, fit in fits if fit.bad]
-        if lacking and not _is_for_others(code, known):
-            # Of a PyTorch without code for the GPU either, its own rule tells.
-            if not (each.unresolved is not None and its_code and all(_runs_nowhere(its_code, known, facts))):
-                wrong.append((each, _misfit(each, lacking, len(fits), facts)))
+        if lacking and not _is_for_others(code, known) and not (lost and each.unresolved is not None):
+            wrong.append((each, _misfit(each, lacking, len(fits), facts)))
         elif code and fits and all(fit.ok for _, fit in fits):
             sound.append(each)
     if wrong:
         found = worst_first(misfit for _, misfit in wrong)
-        first = next(each for each, misfit in wrong if misfit is found[0])
-        title = title_of_first(f"{_title(first)} has no code that runs on {gpu_title(known[0][0])}", found)
         fixes = tuple(fix for each, _ in wrong[:_FIXES] for fix in _build_again(each, known, facts))
-        return incompatible_packages(found, title, fixes)
+        return incompatible_packages(found, title_of_first(found[0].name, found), fixes)
     if environment.extensions and not environment.extensions.complete:
         return Outcome(status="unknown", title="Not all compiled files could be read for their GPU code")
-    if not sound:
-        return None
     names = ", ".join(each.name for each in sound)
     evidence = (evidence_of(f"GPU code of {each.name}", each, "gpu_code") for each in sound)
-    return passed(f"Compiled code of packages runs on the GPU: {names}", *evidence, decided_by="declared")
-
-
-def _is_of_other_python(extension: Extension, environment: Environment) -> bool:
-    """Whether PyTorch's cache holds it for another Python than this one."""
-    own = f"py{''.join((environment.python or '').split('.')[:2])}"
-    cache = extension.cache or ""
-    return bool(environment.python) and cache.startswith("py") and cache.partition("_")[0] != own
+    title = f"Compiled code of packages runs on the GPU: {names}"
+    return passed(title, *evidence, decided_by="declared") if sound else None
 
 
 def _title(extension: Extension) -> str:
     return f"{extension.name} {extension.version}" if extension.version else extension.name
-
-
-def _runs_nowhere(
-    code: tuple[CodeTarget, ...], known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
-) -> Iterator[bool]:
-    return (code_runs_on(facts.matrix, code, capability).bad for _, capability in known)
 
 
 def _is_for_others(code: tuple[CodeTarget, ...], known: tuple[tuple[Gpu, ComputeCapability], ...]) -> bool:
@@ -129,7 +109,8 @@ def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, fa
         evidence_of(gpu_title(gpu), gpu, "compute_capability"),
     )
     reason = f"{_title(extension)}{some}: {fit.reason}"
-    return Misfit(extension.name, reason, evidence, limit_by_confidence(status, fit), fit.sources)
+    title = f"{_title(extension)} has no code that runs on {gpu_title(gpu)}"
+    return Misfit(title, reason, evidence, limit_by_confidence(status, fit), fit.sources)
 
 
 def _build_again(

@@ -44,6 +44,7 @@ _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports
 _SECTIONS = [name.encode() for name in (*OWN_SECTIONS, REGISTRATION)]
 _TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")
 _VARIABLE = "TORCH_EXTENSIONS_DIR"
+_PYTHON = re.compile(r"/python(\d)\.(\d+)/")
 
 
 class _Owner(NamedTuple):
@@ -100,7 +101,7 @@ def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
             continue
         if files := _below(site.tree, path, bounds):
             yield _Owner(item.get("name", stem), path, item.get("version")), files
-    for name, path, cache in _cached(site.tree):
+    for name, path, cache in _cached(site):
         if files := _below(site.tree, path, bounds):
             yield _Owner(name, path, None, cache), files
     yield from packaged
@@ -114,16 +115,18 @@ def _unlisted(site: Site, folder: str, listed: dict[str, set[str]]) -> list[str]
     return [name for name in names if _is_wanted(name) and not for_tests(name)]
 
 
-def _cached(tree: Tree) -> Iterator[tuple[str, str, str]]:
-    """Name, folder and build of the extensions that PyTorch's ``cpp_extension`` compiled for programs.
+def _cached(site: Site) -> Iterator[tuple[str, str, str]]:
+    """Name, folder and build of the extensions that PyTorch's ``cpp_extension`` compiled for programs of this Python.
 
     The variable's folder has none for builds.
     """
-    stated = tree.variables.get(_VARIABLE)
+    tree, stated = site.tree, site.tree.variables.get(_VARIABLE)
     top = stated or f"{tree.variables.get('XDG_CACHE_HOME') or f'{tree.home()}/.cache'}/torch_extensions"
-    for build in ("",) if stated else sorted(tree.list_names(top) or ()):
-        for name in sorted(tree.list_names(f"{top}/{build}".rstrip("/")) or ()):
-            yield name, f"{top}/{build}/{name}".replace("//", "/"), build or _VARIABLE
+    own = tuple(f"py{match[1]}{match[2]}_" for match in map(_PYTHON.search, site.folders) if match)
+    builds = [""] if stated else [name for name in sorted(tree.list_names(top) or ()) if name.startswith(own)]
+    for build in builds:
+        folder = f"{top}/{build}".rstrip("/")
+        yield from ((name, f"{folder}/{name}", build or _VARIABLE) for name in sorted(tree.list_names(folder) or ()))
 
 
 def _is_wanted(name: str) -> bool:
