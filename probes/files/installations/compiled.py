@@ -39,6 +39,8 @@ _ALONE_MOST = 200
 """Most files of one package with GPU code alone: of more, a program chooses by the GPU."""
 _NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
 _ALONE = re.compile(r".+\.(?:cubin|fatbin|ptx)")
+_LINKING_MOST = 6
+"""Most files of one package whose symbols are looked up: all of one build ask for the same PyTorch."""
 _SKIPPED = frozenset({"__pycache__", "build", "node_modules"})
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
 _SECTIONS = [name.encode() for name in (*OWN_SECTIONS, REGISTRATION)]
@@ -188,8 +190,10 @@ def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> 
     record.update({"version": owner.version} if owner.version else {})
     record.update({"cache": printable(owner.cache)} if owner.cache else {})
     record.update({"gpu_code": list(code), "ptx": ptx} if code and whole else {})
-    lacking = lacking_in_torch(site, linking) if linking else None
-    return record if lacking is None else {**record, "unresolved": lacking}
+    lacking = lacking_in_torch(site, linking[:_LINKING_MOST]) if linking else None
+    if lacking is None or (not lacking and len(linking) > _LINKING_MOST):
+        return record
+    return {**record, "unresolved": lacking}
 
 
 def _numbers(text: str) -> list[int]:
