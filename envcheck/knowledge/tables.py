@@ -845,7 +845,7 @@ class ExtensionBuildRow(Row, frozen=True, kw_only=True):
     id_of = "extension-build/{0.names[0]}"
     names: tuple[str, ...]
     architectures: str = ""
-    """The variable that chooses the GPUs, with its value; empty: that of PyTorch."""
+    """The variables that choose the GPUs, with their values; empty: that of PyTorch."""
     wheel: str = ""
     """Address of a wheel; not every combination has one."""
     page: str = ""

@@ -15,7 +15,7 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, onl
 from envcheck.knowledge.relations.variables import hides_all
 from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Missing, Status
-from envcheck.model.snapshot import PASTED, Environment, Framework, Gpu, items_in
+from envcheck.model.snapshot import PASTED, Environment, Extension, Framework, Gpu, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
 from envcheck.rules.facts.frameworks import (
@@ -47,6 +47,7 @@ from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import line_evidence
+from envcheck.rules.packages.compiled import build_for_gpus
 from envcheck.rules.variables.visible_devices import setting_evidence
 
 
@@ -275,12 +276,16 @@ def _lacking(
     counted = Counter(gpu_title(gpu) for gpu, _ in lacking)  # GPUs that are assumed have one name
     names = ", ".join(f"{count} x {title}" if count > 1 else title for title, count in counted.items())
     capabilities = tuple(dict.fromkeys(evidence_of(gpu_title(gpu), gpu, "compute_capability") for gpu, _ in lacking))
+    fixes = install_other_release(facts, framework)
+    if framework.binaries and facts.matrix.extension_build(framework.name).architectures:
+        extension = Extension(name=framework.name, path="", version=framework.version, unresolved=())
+        fixes += build_for_gpus(extension, gpus_with_capability(facts), facts)
     whom = gpu_title(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
     return incompatible(
         f"{full_name(framework)} {'has no code for' if framework.gpu_code else 'does not support'} {whom}",
         fit,
         evidence=(code_evidence, *capabilities, *_place(subject)),
-        fixes=install_other_release(facts, framework),
+        fixes=fixes,
         worst="fail" if len(lacking) == total and whole else "warn",
         more=f" Without code: {names}." if framework.gpu_code else "",
         decided_by=basis_of(framework, "gpu_code"),

@@ -61,7 +61,7 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
             sound.append(each)
     if wrong:
         found = worst_first(misfit for _, misfit in wrong)
-        fixes = tuple(fix for each, _ in wrong[:_FIXES] for fix in _build_again(each, known, facts))
+        fixes = tuple(fix for each, _ in wrong[:_FIXES] for fix in build_for_gpus(each, known, facts))
         return incompatible_packages(found, title_of_first(found[0].name, found), fixes)
     if environment.extensions and not environment.extensions.complete:
         return Outcome(status="unknown", title="Not all compiled files could be read for their GPU code")
@@ -113,7 +113,7 @@ def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, fa
     return Misfit(title, reason, evidence, limit_by_confidence(status, fit), fit.sources)
 
 
-def _build_again(
+def build_for_gpus(
     extension: Extension, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
 ) -> tuple[Fix, ...]:
     """Compile it for the GPUs that are here."""
@@ -125,7 +125,8 @@ def _build_again(
         text = f"Delete {extension.path}: PyTorch compiles {extension.name} again for this GPU"
         return (Fix(text=text, command=("rm", "-r", "--", extension.path)),)
     own = facts.matrix.extension_build(extension.name).architectures
-    setting = own.format(numbers=numbers, dotted=listed) if own else f"TORCH_CUDA_ARCH_LIST={listed}"
+    majors = ";".join(dict.fromkeys(f"{each.major}0" for each in capabilities))
+    setting = (own or "TORCH_CUDA_ARCH_LIST={dotted}").format(numbers=numbers, dotted=listed, majors=majors)
     torch = framework_named("torch", facts.environment)
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     refusing = [fit for each in capabilities if cuda and (fit := cuda_targets(facts.matrix, each, cuda)).bad]
@@ -139,5 +140,5 @@ def _build_again(
     text = f"Build {extension.name} again for compute capability {listed.replace(';', ' and ')}{after}"
     public = extension.version.partition("+")[0]
     build = ("--no-build-isolation", "--no-cache-dir", "--no-binary", extension.name)
-    how = How(build=build, variables=(setting,), alone=True, again=True)
+    how = How(build=build, variables=tuple(setting.split()), alone=True, again=True)
     return install(facts, (f"{extension.name}=={public}",), text, how)

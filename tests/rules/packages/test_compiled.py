@@ -20,7 +20,7 @@ from tests.rules.machines import (
     variables,
     with_venv,
 )
-from tests.rules.packages.packages_here import SITE, dist, having
+from tests.rules.packages.packages_here import SITE, dist, extension, having
 
 CODE, TORCH = "extension-code-missing", "extension-built-for-other-torch"
 OLD_ABI, RENAMED = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs", "_ZN3c104cuda9SetDeviceEi"
@@ -209,6 +209,12 @@ def test_where_the_wheels_for_this_pytorch_lie() -> None:
 def test_the_packages_own_variable() -> None:
     natten = wheel("sm_80", name="natten", version="0.21.7")
     assert check_of(CODE, on(natten)).fixes[0].command[1] == "NATTEN_CUDA_ARCH=9.0"
+    flash = extension("flash-attn", "2.8.3", gpu_code=("sm_80", "sm_90"))
+    pytorch = torch("2.8.0+cu128", "12.8", gpu_code=("sm_120",))
+    environment = having(pytorch, flash, distributions=(dist("flash-attn", "2.8.3"),))
+    found = checks_of("gpu-code-missing", with_venv(machine(RTX5090), environment))
+    (check,) = (each for each in found if each.status == "warn")
+    assert check.fixes[-1].command[:3] == ("env", "FLASH_ATTENTION_FORCE_BUILD=TRUE", "FLASH_ATTN_CUDA_ARCHS=120")
     engine = wheel("sm_80", name="transformer-engine-torch", version="2.20.2")
     assert check_of(CODE, on(engine)).fixes[0].command[1] == "NVTE_CUDA_ARCHS=90"
 
