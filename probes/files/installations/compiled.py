@@ -45,6 +45,8 @@ _SKIPPED = frozenset({"__pycache__", "build", "node_modules"})
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
 _SECTIONS = [name.encode() for name in (*OWN_SECTIONS, REGISTRATION)]
 _TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")
+_FOR_ONE_TORCH = re.compile(r"(?:torch|pt)[-_]?\d")
+"""In the name of a file, or its folder, that a package chooses by the version of PyTorch: ``addon_torch28-cuda.so``."""
 _VARIABLE = "TORCH_EXTENSIONS_DIR"
 _PYTHON = re.compile(r"/python(\d)\.(\d+)/")
 
@@ -168,7 +170,7 @@ def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> 
         place = site.tree.place(path)
         holds, links = (True, False) if _ALONE.fullmatch(path) else _signs(place, for_torch=for_torch)
         bounds.complete = bounds.complete and place not in REFUSED
-        if links:
+        if links and not _FOR_ONE_TORCH.search("/".join(path.split("/")[-2:])):
             linking.append(path)
         found = gpu_targets(place) if holds else None
         if found and (found.targets or not found.complete):

@@ -412,6 +412,8 @@ def test_an_extension_of_no_known_package(bench: Bench) -> None:
     (found,) = compiled(bench.site())["items"]
     assert (found["name"], found["binaries"]) == ("mine", [str(bench.folder / SITE / "mine/_C.so")])
     assert set(found["unresolved"]) == {"_ZN3c104goneEv", "elsewhere"}
+    extension(bench, "mine/_for_torch29-cuda.so", "another")
+    assert compiled(bench.site())["items"] == [found], "a package chooses among libraries for one PyTorch each"
     (bench.folder / SITE / "torch/_C.so").unlink()
     assert compiled(bench.site())["items"] == [], "without PyTorch the question does not arise"
 
