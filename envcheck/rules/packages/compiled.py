@@ -25,6 +25,7 @@ from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, suppor
 from envcheck.rules.fixes.install import How, install
 
 _FIXES = 3
+_ALONE = (".cubin", ".fatbin", ".ptx")
 
 
 def _has_extensions(environment: Environment, facts: Facts) -> bool:
@@ -55,8 +56,11 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
         code = read_targets(each.gpu_code or ())
         fits = [(gpu, _fit(each, code, capability, facts)) for gpu, capability in known]
         lacking = [(gpu, fit) for gpu, fit in fits if fit.bad]
-        if lacking and not _is_for_others(code, known) and not (lost and each.unresolved is not None):
-            wrong.append((each, _misfit(each, lacking, len(fits), facts)))
+        by_choice = bool(lacking) and _is_for_others(code, known)
+        if by_choice and all(path.endswith(_ALONE) for path in each.binaries):
+            continue  # a program loads such a file where it fits
+        if lacking and not (lost and each.unresolved is not None):
+            wrong.append((each, _misfit(each, lacking, len(fits), facts, noted=by_choice and each.version is not None)))
         elif code and fits and all(fit.ok for _, fit in fits):
             sound.append(each)
     if wrong:
@@ -76,8 +80,8 @@ def _title(extension: Extension) -> str:
 
 
 def _is_for_others(code: tuple[CodeTarget, ...], known: tuple[tuple[Gpu, ComputeCapability], ...]) -> bool:
-    """Whether a package has code for newer GPUs alone, some of it in a form that serves no other: it uses it there, and
-    does without it elsewhere. Files of such code alone are chosen by the GPU.
+    """Whether there is code for newer GPUs alone, some of it in a form that serves no other, or none but such code: as
+    packages have it that use it there, and do without it elsewhere.
     """
     special = [target for target in code if target.suffix]
     if len(special) == len(code):
@@ -97,11 +101,11 @@ def _writes(matrix: Matrix, isa: str) -> CudaVersion | None:
     return min(filter(None, found), default=None)
 
 
-def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, facts: Facts) -> Misfit:
+def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, facts: Facts, *, noted: bool) -> Misfit:
     gpu, fit = lacking[0]
-    status: Status = "warn"
-    if extension.cache and not facts.variable("TORCH_CUDA_ARCH_LIST"):
-        status = "note"  # PyTorch compiles it again for the GPU that it finds
+    # Without the variable, PyTorch compiles what is in its cache again for the GPU that it finds.
+    again = extension.cache and not facts.variable("TORCH_CUDA_ARCH_LIST")
+    status: Status = "note" if noted or again else "warn"
     some = f" ({len(lacking)} of {total} GPUs)" if len(lacking) < total else ""
     evidence = (
         evidence_of(f"GPU code of {extension.name}", extension, "gpu_code"),

@@ -114,8 +114,12 @@ def test_code_that_runs(code: tuple[str, ...]) -> None:
     (("compute_103a",), h200()), (("sm_90a",), RTX5090),
 )  # fmt: skip
 def test_code_for_certain_gpus_is_used_on_those_alone(code: tuple[str, ...], gpu: Gpu) -> None:
-    """As in torchao, cuequivariance-ops and flashinfer, which do without it elsewhere."""
-    assert checks_of(CODE, on(mine(*code, ptx={}), gpu=gpu)) == ()
+    """torchao and cuequivariance-ops do without it elsewhere; what is built on site is meant for this GPU."""
+    pytorch = torch("2.8.0+cu128", "12.8", gpu_code=("sm_80", "sm_90", "sm_120"))
+    assert statuses(CODE, on(wheel(*code, ptx={}), gpu=gpu, pytorch=pytorch)) == ("note",)
+    assert statuses(CODE, on(mine(*code, ptx={}), gpu=gpu, pytorch=pytorch)) == ("warn",)
+    files = mine(*code, ptx={}, binaries=(f"{SITE}/mykernels/one.cubin", f"{SITE}/mykernels/two.ptx"))
+    assert checks_of(CODE, on(files, gpu=gpu, pytorch=pytorch)) == (), "as in flashinfer: loaded where they fit"
 
 
 def test_plain_code_for_a_newer_gpu_alone() -> None:
