@@ -485,6 +485,9 @@ class Environment(Identified, frozen=True, kw_only=True):
     none, or it was not checked."""
     externally_managed: bool | None = None
     """PEP 668: the system forbids pip to install into it."""
+    moved_from: str | None = None
+    """The folder that its programs (``activate``, ``pip``) take for it, where that is another one; None: it is not, or
+    was not checked."""
     site_packages: tuple[str, ...] = ()
     """Folders that packages are imported from."""
     distributions: tuple[Distribution, ...] | None = None

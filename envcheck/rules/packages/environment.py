@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from envcheck.compat.package_needs import admits, later_release_for_python
@@ -74,6 +75,33 @@ def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
         leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
         return (Fix(text="Deactivate the missing environment, or create it again", command=leave), _OTHER)
     return (Fix(text="Judge another interpreter", command=_OTHER.command),)
+
+
+@rule(layer="framework", per="environment")
+def environment_moved(environment: Environment, _facts: Facts) -> Outcome | None:
+    """The virtual environment was moved or copied; its programs lead to another folder."""
+    old = environment.moved_from
+    if old is None or environment.problem is not None:  # without a Python nothing starts, wherever it leads
+        return None
+    programs = f"activate, pip and other programs in {environment.prefix}/bin were written for {old}"
+    return Outcome(
+        status="warn",
+        title="The virtual environment was moved or copied: its programs lead elsewhere",
+        message=f"{programs}: they change that environment, or do not start if it is gone.",
+        evidence=(evidence_of("written for", environment, "moved_from"),),
+        decided_by="declared",
+        fixes=(*_write_its_folder(environment, old), Fix(text="Or create it again where it is to be used")),
+    )
+
+
+def _write_its_folder(environment: Environment, old: str) -> tuple[Fix, ...]:
+    """Its own folder in place of the other, in all programs that are text; of a path that sed could misread nothing."""
+    prefix = environment.prefix or ""
+    if not all(re.fullmatch(r"/[\w./@-]+", path) for path in (old, prefix)):
+        return ()
+    change = f"s#{old.replace('.', '[.]')}([^[:alnum:]_.-]|$)#{prefix}\\1#g"
+    command = ("find", f"{prefix}/bin", "-type", "f", "-exec", "sed", "-E", "-i", change, "{}", "+")
+    return (Fix(text="Write its own folder into its programs", command=command),)
 
 
 @rule(

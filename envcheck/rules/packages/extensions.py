@@ -237,8 +237,11 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         cuda = CudaVersion.parse(torch.cuda)
         exact = cuda and "." in (torch.cuda or "") and facts.matrix.has_trait(package.name, "on-torch-index")
         tag = (there.partition("+")[2] or tag_of(str(cuda))) if cuda and exact else ""
-        # Without its label, an installer takes the installed build of that release for the one that is asked for.
-        label = f"+{tag}" if tag and "+" in f"{there}{package.version}" and machine(facts) == "x86_64" else ""
+        # Without its label, an installer takes the installed build of that release for the one that is asked for. Of
+        # others than PyTorch's own, the index has the build that is on PyPI too without a label.
+        labelled = facts.matrix.has_trait(package.name, "released-with-torch")
+        labelled = labelled and "+" in f"{there}{package.version}" and machine(facts) == "x86_64"
+        label = f"+{tag}" if tag and labelled else ""
         how = How(index=f"{INDEX}{tag}" if tag else "", alone=True, again=True)
         return install(facts, (f"{package.name}{bounds}{label}",), text, how)
     public = package.version.partition("+")[0]

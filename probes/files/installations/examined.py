@@ -149,6 +149,7 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
             "manager": layout.manager,
             "lock_file": layout.lock_file,
             "externally_managed": layout.externally_managed,
+            "moved_from": layout.moved_from,
             "site_packages": list(path.folders),
             "distributions": distributions,
             "hides_pythons_own": hides_pythons_own(site, layout.minor),

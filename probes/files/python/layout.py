@@ -86,6 +86,7 @@ class EnvironmentLayout(NamedTuple):
     manager: str
     lock_file: str | None
     externally_managed: bool | None
+    moved_from: str | None
     problem: str | None
 
 
@@ -135,8 +136,27 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         manager=_manager(tree, prefix, settings, virtual=virtual),
         lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,
         externally_managed=False if virtual else tree.lexists(f"{stdlib}/{_MANAGED}") if stdlib else None,
+        moved_from=_moved_from(tree, prefix) if virtual else None,
         problem=place.problem or base_gone or outgrown,
     )
+
+
+# ``activate`` of venv, virtualenv and uv, and the first lines of ``pip``.
+_WRITTEN_FOR = re.compile(
+    r"""^[ \t]*(?:export )?VIRTUAL_ENV=['"]?(/[^'"$\n]+?)['"]?$|^(?:#!|'''exec' )"?(/[^'"\n]+)/bin/python""",
+    re.MULTILINE,
+)
+
+
+def _moved_from(tree: Tree, prefix: str) -> str | None:
+    """The folder that its programs take for it, where that is another one."""
+    for name in ("activate", "pip"):
+        for match in _WRITTEN_FOR.finditer(tree.read_text(f"{prefix}/bin/{name}", 16384) or ""):
+            folder = tree.real_path(match[1] or match[2])
+            # A pip that starts another Python by choice is no sign.
+            if folder != prefix and (match[1] or not tree.is_folder(folder) or tree.is_file(f"{folder}/pyvenv.cfg")):
+                return printable(match[1] or match[2])
+    return None
 
 
 def _base_program(

@@ -23,13 +23,15 @@ from typing import Any, TypeVar
 
 from _pytest.outcomes import Skipped
 
-from tests.lab.laboratory import damage, fit, habits, healthy, overlay, variables
+from tests.lab.laboratory import damage, fit, habits, healthy, overlay, upgrades, variables
 from tests.lab.laboratory.entry import Broken, Healthy, words
 from tests.lab.laboratory.follow import Journey, follow, primary_of
 from tests.lab.laboratory.place import BAD, Place
 from tests.lab.laboratory.store import Store
 
-BROKEN: tuple[Broken, ...] = (*damage.ENTRIES, *overlay.ENTRIES, *variables.ENTRIES, *fit.ENTRIES, *habits.ENTRIES)
+BROKEN: tuple[Broken, ...] = tuple(
+    entry for kind in (damage, overlay, variables, fit, habits, upgrades) for entry in kind.ENTRIES
+)
 HEALTHY: tuple[Healthy, ...] = healthy.ENTRIES
 
 
@@ -68,7 +70,8 @@ def put(entry: Broken, folder: Path, store: Store) -> Outcome:
     journey = Journey("elsewhere") if entry.goal == "elsewhere" else follow(place, report, entry.assumed, entry.options)
     after = ""
     if journey.end == "green":
-        after = (place.runs(entry.works) if entry.works else "") or "; ".join(sorted(place.unmet() - unmet))
+        left = {each for each in place.unmet() - unmet if not (entry.left_unmet and re.search(entry.left_unmet, each))}
+        after = (place.runs(entry.works) if entry.works else "") or "; ".join(sorted(left))
     return Outcome(entry, report, before, right, journey, after, time.monotonic() - began)
 
 

@@ -34,6 +34,8 @@ class Broken:
     assumed: str = H100
     manager: Literal["pip", "uv"] = "pip"
     options: tuple[str, ...] = ()
+    left_unmet: str = ""
+    """Pattern of what pip check may say afterwards: of a requirement that another distribution meets."""
 
     def right(self, check: dict[str, Any] | None) -> bool:
         """Whether a check is the root cause, and says so."""

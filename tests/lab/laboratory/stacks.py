@@ -48,6 +48,26 @@ JAX_12 = (
     "nvidia-nvshmem-cu12==3.3.9",
 )
 
+_JAX_7 = ("jax==0.7.2", "jaxlib==0.7.2", "ml-dtypes==0.5.3", "opt-einsum==3.4.0", "scipy==1.15.3", NUMPY)
+
+JAX_13 = (
+    *_JAX_7,
+    "jax-cuda13-plugin==0.7.2",
+    "jax-cuda13-pjrt==0.7.2",
+    *(each for each in TORCH_13 if each.startswith("nvidia-") and not any(
+        name in each for name in ("cufile", "curand", "cusparselt", "nvtx"))),
+    "nvidia-cuda-crt==13.0.88",
+    "nvidia-cuda-nvcc==13.0.88",
+    "nvidia-nvvm==13.0.88",
+)  # fmt: skip
+
+JAX_12_THEN_13 = (
+    *(each for each in JAX_12 if each.startswith("nvidia-")),
+    "jax-cuda12-plugin==0.7.2",
+    "jax-cuda12-pjrt==0.7.2",
+    *JAX_13,
+)
+
 CUPY_OF_NUMPY_1 = ("cupy-cuda12x==13.0.0", "fastrlock==0.8.3", *CUPY[2:-1])
 """CuPy from before NumPy 2, which finds the wheels by LD_LIBRARY_PATH alone; without a NumPy."""
 

@@ -169,3 +169,35 @@ def test_a_base_without_its_standard_library_is_told(tree: Tree) -> None:
     problem = "its base interpreter /opt/py/bin/python3.11 has lost its standard library"
     assert layout(tree, "/a").problem == problem
     assert layout(tree, "/a/bin/python").problem == problem
+
+
+ACTIVATE = "deactivate () {\n    unset VIRTUAL_ENV\n}\n"
+PIP = "import sys\n"
+
+
+@cases("activate, pip, moved",
+    ('VIRTUAL_ENV="/a"\nexport VIRTUAL_ENV\n', "#!/a/bin/python3\n", None),
+    ('VIRTUAL_ENV="/old/venv"\nexport VIRTUAL_ENV\n', "#!/old/venv/bin/python3\n", "/old/venv"),
+    ("VIRTUAL_ENV='/old/my venv'\n", "", "/old/my venv"),
+    ("        export VIRTUAL_ENV=/old/venv\n", "", "/old/venv"),
+    ("VIRTUAL_ENV=$(cygpath /old/venv)\n", "", None),
+    ('VIRTUAL_ENV="/linked"\n', "", None),
+    ("", "#!/old/venv/bin/python3.11\n", "/old/venv"),
+    ("", "#!/bin/sh\n'''exec' /old/venv/bin/python3.11 \"$0\" \"$@\"\n", "/old/venv"),
+    ("", "#!/opt/py/bin/python3.11\n", None),
+    ("", "#!/usr/bin/env python3\n", None),
+)  # fmt: skip
+def test_a_virtual_environment_whose_programs_name_another_folder(
+    tree: Tree, activate: str, pip: str, moved: str | None
+) -> None:
+    tree.venv("/a", tree.base("/opt/py", "3.11.7"))
+    tree.link("/linked", "/a")
+    tree.file("/a/bin/activate", ACTIVATE + activate)
+    tree.file("/a/bin/pip", pip + PIP)
+    assert layout(tree, "/a").moved_from == moved
+
+
+def test_a_system_python_was_not_moved(tree: Tree) -> None:
+    tree.base("/usr", "3.11.2")
+    tree.file("/usr/bin/pip", "#!/old/venv/bin/python3\n")
+    assert layout(tree, "/usr/bin/python3").moved_from is None

@@ -170,6 +170,13 @@ def test_several_are_told_in_one_finding() -> None:
     assert len(check.fixes) == 2
 
 
+def test_xformers_comes_from_the_index_of_this_cuda_where_one_build_has_no_label() -> None:
+    older = extension("xformers", "0.0.27", built_for={"torch": "2.4.0+cu121"}, requires=("torch==2.4.0",))
+    command = check_of(EXTENSION, beside_torch(older)).fixes[0].command
+    assert command[-2:] == ("--index-url", "https://download.pytorch.org/whl/cu124")
+    assert [word for word in command if word.startswith("xformers") and "+" not in word]
+
+
 def test_it_accounts_for_the_import_that_fails() -> None:
     broken = but(FLASH, unresolved=(SYMBOL,), trial=NOT_IMPORTED)
     (failed,) = [
