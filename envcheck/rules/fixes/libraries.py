@@ -222,7 +222,27 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
         "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
         "framework's own extra"
     )
-    return (Fix(text=text), *show_loader_search(facts))
+    wheel = _wheel_for(names[0], cuda, majors, facts) if names else ()
+    return (*(wheel or (Fix(text=text),)), *show_loader_search(facts))
+
+
+def _wheel_for(name: LibraryName, cuda: CudaVersion | None, majors: frozenset[int], facts: Facts) -> tuple[Fix, ...]:
+    """Install the wheel with a library, for the CUDA that its number or PyTorch names, and show where it then lies."""
+    base, major = wheel_with(name.family), cuda.major if cuda else max(majors) if len(majors) == 1 else 0
+    if not base or not major or facts.driver_os == "windows":
+        return ()
+    wanted = requirements((name,), Framework(name="", cuda=str(cuda or major)), facts)
+    if not wanted and facts.matrix.is_published(f"{base}-cu{major}"):
+        wanted = (f"{base}-cu{major}",)
+    found = install(facts, wanted, f"Install the wheel with {name.file}") if wanted else ()
+    text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: the lib folder in this one"
+    folder = f"cu{major}" if major > 12 else base.removeprefix("nvidia-").replace("-", "_")
+    return in_steps((*found, _show_folder(folder, text, facts))) if found else ()
+
+
+def _show_folder(folder: str, text: str, facts: Facts) -> Fix:
+    show = f"import nvidia.{folder} as it; print(it.__path__[0])"
+    return Fix(text=text, command=(python_of(facts.environment), "-c", show))
 
 
 def wheels_with(name: LibraryName, facts: Facts) -> list[Distribution]:
@@ -237,10 +257,11 @@ def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName, facts: Fac
     folder = wheel.name.removeprefix("nvidia-").partition("-cu")[0].replace("-", "_")
     pinned = f"{wheel.name}=={wheel.version}"
     return (
-        Fix(
-            text=f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
+        _show_folder(
+            folder,
+            f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
             "lib folder into LD_LIBRARY_PATH",
-            command=(python_of(facts.environment), "-c", f"import nvidia.{folder} as it; print(it.__path__[0])"),
+            facts,
         ),
         *install(facts, (pinned,), "If the file is gone: install the wheel again", How(alone=True, again=True)),
     )

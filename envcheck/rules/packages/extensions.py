@@ -10,6 +10,7 @@ from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of
 from envcheck.knowledge.specifier import numbers_in, parse_version
+from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion, is_release
@@ -31,6 +32,7 @@ from envcheck.rules.facts.frameworks import (
     framework_named,
     full_name,
     imported,
+    installed,
     machine,
     ran_on_gpu,
 )
@@ -228,6 +230,8 @@ def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
 def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the release for this PyTorch, or rebuild a package that is compiled on installation."""
     there = torch.version or ""
+    if pinned := _with_its_torch(package, torch, facts):
+        return pinned
     if package.name == "triton":
         bounds = bounds_on(torch.requires, "triton", facts.markers) or ""
     else:
@@ -282,6 +286,23 @@ def _published(name: str, version: str, torch: Framework, facts: Facts) -> tuple
         "python": f"cp{''.join(python.split('.')[:2])}",
     }
     return row.page.format(**values), row.wheel.format(**values)
+
+
+def _with_its_torch(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
+    """Install the PyTorch that a package pins, where its wheels are for that one alone: nothing for what has a build
+    for each, or is compiled.
+    """
+    of_torch: tuple[Trait, ...] = ("on-torch-index", "released-with-torch", "compiled-by-pip", "pure-python")
+    record = facts.environment and installed(facts.environment, package.name)
+    bounds = bounds_on((record.requires if record else None) or (), "torch", facts.markers)
+    if not bounds and is_release(package.version):
+        fit = fit_of_release(facts, package.name, package.version, "torch", torch.version or "")
+        bounds = fit.nearest_change.removeprefix("torch") if fit else None
+    own = any(facts.matrix.has_trait(package.name, trait) for trait in of_torch)
+    if own or not re.fullmatch(r"==[0-9.]+", bounds or "") or not facts.matrix.rows_of(package.name):
+        return ()
+    text = f"Install the PyTorch that {package.title} is built for, {(bounds or '')[2:]}, and what else it requires"
+    return install(facts, (f"{package.name}=={package.version}", f"torch{bounds}"), text)
 
 
 def not_built_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: Facts, how: str) -> Outcome:

@@ -210,6 +210,29 @@ def test_inside_wsl_windows_is_restarted_and_not_the_machine() -> None:
     assert ["wsl --update" in fix.text for fix in check.fixes] == [True]
 
 
+@cases("text, rule, command",
+    ("OSError: libcusparse.so.11: cannot open shared object file: No such file or directory\ntorch 2.1.2+cu118\n",
+     "cuda-library-missing", "cuda-toolkit[cusparse]==11.8.*"),
+    ("ImportError: libnvrtc.so.12: cannot open shared object file: No such file or directory\n",
+     "cuda-library-missing", "cuda-toolkit[nvrtc]==12.*"),
+    ("vllm==0.5.0\ntorch==2.1.2\nImportError: /v/site-packages/vllm/_C.abi3.so: undefined symbol: _ZN5torch7Library\n",
+     "extension-built-for-other-torch", "torch==2.3.0"),
+)  # fmt: skip
+def test_what_the_text_lacks_is_named_with_its_version(text: str, rule: str, command: str) -> None:
+    assert command in known(told(rule, text)).fixes[0].command
+
+
+def test_a_library_of_two_cudas_is_not_guessed() -> None:
+    line = "ImportError: libcusparse.so.12: cannot open shared object file: No such file or directory\n"
+    assert not any("pip" in fix.command for fix in known(told("cuda-library-missing", line)).fixes)
+
+
+def test_a_release_with_builds_for_two_cudas_has_neither() -> None:
+    snapshot, _ = judge_text("jax==0.4.25\njaxlib==0.4.25\n")
+    assert snapshot is not None
+    assert [each.cuda for each in frameworks_in(snapshot.judged_environment)] == [None, None]
+
+
 # --- a text that tells little -------------------------------------------------------------------------------------
 
 
