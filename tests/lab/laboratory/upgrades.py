@@ -78,7 +78,7 @@ ENTRIES = (
         works="import jax; jax.numpy.ones(2)"),
     Broken("TensorFlow, then torch moved its cuDNN", "upgrades",
         then(commands("install tensorflow==2.18.1"), layers(("nvidia-cuda-nvcc-cu12==12.5.82", *stacks.TORCH_12))), (),
-        ("cuDNN|cudnn", "tensorflow|TensorFlow")),
+        (r"lib\w+\.so|cuDNN", "tensorflow|TensorFlow"), left_unmet="requires `nvidia-"),
     Broken("onnxruntime over onnxruntime-gpu by a requirement", "upgrades", _onnx_by_requirement,
         ("onnxruntime-cpu-and-gpu",), works=f"{GPU_SESSION}; import magika",
         left_unmet="requires `onnxruntime>"),
