@@ -232,10 +232,8 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     there = torch.version or ""
     if pinned := _with_its_torch(package, torch, facts):
         return pinned
-    if package.name == "triton":
-        bounds = bounds_on(torch.requires, "triton", facts.markers) or ""
-    else:
-        bounds = bounds_for(facts, package.name, "torch", there)
+    bounds = bounds_on(torch.requires, "triton", facts.markers) if package.name == "triton" else None
+    bounds = bounds or bounds_for(facts, package.name, "torch", there)
     if "==" in bounds:
         text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
         cuda = CudaVersion.parse(torch.cuda)

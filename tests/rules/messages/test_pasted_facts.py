@@ -217,6 +217,8 @@ def test_inside_wsl_windows_is_restarted_and_not_the_machine() -> None:
      "cuda-library-missing", "cuda-toolkit[nvrtc]==12.*"),
     ("vllm==0.5.0\ntorch==2.1.2\nImportError: /v/site-packages/vllm/_C.abi3.so: undefined symbol: _ZN5torch7Library\n",
      "extension-built-for-other-torch", "torch==2.3.0"),
+    ("torch 2.5.1\ntriton 3.4.0\nImportError: cannot import name 'triton_key' from 'triton.compiler.compiler'\n",
+     "torch-family-mismatch", "triton==3.1.0"),
 )  # fmt: skip
 def test_what_the_text_lacks_is_named_with_its_version(text: str, rule: str, command: str) -> None:
     assert command in known(told(rule, text)).fixes[0].command
