@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from envcheck.compat.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
-from envcheck.knowledge.relations.libraries import TOOLKIT, cuda_majors, toolkit_wheels
+from envcheck.knowledge.relations.libraries import TOOLKIT, toolkit_wheels
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Remedy
-from envcheck.rules.facts.frameworks import distributions_in, framework_named, full_name, importance, module_of
+from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     LibraryName,
@@ -203,48 +203,6 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
-    """Install the package with the library, or show the loader where it is, where only an error line is known."""
-    names = [name for error in facts.snapshot.observed_errors for name in names_in(error.text) if name.number]
-    torch = framework_named("torch", facts.environment)
-    cuda = CudaVersion.parse(torch.cuda) if torch else None
-    majors = cuda_majors(facts.matrix, names[0].family, names[0].number) if names else frozenset[int]()
-    if cuda and majors and cuda.major not in majors:
-        other = max(majors)
-        text = f"{names[0].file} belongs to CUDA {other}, and PyTorch is built for CUDA {cuda}: "
-        return (
-            Fix(text=f"{text}install the release of the package in the traceback that is built for CUDA {cuda.major}"),
-            Fix(text=f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),
-        )
-    if names and (wheels := wheels_with(names[0], facts)):
-        return (*look_in_wheels(wheels, names[0], facts), *show_loader_search(facts))
-    text = (
-        "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
-        "framework's own extra"
-    )
-    wheel = _wheel_for(names[0], cuda, majors, facts) if names else ()
-    return (*(wheel or (Fix(text=text),)), *show_loader_search(facts))
-
-
-def _wheel_for(name: LibraryName, cuda: CudaVersion | None, majors: frozenset[int], facts: Facts) -> tuple[Fix, ...]:
-    """Install the wheel with a library, for the CUDA that its number or PyTorch names, and show where it then lies."""
-    base, major = wheel_with(name.family), cuda.major if cuda else max(majors) if len(majors) == 1 else 0
-    if not base or not major or facts.driver_os == "windows":
-        return ()
-    wanted = requirements((name,), Framework(name="", cuda=str(cuda or major)), facts)
-    if not wanted and facts.matrix.is_published(f"{base}-cu{major}"):
-        wanted = (f"{base}-cu{major}",)
-    found = install(facts, wanted, f"Install the wheel with {name.file}") if wanted else ()
-    text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: the lib folder in this one"
-    folder = f"cu{major}" if major > 12 else base.removeprefix("nvidia-").replace("-", "_")
-    return in_steps((*found, _show_folder(folder, text, facts))) if found else ()
-
-
-def _show_folder(folder: str, text: str, facts: Facts) -> Fix:
-    show = f"import nvidia.{folder} as it; print(it.__path__[0])"
-    return Fix(text=text, command=(python_of(facts.environment), "-c", show))
-
-
 def wheels_with(name: LibraryName, facts: Facts) -> list[Distribution]:
     """The installed wheels that hold a library."""
     wheels = (each for each in distributions_in(facts.environment) if not is_conda_package(each))
@@ -257,11 +215,10 @@ def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName, facts: Fac
     folder = wheel.name.removeprefix("nvidia-").partition("-cu")[0].replace("-", "_")
     pinned = f"{wheel.name}=={wheel.version}"
     return (
-        _show_folder(
-            folder,
-            f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
+        Fix(
+            text=f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
             "lib folder into LD_LIBRARY_PATH",
-            facts,
+            command=(python_of(facts.environment), "-c", f"import nvidia.{folder} as it; print(it.__path__[0])"),
         ),
         *install(facts, (pinned,), "If the file is gone: install the wheel again", How(alone=True, again=True)),
     )

@@ -39,9 +39,9 @@ from envcheck.rules.fixes.libraries import (
     install_framework_again,
     install_libraries,
     install_library_again,
-    install_or_locate_library,
 )
 from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.libraries.one_line import install_or_locate_library
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of

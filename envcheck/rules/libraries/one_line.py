@@ -1,0 +1,51 @@
+"""Fixes for a library of which an error line alone is known."""
+
+from __future__ import annotations
+
+from envcheck.knowledge.relations.libraries import cuda_majors
+from envcheck.model.checks import Fix
+from envcheck.model.snapshot import Framework
+from envcheck.model.versions import CudaVersion
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.frameworks import framework_named
+from envcheck.rules.facts.library_names import LibraryName, names_in, wheel_with
+from envcheck.rules.fixes.install import in_steps, install, python_of
+from envcheck.rules.fixes.libraries import look_in_wheels, requirements, show_loader_search, wheels_with
+
+
+def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
+    """Install the package with the library, or show the loader where it is, where only an error line is known."""
+    names = [name for error in facts.snapshot.observed_errors for name in names_in(error.text) if name.number]
+    torch = framework_named("torch", facts.environment)
+    cuda = CudaVersion.parse(torch.cuda) if torch else None
+    majors = cuda_majors(facts.matrix, names[0].family, names[0].number) if names else frozenset[int]()
+    if cuda and majors and cuda.major not in majors:
+        other = max(majors)
+        text = f"{names[0].file} belongs to CUDA {other}, and PyTorch is built for CUDA {cuda}: "
+        return (
+            Fix(text=f"{text}install the release of the package in the traceback that is built for CUDA {cuda.major}"),
+            Fix(text=f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),
+        )
+    if names and (wheels := wheels_with(names[0], facts)):
+        return (*look_in_wheels(wheels, names[0], facts), *show_loader_search(facts))
+    text = (
+        "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
+        "framework's own extra"
+    )
+    wheel = _wheel_for(names[0], cuda, majors, facts) if names else ()
+    return (*(wheel or (Fix(text=text),)), *show_loader_search(facts))
+
+
+def _wheel_for(name: LibraryName, cuda: CudaVersion | None, majors: frozenset[int], facts: Facts) -> tuple[Fix, ...]:
+    """Install the wheel with a library, for the CUDA that its number or PyTorch names, and show where it then lies."""
+    base, major = wheel_with(name.family), cuda.major if cuda else max(majors) if len(majors) == 1 else 0
+    if not base or not major or facts.driver_os == "windows":
+        return ()
+    wanted = requirements((name,), Framework(name="", cuda=str(cuda or major)), facts)
+    if not wanted and facts.matrix.is_published(f"{base}-cu{major}"):
+        wanted = (f"{base}-cu{major}",)
+    found = install(facts, wanted, f"Install the wheel with {name.file}") if wanted else ()
+    text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: put this file's folder there"
+    show = f'import glob, nvidia; print(*glob.glob(nvidia.__path__[0] + "/**/{name.file}", recursive=True))'
+    led = Fix(text=text, command=(python_of(facts.environment), "-c", show))
+    return in_steps((*found, led)) if found else ()
