@@ -230,8 +230,7 @@ def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
 def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the release for this PyTorch, or rebuild a package that is compiled on installation."""
     there = torch.version or ""
-    if pinned := _with_its_torch(package, torch, facts):
-        return pinned
+    pinned = _with_its_torch(package, torch, facts)
     bounds = bounds_on(torch.requires, "triton", facts.markers) if package.name == "triton" else None
     bounds = bounds or bounds_for(facts, package.name, "torch", there)
     if "==" in bounds:
@@ -245,7 +244,9 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         labelled = labelled and "+" in f"{there}{package.version}" and machine(facts) == "x86_64"
         label = f"+{tag}" if tag and labelled else ""
         how = How(index=f"{INDEX}{tag}" if tag else "", alone=True, again=True)
-        return install(facts, (f"{package.name}{bounds}{label}",), text, how)
+        return (*pinned, *install(facts, (f"{package.name}{bounds}{label}",), text, how))
+    if pinned:
+        return pinned
     public = package.version.partition("+")[0]
     if not public:
         return (Fix(text=f"Build {package.name} again from its source, against the installed torch {there}"),)
@@ -290,6 +291,8 @@ def _with_its_torch(package: Package, torch: Framework, facts: Facts) -> tuple[F
     """Install the PyTorch that a package pins, where its wheels are for that one alone: nothing for what has a build
     for each, or is compiled.
     """
+    if facts.environment is not None and facts.environment.planned is not None:
+        return ()  # what the plan pins is what is wanted
     of_torch: tuple[Trait, ...] = ("on-torch-index", "released-with-torch", "compiled-by-pip", "pure-python")
     record = facts.environment and installed(facts.environment, package.name)
     bounds = bounds_on((record.requires if record else None) or (), "torch", facts.markers)
