@@ -35,6 +35,9 @@ MEASURED = "h200-tensorrt"
 WORKING = "h200-tensorflow"
 """The one on which TensorFlow computed, with ``bench --full --frameworks``, beside the libraries of CUDA 12.9."""
 
+OLDER = "h200-older-cudnn"
+"""The one of README's picture: LD_LIBRARY_PATH names a folder with an older cuDNN."""
+
 CONSTRUCTED = {
     "container-lost-gpu": "container-lost-gpu", "driver-too-old": "driver-too-old",
     "fabric-manager": "fabric-manager-not-running", "forward-compat": "forward-compat-unsupported",
@@ -60,9 +63,9 @@ def report_on(name: str) -> Report:
 
 
 def test_every_file_is_tried_and_says_where_it_comes_from() -> None:
-    assert {file.stem for file in FOLDER.glob("*.json")} == {*RECORDED, TRIED, MEASURED, WORKING}
+    assert {file.stem for file in FOLDER.glob("*.json")} == {*RECORDED, TRIED, MEASURED, WORKING, OLDER}
     assert {file.stem for file in (FOLDER / "constructed").glob("*.json")} == set(CONSTRUCTED)
-    for name in (*RECORDED, TRIED, MEASURED, WORKING):
+    for name in (*RECORDED, TRIED, MEASURED, WORKING, OLDER):
         assert "2026" in load(name).recorded or "h200x4.json" in load(name).recorded
     for name in CONSTRUCTED:
         assert "#" in load(f"constructed/{name}").built_from
@@ -137,6 +140,16 @@ def test_a_broken_machine_has_its_root_cause_named(name: str) -> None:
     page = render(report, "text", Options())
     assert page.startswith("FAIL")
     assert len(page.splitlines()) <= 24
+
+
+def test_an_older_library_on_the_path_is_named_with_the_command_without_it() -> None:
+    report = report_on(OLDER)
+    assert (report.verdict, report.primary) == ("fail", "library-shadowed")
+    check = report.check(report.primary_check)
+    assert check is not None
+    assert "LD_LIBRARY_PATH" in check.title
+    assert "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/local/nvidia/lib" in check.fixes[0].command
+    assert "cudnn-mixed-copies" in {each.rule for each in report.checks if each.status == "fail"}
 
 
 def test_the_engines_that_tensorrt_built_are_right_and_judged() -> None:

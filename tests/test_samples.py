@@ -45,7 +45,6 @@ def speed(report: Report) -> str:
 
 
 RECORDED: dict[str, Callable[[], str]] = {
-    "README.md": lambda: render(recorded("h200x4-two-by-variable"), "text", Options()),
     "figures.md": lambda: speed(recorded("h100-tried-and-measured")),
 }
 """The block of a recorded machine that each page shows."""
