@@ -85,7 +85,7 @@ def test_the_driver() -> None:
     other = Driver(installed=True, release="590.1", cuda="13.0", cuda_init=started, cuda_devices=1)
     assert told(on((plain(0),)), on((plain(0),), driver=other)) == [
         ("driver", "release", "580.159.04", "590.1"),
-        ("driver", "cuInit", "0 CUDA_SUCCESS", "802 CUDA_ERROR_SYSTEM_NOT_READY"),
+        ("driver", "cuInit", "ok", "802 CUDA_ERROR_SYSTEM_NOT_READY"),
     ]
 
 

@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from envcheck.model.checks import Report
 
 
+_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
+
+
 def page(options: Namespace) -> Options:
     """How ``options`` and the terminal want a page to look; options that a verb does not have count as not given."""
     color = bool(options.color == "always")
     if options.color == "auto":
-        forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0", "false")
-        terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        forced = any(os.environ.get(name, "0") not in ("", "0", "false") for name in _FORCING)
+        terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and os.environ.get("CLICOLOR") != "0"
         color = not os.environ.get("NO_COLOR") and (forced or terminal)
     return Options(
+        width=columns(),
         color=color,
         verbose=getattr(options, "verbose", False),
         quiet=getattr(options, "quiet", False),
@@ -36,6 +40,15 @@ def page(options: Namespace) -> Options:
         redact=getattr(options, "redact", None),
         homes=home_folders(),
     )
+
+
+def columns() -> int:
+    """The columns of the terminal on stdout; those of ``Options`` for a pipe or a file."""
+    try:
+        wide = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
+    except (OSError, ValueError, AttributeError):
+        wide = 0
+    return wide or Options().width
 
 
 def supports_unicode() -> bool:

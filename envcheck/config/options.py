@@ -580,7 +580,7 @@ OPTIONS = (
     Option(
         "--color",
         f"{REPORT}; fleet: output; {ANSWER}",
-        "use colors (default: auto, which respects NO_COLOR and FORCE_COLOR)",
+        "use colors (default: auto, which respects NO_COLOR, FORCE_COLOR, CLICOLOR and CLICOLOR_FORCE)",
         {"choices": ("auto", "always", "never"), "default": "auto"},
     ),
     Option("--ascii", f"{REPORT}; fleet: output; {ANSWER}; {APPLICATION}", "use ASCII characters only"),

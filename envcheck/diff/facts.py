@@ -108,7 +108,7 @@ def driver_facts(driver: Any) -> Facts:
         "installed": yes(driver.installed),
         "release": driver.release,
         "CUDA": driver.cuda,
-        "cuInit": f"{start.code} {start.name}".strip() if start else None,
+        "cuInit": (f"{start.code} {start.name}".strip() if start.code else "ok") if start else None,
         "devices that CUDA shows": number(driver.cuda_devices),
     }
 

@@ -44,7 +44,7 @@ def build_without_isolation(facts: Facts) -> tuple[Fix, ...]:
     tool = "uv pip install" if uv_prefix(facts.environment) else "pip install"
     return (
         Fix(text=f"Install PyTorch first, then the package without build isolation: {tool} --no-build-isolation"),
-        Fix(text="Or install a wheel of the package that is compiled for this PyTorch, CUDA and Python"),
+        Fix(text="Install a wheel of the package that is compiled for this PyTorch, CUDA and Python"),
     )
 
 

@@ -5,6 +5,7 @@ And numbers as ranges, and the name that is spelled nearest.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -25,15 +26,23 @@ def _columns(character: str) -> int:
 
 
 def clip(text: str, columns: int, mark: str = "…") -> str:
-    """``text`` cut to ``columns``, with ``mark`` at the end when something was cut."""
+    """``text`` cut to ``columns``, with ``mark`` at the end when something was cut: between words where more than half
+    of it is left so, else between the parts of a word. An address is left out rather than cut.
+    """
     if not _split(text, columns)[1]:
         return text
-    kept, _ = _split(text, max(columns - width(mark), 0))
+    kept, rest = _split(text, max(columns - width(mark), 0))
+    address = _ADDRESS.search(kept, kept.rfind(" ") + 1)
+    if address and not rest.startswith(" "):
+        return kept[: address.start()].rstrip() + mark
+    if not rest.startswith(" ") and (end := max(kept.rfind(" "), _last_part(kept))) > len(kept) // 2:
+        kept = kept[:end]
     return kept.rstrip() + mark
 
 
 def fill(text: str, columns: int, lines: int | None = None, mark: str = "…") -> list[str]:
-    """``text`` broken at spaces into lines of ``columns``; a longer word is broken anywhere.
+    """``text`` broken at spaces into lines of ``columns``; a longer word is broken between its parts, as a path at its
+    slashes, and an address is not broken at all.
 
     With ``lines``, no more than so many; the last one is clipped when something is left over.
     """
@@ -65,8 +74,27 @@ def _take_line(text: str, columns: int) -> tuple[str, str]:
         return head.rstrip(), tail.lstrip()
     space = head.rfind(" ")
     if space <= 0:
-        return head, tail
+        word = text.partition(" ")[0]
+        if _ADDRESS.match(word) and len(word) <= _LONGEST_ADDRESS:
+            return word, text[len(word) :].lstrip()
+        end = _last_part(head)
+        return (head[:end], head[end:] + tail) if end > len(head) // 2 else (head, tail)
     return head[:space].rstrip(), (head[space + 1 :] + tail).lstrip()
+
+
+_ADDRESS = re.compile(r"\W{0,2}https?://", re.ASCII)
+_LONGEST_ADDRESS = 300
+_PART = re.compile(r"[^\w .](?=[\w.]*$)", re.ASCII)
+"""The last mark between the parts of a word."""
+
+
+def _last_part(text: str) -> int:
+    """Where the last part of a word begins at the end of ``text``: behind a slash, else behind another mark."""
+    word = text.rfind(" ") + 1
+    if (slash := text.rfind("/", word)) > word:
+        return slash + 1
+    found = _PART.search(text, word)
+    return found.end() if found else 0
 
 
 def _split(text: str, columns: int) -> tuple[str, str]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -149,7 +155,8 @@ def test_colour_only_where_it_is_wanted(tmp_path: Path) -> None:
     assert "\x1b[" not in envcheck("check", "--assume", HOPPER, cwd=tmp_path).out
     assert "\x1b[" in envcheck("check", "--assume", HOPPER, "--color", "always", cwd=tmp_path).out
     assert "\x1b[" in envcheck("check", "--assume", HOPPER, cwd=tmp_path, FORCE_COLOR="1").out
-    for variables in ({"FORCE_COLOR": "0"}, {"FORCE_COLOR": "1", "NO_COLOR": "1"}):
+    assert "\x1b[" in envcheck("check", "--assume", HOPPER, cwd=tmp_path, CLICOLOR_FORCE="1").out
+    for variables in ({"FORCE_COLOR": "0"}, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, {"CLICOLOR": "1"}):
         assert "\x1b[" not in envcheck("check", "--assume", HOPPER, cwd=tmp_path, **variables).out
     assert "\x1b[" not in envcheck("check", "--assume", HOPPER, "--color", "never", cwd=tmp_path, FORCE_COLOR="1").out
 
@@ -222,3 +229,29 @@ def test_a_python_that_drops_docstrings_tells_the_same(tmp_path: Path) -> None:
     assert dropped == ordinary
     assert all(check["title"] for check in dropped)
     assert any(check["sources"] for check in dropped)
+
+
+def on_a_terminal(columns: int, cwd: Path, **variables: str) -> str:
+    """What ``envcheck check`` shows on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [sys.executable, "-m", "envcheck", "check", "--assume", HOPPER]
+    known = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "TERM": "xterm", "PYTHONPATH": str(INSTALLED), **variables}
+    with subprocess.Popen(command, cwd=cwd, env=known, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL) as run:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # what Linux answers at the end
+            while piece := os.read(ours, 4096):
+                shown += piece
+        run.wait(timeout=60)
+    os.close(ours)
+    return shown.decode()
+
+
+@cases("columns", 60, 95)
+def test_the_page_is_as_wide_as_the_terminal(tmp_path: Path, columns: int) -> None:
+    shown = on_a_terminal(columns, tmp_path, CLICOLOR="0")
+    assert "\x1b[3" not in shown
+    plain = re.sub(r"\x1b\[[\d;?]*\w", "", shown)
+    assert max(len(line.rstrip()) for line in plain.splitlines()) == columns  # names of rules end at the margin
+    assert "\x1b[" in on_a_terminal(columns, tmp_path)

@@ -108,7 +108,7 @@ def test_the_progress_line_tells_what_runs() -> None:
     line.add(finished("nvml"))
     line.add(Judged(healthy()))
     assert line.line(80) == "1 of 3 probes  1.2 s  cuda"
-    assert line.line(10) == "1 of 3 pr…"
+    assert line.line(10) == "1 of 3…"
 
 
 def test_the_progress_line_is_safe() -> None:

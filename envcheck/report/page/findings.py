@@ -88,6 +88,19 @@ class Outline:
         """The finding that the verdict is about."""
         return self.findings[0] if self.findings and self.report.verdict in ("fail", "warn") else None
 
+    @cached_property
+    def named(self) -> Finding | None:
+        """What an error line of a text names, where it leaves no verdict and no probe died."""
+        report = self.report
+        if report.verdict != "unknown" or dead_probes(report):
+            return None
+        said = (
+            found
+            for found in (*self.findings, *self.notes)
+            if any(part.what == "error line" for part in found.lead.evidence)
+        )
+        return next(said, None)
+
     @property
     def others(self) -> tuple[Finding, ...]:
         """The other findings, what could not be judged, and the notes."""

@@ -15,7 +15,16 @@ from envcheck.model.checks import ASSUMPTION, PLAN, STATUSES, Evidence, Report, 
 from envcheck.model.names import fact_name, fact_title
 from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.findings import DIED, Finding, Outline, dead_probes, probe_end, probe_sentence
-from envcheck.report.page.layout import LABEL, Room, fix_lines, labelled, labelled_items, tagged, title_lines
+from envcheck.report.page.layout import (
+    EVERYTHING,
+    LABEL,
+    Room,
+    fix_lines,
+    labelled,
+    labelled_items,
+    tagged,
+    title_lines,
+)
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.frameworks import is_trial
@@ -33,6 +42,11 @@ def head_lines(outline: Outline, pen: Pen, room: Room, *, details: bool = True) 
         headline = report.headline + ("" if tested else " (static checks only)")
         set_aside = ignored(report.checks)  # the headline ends with it: it must not be cut
         return title_lines("PASS", "pass", headline, "", pen, room.title + bool(set_aside))
+    if report.verdict == "unknown" and (named := outline.named):
+        # What a text names is worth more than what could not be looked at.
+        lines = title_lines("UNKNOWN", "unknown", named.title, named.rule, pen, room.title)
+        why = labelled("why", report.headline, pen, room.why)
+        return [*lines, *why, *(_details(named, outline, pen, room) if details else []), *aside]
     if report.verdict == "unknown":
         return [*_unknown(outline, pen, room), *aside]
     if finding is None:
@@ -44,13 +58,14 @@ def head_lines(outline: Outline, pen: Pen, room: Room, *, details: bool = True) 
 
 def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     """The findings after the first, what could not be judged, and the notes, in at most ``room.others`` lines."""
-    told = [_short(finding, pen, room) for finding in outline.findings[outline.cause is not None :]]
+    named = outline.named
+    told = [_short(finding, pen, room) for finding in outline.findings[outline.cause is not None :] if finding != named]
     if outline.report.verdict != "unknown" and outline.unknowns:
         rules = listed(list(dict.fromkeys(finding.rule for finding in outline.unknowns)))
         missing = outline.unknowns[0].lead.missing
         probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""
         told.append(title_lines("?", "unknown", f"not judged: {rules}{probe}", "", pen, room.title))
-    told += [_short(finding, pen, room) for finding in outline.notes]
+    told += [_short(finding, pen, room) for finding in outline.notes if finding != named]
     if sum(map(len, told)) <= room.others:
         return [line for entry in told for line in entry]
     kept: list[Line] = []
@@ -175,9 +190,9 @@ _ASSUMED_AWAY = "not assumed ("
 
 
 def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
-    """All of it, ending in ``Not tested: framework import (--deep).   1 fail, 14 pass, 3 skipped``."""
+    """All of it, ending in ``Not tested: framework import (--deep).   1 fail, 14 pass``."""
     assumed = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
-    untried, number = untested(report), count_text(report)
+    untried, number = untested(report), count_text(report, skipped=room is EVERYTHING)
     counts: list[Line] = [(StyledSpan(untried, "dim"), StyledSpan(" " * _GAP), StyledSpan(number))]
     if not untried or width(untried) + _GAP + width(number) > pen.width:
         counts = [(StyledSpan(text, "dim"),) for text in pen.fill(untried, pen.width)]
@@ -238,7 +253,8 @@ def untested(report: Report) -> str:
     return " ".join(filter(None, (f"Not looked at: {', '.join(unseen)}." if unseen else "", untried)))
 
 
-def count_text(report: Report) -> str:
+def count_text(report: Report, *, skipped: bool = True) -> str:
     """``1 fail, 14 pass, 3 skipped``."""
     numbers = {**msgspec.structs.asdict(report.summary), "pass": report.summary.passed}
-    return ", ".join(f"{numbers[status]} {status}" for status in STATUSES if numbers[status]) or "no check ran"
+    told = [status for status in STATUSES if numbers[status] and (skipped or status != "skipped")]
+    return ", ".join(f"{numbers[status]} {status}" for status in told) or "no check ran"

@@ -120,12 +120,10 @@ def fix_lines(check: Check, pen: Pen, room: Room) -> list[Line]:
     if not ordered:
         action = ACTIONS.get(check.action)
         return labelled("fix", action, pen, 1) if action else []
-    # Of several ways the words tell one from another; a single way of the user's own speaks by its command.
-    single = [way[0].who for way in ordered].count("user") == 1
     lines: list[Line] = []
     for way in ordered[: room.fixes]:
         # In the tightest room the steps of a way are its commands alone, in their order.
-        bare = (single and way[0].who == "user") or (len(way) > 1 and room.fixes == 1)
+        bare = len(way) > 1 and room.fixes == 1
         for step, fix in steps(way):
             lines += one_fix(fix, pen, room, bare=bare, step="" if room.fixes == 1 else step)
     left_out = len(ordered[room.fixes :])

@@ -98,9 +98,9 @@ def distributions(environment: Environment | None) -> list[str]:
 
 
 def made_by(report: Report) -> str:
-    """``envcheck 0.1.0, matrix of 2026-11-20, made 2026-11-20T17:03:29+00:00 in 0.4 s``."""
+    """``envcheck 0.1.0 (matrix of 2026-11-20); made 2026-11-20 17:03:29 UTC (0.4 s)``."""
     tool = report.tool
-    return f"{tool.name} {tool.version}, matrix of {tool.matrix}, made {report.created} in {report.duration_s:.1f} s"
+    return f"{tool.name} {tool.version} (matrix of {tool.matrix}); made {made_at(report)} ({report.duration_s:.1f} s)"
 
 
 def made_at(report: Report) -> str:

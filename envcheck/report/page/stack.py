@@ -17,7 +17,7 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.report.page.findings import dead_probe_for, probe_end
-from envcheck.report.page.layout import Room
+from envcheck.report.page.layout import EVERYTHING, Room
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import (
     framework_title,
@@ -32,6 +32,7 @@ from envcheck.report.page.subject import (
 )
 
 _LABEL, _WORD = 12, 6
+_NOT_LOOKED_AT = "not checked"
 
 
 class StackRow(msgspec.Struct, frozen=True):
@@ -43,9 +44,14 @@ class StackRow(msgspec.Struct, frozen=True):
 
 
 def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = False) -> list[Line]:
-    """The rows; ``place_told`` when the judged environment is already named above them."""
+    """The rows; ``place_told`` when the judged environment is already named above them.
+
+    Only a page without limits has a row for what was not looked at.
+    """
     lines: list[Line] = []
     for row in stack_rows(report, room.gpus, place_told=place_told):
+        if row.text == _NOT_LOOKED_AT and room is not EVERYTHING:
+            continue
         word = WORDS[row.status] if row.label or row.status != "skipped" else ""
         lead = (StyledSpan(row.label.ljust(_LABEL)), StyledSpan(word.ljust(_WORD), row.status))
         lines += pen.hang(lead, row.text, most=room.row)
@@ -87,7 +93,7 @@ def _worst_title(checks: Sequence[Check]) -> str:
     bad = sorted(
         (check for check in checks if check.status in ("fail", "warn")), key=lambda each: severity(each.status)
     )
-    return bad[0].title if bad else "not checked"
+    return bad[0].title if bad else _NOT_LOOKED_AT
 
 
 def _driver_row(report: Report) -> StackRow:

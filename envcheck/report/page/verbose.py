@@ -10,6 +10,7 @@ from envcheck.report.page.findings import DIED, Outline, folded, probe_name, pro
 from envcheck.report.page.frame import evidence_text, head_lines, tail_lines
 from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
+from envcheck.report.page.plain import made_at
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import subject_line
 
@@ -52,7 +53,7 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
     ]
     longest = f"; longest: {', '.join(words)}" if report.timing else ""
     about = [
-        f"made {report.created}{host} in {report.duration_s:.1f} s{longest}",
+        f"made {made_at(report)}{host} ({report.duration_s:.1f} s{longest})",
         f"{report.tool.name} {report.tool.version}, matrix of {report.tool.matrix}",
         *(f"overlay of the matrix: {overlay}" for overlay in report.overlays),
     ]

@@ -210,7 +210,7 @@ def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
         return (
             Fix(text="Move what needs a GPU from the build of the image to the start of its containers"),
             Fix(
-                text="Or make nvidia the default runtime of Docker, whose classic builder then gives builds the GPUs",
+                text="Make nvidia the default runtime of Docker, whose classic builder then gives builds the GPUs",
                 command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker", "--set-as-default"),
                 who="root",
             ),

@@ -112,7 +112,7 @@ def rebuild(environment: Environment) -> tuple[Fix, ...]:
 
 def _recreated(environment: Environment, prefix: str, minor: str | None) -> tuple[Fix, ...]:
     """Create it empty and reinstall its packages, or only the frameworks where the command would be too long."""
-    text = "Or create it again" + (f" with Python {minor}" if minor else "")
+    text = "Create it again" + (f" with Python {minor}" if minor else "")
     risk = "deletes what is installed in it; the next step installs it again"
     uv = environment.manager == "uv"
     create = create_command(prefix, uv=uv, python=minor or "", interpreter=f"python{minor or '3'}", clear=True)

@@ -74,7 +74,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
             title = f"Not known whether {full_name(framework)} can compile for {gpu_title(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
         command = ("env", f"{path}=/usr/local/cuda/bin/ptxas", "python")
-        newer = Fix(text=f"Or name a newer ptxas in {path}", command=command)
+        newer = Fix(text=f"Name a newer ptxas in {path}", command=command)
         return incompatible(
             f"{full_name(framework)} cannot compile for {gpu_title(gpu)}",
             fits[0],

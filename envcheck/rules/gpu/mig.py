@@ -69,7 +69,7 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
         Fix(text="List the available profiles", command=("sudo", "nvidia-smi", "mig", *place, "-lgip"), who="root"),
         Fix(text="Create an instance by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
         Fix(
-            text="Or switch MIG mode off",
+            text="Switch MIG mode off",
             command=("sudo", "nvidia-smi", *place, "-mig", "0"),
             who="root",
             risk="resets the GPU and ends what runs on it",

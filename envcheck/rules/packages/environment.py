@@ -62,14 +62,14 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     )
 
 
-_OTHER = Fix(text="Or judge another interpreter", command=("envcheck", "check", "--python", "python3"))
+_OTHER = Fix(text="Judge another interpreter", command=("envcheck", "check", "--python", "python3"))
 
 
 def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
     """The fix for a wrong name on the command line."""
     if environment.why == "--python":
         what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
-        chosen = "Or leave --python out: the active environment, ./.venv or the first python on PATH is used"
+        chosen = "Leave --python out: the active environment, ./.venv or the first python on PATH is used"
         return (Fix(text=f"Name with --python {what}"), Fix(text=chosen, command=("envcheck", "check")))
     if environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)

@@ -106,7 +106,7 @@ def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
         ),
         Fix(text="Install wheels built for this JetPack (its CUDA, cuDNN and Python)"),
         Fix(
-            text="Or update the Jetson to the JetPack that the software was built for",
+            text="Update the Jetson to the JetPack that the software was built for",
             who="root",
             risk="a new JetPack major version requires flashing the device",
         ),
@@ -248,7 +248,7 @@ _MOUNT_LIBRARIES = (
         command=("sudo", "apt-get", "install", "--reinstall", "nvidia-container", "nvidia-container-toolkit"),
         who="root",
     ),
-    Fix(text=f"Or start it with jetson-containers run, which sets the options: {_CONTAINERS}"),
+    Fix(text=f"Start it with jetson-containers run, which sets the options: {_CONTAINERS}"),
 )
 
 

@@ -84,7 +84,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
     if last is not None:
         needs = ", ".join(f"{name} {last.needs[name]}" for name in ("python", "cuda", "cudnn") if name in last.needs)
         requires = f" (requires {needs})" if needs else ""
-        text = f"Or use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"
+        text = f"Use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"
         older = (Fix(text=text),)
     return Outcome(
         status="fail",
