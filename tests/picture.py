@@ -77,7 +77,7 @@ def timeline() -> tuple[list[Shown], list[float], float]:
         begins.append(clock)
         row = 0
         for command, output in commands:
-            clock += 0.5
+            clock += 0.5 if rows else 0.0  # never an empty screen
             typing = len(command) * _TYPING
             rows.append(Shown(f"\x1b[32m$\x1b[0m \x1b[1m{command}\x1b[0m", row, scene, clock, typing))
             clock += typing + _ANSWER

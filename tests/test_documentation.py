@@ -55,11 +55,14 @@ class Loads(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
+        self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         if tag in ("script", "img", "iframe", "source", "embed", "object"):
             self.found.append(given.get("src") or "")
+        if tag == "a":
+            self.links.append(given.get("href") or "")
         if tag == "link" and given.get("rel") not in ("next", "prev", "canonical", "author"):
             self.found.append(given.get("href") or "")
 
@@ -78,6 +81,8 @@ def test_the_site_has_a_page_for_each_rule_and_loads_nothing(tmp_path: Path) -> 
         loads = Loads()
         loads.feed(page.read_text())
         assert not [each for each in loads.found if "//" in each], page
+        links = {target.partition("#")[0] for target in loads.links if not re.match(r"[a-z]+:|//|#|$", target)}
+        assert [target for target in links if not (page.parent / target).exists()] == [], page
 
 
 LINK = re.compile(r"\]\((?P<inline>[^)\s]+)\)|^\[[^\]]+\]: (?P<below>\S+)", re.MULTILINE)
@@ -99,9 +104,15 @@ def test_every_page_can_be_reached_from_the_index(sources: Path) -> None:
         if line and not line.startswith(":")
     }
     written = {str(file.relative_to(sources).with_suffix("")) for file in sources.rglob("*") if file.suffix in PAGE}
-    assert written - {"index"} == listed
-    own = {str(file.relative_to(documentation.DOCS).with_suffix("")) for file in documentation.DOCS.rglob("*.md")}
-    assert own <= listed
+    linked = {
+        str((page.parent / found["inline"]).resolve().relative_to(sources).with_suffix(""))
+        for name in ("rules", *documentation.LISTS)
+        for page in (sources / f"{name}.md",)
+        for found in LINK.finditer(page.read_text())
+        if found["inline"] and found["inline"].endswith(".md")
+    }
+    assert written - {"index"} == listed | linked
+    assert listed == {name for names in documentation.PARTS.values() for name in names}
 
 
 PAGE = (".md", ".rst")
