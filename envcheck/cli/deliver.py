@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS, Options, Pages, exit_status
 from envcheck.text.clean import clean
@@ -61,8 +63,9 @@ def home_folders() -> tuple[str, ...]:
     return tuple(filter(None, (os.environ.get("HOME"),)))
 
 
-def deliver(report: Report, options: Namespace, targets: Sequence[OutputTarget]) -> int:
+def deliver(report: Report, options: Namespace, targets: Sequence[OutputTarget], edits: str = "") -> int:
     """Write ``report`` to ``targets``, print it, and return the exit status; raise UsageError for what failed.
+    ``edits`` is what would make the judged plan fit.
 
     The status is the report's, or the one that the readers of the printed format expect.
     """
@@ -76,7 +79,11 @@ def deliver(report: Report, options: Namespace, targets: Sequence[OutputTarget])
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             say(f"envcheck: cannot write the job's summary {clean(summary)}: {why}")
-    write_all(pages.render, lambda name: FORMATS[name].syntax, options, targets)
+
+    def shown(form: str, wanted: Options) -> str:
+        return pages.render(form, msgspec.structs.replace(wanted, edits=edits) if edits else wanted)
+
+    write_all(shown, lambda name: FORMATS[name].syntax, options, targets)
     return exit_status(report, options.format)
 
 

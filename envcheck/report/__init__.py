@@ -35,6 +35,8 @@ class Format(msgspec.Struct, frozen=True):
     syntax: Syntax
     targets: bool = True
     """Whether it can show several targets; it is refused for them otherwise."""
+    edits: bool = False
+    """Whether it offers ``Options.edits``."""
     shared: bool = False
     """Whether it is meant for others: names of users and machines are left out of it unless asked for."""
 
@@ -53,6 +55,8 @@ class Options(msgspec.Struct, frozen=True):
     """Print ASCII characters only."""
     home: str = ""
     """Folder that is shown as ``~``; empty for none."""
+    edits: str = ""
+    """The unified diff with which the judged plan fits, for a format that offers it as a fix."""
     redact: bool | None = None
     """Whether names and identifiers give way to pseudonyms; None: in the formats that are meant to be shared."""
     homes: tuple[str, ...] = ()

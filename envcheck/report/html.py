@@ -12,6 +12,7 @@ from envcheck.model.checks import STATUSES, Figure, Report, Status, ignored, way
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
+from envcheck.report.charts import heat_table, link_matrix, roofline
 from envcheck.report.markup import Markup, chip, document, join, link, tag, text
 from envcheck.report.page.figures import FigureRow, figure_parts
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
@@ -85,7 +86,8 @@ def render(report: Report, _options: Options) -> str:
             tag("div", *verdict, class_=f"card hero {report.verdict}"),
             *_section("The stack", tag("div", *_floors(report), class_="tower")),
             *_section("Findings", *cards),
-            *_section("Performance", *figures(report)),
+            *_section("Links", *link_matrix(report)),
+            *_section("Performance", *heat_table(report), *roofline(report), *figures(report)),
             *_section("Details", *_details(report)),
             tag("footer", "; ".join(filter(None, footer))),
         ]
@@ -215,7 +217,7 @@ def _table(rows: Sequence[Sequence[str]], *kinds: str, heads: Sequence[str] = ()
     if not heads:
         return [tag("table", *lines)] if lines else []
     head = tag("tr", *(tag("th", cell, scope="col") for cell in heads))
-    return [tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), class_="wide")]
+    return [tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), class_="wide", tabindex="0")]
 
 
 _FULL = 105.0

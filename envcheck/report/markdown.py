@@ -5,7 +5,9 @@ Every text from the machine is cleaned, cut and escaped: it can make no heading,
 
 from __future__ import annotations
 
-from envcheck.model.checks import STATUSES, Report, Status, ignored, ways_in_order
+import re
+
+from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup import block, code, fence, is_page, prose
@@ -138,14 +140,33 @@ def _cause(outline: Outline) -> list[str]:
     for way in ordered[:_FIXES]:
         for step, fix in steps(way):
             risk = f" (risk: {prose(fix.risk)})" if fix.risk else ""
-            parts.append(f"**Fix:** {prose(f'{step}{WHO[fix.who]}{fix.text}')}{risk}")
+            parts.append(f"**Fix:** {_with_addresses(f'{step}{WHO[fix.who]}{fix.text}', check)}{risk}")
             parts += [fence(fix.command, _LONGEST_COMMAND)] if fix.command else []
     pages = [source for source in check.sources if is_page(source.address)]
     # What looks like an entity in an address stays as it is.
-    links = [f"[{prose(page.title)}](<{page.address.replace('&', '&amp;')}>)" for page in pages]
+    links = [
+        f"[{prose(page.title)}]"
+        + (f"({page.address})" if _PLAIN.fullmatch(page.address) else f"(<{page.address.replace('&', '&amp;')}>)")
+        for page in pages
+    ]
     parts += [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
     follows = outline.consequences(finding)[:_FINDINGS]
     return [*parts, *(["Consequences:\n" + "\n".join(map(_item, follows))] if follows else [])]
+
+
+_PLAIN = re.compile(r"[\w:/.#?=%~+,@-]+", re.ASCII)
+"""An address that Markdown takes as it is."""
+
+
+def _with_addresses(text: str, check: Check) -> str:
+    """``text`` as prose, in which addresses on the hosts of the check's pages stay as they are."""
+    hosts = {source.address.split("/")[2] for source in check.sources if is_page(source.address)}
+    told = []
+    for part in re.split(r"(https://[^\s<>\"')]*[\w/])", text):
+        own = _PLAIN.fullmatch(part) and is_page(part) and part.split("/")[2] in hosts
+        before, after = (" " if part[:1] == " " else "", " " if part[-1:] == " " else "")
+        told.append(part if own else f"{before}{prose(part)}{after}" if part.strip() else part)
+    return "".join(told)
 
 
 def _item(finding: Finding) -> str:

@@ -7,37 +7,45 @@ A run without a verdict is marked as not successful. A finding about the machine
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from envcheck.model.checks import Check, Report
+from envcheck.redact.secrets import masked
 from envcheck.report import Format, Options
 from envcheck.report.markup import is_page
 from envcheck.report.page.plain import NO_FILE, explained, fingerprint, is_red, why_open
+from envcheck.rules.catalog import all_rules
 from envcheck.text.clean import clean
 from envcheck.text.encode import encode
 
-FORMAT = Format(shows="SARIF 2.1.0 for code scanning", suffix="sarif", syntax="json", shared=True)
+FORMAT = Format(shows="SARIF 2.1.0 for code scanning", suffix="sarif", syntax="json", edits=True, shared=True)
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _TOLD = ("fail", "warn", "note")
 _MOST, _LONGEST, _PATH = 5000, 4000, 1000
 """Results that code scanning takes, and characters of a message and a path."""
+_HUNK = re.compile(r"@@ -([0-9]+)")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 
-def render(report: Report, _options: Options) -> str:
+def render(report: Report, options: Options) -> str:
     """``report`` as a log of one run, or of one for each target: its name is the category of code scanning."""
     runs = []
     for target, judged in report.by_target():
         # GitHub refuses two runs of one category, which is what stands before the last slash.
         category = {"automationDetails": {"id": f"envcheck/{_text(target).replace('/', '-')}/"}} if target else {}
-        runs.append(_run(judged) | category)
+        runs.append(_run(judged, options.edits) | category)
     return msgspec.json.format(encode({"$schema": SCHEMA, "version": "2.1.0", "runs": runs}), indent=2) + "\n"
 
 
-def _run(report: Report) -> dict[str, Any]:
+def _run(report: Report, edits: str) -> dict[str, Any]:
+    files = {check.location.file.lstrip("/"): check.location.file for check in report.checks if check.location}
+    fix = _fix(edits, files)
+    titles = {rule.name: rule.title for rule in all_rules()}
     results = [check for check in report.checks if check.status in _TOLD][:_MOST]
     rules: dict[str, dict[str, Any]] = {}
     for check in results:
@@ -48,6 +56,7 @@ def _run(report: Report) -> dict[str, Any]:
             {
                 "id": _text(check.rule),
                 "shortDescription": {"text": _text(check.rule.replace("-", " ")) or "envcheck"},
+                "fullDescription": {"text": _text(f"{titles.get(check.rule, check.title)}.") or "envcheck"},
                 "help": {"text": _text(f"envcheck rule {check.rule}")},
                 **help_page,
             },
@@ -69,7 +78,11 @@ def _run(report: Report) -> dict[str, Any]:
     return {
         "tool": {"driver": {"name": "envcheck", "version": _text(report.tool.version), "rules": list(rules.values())}},
         "invocations": [invocation],
-        "results": [_result(check, places[check.rule], report) for check in results],
+        "results": [
+            _result(check, places[check.rule], report)
+            | ({"fixes": [fix]} if fix and check.status == "fail" and check.location else {})
+            for check in results
+        ],
         "columnKind": "unicodeCodePoints",
         "properties": _properties(verdict=report.verdict, headline=report.headline, matrix=report.tool.matrix),
     }
@@ -84,13 +97,9 @@ def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
         aside = {"suppressions": [{"kind": "external", "justification": _text(check.ignored.reason)}]}
     message = "\n".join(filter(None, map(_text, (check.title, *explained(check)))))
     file, line = (check.location.file, check.location.line) if check.location else ("", None)
-    # A relative reference, or an absolute path with the scheme ``file``.
-    name = (file or NO_FILE)[:_PATH].encode(errors="backslashreplace")
-    quoted = "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name)
-    uri = f"file:///{quoted.lstrip('/')}" if quoted.startswith("/") else quoted.removeprefix("./")
     location = {
         "physicalLocation": {
-            "artifactLocation": {"uri": uri},
+            "artifactLocation": {"uri": _uri(file or NO_FILE)},
             "region": {"startLine": line if line and line > 0 else 1},
         },
         "logicalLocations": [{"fullyQualifiedName": _text(check.subject.key) or "machine", "kind": "resource"}],
@@ -105,6 +114,45 @@ def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
         **aside,
         "properties": _properties(scope=check.scope, layer=check.layer, decidedBy=check.decided_by),
     }
+
+
+def _uri(file: str) -> str:
+    """A relative reference, or an absolute path with the scheme ``file``."""
+    name = file[:_PATH].encode(errors="backslashreplace")
+    quoted = "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name)
+    return f"file:///{quoted.lstrip('/')}" if quoted.startswith("/") else quoted.removeprefix("./")
+
+
+def _fix(diff: str, places: Mapping[str, str]) -> dict[str, Any]:
+    """A unified diff as one fix; empty unless ``places`` has all its files, as a path without its first slash.
+
+    A line with a secret, or a file whose name was replaced, is none that could be changed by it.
+    """
+    changes: dict[str, list[dict[str, Any]]] = {}
+    file, line = "", 0
+    for text in diff.splitlines(keepends=True):
+        if text.startswith(("--- a/", "+++ b/")):
+            file = text[6:].rstrip("\n")
+        elif hunk := _HUNK.match(text):
+            line = int(hunk[1])
+            changes.setdefault(file, [])
+        elif text.startswith(" "):
+            line += 1
+        else:
+            last = changes[file][-1] if changes[file] else None
+            if last is None or last["deletedRegion"]["endLine"] != line:
+                region = {"startLine": line, "startColumn": 1, "endLine": line, "endColumn": 1}
+                last = {"deletedRegion": region, "insertedContent": {"text": ""}}
+                changes[file].append(last)
+            if text.startswith("-"):
+                line += 1
+                last["deletedRegion"]["endLine"] = line
+            else:
+                last["insertedContent"]["text"] += text[1:]
+    if not changes or not changes.keys() <= places.keys() or masked(diff) != diff:
+        return {}
+    told = [{"artifactLocation": {"uri": _uri(places[name])}, "replacements": each} for name, each in changes.items()]
+    return {"description": {"text": "Pin the nearest releases with which the plan fits"}, "artifactChanges": told}
 
 
 def _properties(**texts: str) -> dict[str, str]:

@@ -274,3 +274,13 @@ def test_targets_for_which_a_plan_installs_other_packages_are_refused(folder: Pa
     assert result.err == (
         "envcheck: --plan: the targets differ in machine, by which packages are chosen: judge them one by one\n"
     )
+
+
+def test_sarif_offers_the_change_that_fix_plan_prints(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("# ours\ntorch==2.5.1\n", encoding="utf-8")
+    asked = ("check", "--plan", "requirements.txt", "--assume", "gpu==RTX 5090,driver==570.86.10,os==linux")
+    (result,) = json.loads(envcheck(*asked, "--format", "sarif", cwd=tmp_path).out)["runs"][0]["results"]
+    (replaced,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
+    added = [line[1:] for line in envcheck(*asked, "--fix-plan", cwd=tmp_path).out.splitlines() if line[:1] == "+"][1:]
+    assert replaced["insertedContent"]["text"].splitlines() == added
+    assert (replaced["deletedRegion"]["startLine"], replaced["deletedRegion"]["endLine"]) == (2, 3)

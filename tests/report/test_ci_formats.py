@@ -17,7 +17,7 @@ import xmlschema
 from hypothesis import given, settings
 
 from envcheck.cli.main import main
-from envcheck.model.checks import Ignored, Location, Missing, Report
+from envcheck.model.checks import Ignored, Location, Missing, Report, Status
 from envcheck.model.snapshot import Measurement
 from envcheck.report import FORMATS, Options, exit_status, render
 from envcheck.report.node_problem_detector import MOST_BYTES
@@ -413,3 +413,60 @@ def test_it_names_the_machine_unless_told_not_to() -> None:
     """A format for machines: whoever collects it must know where it is from."""
     assert 'hostname="node1"' in render(EXAMPLES["warned"](), "junit")
     assert "node1" not in render(EXAMPLES["warned"](), "junit", Options(redact=True))
+
+
+DIFF = """\
+--- a/requirements.txt
++++ b/requirements.txt
+@@ -2,4 +2,5 @@
+ numpy==2.2.6
+-torch==2.5.1
++--extra-index-url https://download.pytorch.org/whl/cu128
++torch==2.7.0
+ six
+@@ -9,2 +10,2 @@
+-torchvision==0.20.1
++torchvision==0.22.0
+ tqdm
+"""
+
+
+def planned_failure(file: str, status: Status = "fail") -> Report:
+    found = check("gpu-code-missing", status, "No code", location=Location(file=file, line=3))
+    return report([found], machine((), None), primary=found if status == "fail" else None)
+
+
+@cases("file, uri", ("requirements.txt", "requirements.txt"), ("/requirements.txt", "file:///requirements.txt"))
+def test_sarif_offers_the_edits_that_make_the_plan_fit(file: str, uri: str) -> None:
+    (result,) = json.loads(render(planned_failure(file), "sarif", Options(edits=DIFF)))["runs"][0]["results"]
+    (change,) = result["fixes"][0]["artifactChanges"]
+    assert change["artifactLocation"]["uri"] == uri
+    lines = [f"line {number}\n" for number in range(1, 12)]
+    lines[1:4], lines[8:10] = ["numpy==2.2.6\n", "torch==2.5.1\n", "six\n"], ["torchvision==0.20.1\n", "tqdm\n"]
+    for each in reversed(change["replacements"]):
+        region = each["deletedRegion"]
+        assert region["startColumn"] == region["endColumn"] == 1
+        lines[region["startLine"] - 1 : region["endLine"] - 1] = [each["insertedContent"]["text"]]
+    text = "".join(lines)
+    assert "numpy==2.2.6\n--extra-index-url https://download.pytorch.org/whl/cu128\ntorch==2.7.0\nsix\n" in text
+    assert text.endswith("torchvision==0.22.0\ntqdm\nline 11\n")
+
+
+@cases(
+    "file, diff, status",
+    ("other.txt", DIFF, "fail"),
+    ("requirements.txt", "", "fail"),
+    ("requirements.txt", DIFF.replace("six", "--index-url https://me:hunter2@example.org/simple"), "fail"),
+    ("requirements.txt", DIFF, "warn"),
+)
+def test_sarif_offers_no_edit_of_what_it_cannot_name_or_show(file: str, diff: str, status: Status) -> None:
+    (result,) = json.loads(render(planned_failure(file, status), "sarif", Options(edits=diff)))["runs"][0]["results"]
+    assert "fixes" not in result
+    assert "hunter2" not in json.dumps(result)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_rule_of_sarif_is_described_in_a_sentence(name: str) -> None:
+    for rule in json.loads(render(EXAMPLES[name](), "sarif"))["runs"][0]["tool"]["driver"]["rules"]:
+        assert rule["fullDescription"]["text"].endswith(".")
+        assert len(rule["fullDescription"]["text"]) > 1

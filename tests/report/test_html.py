@@ -275,10 +275,19 @@ def test_it_tells_cause_fix_stack_versions() -> None:
     assert "(risk: needs a reboot)" in text
     assert "| Frameworks | ❌ FAIL | torch 2.6.0+cu126 |" in text
     assert "- Driver: `470.256.02, CUDA 11.4`" in text
-    assert "[CUDA Toolkit release notes](<https://docs.nvidia.com/cuda/>)" in text
+    assert "[CUDA Toolkit release notes](https://docs.nvidia.com/cuda/)" in text
     assert "/home/ada" not in text
     assert "~/p/.venv" in text
     assert "names and identifiers are replaced" in text
+
+
+@cases("address, shown", ("https://docs.nvidia.com/guide/", True), ("https://docs.nvidia.com.example.org/", False))
+def test_an_address_of_a_fix_is_plain_where_the_check_cites_its_host(address: str, shown: bool) -> None:  # noqa: FBT001
+    page = Source(title="Guide", address="https://docs.nvidia.com/", read="2026-11-20")
+    fix = Fix(text=f"Install it as described: {address}.")
+    bad = check("driver-too-old", "fail", "Too old", fixes=(fix,), sources=(page,))
+    text = markdown(report([bad], machine((), None), primary=bad))
+    assert (f"described: {address}." in text) == shown
 
 
 def test_a_command_is_told_with_its_whole_paths() -> None:

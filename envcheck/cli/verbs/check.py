@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +20,9 @@ from envcheck.pipeline.timing import Timing
 from envcheck.report import FORMATS, get_ready, refuse_targets, render
 from envcheck.report.progress import progress
 from envcheck.text.output import parse_targets
+
+if TYPE_CHECKING:
+    from envcheck.pipeline.planned.repair import Repair
 
 
 def run(options: Namespace) -> int:
@@ -43,27 +48,42 @@ def run(options: Namespace) -> int:
                 show=lambda early: render(early, options.format, page(options)),
                 timing=Timing.since_start(),
             )
-    return _fix_plan(report, request) if options.fix_plan else deliver(report, options, targets)
+    if options.fix_plan:
+        return _fix_plan(report, request)
+    edits = ""
+    if any(FORMATS[form].edits for form in (options.format, *(target.format for target in targets))):
+        with suppress(UsageError):  # a lock file, which its tool writes
+            found = _repair(report, request)
+            edits = found.diff if found and not found.by_hand else ""
+    return deliver(report, options, targets, edits)
 
 
-def _fix_plan(report: Report, request: Request) -> int:
-    """Print the diff of ``--fix-plan`` on stdout, and what it does on stderr; 0 where it makes the plan fit."""
+def _repair(report: Report, request: Request) -> Repair | None:
+    """The nearest change with which the plan fits; None where nothing of it fails, or none was found."""
     from envcheck.knowledge.load import load_matrix
     from envcheck.pipeline.planned.repair import repair
-    from envcheck.text.clean import clean
-    from envcheck.text.streams import print_text, say
 
     plan, snapshot = request.planned, report.snapshot
     if plan is None or snapshot is None or report.exit_code != ExitCode.FOUND:
-        say(f"envcheck: nothing of the plan fails ({report.verdict}), so nothing is to be changed")
-        return report.exit_code
+        return None
 
     def judge(changed: Environment) -> Report:
         listed = Listing(items=(changed,))
         facts = msgspec.structs.replace(snapshot, environments=listed, toolkits=None, libraries=None)
         return session.judge(facts, msgspec.structs.replace(request, planned=changed))
 
-    found = repair(report, plan, load_matrix(request.overlays), judge)
+    return repair(report, plan, load_matrix(request.overlays), judge)
+
+
+def _fix_plan(report: Report, request: Request) -> int:
+    """Print the diff of ``--fix-plan`` on stdout, and what it does on stderr; 0 where it makes the plan fit."""
+    from envcheck.text.clean import clean
+    from envcheck.text.streams import print_text, say
+
+    if report.exit_code != ExitCode.FOUND:
+        say(f"envcheck: nothing of the plan fails ({report.verdict}), so nothing is to be changed")
+        return report.exit_code
+    found = _repair(report, request)
     if found is None:
         say("envcheck: the plan fits with none of the releases that were tried")
         return ExitCode.FOUND

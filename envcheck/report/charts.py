@@ -1,0 +1,179 @@
+"""Drawings of the HTML page, as SVG within it: how GPUs are joined, figures of GPUs side by side, a roofline.
+
+Colours are those of the page's statuses; each cell also says its figure, and every drawing its content in words.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from envcheck.model.checks import Figure, Report
+from envcheck.model.snapshot import Gpu
+from envcheck.report.markup import Markup, tag
+from envcheck.rules.facts.measurements import checks_of_figures, figures_of, measurement_key, percent, quantity
+
+_PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
+"""The paths through PCIe as nvidia-smi topo abbreviates them."""
+_PEER, _GEMM, _MEMORY = "peer-to-peer", "gemm", "device-memory-"
+_MOST_GPUS, _MOST_ROWS = 16, 40
+_BEHIND = 0.02
+"""Share behind the others from which a cell is marked, in red where it is more than chance allows."""
+
+
+def _cell(x: float, y: float, wide: float, high: float, kind: str, *texts: str) -> Markup:
+    middle = y + high / 2 + 4 - 8 * (len(texts) - 1)
+    box = tag("rect", class_="cell", x=f"{x:g}", y=f"{y:g}", width=f"{wide - 3:g}", height=f"{high - 3:g}", rx="4")
+    lines = [_text(x + wide / 2, middle + 16 * row, shown, "middle") for row, shown in enumerate(texts)]
+    return tag("g", box, *lines, class_=kind)
+
+
+def _text(x: float, y: float, shown: str, anchor: str = "start", kind: str = "") -> Markup:
+    return tag("text", shown, x=f"{x:g}", y=f"{y:g}", text_anchor=anchor, class_=kind)
+
+
+def _chart(title: str, words: str, wide: float, high: float, drawn: Sequence[Markup], note: str = "") -> Markup:
+    """A card with a drawing, which scrolls where it is wider than the page."""
+    size = {"viewBox": f"0 0 {wide:g} {high:g}", "width": f"{wide:g}", "height": f"{high:g}"}
+    picture = tag("svg", tag("title", words), *drawn, class_="chart", role="img", **size)
+    parts = [tag("h3", title), tag("div", picture, class_="wide", tabindex="0", role="group", aria_label=title)]
+    return tag("div", *parts, *([tag("p", note, class_="legend")] if note else []), class_="card")
+
+
+def _label(gpu: Gpu) -> str:
+    return f"GPU {gpu.index}" if gpu.index is not None else gpu.key
+
+
+def link_matrix(report: Report) -> list[Markup]:
+    """NVLinks or the PCIe path between each two GPUs, with the rate that was measured; nothing for a single GPU."""
+    fabric = report.snapshot.fabric if report.snapshot else None
+    gpus = [gpu for gpu in report.gpus if gpu.pci_bus_id][:_MOST_GPUS]
+    if fabric is None or not fabric.links or len(gpus) < 2:
+        return []
+    links = {frozenset((link.first, link.second)): link for link in fabric.links}
+    rates: dict[tuple[str | None, str | None], float] = {}
+    for each in report.measurements:
+        if each.name == _PEER and each.value:
+            pair = each.gpu, each.peer
+            rates[pair] = max(each.value, rates.get(pair, 0.0))
+    wide, high, left, top = 84, 46, 64, 26
+    drawn = [_text(left + wide * place + wide / 2, 16, _label(gpu), "middle") for place, gpu in enumerate(gpus)]
+    words = []
+    for row, first in enumerate(gpus):
+        y = top + high * row
+        drawn.append(_text(0, y + high / 2 + 3, _label(first)))
+        for column, second in enumerate(gpus):
+            link = links.get(frozenset((first.pci_bus_id or "", second.pci_bus_id or "")))
+            if first is second or link is None:
+                drawn.append(_cell(left + wide * column, y, wide, high, "skipped", "·" if first is second else "?"))
+                continue
+            joined = f"NV{link.nvlinks}" if link.nvlinks else _PATHS.get(link.path or "", "?")
+            rate = rates.get((first.uuid, second.uuid))
+            shown = [joined, *([quantity(rate, "B/s")] if rate else [])]
+            drawn.append(_cell(left + wide * column, y, wide, high, "pass" if link.nvlinks else "note", *shown))
+            words.append(f"{_label(first)} to {_label(second)}: {', '.join(shown)}")
+    note = "NV: active NVLinks. PIX, PXB, PHB, NODE, SYS: the path through PCIe, closest first."
+    size = left + wide * len(gpus), top + high * len(gpus)
+    return [_chart("Links between GPUs", "; ".join(words), *size, drawn, note)]
+
+
+def heat_table(report: Report) -> list[Markup]:
+    """Each figure that several GPUs of a model have, a column for each GPU; those behind are marked."""
+    rows = report.across_gpus[:_MOST_ROWS]
+    columns = sorted({gpu.gpu for row in rows for gpu in row.gpus if gpu.gpu is not None})[:_MOST_GPUS]
+    if len(columns) < 2:
+        return []
+    wide, high, left, top = 140, 28, 300, 26
+    drawn = [_text(left + wide * place + wide / 2, 16, f"GPU {gpu}", "middle") for place, gpu in enumerate(columns)]
+    words = []
+    for number, row in enumerate(rows):
+        y = top + high * number
+        drawn.append(_text(0, y + high / 2 + 3, row.title[:44]))
+        for each in row.gpus:
+            if each.gpu not in columns:
+                continue
+            behind = each.slower if each.why_not is None and each.slower is not None else 0.0
+            beyond = each.straggles or (each.tolerated is not None and behind > each.tolerated)
+            kind = "fail" if beyond else "warn" if behind > _BEHIND else "pass"
+            shown = quantity(each.value, row.unit) + ("" if kind == "pass" else f" -{behind:.0%}")
+            drawn.append(_cell(left + wide * columns.index(each.gpu), y, wide, high, kind, shown))
+            words += [f"{row.title}: GPU {each.gpu} is {behind:.0%} slower"] if kind != "pass" else []
+    told = "; ".join(words) or f"no GPU is more than {_BEHIND:.0%} slower than the others"
+    left_out = len(report.across_gpus) - len(rows)
+    note = f"Red: more behind the others than chance allows. {f'{left_out} more figures.' if left_out else ''}".strip()
+    return [_chart("GPUs side by side", told, left + wide * len(columns), top + high * len(rows), drawn, note)]
+
+
+def roofline(report: Report) -> list[Markup]:
+    """The roofs of the first GPU with measured products, and how near each came; nothing without both kinds of roof."""
+    checks = checks_of_figures(report.checks)
+    for gpu in report.gpus:
+        slope, points = 0.0, dict[str, tuple[float, Figure]]()
+        for measured in figures_of(gpu, report.measurements):
+            check = checks.get((gpu.key, measurement_key(measured)))
+            figure = check.figure if check else None
+            if figure is None or not figure.ceiling or not figure.share:
+                continue
+            if measured.name.startswith(_MEMORY) and figure.unit == "B/s":
+                slope = max(slope, figure.ceiling)
+            bits = re.search(r"\d+", measured.precision or "")
+            if measured.name == _GEMM and bits and len(measured.shape) == 3 and math.prod(measured.shape) > 0:
+                m, n, k = measured.shape
+                intensity = 2 * m * n * k / ((m * n + n * k + m * k) * max(int(bits[0]) // 8, 1))
+                known = points.get(measured.precision or "")
+                if known is None or figure.value > known[1].value:
+                    points[measured.precision or ""] = intensity, figure
+        if slope and points:
+            return [_roofs(_label(gpu), slope, points)]
+    return []
+
+
+def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) -> Markup:
+    wide, high, left, bottom = 660, 320, 96, 36
+    highest = max(figure.ceiling or 0 for _, figure in points.values())
+    most_x = max(intensity for intensity, _ in points.values()) * 4
+    x_range = 0.0, math.log10(most_x)
+    y_range = math.log10(slope), math.log10(highest * 1.6)
+
+    def x_of(intensity: float) -> float:
+        return left + (wide - left - 90) * (math.log10(intensity) - x_range[0]) / (x_range[1] - x_range[0])
+
+    def y_of(rate: float) -> float:
+        return (high - bottom) * (1 - (math.log10(rate) - y_range[0]) / (y_range[1] - y_range[0]))
+
+    def line(kind: str, *ends: tuple[float, float]) -> Markup:
+        path = " L ".join(f"{x_of(x):.1f} {y_of(y):.1f}" for x, y in ends)
+        return tag("path", class_=kind, d=f"M {path}")
+
+    drawn = [line("roof", (1.0, slope), (highest / slope, highest))]
+    drawn.append(_text(x_of(2) + 14, y_of(slope * 2) + 8, f"memory {quantity(slope, 'B/s')}"))
+    taken: list[float] = []
+    words = []
+    for precision, (intensity, figure) in sorted(points.items(), key=lambda each: -(each[1][1].ceiling or 0)):
+        ceiling, reached = (
+            figure.ceiling or 0.0,
+            f"{percent(figure.share or 0.0)} of {quantity(figure.ceiling or 0.0, figure.unit)}",
+        )
+        y = y_of(ceiling)
+        while any(abs(y - other) < 15 for other in taken):
+            y += 4
+        taken.append(y)
+        drawn.append(line("roof", (ceiling / slope, ceiling), (most_x, ceiling)))
+        drawn.append(_text(wide - 86, y + 4, precision.upper()))
+        dot = tag(
+            "circle",
+            tag("title", f"{precision}: {reached}"),
+            class_="dot",
+            r="5",
+            cx=f"{x_of(intensity):.1f}",
+            cy=f"{y_of(figure.value):.1f}",
+        )
+        drawn.append(dot)
+        words.append(f"{precision} matrix product {reached}")
+    along, up = range(math.floor(x_range[1]) + 1), range(math.ceil(y_range[0]), math.floor(y_range[1]) + 1)
+    drawn += [_text(x_of(10**decade), high - bottom + 18, f"{10**decade:,}", "middle", "axis") for decade in along]
+    drawn.append(_text((wide - 90 + left) / 2, high - 2, "operations for each byte of memory", "middle", "axis"))
+    drawn += [_text(left - 8, y_of(10**decade) + 4, quantity(10.0**decade, "FLOP/s"), "end", "axis") for decade in up]
+    note = "Lines: the most that the chip can do. Dots: the fastest matrix product of each precision."
+    return _chart(f"Roofline of {label}", "; ".join(words), wide, high, drawn, note)

@@ -1,0 +1,93 @@
+"""The drawings of the HTML page: what they say, when they are left out, and that every colour can be read."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+
+import envcheck.report
+from envcheck.report import Options, render
+from envcheck.report.charts import heat_table, link_matrix, roofline
+from tests.every import cases
+from tests.golden.reports import GROUPS
+from tests.test_machines import report_on
+
+STYLE = (Path(envcheck.report.__file__).parent / "style.css").read_text(encoding="utf-8")
+HOT = GROUPS["bench"]["h100x2-bench-hot"]
+
+
+def texts(drawn: list[str]) -> list[str]:
+    (card,) = drawn
+    return [text.text or "" for text in ET.fromstring(card).iter("text")]
+
+
+def test_links_are_a_grid_of_all_pairs() -> None:
+    found = texts(list(link_matrix(report_on("h200x4"))))
+    assert found.count("NV18") == 4 * 3
+    assert found.count("\N{MIDDLE DOT}") == 4
+    assert "GPU 3" in found
+
+
+def test_a_link_has_the_rate_that_was_measured_and_one_that_is_not_known_says_so() -> None:
+    report = report_on("h200x4")
+    assert report.snapshot is not None
+    assert report.snapshot.fabric is not None
+    assert report.snapshot.fabric.links is not None
+    links = report.snapshot.fabric.links
+    slow = msgspec.structs.replace(links[0], nvlinks=0, path="system")
+    fabric = msgspec.structs.replace(report.snapshot.fabric, links=(slow, *links[2:]))
+    changed = msgspec.structs.replace(report, snapshot=msgspec.structs.replace(report.snapshot, fabric=fabric))
+    found = texts(list(link_matrix(changed)))
+    assert found.count("SYS") == found.count("?") == 2
+
+
+def test_figures_side_by_side_mark_the_gpu_that_is_behind() -> None:
+    report = HOT()
+    (card,) = heat_table(report)
+    title = next(ET.fromstring(card).iter("title")).text or ""
+    assert "FP32 matrix product 8192^3: GPU 0 is 52% slower" in title
+    assert "GPU 1 is" not in title
+    assert {"fail", "warn", "pass"} == set(re.findall(r'<g class="(\w+)">', card))
+
+
+def test_a_roofline_has_the_roofs_and_a_dot_for_each_precision() -> None:
+    (card,) = roofline(HOT())
+    shapes = ET.fromstring(card)
+    places = [(float(dot.get("cx") or 0), float(dot.get("cy") or 0)) for dot in shapes.iter("circle")]
+    assert len(places) == 3
+    assert sum(shape.get("class") == "roof" for shape in shapes.iter("path")) == 1 + 3
+    words = next(shapes.iter("title")).text or ""
+    assert "fp32 matrix product 40% of" in words
+
+
+@cases("name", "h200", "h200-older-cudnn")
+def test_without_figures_nothing_is_drawn(name: str) -> None:
+    report = report_on(name)
+    assert heat_table(report) == roofline(report) == link_matrix(report) == []
+    assert "<svg" not in render(report, "html", Options())
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=("light", "dark"))
+def test_every_text_can_be_read_on_its_ground(scheme: int) -> None:
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)[scheme]))
+    statuses = ("pass", "warn", "fail", "unknown", "note", "skipped")
+    pairs = [(status, f"{status}-bg") for status in statuses]
+    pairs += itertools.product((*statuses, "ink", "soft"), ("card",))
+    pairs += [("ink", f"{status}-bg") for status in statuses]  # cells of the drawings
+    assert {f"{text} on {ground}" for text, ground in pairs if contrast(colours[text], colours[ground]) < 4.5} == set()
