@@ -27,7 +27,13 @@ MOST_MAJORS = (5, 6, 7, 8, 9, 10, 11, 12)
 ENDINGS = {"cubin": "sm_{}.cubin", "ptx": "compute_{}.ptx"}
 FOLDERS = ("matrix", "probes", "docs/rules")
 """What lies beside the package in the tree, and in it in the wheel."""
-MAN_PAGE = "docs/man/envcheck.1"
+DATA = {
+    "docs/man/envcheck.1": "share/man/man1/envcheck.1",
+    "docs/completions/envcheck": "share/bash-completion/completions/envcheck",
+    "docs/completions/_envcheck": "share/zsh/site-functions/_envcheck",
+    "docs/completions/envcheck.fish": "share/fish/vendor_completions.d/envcheck.fish",
+}
+"""What programs look for below the prefix of an installation."""
 REQUIRE = "ENVCHECK_REQUIRE_PREPARED"
 """Variable under which a wheel that lacks any of the prepared code is not built."""
 
@@ -51,7 +57,7 @@ class WheelSteps(BuildHookInterface[Any]):
         if prepared.lacking:
             self.tell(prepared.lacking)
         folders = {str(Path(self.root, name)): f"envcheck/{name}" for name in FOLDERS}
-        build_data["shared_data"][str(Path(self.root, MAN_PAGE))] = "share/man/man1/envcheck.1"
+        build_data["shared_data"].update({str(Path(self.root, file)): place for file, place in DATA.items()})
         build_data["force_include"].update({**folders, **matrix, **pages, **prepared.files})
 
     def tell(self, lacking: list[str]) -> None:

@@ -1,6 +1,6 @@
-"""Write ``docs/man/envcheck.1``, or build the documentation as a site.
+"""Write ``docs/man/envcheck.1`` and ``docs/completions``, or build the documentation as a site.
 
-    python scripts/documentation.py              # the man page
+    python scripts/documentation.py              # the man page, and completions for shells
     python scripts/documentation.py FOLDER       # the site, in FOLDER
 
 Both are made from the texts of ``--help``; the site also from the pages of the rules, from the matrix, and from the
@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from envcheck import __version__  # noqa: E402 - of the checkout that this file belongs to
+from envcheck.cli.completion import bash, fish, zsh  # noqa: E402
 from envcheck.cli.parser import Parser, grammar  # noqa: E402
 from envcheck.knowledge.load import load_matrix  # noqa: E402
 from envcheck.knowledge.matrix import TABLES, Matrix  # noqa: E402
@@ -38,6 +39,7 @@ from envcheck.report.markup import code, prose  # noqa: E402
 from envcheck.rules.catalog import all_rules  # noqa: E402
 
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"
+COMPLETIONS = ROOT / "docs" / "completions"
 DOCS = ROOT / "docs"
 PARTS: dict[str, tuple[str, ...]] = {
     "Getting started": ("start", "check", "application"),
@@ -68,7 +70,8 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, help="where the site is built")
     options = parser.parse_args()
     if options.folder is None:
-        print(write_man_page().relative_to(ROOT))
+        for file in (write_man_page(), *write_completions()):
+            print(file.relative_to(ROOT))
     elif status := build(options.folder):
         sys.exit(status)
 
@@ -80,6 +83,19 @@ def write_man_page() -> Path:
     """Write the man page; return its path."""
     MAN_PAGE.write_text(man_page(), encoding="utf-8")
     return MAN_PAGE
+
+
+def write_completions() -> list[Path]:
+    """Write what ``envcheck completion`` prints for each shell, under the names that packages give it."""
+    for name, text in completions().items():
+        (COMPLETIONS / name).write_text(text, encoding="utf-8")
+    return [COMPLETIONS / name for name in completions()]
+
+
+def completions() -> dict[str, str]:
+    """The scripts by file name."""
+    rules = {rule.name: rule.title for rule in sorted(all_rules(), key=lambda rule: rule.name)}
+    return {name: write(rules) for name, write in (("envcheck", bash), ("_envcheck", zsh), ("envcheck.fish", fish))}
 
 
 def man_page() -> str:
@@ -194,7 +210,7 @@ def write_sources(place: Path) -> None:
     shutil.copy(ROOT / "docs" / "conf.py", place)
     for file in sorted(each for each in DOCS.rglob("*") if each.is_file()):
         own = file.relative_to(DOCS)
-        if own.parts[0] in ("man", "rules") or file.suffix == ".py":
+        if own.parts[0] in ("man", "completions", "rules") or file.suffix == ".py":
             continue
         (place / own).parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".md":

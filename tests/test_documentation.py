@@ -35,6 +35,12 @@ def test_the_man_page_is_current() -> None:
     assert man_page() == TEXT, "write it again: python scripts/documentation.py"
 
 
+@pytest.mark.parametrize("name", documentation.completions())
+def test_the_completions_are_current(name: str) -> None:
+    written = (documentation.COMPLETIONS / name).read_text(encoding="utf-8")
+    assert written == documentation.completions()[name], "write it again: python scripts/documentation.py"
+
+
 def test_the_man_page_has_every_verb_and_option() -> None:
     plain = re.sub(r"\\f.", "", TEXT).replace("\\-", "-")
     missing = [

@@ -14,7 +14,7 @@ COMMAND = "python -m tests.golden.rewrite"
 
 def main(arguments: list[str]) -> None:
     from envcheck.knowledge.compiling import compile_folder  # noqa: PLC0415 - the test needs the command's name alone
-    from scripts.documentation import write_man_page  # noqa: PLC0415
+    from scripts.documentation import write_completions, write_man_page  # noqa: PLC0415
     from tests import installed  # noqa: PLC0415
     from tests.golden.causes import CASES  # noqa: PLC0415
     from tests.golden.corpus import CORPUS, differences, write  # noqa: PLC0415
@@ -28,6 +28,7 @@ def main(arguments: list[str]) -> None:
 
         draw()
     write_man_page()
+    write_completions()
     kept, changed = {CORPUS / CASES}, list[str]()
     for record in RECORDERS.values():
         files = record()

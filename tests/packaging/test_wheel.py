@@ -34,7 +34,12 @@ def test_the_wheel_holds_envcheck_and_its_metadata_alone(built: Built) -> None:
     assert {top for top in tops if not top.endswith((".dist-info", ".data"))} == {"envcheck"}
     assert len(tops) == 3
     data = ["/".join(name.parts[1:]) for name in names if name.parts[0].endswith(".data")]
-    assert data == ["data/share/man/man1/envcheck.1"]
+    assert sorted(data) == [
+        "data/share/bash-completion/completions/envcheck",
+        "data/share/fish/vendor_completions.d/envcheck.fish",
+        "data/share/man/man1/envcheck.1",
+        "data/share/zsh/site-functions/_envcheck",
+    ]
 
 
 def test_the_wheel_holds_every_file_of_the_tree(built: Built) -> None:
