@@ -41,16 +41,6 @@ from envcheck.rules.catalog import all_rules  # noqa: E402
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"
 COMPLETIONS = ROOT / "docs" / "completions"
 DOCS = ROOT / "docs"
-PARTS: dict[str, tuple[str, ...]] = {
-    "Getting started": ("start", "check", "application"),
-    "How to": (
-        "new-machine", "plans", "ci", "image", "slow-gpu", "report-a-bug", "fleet/README", "fleet/reports", "fleet/ssh",
-        "fleet/slurm", "fleet/kubernetes", "fleet/ray", "fleet/collector", "fleet/bench",
-    ),
-    "Reference": ("commands", "configuration", "json", "rules", "tables", "figures", "frameworks", "python", "api"),
-    "Explanation": ("verdict", "architecture", "choices", "measurements"),
-}  # fmt: skip
-"""The pages that a reader looks for, by what for. ``commands``, ``api`` and the lists of others are made here."""
 LISTS = {
     "tables": ("The matrix", "matrix", "Every row has its source and the day on which it was read."),
     "choices": ("Decisions", "decisions", "Why things are as they are, a note each."),
@@ -219,7 +209,6 @@ def write_sources(place: Path) -> None:
             shutil.copy(file, place / own)
     shutil.copytree(RESULTS, place / "benchmarks" / "results", dirs_exist_ok=True)
     (place / "commands.rst").write_text(command_page(), encoding="utf-8")
-    (place / "api.rst").write_text(api_page(), encoding="utf-8")
     rules, tables = place / "rules", place / "matrix"
     rules.mkdir()
     tables.mkdir()
@@ -232,44 +221,13 @@ def write_sources(place: Path) -> None:
     for name, (title, folder, about) in LISTS.items():
         entries = [f"- [{_title(file)}]({folder}/{file.name})" for file in sorted((place / folder).glob("*.md"))]
         (place / f"{name}.md").write_text("\n".join([f"# {title}\n\n{about}\n", *entries]) + "\n", encoding="utf-8")
-    for folder in (rules, *(place / folder for _, folder, _ in LISTS.values())):
-        for file in folder.glob("*.md"):
+    for listed in ("rules", *(folder for _, folder, _ in LISTS.values())):
+        for file in (place / listed).glob("*.md"):
             file.write_text(f"---\norphan: true\n---\n\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
-    trees = [
-        "\n".join([f"```{{toctree}}\n:caption: {title}\n:maxdepth: 1\n:hidden:\n", *entries, "```"])
-        for title, entries in PARTS.items()
-    ]
-    (place / "index.md").write_text("\n\n".join([first_page(), *trees]) + "\n", encoding="utf-8")
 
 
 def _title(page: Path) -> str:
     return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-
-
-def first_page() -> str:
-    """README's, from its first line to its first heading, and a way into each part."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
-    shown = readme.replace("](docs/", "](").replace("# envcheck\n", f"# envcheck {__version__}\n", 1)
-    ways = [
-        "[Getting started](start.md): install, the first check, what its words mean",
-        "How to: [a new machine](new-machine.md), [CI](ci.md), [an image](image.md), [a cluster](fleet/README.md)",
-        "When something is wrong: [a slow GPU](slow-gpu.md), [report a bug](report-a-bug.md)",
-        "Reference: [commands](commands.rst), [configuration](configuration.md), [JSON](json.md), [rules](rules.md)",
-        "And: [formats](check.md#formats), [the matrix](tables.md), [Python](python.md)",
-        "Explanation: [what a verdict means](verdict.md), [how it knows](architecture.md)",
-    ]
-    return "\n".join([shown, "", *(f"- {way}" for way in ways)])
-
-
-def api_page() -> str:
-    """The public names of the package, with their signatures and docstrings, for Sphinx's autodoc."""
-    import envcheck  # noqa: PLC0415 - its name is wanted, and no part of it is imported before
-
-    title = "Python API"
-    functions = [f".. autofunction:: envcheck.{name}" for name in ("require", "check", "snapshot")]
-    errors = [f".. autoexception:: envcheck.{name}" for name in envcheck.__all__ if name.endswith(("Error", "NotMet"))]
-    records = "``Report`` and ``Snapshot`` have the fields of the JSON report (:doc:`json`, ``envcheck schema``)."
-    return "\n\n".join([f"{title}\n{'=' * len(title)}", *functions, records, *errors]) + "\n"
 
 
 def _linked(rule: str) -> str:
