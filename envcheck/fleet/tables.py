@@ -69,7 +69,7 @@ with other as (
 select basis, aspect, what, value, common, n, known, list(node order by node, subject),
     list(subject order by node, subject)
 from other join held using (basis, aspect, facts) where node >= 0
-group by all order by aspect, what, count(*), value
+group by all order by aspect, what, count(*), value, basis
 """
 """Basis, aspect, fact, value (None: absent), common value, how many share it, how many know theirs, and the nodes and
 subjects that depart."""
@@ -77,7 +77,7 @@ subjects that depart."""
 UNDECIDED = """
 select basis, aspect, what, list(value order by place), list(n order by place)
 from share where (basis, aspect, what) in (select (basis, aspect, what) from share where place = 1 and n * 2 <= known)
-group by all order by aspect, what
+group by all order by aspect, what, basis
 """
 """Basis, aspect, fact, values and how many have each, where no value is that of more than half."""
 
