@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from envcheck.model.checks import Report
 
 
-_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
-
-
 def page(options: Namespace) -> Options:
     """How ``options`` and the terminal want a page to look; options that a verb does not have count as not given."""
     color = bool(options.color == "always")
     if options.color == "auto":
-        forced = any(os.environ.get(name, "0") not in ("", "0", "false") for name in _FORCING)
+        forced = _is_on("FORCE_COLOR") or _is_on("CLICOLOR_FORCE")
         terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and os.environ.get("CLICOLOR") != "0"
         color = not os.environ.get("NO_COLOR") and (forced or terminal)
     return Options(
@@ -42,6 +39,10 @@ def page(options: Namespace) -> Options:
         redact=getattr(options, "redact", None),
         homes=home_folders(),
     )
+
+
+def _is_on(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0", "false")
 
 
 def columns() -> int:
