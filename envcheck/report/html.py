@@ -1,6 +1,6 @@
 """The report as a page in one file: no script, nothing loaded from anywhere, light and dark.
 
-The stack is drawn as layers above the GPU; every status has a sign and a word beside its colour.
+The stack is drawn as layers below the GPU; every status has a sign and a word beside its colour.
 """
 
 from __future__ import annotations
@@ -124,22 +124,17 @@ def status_chip(status: Status) -> Markup:
 
 
 def _floors(report: Report) -> list[Markup]:
-    """The highest floor on top, the GPU at the bottom.
-
-    Rows without a label continue the one above; here each needs its own. The container, last in a list, stands between
-    the driver and what is in it.
-    """
+    """The rows in the order of every page; those without a label continue the one above, and here each needs its own."""
     named: list[StackRow] = []
     for row in stack_rows(report, _GPUS):
         above = named[-1].label if named else ""
         label = row.label or ("GPU" if above == "GPU" else "Elsewhere")
         named.append(StackRow(label, row.status, row.text))
-    named.sort(key=lambda row: 0 if row.label in ("GPU", "Driver") else 1 if row.label == "Container" else 2)
     floors = [
         tag("div", tag("b", row.label), status_chip(row.status), tag("span", row.text), class_=f"floor {row.status}")
-        for row in reversed(named)
+        for row in named
     ]
-    return [*floors, tag("div", "each layer depends on those below it", class_="ground")]
+    return [*floors, tag("div", "each layer depends on those above it", class_="ground")]
 
 
 def _body(finding: Finding, outline: Outline) -> list[Markup]:

@@ -30,6 +30,7 @@ from envcheck.report.page.subject import (
     worse,
     worst,
 )
+from envcheck.text.wrap import ranges
 
 _LABEL, _WORD = 12, 6
 _NOT_LOOKED_AT = "not checked"
@@ -129,7 +130,11 @@ def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[StackR
         return [msgspec.structs.replace(row, status=_not_ok(row.status))]
     found = groups(report, machine)
     shown = found if len(found) <= most else found[: most - 1]
-    rows = [StackRow("GPU" if group is found[0] else "", group.status, group_text(group, report)) for group in shown]
+    rows = []
+    for group in shown:
+        which = listed(ranges([gpu.index for gpu in group.gpus if gpu.index is not None]))
+        text = f"{which}: {group_text(group, report)}" if which and len(found) > 1 else group_text(group, report)
+        rows.append(StackRow("" if rows else "GPU", group.status, text))
     rest = found[len(shown) :]
     if rest:
         number = sum(len(group.gpus) for group in rest)
