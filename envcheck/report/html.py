@@ -124,7 +124,7 @@ def status_chip(status: Status) -> Markup:
 
 
 def _floors(report: Report) -> list[Markup]:
-    """The rows in the order of every page; those without a label continue the one above, and here each needs its own."""
+    """The rows in the order of every page; one without a label continues the row above, and here needs its own."""
     named: list[StackRow] = []
     for row in stack_rows(report, _GPUS):
         above = named[-1].label if named else ""

@@ -1,4 +1,4 @@
-"""The application: four tabs over one report, sessions in the background, keys."""
+"""The application: five tabs over one report, sessions in the background, keys."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ from envcheck.tui.screens.overview import OverviewTab
 from envcheck.tui.tabs import KEY_BINDINGS, Tabs
 from envcheck.tui.widgets.base import KeyFooter, MainScreen, StatusText, draw_scrollbars
 from envcheck.tui.widgets.paint import THEMES, first_theme
-from envcheck.tui.windows import WindowedApp
+from envcheck.tui.windows import TextWindow, WindowedApp
 from envcheck.tui.worker.sessions import Answer, Client, Examine, Session, Sessions, examine_in_worker, probe_alone
 
 if TYPE_CHECKING:
     from envcheck.fleet.record import Fleet
     from envcheck.model.checks import Report
     from envcheck.pipeline.request import Request
-    from envcheck.tui.screens.speed import Telemetry
+    from envcheck.tui.screens.gpus import Gpus
+    from envcheck.tui.worker.telemetry import Telemetry
 
 _TICK = 0.1
 _REDRAW, _REDRAW_BEHIND = 2, 10
@@ -47,6 +48,7 @@ _REDRAW, _REDRAW_BEHIND = 2, 10
 _KEYS_FIRST, _REDRAW_AT_LATEST = 0.15, 5
 """Seconds without updates after a key, so that its answer is drawn first, and ticks until one comes anyway."""
 _WARM_UP = (
+    "tui.screens.gpus",
     "tui.screens.speed",
     "report.speed",
     "tui.screens.whatif",
@@ -180,9 +182,8 @@ class EnvcheckApp(WindowedApp):
         if self.sessions.current is not None:
             self._show_progress(self.sessions.current)
         self._show_top()
-        speed = self.tabs.speed
-        if speed is not None and self.tabs.current == "performance":
-            speed.show_now(self.paint)
+        if self.tabs.gpus is not None and self.tabs.current == "gpus":
+            self.tabs.gpus.show_now()
 
     def _is_time_to_redraw(self) -> bool:
         if len(self.screen_stack) > 1:
@@ -248,11 +249,53 @@ class EnvcheckApp(WindowedApp):
             documentation = self.tabs.overview.documentation(finding)
             self.open_page(finding.rule, lambda pen: finding_lines(finding, report, pen, documentation))
 
+    def on_gpus_selected(self, event: Gpus.Selected) -> None:
+        """Open a GPU with its last minute, as it goes on, and its checks."""
+        from envcheck.tui.screens.gpus import history_lines
+        from envcheck.tui.widgets.choices import gpu_lines
+
+        report, screen = self.report, self.tabs.gpus
+        if report is None or screen is None:
+            return
+        gpu = report.gpus[event.number]
+
+        def told(columns: int) -> Text:
+            pen = Pen(replace(self._page_options, width=columns))
+            now = history_lines(gpu, screen.trace(gpu), columns, 2, self.paint)
+            return Text("\n\n").join([now, self.paint.lines(gpu_lines(report, event.number, pen))])
+
+        self.push_screen(TextWindow(f"GPU {gpu.index}", told, live=screen.trace(gpu) is not None))
+
+    def action_links(self) -> None:
+        from envcheck.tui.screens.gpus import link_lines
+
+        report = self.report
+        if report is None or not report.gpus:
+            self.tell("No GPU is known")
+        else:
+            self.open_page("links between GPUs", lambda pen: link_lines(report, pen))
+
     def on_speed_requested(self) -> None:
         self.action_bench(full=False)
 
     def action_tab(self, name: str) -> None:
         self.tabs.go_to(name)
+
+    def action_filter(self) -> None:
+        """Choose the layer whose findings are listed."""
+        from envcheck.model.checks import LAYERS
+        from envcheck.tui.screens.pages import count_text
+
+        checks = self.report.checks if self.report else ()
+        of_layers = {layer: [check for check in checks if check.layer == layer] for layer in LAYERS}
+        layers = [layer for layer, found in of_layers.items() if count_text(found)]
+        rows = [f"{'all':<11}{count_text(checks)}", *(f"{name:<11}{count_text(of_layers[name])}" for name in layers)]
+        self.tabs.go_to("overview")
+        self.open_list(
+            "findings of a layer",
+            [self.paint.text(row) for row in rows],
+            lambda row: self.tabs.overview.show_layer(layers[row - 1] if row else None),
+        )
 
     def action_move(self, lines: int) -> None:
         focused = self.focused

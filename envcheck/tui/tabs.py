@@ -1,4 +1,4 @@
-"""The four tabs, and what keys do: the bindings, the page of keys, and the command palette.
+"""The five tabs, and what keys do: the bindings, the page of keys, and the command palette.
 
 A tab is built when it first comes to the front, and filled when the report has changed since.
 """
@@ -20,13 +20,16 @@ from envcheck.tui.worker.sessions import Client
 if TYPE_CHECKING:
     from envcheck.model.checks import Report
     from envcheck.tui.screens.facts import FactsTab
-    from envcheck.tui.screens.speed import Speed, Telemetry
+    from envcheck.tui.screens.gpus import Gpus
+    from envcheck.tui.screens.speed import Speed
     from envcheck.tui.screens.whatif import WhatIf
+    from envcheck.tui.worker.telemetry import Telemetry
 
 
-TABS = ("overview", "performance", "matrix", "facts")
+TABS = ("overview", "gpus", "performance", "matrix", "facts")
 _FOCUS = {
     "overview": "#findings",
+    "gpus": "#gpus-table",
     "performance": "#speed-page",
     "matrix": "#whatif-grid",
     "facts": "#facts-tree",
@@ -54,6 +57,7 @@ class Tabs(TabbedContent):
         self._page_options, self._client, self._paint, self._telemetry = options, client, paint, telemetry
         self.overview = OverviewTab(options)
         # The others are None until they are built.
+        self.gpus: Gpus | None = None
         self.speed: Speed | None = None
         self.what_if: WhatIf | None = None
         self.facts: FactsTab | None = None
@@ -66,9 +70,10 @@ class Tabs(TabbedContent):
         """The panes; only the first has its content."""
         with LazyPane("1 Overview", id="overview"):
             yield self.overview
-        yield LazyPane("2 Performance", id="performance")
-        yield LazyPane("3 Matrix", id="matrix")
-        yield LazyPane("4 Facts", id="facts")
+        yield LazyPane("2 GPUs", id="gpus")
+        yield LazyPane("3 Performance", id="performance")
+        yield LazyPane("4 Matrix", id="matrix")
+        yield LazyPane("5 Facts", id="facts")
 
     def on_mount(self) -> None:
         self.query_one("ContentTabs").can_focus = False
@@ -88,7 +93,7 @@ class Tabs(TabbedContent):
 
     def repaint(self) -> None:
         """Use the colours of the current theme."""
-        self._stale |= {"overview", "performance"}
+        self._stale |= {"overview", "gpus", "performance"}
         self._fill()
         for screen in (self.what_if, self.facts):
             if screen is not None:
@@ -125,8 +130,8 @@ class Tabs(TabbedContent):
                 await self._build(tab)
                 self.screen.refresh(layout=True)  # before the first drawing, else its widgets learn no size
             self._built.add(tab)
-        if self.speed is not None:
-            self.speed.watch_gpus(wanted=tab == "performance" and self._may_watch)
+        if self.gpus is not None:
+            self.gpus.follow(wanted=tab == "gpus" and self._may_watch)
         self._fill()
         self.call_after_refresh(self._settle_focus)
 
@@ -137,10 +142,17 @@ class Tabs(TabbedContent):
 
     async def _build(self, tab: str) -> None:
         pane, paint = self.query_one(f"#{tab}", LazyPane), self._paint()
-        if tab == "performance":
-            from envcheck.tui.screens.speed import Speed, Telemetry
+        if tab == "gpus":
+            from envcheck.tui.screens.gpus import Gpus
+            from envcheck.tui.worker.telemetry import Telemetry
 
-            speed = Speed((self._telemetry or Telemetry)(), paint)
+            gpus = Gpus((self._telemetry or Telemetry)(), paint)
+            await pane.mount(gpus)
+            self.gpus = gpus
+        elif tab == "performance":
+            from envcheck.tui.screens.speed import Speed
+
+            speed = Speed(paint)
             await pane.mount(speed)
             self.speed = speed
         elif tab == "matrix":
@@ -164,6 +176,9 @@ class Tabs(TabbedContent):
         self._stale.discard(tab)
         if tab == "overview":
             self.overview.show(report, paint, final=True)
+        elif self.gpus is not None and tab == "gpus":
+            self.gpus.follow(wanted=self._may_watch)
+            self.gpus.show(report, paint)
         elif self.speed is not None and tab == "performance":
             self.speed.show(report, paint)
         elif self.what_if is not None and tab == "matrix":
@@ -186,11 +201,12 @@ KEY_BINDINGS = [
     Binding("x", "cancel", "cancel", show=False, tooltip="Cancel: cancel the running task"),
     Binding("ctrl+c", "cancel", "cancel", show=False, system=True),
     Binding("e", "export", "export", tooltip="Export: JSON, Markdown, HTML, a picture"),
-    Binding("g", "gpus", "GPUs", show=False, tooltip="GPUs: details of each GPU"),
+    Binding("l", "links", "links", show=False, tooltip="Links: how the GPUs are joined"),
     Binding("p", "environments", "environments", show=False, tooltip="Environments: check another environment"),
     Binding("o", "open", "open", show=False, tooltip="Open a saved report"),
     Binding("equals_sign", "compare", "compare", show=False, tooltip="Compare with a saved report"),
-    Binding("f", "fleet", "fleet", show=False, tooltip="Fleet: open a fleet report"),
+    Binding("f", "filter", "filter", show=False, tooltip="Filter: list the findings of one layer"),
+    Binding("F", "fleet", "fleet", show=False, tooltip="Fleet: open a fleet report"),
     Binding("t", "toggle_theme", "dark or light", show=False, tooltip="Dark or light"),
     Binding("slash", "search", "search", tooltip="Search: search the facts"),
     Binding("escape", "leave_field", "leave the field", show=False),
@@ -198,17 +214,19 @@ KEY_BINDINGS = [
 """A tooltip is also the title of the command in the palette, and what it does."""
 
 KEYS = """\
-1 2 3 4      overview, performance, matrix, facts
+1 to 5       overview, GPUs, performance, matrix, facts
 j k  arrows  down and up             enter  details of a finding
 c            copy the fix command
 r            run all checks again; in the facts: the selected probe
 d            deep: import each framework and run it on the GPU
 b  B         measure the main figures; measure everything
 x            cancel the running task
-g  p         list the GPUs; list environments to check another one
+l            how the GPUs are joined; enter on a GPU: its last minute and checks
+p            list environments to check another one
 e            export: JSON, Markdown, HTML, a picture ...
 o  =         open a saved report; compare with a saved report
-f            open a fleet report, and from it the report of a node
+f            list the findings of one layer
+F            open a fleet report, and from it the report of a node
 /            search the facts; in the matrix: edit the question
 t            dark or light           ctrl+p  all commands
 q            quit

@@ -42,10 +42,10 @@ class TextWindow(ModalScreen[None]):
         Binding("c", "app.copy", "copy fix", show=False),
     ]
 
-    def __init__(self, title: str, text: Callable[[int], Text]) -> None:
-        """``text`` returns the text for a number of columns."""
+    def __init__(self, title: str, text: Callable[[int], Text], *, live: bool = False) -> None:
+        """``text`` returns the text for a number of columns; ``live``: it is asked every second."""
         super().__init__()
-        self._title, self._text = title, text
+        self._title, self._text, self._live = title, text, live
         self._columns = 0
 
     def compose(self) -> ComposeResult:
@@ -54,9 +54,16 @@ class TextWindow(ModalScreen[None]):
             page.border_subtitle = "esc closes"
             yield Static(self._laid_out(), id="page-text")
 
+    def on_mount(self) -> None:
+        if self._live:
+            self.set_interval(1.0, self._show)
+
     def on_resize(self) -> None:
         if self._columns != self._room:
-            self.query_one("#page-text", Static).update(self._laid_out())
+            self._show()
+
+    def _show(self) -> None:
+        self.query_one("#page-text", Static).update(self._laid_out())
 
     @property
     def _room(self) -> int:
@@ -197,15 +204,6 @@ class WindowedApp(App["Report"]):
 
     def action_keys(self) -> None:
         self.open_text("keys", KEYS)
-
-    def action_gpus(self) -> None:
-        from envcheck.tui.widgets.choices import gpu_lines, gpu_rows
-
-        report = self.report
-        if report is None or not (rows := gpu_rows(report, self.paint)):
-            self.tell("No GPU is known")
-            return
-        self.open_list("GPUs", rows, lambda gpu: self.open_page(f"GPU {gpu}", lambda pen: gpu_lines(report, gpu, pen)))
 
     def action_compare(self) -> None:
         report = self.report

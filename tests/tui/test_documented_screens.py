@@ -41,8 +41,8 @@ def without_code() -> Report:
 
 PICTURES: dict[str, tuple[Callable[[], Report], str, tuple[int, int]]] = {
     "overview": (without_code, "1", (120, 32)),
-    "performance": (lambda: judged(recorded("h100-tried-and-measured")), "2", (120, 22)),
-    "matrix": (without_code, "3", (130, 32)),
+    "performance": (lambda: judged(recorded("h100-tried-and-measured")), "3", (120, 22)),
+    "matrix": (without_code, "4", (130, 32)),
 }
 
 
@@ -62,7 +62,7 @@ def test_the_picture_shows_what_is_drawn_now(name: str) -> None:
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press(tab)
-        if tab == "3":
+        if tab == "4":
             await until(
                 pilot, lambda: all(map(test_snapshots.is_whole, app.query(BuildTable))) and app.query(BuildTable), 60
             )

@@ -40,14 +40,14 @@ HOSTILE = f"{MARKUP}\x1b]0;owned\x07\x1b[2Jevil\u202egnp.exe"
 
 
 def test_nothing_foreign_reaches_the_terminal() -> None:
-    opened = ["enter", "escape", "c", "escape", "g", "enter", "escape", "p", "escape"]
-    keys = [*opened, "2", "3", "4", "right", "slash", "escape"]
+    opened = ["enter", "escape", "c", "escape", "2", "enter", "escape", "l", "escape", "p", "escape"]
+    keys = [*opened, "3", "4", "5", "right", "slash", "escape"]
     seen: dict[tuple[int, int], list[str]] = {LARGE: [], SMALL: []}
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await take(*keys, most=0.4)(seen[LARGE])(app, pilot)
         await pilot.resize_terminal(*SMALL)
-        await take("1", "enter", "escape", "2", "3", "4", most=0.4)(seen[SMALL])(app, pilot)
+        await take("1", "enter", "escape", "2", "3", "4", "5", most=0.4)(seen[SMALL])(app, pilot)
 
     show(examples.hostile(length=500), steps, size=LARGE)
     for size, screens in seen.items():
@@ -100,7 +100,7 @@ def test_a_hostile_gpu_and_folder_are_text_on_every_page() -> None:
     figures = tuple(copied(gpu, 0.9, variant=gpu.name) for gpu in gpus)
     hostile = but(found, environments__items=venvs, measurements=figures)
     seen: list[str] = []
-    keys = ["enter", "escape", "g", "enter", "escape", "g", "j", "enter", "escape", "p", "j", "escape", "2", "3", "4"]
+    keys = ["enter", "escape", "2", "enter", "escape", "j", "enter", "escape", "p", "j", "escape", "3", "4", "5", "2"]
     show(judged(hostile), take(*keys, most=0.4)(seen))
     for screen in seen:
         assert not odd(screen), odd(screen)
@@ -108,9 +108,9 @@ def test_a_hostile_gpu_and_folder_are_text_on_every_page() -> None:
         assert len(lines) == SMALL[1]
         assert max(map(len, lines)) <= SMALL[0]
     shown = dict(zip(["", *keys], seen, strict=True))
-    for key in ("g", "2", "4"):
+    for key in ("3", "5"):
         assert "[red]a[/red]" in shown[key], key
-    assert "xxxxxxxxxx" in shown["g"]
+    assert "xxxxxxxxxx" in shown["5"]
 
 
 # --- What must stand on the screens, at any size and in any look; the third and fourth screen -----------------------
@@ -166,16 +166,33 @@ def test_no_colour_where_the_user_wants_none(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_ascii_alone_where_that_is_wanted() -> None:
     seen: list[str] = []
-    keys = ("enter", "escape", "2", "3", "4", "question_mark", "escape", "g", "escape", "p", "escape", "e", "escape")
+    keys = (
+        "enter",
+        "escape",
+        "2",
+        "enter",
+        "escape",
+        "3",
+        "4",
+        "5",
+        "question_mark",
+        "escape",
+        "l",
+        "escape",
+        "p",
+        "escape",
+        "e",
+        "escape",
+    )
     show(SHOWN["h200"](), take(*keys, "ctrl+p", most=0.5)(seen), ascii_only=True, size=LARGE)
     for screen in seen:
         assert screen.isascii(), [character for character in screen if not character.isascii()]
 
 
-@cases("size", (110, 40), (20, 5))  # test_snapshots.py has 80 x 24 and 200 x 60
+@cases("size", (110, 40), (20, 5))  # test_snapshots.py has three more
 def test_every_size_can_be_shown(size: tuple[int, int]) -> None:
     seen: list[str] = []
-    show(SHOWN["driver-too-old"](), take("2", "3", "4", "1")(seen), size=size)
+    show(SHOWN["driver-too-old"](), take("2", "3", "4", "5", "1")(seen), size=size)
     for screen in seen:
         lines = screen.splitlines()
         assert len(lines) == size[1]
@@ -203,8 +220,8 @@ def test_resizing_lays_out_anew() -> None:
 def test_a_finding_takes_one_row() -> None:
     report = judged(recorded("h200"))
     seen: list[str] = []
-    show(report, take()(seen))
-    assert len([line for line in seen[0].splitlines() if re.match(r" [✗!?i✓] (FAIL|WARN|open|note|ok) ", line)]) >= 8
+    show(report, take("enter")(seen))
+    assert len([line for line in seen[1].splitlines() if re.match(r" [✗!?i✓] (FAIL|WARN|open|note|ok) ", line)]) >= 8
 
 
 # --- The third and fourth screens -----------------------------------------------------------------------------------
@@ -216,7 +233,7 @@ def field(app: EnvcheckApp, name: str) -> Input:
 
 def test_the_fields_begin_with_this_machine() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("3")
+        await pilot.press("4")
         await until(pilot, lambda: "COMPATIBLE" in words(app))
         assert field(app, "gpu").value == "NVIDIA H200"
         assert field(app, "driver").value == "580.159.04"
@@ -226,7 +243,7 @@ def test_the_fields_begin_with_this_machine() -> None:
 
 def test_another_driver_is_judged_as_it_is_written() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("3")
+        await pilot.press("4")
         await until(pilot, lambda: "COMPATIBLE" in words(app))
         field(app, "driver").value = "450.80.02"
         field(app, "package").value = "torch==2.6.0+cu126"
@@ -240,7 +257,7 @@ def test_another_driver_is_judged_as_it_is_written() -> None:
 
 def test_a_cell_of_the_grid_becomes_the_question() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("3")
+        await pilot.press("4")
         table = app.query_one("#whatif-grid", DataTable)
         await until(pilot, lambda: table.row_count)
         found = known(app.query_one(BuildTable).grid)
@@ -257,7 +274,7 @@ def test_a_cell_of_the_grid_becomes_the_question() -> None:
 
 def test_a_field_that_was_asked_for_right_after_its_place_keeps_the_keys() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("3", "1")
+        await pilot.press("4", "1")
         app.tabs.go_to("matrix")
         app.tabs.go_to("matrix", "#ask-package")
         await until(pilot, lambda: app.focused is field(app, "package"))
@@ -306,7 +323,7 @@ def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> Non
 
 def test_a_value_stands_with_its_source() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
+        await pilot.press("5")
         await until(pilot, lambda: " release " in words(app))
         (row,) = (line for line in words(app).splitlines() if " release " in line)
         assert row.strip(" │").split()[-3:] == ["release", "580.159.04", "nvml"]
@@ -316,7 +333,7 @@ def test_a_value_stands_with_its_source() -> None:
 
 def test_a_node_is_grown_when_it_is_opened() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
+        await pilot.press("5")
         await until(pilot, lambda: app.query("#facts-tree"))
         tree = app.query_one("#facts-tree", Tree)
         (probes,) = (node for node in tree.root.children if str(node.label).startswith("probes"))

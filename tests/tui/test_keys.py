@@ -30,16 +30,20 @@ def test_j_k_and_arrows_move_and_the_details_follow() -> None:
     places: list[tuple[int | None, str]] = []
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        for key in ("j", "down", "k", "up"):
+        for key, detail in (
+            ("j", "--no-build-isolation"),
+            ("down", "framework  torch"),
+            ("k", "--no-build-isolation"),
+            ("up", "torch==2.4.0+cu118"),
+        ):
             await pilot.press(key)
             await settled(pilot)
             listing = app.query_one("#findings", OptionList)
             selected = app.tabs.overview.selected
-            assert selected is not None
-            places.append((listing.highlighted, selected.rule))
-            assert f"[{selected.rule}]" in words(app)
+            places.append((listing.highlighted, selected.rule if selected else ""))
+            assert detail in words(app)
 
-    show(SHOWN["h200"](), steps, size=LARGE)
+    show(SHOWN["driver-too-old"](), steps, size=LARGE)
     assert [number for number, _ in places] == [1, 2, 1, 0]
 
 
@@ -57,7 +61,43 @@ def test_a_click_opens_a_finding() -> None:
         await settled(pilot)
         assert isinstance(app.screen, TextWindow)
 
-    show(SHOWN["h200"](), steps)
+    show(SHOWN["driver-too-old"](), steps)
+
+
+def test_passed_checks_are_one_row_that_opens_and_closes() -> None:
+    folded, opened, closed = pressed("h200", "enter", "enter")
+    assert "29 passed" in folded
+    assert "power-throttled" not in folded
+    assert "power-throttled" in opened
+    assert closed == folded
+
+
+def test_f_lists_the_findings_of_one_layer() -> None:
+    whole, layers, chosen, of_drivers, _, again = pressed("driver-too-old", "f", "down", "enter", "f", "enter")
+    assert "framework  1 FAIL, 3 ok" in layers
+    assert chosen
+    assert "findings: driver" in of_drivers
+    assert "extension-built-for-other-torch" in whole
+    assert "extension-built-for-other-torch" not in of_drivers
+    assert "1 passed" in of_drivers
+    assert again == whole
+
+
+def test_the_finding_is_told_once_and_its_command_has_a_key_to_click() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        shown = words(app)
+        assert shown.count("The driver is too old for torch 2.4.0+cu121") == 1
+        row = next(number for number, line in enumerate(shown.splitlines()) if " c copy " in line)
+        await pilot.click(offset=(shown.splitlines()[row].index("c copy"), row))
+        await until(pilot, lambda: app.clipboard)
+        assert app.clipboard.startswith("python -m pip install torch==2.4.0+cu118")
+
+    show(SHOWN["driver-too-old"](), steps)
+
+
+def test_a_healthy_machine_says_what_can_be_tested_next_and_what_that_takes() -> None:
+    (shown,) = pressed("h200")
+    assert "Next: d tests the frameworks (10 to 30 s), b measures (about 10 s a GPU)" in shown
 
 
 def test_a_click_on_a_tab_changes_to_it() -> None:
@@ -100,8 +140,8 @@ def test_x_says_so_where_nothing_runs() -> None:
 
 def test_numbers_change_tabs() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        shown = {"1": "PASS", "2": "No measurements yet", "3": "COMPATIBLE", "4": "search: a name"}
-        for key in "2341432132":
+        shown = {"1": "PASS", "2": "SM MHz", "3": "No measurements yet", "4": "COMPATIBLE", "5": "search: a name"}
+        for key in "23415432132":
             told = shown[key]
             await pilot.press(key)
             await until(pilot, lambda told=told: told in words(app))  # type: ignore[misc]
@@ -111,14 +151,20 @@ def test_numbers_change_tabs() -> None:
 
 def test_question_mark_lists_every_key_that_is_bound() -> None:
     shown = pressed("h200", "question_mark")[-1]
-    for key in "jkcrdbBxgpeo=/tq":
+    for key in "jkcrdbBxlpeo=fF/tq":
         assert re.search(rf"(^|[ │]){re.escape(key)} ", shown, re.MULTILINE), key
 
 
-def test_g_lists_the_gpus_and_shows_one() -> None:
-    _, listed, one = pressed("four", "g", "enter")
-    assert all(f"GPU {number}" in listed for number in range(4))
+def test_enter_opens_one_gpu_with_its_checks() -> None:
+    _, table, one = pressed("four", "2", "enter")
+    assert len(re.findall(r"^. [0-3] .* ok ", table, re.MULTILINE)) == 4
     assert "No power throttling" in one
+
+
+def test_l_shows_how_the_gpus_are_joined_and_what_was_measured() -> None:
+    shown = pressed("four", "l")[-1]
+    assert len(re.findall(r"GPU [0-3]( +(NV18|X)){4}", shown)) == 4
+    assert "No rates yet" in shown
 
 
 def test_p_lists_the_environments() -> None:

@@ -1,8 +1,9 @@
-"""The second screen, and the place Fleet."""
+"""The GPUs, the performance screen, and the place Fleet."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,12 +24,15 @@ from envcheck.report.page.pen import Pen
 from envcheck.report.speed import FigureTable
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.fleet import FleetPage, read_fleet
-from envcheck.tui.screens.speed import Telemetry, spark
+from envcheck.tui.screens.gpus import graph, link_lines
+from envcheck.tui.worker.telemetry import Telemetry
 from tests.every import cases
 from tests.fleet.made import healthy
 from tests.fleet.test_fleet import fleet_of, write
 from tests.rules.machines import h200, machine
-from tests.tui.showing import LARGE, SMALL, Replay, judged, recorded, settled, show, until, words
+from tests.tui.showing import LARGE, SMALL, Replay, judged, recorded, settled, show, take, until, words
+
+H200_UUID = recorded("h200").gpus.items[0].uuid  # type: ignore[union-attr]
 
 
 def copied(gpu: Gpu, share: float, **more: Any) -> Measurement:
@@ -109,7 +113,7 @@ def test_the_fields_choose_gpus_and_figures() -> None:
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: app.report)
-        await pilot.press("2")
+        await pilot.press("3")
         await until(pilot, lambda: app.query("#speed-gpus"))
         app.query_one("#speed-gpus", Input).value = "0, 2"
         app.query_one("#speed-only", Input).value = "gemm"
@@ -151,50 +155,93 @@ def test_progress_of_a_measurement_is_told() -> None:
 
 
 def answering() -> SimpleNamespace:
-    """An NVML of two GPUs, the second of which does not tell its power."""
+    """An NVML of the recorded H200 and of another GPU, which does not tell its power."""
+    counts = iter(range(0, 1 << 40, 1 << 30))
 
     def power(handle: int) -> int:
         if handle:
             raise RuntimeError("not supported")
         return 412_300
 
+    def fields(handle: int, wanted: list[tuple[int, int]]) -> list[SimpleNamespace]:
+        count = next(counts)
+        return [SimpleNamespace(nvmlReturn=handle, value=SimpleNamespace(ullVal=count)) for _ in wanted]
+
     return SimpleNamespace(
         NVML_CLOCK_SM=1,
         NVML_TEMPERATURE_GPU=0,
-        nvmlClocksThrottleReasonSwPowerCap=4,
+        NVML_MEMORY_ERROR_TYPE_UNCORRECTED=1,
+        NVML_VOLATILE_ECC=0,
+        NVML_FI_DEV_PCIE_COUNT_TX_BYTES=197,
+        NVML_FI_DEV_PCIE_COUNT_RX_BYTES=198,
+        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX=138,
+        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX=139,
+        nvmlMemory_v2=2,
+        nvmlClocksThrottleReasonHwThermalSlowdown=64,
         nvmlInit=lambda: None,
         nvmlShutdown=lambda: None,
         nvmlDeviceGetCount=lambda: 2,
         nvmlDeviceGetHandleByIndex=lambda number: number,
-        nvmlDeviceGetMaxClockInfo=lambda handle, kind: 1980,
-        nvmlDeviceGetEnforcedPowerLimit=lambda handle: 700_000,
+        nvmlDeviceGetUUID=lambda handle: "another" if handle else H200_UUID,
         nvmlDeviceGetPowerUsage=power,
+        nvmlDeviceGetMemoryInfo=lambda handle, version: SimpleNamespace(used=70 << 30),
         nvmlDeviceGetClockInfo=lambda handle, kind: 1755,
         nvmlDeviceGetTemperature=lambda handle, kind: 56,
         nvmlDeviceGetUtilizationRates=lambda handle: SimpleNamespace(gpu=97),
-        nvmlDeviceGetCurrentClocksThrottleReasons=lambda handle: 4 if handle == 0 else 0,
+        nvmlDeviceGetTotalEccErrors=lambda handle, kind, counter: 3,
+        nvmlDeviceGetFieldValues=fields,
+        nvmlDeviceGetCurrentClocksThrottleReasons=lambda handle: 64 if handle == 0 else 0,
     )
 
 
-def test_gpus_are_watched_while_the_tab_is_open() -> None:
+def test_gpus_are_watched_while_their_tab_is_open() -> None:
     telemetry = Telemetry(answering)
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: app.report)
         assert telemetry._thread is None
         await pilot.press("2")
-        await until(pilot, lambda: "1755 MHz" in words(app))
-        shown = words(app)
-        assert "412 W" in shown
-        assert "- W" in shown
-        assert "56 C" in shown
-        assert "97 %" in shown
-        assert "throttled: power cap" in shown
-        await pilot.press("1")
+        await until(pilot, lambda: "1755" in words(app))
+        (row,) = (line for line in words(app).splitlines() if "1755" in line and "H200" in line)
+        for told in ("FAIL", "56C", "412W", "70/140G", "97%", "5x16", " 3 "):  # memory errors now: not ok any more
+            assert told in row
+        assert "throttled: temperature (hardware)" in row
+        await until(pilot, lambda: "NVLink" in words(app) and "GB/s" in words(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: "No thermal throttling" in words(app))
+        await pilot.press("escape", "1")
         await settled(pilot)
         assert telemetry._thread is None
 
-    show(None, steps, gather=Replay(recorded("h200")), telemetry=lambda: telemetry, size=(140, 40))
+    show(None, steps, gather=Replay(recorded("h200")), telemetry=lambda: telemetry, size=(200, 50))
+
+
+@cases("size", (80, 24), (200, 50))
+def test_eight_gpus_fit_and_the_bad_one_stands_out(size: tuple[int, int]) -> None:
+    report = measured(0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.5, 0.9)
+    seen: list[str] = []
+    show(report, take("2")(seen), size=size)
+    rows = re.findall(r"^.? ?([0-7])  .*", seen[-1], re.MULTILINE)
+    assert len(rows) == 8
+    bad = [line for line in seen[-1].splitlines() if "FAIL" in line]
+    assert len(bad) == 1
+    assert bad[0].strip("│ ").startswith("6 ")
+
+
+def test_links_show_measured_rates_and_mark_a_slow_pair() -> None:
+    gpus = [h200(number, numa_node=number // 2) for number in range(3)]
+    rates = {(0, 1): 400e9, (1, 0): 400e9, (0, 2): 150e9}
+    figures = tuple(
+        Measurement(name="peer-to-peer", gpu=gpus[a].uuid, peer=gpus[b].uuid, value=rate, unit="B/s")
+        for (a, b), rate in rates.items()
+    )
+    report = judged(msgspec.structs.replace(machine(*gpus), measurements=figures))
+    drawn = link_lines(report, Pen(Options(ascii=True)))
+    told = ["".join(span.text for span in line) for line in drawn]
+    assert told[1].split() == ["GPU", "0", "X", "NV18", "NV18", "0"]
+    assert told[3].split()[-1] == "1"
+    assert told[6].split() == ["GPU", "0", ".", "400", "150"] or "400" in told[6]
+    assert [span.text.strip() for line in drawn for span in line if span.style == "warn"] == ["150"]
 
 
 def test_a_saved_report_asks_no_gpu() -> None:
@@ -223,10 +270,11 @@ def test_no_nvml_is_no_trouble() -> None:
     assert telemetry.traces == ()
 
 
-def test_a_spark_goes_from_nothing_to_the_top() -> None:
-    assert spark([0, 50, 100, None], 5, 100, ascii_only=False) == " ▁▅█ "
-    assert spark([0.0, 50.0, 100.0], 3, 100, ascii_only=True) == "_=#"
-    assert spark([], 3, None, ascii_only=False) == "   "
+def test_a_graph_goes_from_the_lowest_mark_to_the_top() -> None:
+    assert graph([0, 0.5, 1, None], 5, 1, ascii_only=False) == [" ▁▄█ "]
+    assert graph([0.0, 0.5, 1.0], 3, 1, ascii_only=True) == ["_:#"]
+    assert graph([0.25, 0.75], 2, 2, ascii_only=False) == [" ▄", "▄█"]
+    assert graph([], 3, 1, ascii_only=False) == ["   "]
 
 
 # --- The place Fleet: its nodes, the search, the summary, and the report of a node ----------------------------------
@@ -263,7 +311,7 @@ def test_search_summary_and_the_report_of_a_node(fleet: Fleet) -> None:
         await until(pilot, lambda: "node00000" not in words(app))
         await pilot.press("enter", "enter")
         await until(pilot, lambda: app.report is not None and app.report.host == "node00003")
-        await pilot.press("f")
+        await pilot.press("F")
         await until(pilot, lambda: isinstance(app.screen, FleetPage))
 
     show(None, steps, size=LARGE, fleet=fleet)

@@ -1,4 +1,4 @@
-"""How each kind of machine looks: words and colours at 80 x 24 and 200 x 60, in the dark and in the light.
+"""How each kind of machine looks: words and colours at three sizes, in the dark and in the light.
 
 ``ENVCHECK_WRITE_SCREENS=1 pytest tests/tui/test_snapshots.py`` writes the files in ``snapshots`` anew: read the
 difference. Where a picture differs, the test says where, and leaves it as SVG.
@@ -27,7 +27,7 @@ from tests.tui.showing import SHOWN, judged, show, until
 from tests.tui.test_performance import copied
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-SIZES = {"80x24": (80, 24), "200x60": (200, 60)}
+SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x50": (200, 50)}
 _PINNED = re.search(r"^textual==(\S+)$", (Path(__file__).parents[2] / "constraints.txt").read_text(), re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(
@@ -51,9 +51,10 @@ def is_whole(table: BuildTable) -> bool:
 
 PICTURES: dict[str, tuple[Callable[[], Report], str]] = {
     **{name: (report, "1") for name, report in SHOWN.items()},
-    "performance": (_measured, "2"),
-    "matrix": (SHOWN["driver-too-old"], "3"),
-    "facts": (SHOWN["h200"], "4"),
+    "gpus": (_measured, "2"),
+    "performance": (_measured, "3"),
+    "matrix": (SHOWN["driver-too-old"], "4"),
+    "facts": (SHOWN["h200"], "5"),
 }
 
 
@@ -61,13 +62,13 @@ PICTURES: dict[str, tuple[Callable[[], Report], str]] = {
 def test_picture(name: str, tmp_path: Path) -> None:
     report, tab = PICTURES[name]
     # One start shows every size, except of the matrix: what is selected in its tables depends on the first one.
-    starts = [[size] for size in SIZES] if tab == "3" else [[*SIZES]]
+    starts = [[size] for size in SIZES] if tab == "4" else [[*SIZES]]
     kept = {size: _kept(_file(name, size)) for size in SIZES}
     seen = dict.fromkeys(SIZES, "")
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press(tab)
-        if tab == "3":
+        if tab == "4":
             await until(pilot, lambda: all(map(is_whole, app.query(BuildTable))) and app.query(BuildTable), 60)
         for size in sizes:
             await pilot.resize_terminal(*SIZES[size])

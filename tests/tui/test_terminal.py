@@ -96,7 +96,7 @@ def test_from_the_first_screen_to_the_text_that_stays(terminal: Terminal) -> Non
     terminal.start(envcheck())
     shown = terminal.wait(lambda screen: "1 Overview" in screen and "quit" in screen)
     terminal.wait(lambda screen: "Examining" not in screen and "Driver" in screen)
-    terminal.tmux("send-keys", "4")
+    terminal.tmux("send-keys", "5")
     terminal.wait(lambda screen: "search: a name" in screen)
     terminal.tmux("resize-window", "-x", "140", "-y", "40")
     terminal.wait(lambda screen: len(screen.splitlines()) == 40)

@@ -53,7 +53,7 @@ def head_lines(outline: Outline, pen: Pen, room: Room, *, details: bool = True) 
         return [*title_lines(WORDS[report.verdict], report.verdict, report.headline, "", pen, room.title), *aside]
     title = finding.title if len(finding.checks) > 1 else finding.lead.title
     lines = title_lines(WORDS[finding.status], finding.status, title, finding.rule, pen, room.title)
-    return [*lines, *(_details(finding, outline, pen, room) if details else []), *aside]
+    return [*lines, *(finding_details(finding, outline, pen, room) if details else []), *aside]
 
 
 def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
@@ -83,7 +83,8 @@ def has_trial(report: Report) -> bool:
     return any(check.decided_by == "framework-ran" for check in report.checks)
 
 
-def _details(finding: Finding, outline: Outline, pen: Pen, room: Room) -> list[Line]:
+def finding_details(finding: Finding, outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    """What was seen of a finding, why it is one, how to fix it, and what follows from it."""
     check = finding.lead
     adds = check.message.strip(" .").lower() not in ("", check.title.strip(" .").lower())
     others = [other for other in finding.checks[1:] if other.fixes != check.fixes]

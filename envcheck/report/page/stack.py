@@ -130,7 +130,7 @@ def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[StackR
         return [msgspec.structs.replace(row, status=_not_ok(row.status))]
     found = groups(report, machine)
     shown = found if len(found) <= most else found[: most - 1]
-    rows = []
+    rows: list[StackRow] = []
     for group in shown:
         which = listed(ranges([gpu.index for gpu in group.gpus if gpu.index is not None]))
         text = f"{which}: {group_text(group, report)}" if which and len(found) > 1 else group_text(group, report)

@@ -1,4 +1,4 @@
-"""The overview: the verdict with its cause and fix, the stack, the findings, and details of one."""
+"""The overview: the verdict, the findings, details of one with its fix, and the stack."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from envcheck.report.page.pen import Line, Pen, StyledSpan
+from envcheck.report.page.pen import Line, Pen, StyledSpan, screen_rows
 from envcheck.text.wrap import clip
 from envcheck.tui.widgets.base import FindingList, StatusText
 from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
-    from envcheck.model.checks import Check, Report
+    from envcheck.model.checks import Check, Layer, Report
     from envcheck.report import Options
-    from envcheck.report.page.findings import Finding
+    from envcheck.report.page.findings import Finding, Outline
     from envcheck.report.progress import ProbeProgress
     from envcheck.tui.screens.pages import RulePage
 
-WIDE, BESIDE = 150, 110
-"""Least columns to show the stack beside the verdict, and the details beside the findings."""
-BELOW = 36
-"""Least rows to show the details below the findings where they are not beside them."""
+WIDE = 150
+"""Least columns to show the details beside findings and stack."""
 _ROOMY, _TALL = 26, 44
 """Least rows of the overview for frames, and for a second line of each layer."""
-_LEAST_LISTED = 4
-"""Rows that the list of findings always keeps."""
+_LEAST_LISTED = 3
+"""Rows that the list of findings keeps when details and stack need the others."""
+_LEAST_DETAIL = 9
+"""Rows that the details keep where the stack is below them."""
 _FRAME, _SIDES, _SCROLLBAR = 2, 4, 1
 """Rows of a frame; columns of a frame and the margin within it."""
 _MARGIN, _BADGE = 2, 2
 """Columns around a part without a frame; columns that the verdict's badge is wider than its word."""
 _VERDICTS = ("pass", "warn", "fail", "unknown")
+_PARTS = ("verdict", "findings", "details", "stack")
 
 
 class OverviewTab(Vertical):
-    """A report, most important first."""
+    """A report, most important first. Passed checks are one row of the list, which opens."""
 
     class Selected(Message):
         """Enter or a click on a finding."""
@@ -54,25 +55,31 @@ class OverviewTab(Vertical):
         super().__init__(id="overview-body")
         self._options = options
         self._findings: list[Finding] = []
+        """What the rows stand for; the row of the passed checks stands behind those that are not passed."""
+        self._fold: int | None = None  # its place
+        self._opened = False
+        self.only: Layer | None = None
+        """The only layer whose findings are listed; None: all."""
         self._rows: list[Text] = []
         self._last: tuple[Paint, bool] | None = None
         self._laid_out_for: Size | None = None
         self._detail: object = None  # what the details were laid out from
-        self._verdict_rows, self._stack_rows = 1, 0
+        self._verdict_rows, self._stack_rows, self._detail_rows = 1, 0, 0
         self.report: Report | None = None
+        self._outline: Outline | None = None
         self._rule_pages: Mapping[str, RulePage] = {}
         # The cursor stays on the finding that the user moved it to, else it is on the most urgent one.
         self._moved, self._own_row = False, 0
 
     def compose(self) -> ComposeResult:
         yield StatusText("Examining this machine", id="verdict")
-        yield StatusText("", id="stack")
         yield FindingList(id="findings")
         with VerticalScroll(id="details", can_focus=False):
             yield Static("", id="detail-text")
+        yield StatusText("", id="stack")
 
     def on_mount(self) -> None:
-        for name in ("verdict", "stack", "findings", "details"):
+        for name in _PARTS:
             self.query_one(f"#{name}").border_title = name
 
     @property
@@ -82,11 +89,19 @@ class OverviewTab(Vertical):
         return finding.lead if finding is not None else None
 
     @property
+    def _place(self) -> int:
+        """The row under the cursor."""
+        return self.query_one("#findings", OptionList).highlighted or 0
+
+    @property
     def _finding(self) -> Finding | None:
-        place = self.query_one("#findings", OptionList).highlighted
-        if place is not None and place < len(self._findings):
-            return self._findings[place]
-        return self._findings[0] if self._findings else None
+        """The finding under the cursor; None on the row of the passed checks."""
+        return self._at(self._place)
+
+    def _at(self, place: int) -> Finding | None:
+        if self._fold is not None and place >= self._fold:
+            place = place - 1 if place > self._fold else len(self._findings)
+        return self._findings[place] if place < len(self._findings) else None
 
     def show_progress(self, activity: str, progress: ProbeProgress, paint: Paint) -> None:
         """Show what runs, where there is no verdict yet."""
@@ -101,6 +116,7 @@ class OverviewTab(Vertical):
         if len(running) > room:
             lines.append((StyledSpan(f"  and {len(running) - room} more", "dim"),))
         self._show_verdict(paint.lines(lines), "unknown")
+        self._place_parts()
 
     def show_problem(self, problem: str, paint: Paint) -> None:
         """Show why there is no verdict."""
@@ -122,32 +138,55 @@ class OverviewTab(Vertical):
 
         self.report, self._last, self._laid_out_for = report, (paint, final), self.size
         self.set_class(bool(self._frame), "-roomy")
-        outline = Outline(report)
+        self._outline = outline = Outline(report)
         stack = stack_lines(report, self._pen(self._columns("stack")), final=final, roomy=self.size.height >= _TALL)
         if final:
-            beside = 0 if self._wide else len(stack) + self._frame
-            most = max(6, self.size.height - beside - self._frame - _LEAST_LISTED - self._frame)
-            head = pages.head(outline, self._pen(self._columns("verdict") - _BADGE), most)
+            head = pages.head(outline, self._pen(self._columns("verdict") - _BADGE), max(3, self.size.height // 3))
             self._show_verdict(paint.headed(head), report.verdict)
         self.query_one("#stack", StatusText).show(paint.lines(stack))
         self._stack_rows = len(stack)
+        self._list(outline, paint, final=final)
         self._place_parts()
-        found = pages.in_order(outline, final=final)
+        self.show_detail(paint)
+
+    def _list(self, outline: Outline, paint: Paint, *, final: bool) -> None:
+        """Fill the list of findings; the cursor stays where the user moved it."""
+        from envcheck.tui.screens import pages
+
+        found = pages.in_order(outline, final=final, layer=self.only)
         listing = self.query_one("#findings", OptionList)
+        listing.border_title = f"findings: {self.only}" if self.only else "findings"
         listing.border_subtitle = pages.count_text(check for one in found for check in one.checks)
-        self._moved |= bool(self._findings) and listing.highlighted != self._own_row
-        before = self.selected.id if self._moved and self.selected else None
-        self._findings, columns = found, self._columns("findings")
-        rows = [_row(finding, columns, self._pen(columns), paint) for finding in found]
+        self._moved |= bool(self._rows) and listing.highlighted != self._own_row
+        before = self._finding if self._moved else None
+        was_fold = self._moved and self._place == self._fold
+        columns = self._columns("findings")
+        pen = self._pen(columns)
+        self._findings, self._fold = found, None
+        rows = [_row(finding, columns, pen, paint) for finding in found]
+        passed = [finding for finding in found if finding.status == "pass"]
+        if passed:
+            self._fold = len(found) - len(passed)
+            count = sum(len(finding.checks) for finding in passed)
+            text = f"{count} passed" + ("" if self._opened else "  (enter lists them)")
+            mark = f"{'+' if paint.ascii else '✓'} "
+            folded = paint.line((StyledSpan(mark, "pass"), StyledSpan(text)))
+            rows[self._fold :] = [folded, *(rows[self._fold :] if self._opened else ())]
         if rows != self._rows:
             self._rows = rows
             listing.clear_options()
             listing.add_options(map(Option, rows))
-            if found:
-                again = [number for number, finding in enumerate(found) if finding.lead.id == before]
+            if rows:
+                again = [n for n in range(len(rows)) if (at := self._at(n)) and before and at.lead.id == before.lead.id]
+                again += [self._fold] if was_fold and self._fold is not None else []
                 self._moved, self._own_row = bool(again), next(iter(again), 0)
                 listing.highlighted = self._own_row
-        self.show_detail(paint)
+
+    def show_layer(self, layer: Layer | None) -> None:
+        """List the findings of one layer, or of all."""
+        self.only, self._moved = layer, False
+        if self.report is not None and self._last is not None:
+            self.show(self.report, self._last[0], final=self._last[1])
 
     def _show_verdict(self, text: Text, verdict: str) -> None:
         part = self.query_one("#verdict", StatusText)
@@ -175,32 +214,34 @@ class OverviewTab(Vertical):
     def _columns(self, part: str) -> int:
         """Columns within a part."""
         width = self.size.width or 80
-        halved = self._wide if part in ("verdict", "stack") else width >= BESIDE
-        right = part in ("stack", "details")
-        whole = (width // 2 if right else -(-width // 2)) if halved else width
-        bar = 0 if part in ("verdict", "stack") else _SCROLLBAR
+        halved = self._wide and part != "verdict"
+        whole = (width // 2 if part == "details" else -(-width // 2)) if halved else width
+        bar = _SCROLLBAR if part in ("findings", "details") else 0
         return max(20, whole - (_SIDES if self._frame else _MARGIN) - bar)
 
     def _place_parts(self) -> None:
-        """On a wide terminal verdict and stack are side by side, and what is below the shorter one gets the rest of its
-        rows; findings and details likewise. Else all are one below the other, the details only where rows are left.
+        """All below each other, and on a wide terminal the details beside findings and stack. What has no room at the
+        end, the stack, is cut.
         """
-        width, height = self.size
-        beside = width >= BESIDE
-        verdict, stack = self._verdict_rows + self._frame, self._stack_rows + self._frame
-        apart = stack - verdict if self._wide else 0
-        parts = {name: self.query_one(f"#{name}") for name in ("verdict", "stack", "findings", "details")}
-        parts["details"].display = beside or height >= BELOW
-        for name in ("verdict", "stack"):
-            parts[name].styles.column_span = 2 if beside and not self._wide else 1
-        parts["stack"].styles.row_span = parts["findings"].styles.row_span = 2 if apart > 0 else 1
-        self.styles.grid_size_columns = 2 if beside else 1
-        if apart > 0:
-            self.styles.grid_rows = f"{verdict} {apart} 1fr"
-        elif self._wide:
-            self.styles.grid_rows = f"{verdict} 1fr"
-        else:
-            self.styles.grid_rows = f"{verdict} {stack} 1fr{'' if beside else ' 1fr'}"
+        height, wide, frame = self.size.height, self._wide, self._frame
+        verdict = self._verdict_rows + frame
+        left = height - verdict
+        parts = {name: self.query_one(f"#{name}") for name in _PARTS}
+        least = 0 if wide else _LEAST_DETAIL + frame
+        stack = min(self._stack_rows + frame, max(0, left - least - _LEAST_LISTED - frame))
+        findings = min(len(self._rows) + frame, max(_LEAST_LISTED + frame, left - stack - (not self._opened) * least))
+        details = left if wide else max(0, left - findings - stack)
+        parts["verdict"].styles.column_span = 2 if wide else 1
+        parts["details"].styles.row_span = 2 if wide else 1
+        parts["details"].display, parts["stack"].display = details > frame, stack > frame
+        self._detail_rows = details - frame
+        self.styles.grid_size_columns = 2 if wide else 1
+        sizes = [
+            findings,
+            *(["1fr"] if details > frame or wide else []),
+            *([stack] if stack > frame and not wide else []),
+        ]
+        self.styles.grid_rows = " ".join(map(str, (verdict, *sizes)))
 
     def set_rule_pages(self, pages: Mapping[str, RulePage], paint: Paint) -> None:
         """Take the documentation of the rules, by name, into the details."""
@@ -212,24 +253,37 @@ class OverviewTab(Vertical):
         return self._rule_pages.get(finding.rule, {})
 
     def show_detail(self, paint: Paint) -> None:
-        """Show the finding under the cursor, where there is room for it."""
-        finding = self._finding
-        if not self.query_one("#details").display or finding is None or self.report is None:
+        """Show what is under the cursor, where there is room for it."""
+        if not self.query_one("#details").display or self._outline is None:
             return
-        columns, documentation = self._columns("details") - _BADGE, self.documentation(finding)
-        if (detail := (finding, documentation, columns, paint.dark)) == self._detail:
+        finding, columns, rows = self._finding, self._columns("details"), self._detail_rows
+        documentation = self.documentation(finding) if finding else {}
+        if (detail := (finding, documentation, columns, rows, paint.dark, self.report)) == self._detail:
             return  # the list also posts its cursor after every filling
-        from envcheck.tui.screens.pages import first_lines
+        from envcheck.tui.screens import pages
 
         self._detail = detail
-        lines = first_lines(finding, self.report, self._pen(columns), documentation)
-        self.query_one("#detail-text", Static).update(paint.headed(lines))
+        pen = self._pen(columns)
+        if finding is not None:
+            row = self._rows[self._place].plain
+            cut, named = row.endswith(pen.mark), row.endswith(pen.text(finding.rule))
+            lines = pages.first_lines(finding, self._outline, pen, documentation, rows, title=cut, rule=not named)
+        else:
+            lines = pages.passed_lines(self._findings, pen)
+        if not self._frame and screen_rows(lines, columns) < rows:
+            lines = [(), *lines]
+        self.query_one("#detail-text", Static).update(paint.page(lines, columns))
         self.query_one("#details").scroll_home(animate=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Post the finding for a window with all its details."""
+        """Post the finding for a window with all its details; open or close the passed checks."""
         event.stop()
-        self.post_message(self.Selected(self._findings[event.option_index]))
+        finding = self._at(event.option_index)
+        if finding is not None:
+            self.post_message(self.Selected(finding))
+        elif self.report is not None and self._last is not None:
+            self._opened, self._moved = not self._opened, True
+            self.show(self.report, self._last[0], final=self._last[1])
 
     def _pen(self, columns: int) -> Pen:
         from envcheck.report import Options
@@ -238,16 +292,19 @@ class OverviewTab(Vertical):
 
 
 def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
-    """A finding in one row: mark, word, title, and at the right its rule where there is room for it."""
+    """A finding in one row: mark, word, title, and at the right its layer and rule where there is room for them."""
     from envcheck.text.wrap import width
     from envcheck.tui.screens.pages import title_of
     from envcheck.tui.widgets.stack import status_mark
 
     word = f"{status_mark(finding.status, ascii_only=pen.ascii):<7}"
     title = pen.text(title_of(finding))
-    rule = pen.text(finding.rule)
-    room = columns - len(word)
-    if width(title) + width(rule) + 2 > room:
-        return paint.line((StyledSpan(word, finding.status), StyledSpan(clip(title, room, pen.mark))))
-    gap = " " * (room - width(title) - width(rule))
-    return paint.line((StyledSpan(word, finding.status), StyledSpan(title), StyledSpan(gap), StyledSpan(rule, "dim")))
+    rule, layer = pen.text(finding.rule), finding.lead.layer
+    room = columns - len(word) - width(title) - 2
+    ends = (f"{layer}  {rule}", rule, "")
+    end = next((end for end in ends if width(end) <= room), None)
+    if end is None:
+        shown = clip(title, columns - len(word), pen.mark)
+        return paint.line((StyledSpan(word, finding.status), StyledSpan(shown)))
+    gap = " " * (room + 2 - width(end))
+    return paint.line((StyledSpan(word, finding.status), StyledSpan(title), StyledSpan(gap), StyledSpan(end, "dim")))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from envcheck.model.checks import STATUSES, Check, Report, Status
+from envcheck.model.checks import LAYERS, STATUSES, Check, Layer, Report, Status, ignored
 from envcheck.report.page.findings import Finding, Outline, folded
-from envcheck.report.page.frame import head_lines, untested
-from envcheck.report.page.layout import ROOMS
+from envcheck.report.page.frame import finding_details, head_lines, untested
+from envcheck.report.page.layout import ROOMS, Room, labelled, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan, screen_rows
+from envcheck.report.page.subject import gpu_numbers
+from envcheck.rules.facts.machine import plural
 
 RulePage: TypeAlias = Mapping[str, str]
 """The text below each heading of a rule's page; empty until it is loaded."""
@@ -18,16 +20,41 @@ _MARGIN = 4
 """Columns before the text below a heading of a rule's page."""
 _MOST_SHOWN = 200
 """Lines about a finding that are shown beside the list."""
+_COPY = 1
+"""Rows for the key that copies, where it does not fit behind the command."""
+_LEAST_PAGE = 6
+"""Rows that must be left for a rule's page to begin."""
+_BESIDE_LIST = Room(seen=8, why=12, fixes=4, fix=6, also=12)
+_WORD = 8
+"""Columns of the verdict's word."""
+_COUNTED_AS = {"fail": "failure", "warn": "warning"}
+_NEXT = {
+    "(--deep)": "d tests the frameworks (10 to 30 s)",
+    "(--bench)": "b measures (about 10 s a GPU)",
+}
+"""What confirms a verdict of static checks, and what that takes (benchmarks/results: check-time, nccl-h200)."""
 _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}
 
 
 def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
-    """The verdict in the most detailed layout of at most ``most`` rows, else in the shortest."""
-    untried = _with_keys(untested(outline.report))
-    tail: list[Line] = [(StyledSpan(untried, "dim"),)] if untried else []
-    laid_out = ([*head_lines(outline, pen, room), *tail] for room in ROOMS)
-    tightest = head_lines(outline, pen, ROOMS[-1])
-    lines = next((lines for lines in laid_out if screen_rows(lines, pen.width) <= most), tightest)
+    """The verdict: how many findings there are, or why there is none; below it what can be tested next."""
+    report = outline.report
+    if outline.cause is not None:
+        counts = [(sum(one.status == status for one in outline.findings), word) for status, word in _COUNTED_AS.items()]
+        title = ", ".join(plural(count, word) for count, word in counts if count)
+        follow = sum(len(outline.consequences(finding)) for finding in outline.findings)
+        title += f"; {plural(follow, 'consequence')}" if follow else ""
+        lines = [*title_lines(WORDS[report.verdict], report.verdict, title, "", pen, 1)]
+        lines += labelled("aside", ignored(report.checks), pen, 1)
+    else:
+        laid_out = [head_lines(outline, pen, room) for room in ROOMS]
+        lines = next((lines for lines in laid_out if screen_rows(lines, pen.width) < most), laid_out[-1])
+    untried = untested(report)
+    following = [told for option, told in _NEXT.items() if option in untried]
+    if report.verdict == "pass" and following:
+        lines += pen.hang(" " * _WORD, f"Next: {', '.join(following)}", "note", 2)
+    elif untried:
+        lines += pen.hang(" " * _WORD, untried, "dim", 2)
     return [tuple(StyledSpan(_with_keys(span.text), span.style) for span in line) for line in lines]
 
 
@@ -45,13 +72,23 @@ def _with_keys(text: str) -> str:
     return text
 
 
-def in_order(outline: Outline, *, final: bool) -> list[Finding]:
-    """Findings, consequences, open questions, notes, then passed checks; without skipped ones."""
+def in_order(outline: Outline, *, final: bool, layer: Layer | None = None) -> list[Finding]:
+    """Findings, consequences, open questions, notes, then passed checks, each layer by layer; without skipped ones."""
     report = outline.report
-    shown = [check for check in report.checks if check.status != "skipped" and (final or check.status != "unknown")]
+    shown = [
+        check
+        for check in report.checks
+        if check.status != "skipped" and (final or check.status != "unknown") and layer in (None, check.layer)
+    ]
     roots = [check.id for finding in outline.findings for check in finding.checks]
     place = {identity: number for number, identity in enumerate(roots)}
-    shown.sort(key=lambda check: (STATUSES.index(_displayed_status(check)), place.get(check.id, len(place))))
+    shown.sort(
+        key=lambda check: (
+            STATUSES.index(_displayed_status(check)),
+            place.get(check.id, len(place)),
+            LAYERS.index(check.layer),
+        )
+    )
     return list(folded(shown))
 
 
@@ -62,6 +99,9 @@ def _displayed_status(check: Check) -> Status:
 def title_of(finding: Finding) -> str:
     """The title in its row."""
     title = finding.lead.title if finding.status == "pass" and len(finding.checks) == 1 else finding.title
+    gpu, colon, news = finding.lead.title.partition(": ")
+    if colon and finding.lead.subject.kind == "gpu" and gpu.startswith("GPU "):  # a narrow list cuts the end
+        title = f"{news}, {gpu if len(finding.checks) == 1 else gpu_numbers(finding.checks)}"
     return f"not judged: {title}" if finding.status == "unknown" else title
 
 
@@ -73,14 +113,41 @@ def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: Rul
     return [*lines, *_rule_lines(finding.rule, documentation, pen)]
 
 
-def first_lines(finding: Finding, report: Report, pen: Pen, documentation: RulePage) -> list[Line]:
-    """The same for its first subject alone, cut to a few screens: it is laid out at every move of the cursor."""
+def first_lines(
+    finding: Finding, outline: Outline, pen: Pen, documentation: RulePage, rows: int, *, title: bool, rule: bool
+) -> list[Line]:
+    """What was seen, why, and the fix, in the most detailed layout of ``rows``; where there is room, the rule's page.
+
+    It is laid out at every move of the cursor. ``title``, ``rule``: whether the row in the list has no room for them.
+    """
     from envcheck.report.page.verbose import check_lines
 
-    lines = check_lines((finding.lead,), report, pen)[:_MOST_SHOWN]
-    others = len(finding.checks) - 1
-    more: list[Line] = [(StyledSpan(f"and {others} more: enter shows all", "dim"),)] if others else []
-    return [*lines, *more, (), *_rule_lines(finding.rule, documentation, pen)]
+    above: list[Line] = [(StyledSpan(line, "title"),) for line in pen.fill(title_of(finding), pen.width, 2) if title]
+    others = len(finding.variants) - 1
+    below: list[Line] = [(StyledSpan(f"and {others} more: enter shows all", "dim"),)] if others else []
+    below += labelled("rule", finding.rule, pen, 1) if rule else []
+    if finding.status in ("fail", "warn"):
+        rooms = (_BESIDE_LIST, *ROOMS)
+        laid_out = ([*above, *finding_details(finding, outline, pen, room), *below] for room in rooms)
+        fits = (lines for lines in laid_out if screen_rows(lines, pen.width) + _COPY <= rows)
+        lines = next(fits, None) or [*above, *finding_details(finding, outline, pen, ROOMS[-1]), *below]
+    else:
+        told = check_lines((finding.lead,), outline.report, pen)[:_MOST_SHOWN]
+        lines = [*above, *(line for line in told if all(span.style != "title" for span in line)), *below]
+    lines = [tuple(StyledSpan(_with_keys(span.text), span.style) for span in line) for line in lines]
+    rest = _rule_lines(finding.rule, documentation, pen)
+    return [*lines, (), *rest] if rows - screen_rows(lines, pen.width) > _LEAST_PAGE else lines
+
+
+def passed_lines(findings: Iterable[Finding], pen: Pen) -> list[Line]:
+    """What holds, layer by layer."""
+    lines: list[Line] = []
+    passed = [finding for finding in findings if finding.status == "pass"]
+    for layer in LAYERS:
+        titles = [title_of(finding) for finding in passed if finding.lead.layer == layer]
+        if titles:
+            lines += pen.hang((StyledSpan(f"{layer:<11}", "dim"),), "; ".join(titles))
+    return lines
 
 
 def _rule_lines(name: str, page: RulePage, pen: Pen) -> list[Line]:

@@ -1,4 +1,4 @@
-"""What windows offer: the fix command, GPUs, environments, saved reports, files to write into the working folder."""
+"""What windows offer: the fix command, one GPU, environments, saved reports, files to write into the working folder."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from envcheck.errors import UsageError
-from envcheck.model.checks import STATUSES, Check, Report, ways
+from envcheck.model.checks import STATUSES, Check, Report, ways_in_order
 from envcheck.model.snapshot import Gpu, frameworks_in
 from envcheck.redact import mask_secrets
 from envcheck.report import FORMATS
-from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
-from envcheck.report.page.subject import framework_title, gpu_name, listed, worst
+from envcheck.report.page.pen import Line, Pen, StyledSpan
+from envcheck.report.page.subject import framework_title, gpu_name, listed
 from envcheck.report.page.verbose import check_lines
 from envcheck.report.saved import read_report
 from envcheck.text.clean import shell_line
@@ -33,20 +33,10 @@ _GIB = 1 << 30
 
 def command_of(check: Check) -> str:
     """The commands of the first fix that has any, as one shell line; empty when none has."""
-    found = ([shell_line(fix.command, ascii_only=False) for fix in way if fix.command] for way in ways(check.fixes))
+    found = (
+        [shell_line(fix.command, ascii_only=False) for fix in way if fix.command] for way in ways_in_order(check.fixes)
+    )
     return " && ".join(next(filter(None, found), []))
-
-
-def gpu_rows(report: Report, paint: Paint) -> list[Text]:
-    """A row for each GPU: status, name, current state."""
-    rows = []
-    for gpu in report.gpus:
-        status = worst(_checks_of(gpu, report))
-        number = f"GPU {gpu.index if gpu.index is not None else gpu.key}"
-        rows.append(
-            paint.line((StyledSpan(f"{number:<8}"), StyledSpan(f"{WORDS[status]:<6}", status), StyledSpan(_state(gpu))))
-        )
-    return rows
 
 
 def _state(gpu: Gpu) -> str:
@@ -68,12 +58,13 @@ def gpu_lines(report: Report, number: int, pen: Pen) -> list[Line]:
     """Every check of one GPU, the most urgent first."""
     gpu = report.gpus[number]
     lines: list[Line] = [(StyledSpan(pen.text(_state(gpu)), "title"),), ()]
-    for check in sorted(_checks_of(gpu, report), key=lambda check: STATUSES.index(check.status)):
+    for check in sorted(checks_of_gpu(gpu, report), key=lambda check: STATUSES.index(check.status)):
         lines += check_lines((check,), report, pen)
     return lines
 
 
-def _checks_of(gpu: Gpu, report: Report) -> list[Check]:
+def checks_of_gpu(gpu: Gpu, report: Report) -> list[Check]:
+    """The checks about one GPU."""
     names = set(gpu.identities())
     return [check for check in report.checks if names & {check.subject.key, check.subject.uuid or ""}]
 

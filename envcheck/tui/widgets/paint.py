@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.style import Style as RichStyle
 from rich.text import Text
 from textual.theme import Theme
 
@@ -24,9 +26,9 @@ _STYLES: Mapping[Style, tuple[str, str]] = {
 }
 """Of each style, its colour on a dark screen and on a light one; so below."""
 _COLOURS = {
-    "primary": ("#76b900", "#3f6b00"),
+    "primary": ("#58a6ff", "#0969da"),
     "secondary": ("#79c0ff", "#005f87"),
-    "accent": ("#76b900", "#3f6b00"),
+    "accent": ("#58a6ff", "#0969da"),
     "foreground": ("#e6edf3", "#1f2328"),
     "background": ("#0d1117", "#ffffff"),
     "surface": ("#0d1117", "#ffffff"),
@@ -36,16 +38,16 @@ _COLOURS = {
     "error": ("#ff7b72", "#b00020"),
 }
 _VARIABLES = {
-    "border": ("#76b900", "#3f6b00"),
+    "border": ("#e6edf3", "#1f2328"),
     "border-blurred": ("#30363d", "#c4ccd4"),
     "block-cursor-background": ("#263445", "#d5e3f0"),
     "block-cursor-foreground": ("#e6edf3", "#1f2328"),
     "block-cursor-blurred-background": ("#1c2430", "#eaeef2"),
-    "footer-key-foreground": ("#76b900", "#3f6b00"),
+    "footer-key-foreground": ("#58a6ff", "#0969da"),
     "scrollbar": ("#30363d", "#c4ccd4"),
     "scrollbar-background": ("#0d1117", "#f6f8fa"),
     "scrollbar-corner-color": ("#0d1117", "#f6f8fa"),
-    "input-selection-background": ("#76b900 35%", "#3f6b00 30%"),
+    "input-selection-background": ("#58a6ff 35%", "#0969da 30%"),
 }
 
 
@@ -86,6 +88,32 @@ class Paint:
         """Several lines as one text."""
         return Text("\n").join([self.line(line) for line in lines])
 
+    def page(self, lines: Iterable[Line], columns: int) -> Text:
+        """Lines whose commands are tinted over the whole width; the first ends in the key that copies it."""
+        laid_out, chip = [], " c copy "
+        for line in lines:
+            shown = self.line(line)
+            if not any(span.style == "command" for span in line):
+                laid_out.append(shown)
+                continue
+            rows = textwrap.wrap(shown.plain, columns - 1, subsequent_indent="  ", break_on_hyphens=False)
+            if chip and len(rows[-1]) + len(chip) > columns:
+                rows.append("")
+            for row in rows:
+                text = Text(row, self.colour("command"))
+                room = columns - text.cell_len
+                if chip and row is rows[-1]:
+                    text.append(" " * (room - len(chip)))
+                    text.append(
+                        chip, RichStyle.parse(f"{self.colour('note')} reverse") + RichStyle(meta={"@click": "app.copy"})
+                    )
+                    chip = ""
+                else:
+                    text.append(" " * room)
+                text.stylize(f"on {self.track}")
+                laid_out.append(text)
+        return Text("\n").join(laid_out)
+
     def headed(self, lines: Sequence[Line]) -> Text:
         """Lines with the status in front as a badge, two columns wider than the word; other titled lines move along."""
         laid_out = []
@@ -103,6 +131,11 @@ class Paint:
     def text(self, foreign: str, style: Style = "") -> Text:
         """Foreign text in a style."""
         return Text(clean(foreign, ascii_only=self.ascii), self.colour(style))
+
+    @property
+    def track(self) -> str:
+        """The colour behind bars and commands."""
+        return str(_COLOURS["panel"][not self.dark])
 
     def colour(self, style: Style) -> str:
         """The colour of a style."""

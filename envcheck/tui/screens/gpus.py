@@ -1,0 +1,368 @@
+"""The GPUs screen: a row for each with live bars, a minute of history of one, and how they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.geometry import Size
+from textual.message import Message
+from textual.widgets import DataTable
+
+from envcheck.knowledge.performance.links import on_switch
+from envcheck.model.checks import Check, Report
+from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
+from envcheck.report.page.subject import gpu_name, listed, worse, worst
+from envcheck.tui.widgets.base import StatusText
+from envcheck.tui.widgets.choices import checks_of_gpu
+from envcheck.tui.widgets.stack import status_mark
+from envcheck.tui.worker.telemetry import KEPT, Sample, Telemetry, Trace
+
+if TYPE_CHECKING:
+    from envcheck.model.snapshot import Gpu
+    from envcheck.tui.widgets.paint import Paint
+
+_GIB = 1 << 30
+_HOTTEST = 100.0
+"""Degrees Celsius at the top of the scale where the GPU tells no limit."""
+_NAMED, _TOLD = 104, 150
+"""Least columns for the model, and for what is wrong in words."""
+_GAUGES = ("temp", "power", "memory", "util", "SM MHz", "PCIe", "NVLink")
+_ALWAYS = 5
+"""How many of them have bars on a narrow terminal."""
+
+
+class Gauge(NamedTuple):
+    """A value as text and as a bar."""
+
+    text: str
+    share: float | None = None
+    """How full the bar is."""
+    mark: float | None = None
+    """Where the threshold is."""
+    style: Style = "note"
+
+
+def gauges(gpu: Gpu, now: Sample) -> dict[str, Gauge]:
+    """What is shown of a GPU: live values, in the colour of a warning beyond their thresholds."""
+    limits, pcie, links = gpu.temperature, gpu.pcie, gpu.nvlinks
+    heat, hottest = now.temperature, (limits.shutdown if limits else None) or _HOTTEST
+    slowdown, most = (limits.slowdown, limits.gpu_max) if limits else (None, None)
+    hot: Style = (
+        "fail" if heat and slowdown and heat >= slowdown else "warn" if heat and most and heat >= most else "note"
+    )
+    limit = gpu.power.limit if gpu.power else None
+    total = gpu.memory.total if gpu.memory else None
+    top = gpu.clocks.sm_max if gpu.clocks else None
+    lanes = pcie.width / pcie.width_max if pcie and pcie.width and pcie.width_max else None
+    active = sum(bool(link.active) for link in links or ())
+    return {
+        "temp": Gauge(_told(heat, "{:.0f}C"), _share(heat, hottest), _share(slowdown, hottest), hot),
+        "power": Gauge(_told(now.power, "{:.0f}W"), _share(now.power, limit), None, _slowed(now, "power")),
+        "memory": Gauge(
+            f"{_told(now.memory and now.memory / _GIB, '{:.0f}', 0)}/{_told(total and total / _GIB, '{:.0f}')}G",
+            _share(now.memory, total),
+        ),
+        "util": Gauge(_told(now.utilisation, "{:.0%}"), now.utilisation),
+        "SM MHz": Gauge(_told(now.clock and now.clock / 1e6, "{:.0f}"), _share(now.clock, top), None, _slowed(now, "")),
+        "PCIe": Gauge(
+            f"{pcie.generation_max or '?'}x{pcie.width}" if pcie and pcie.width else "-",
+            lanes,
+            None,
+            "warn" if lanes and lanes < 1 else "note",
+        ),
+        "NVLink": Gauge(
+            f"{active}/{len(links)}" if links else "-",
+            _share(active, len(links)) if links else None,
+            None,
+            "fail" if links and active < len(links) else "note",
+        ),
+        "ECC": Gauge(_told(now.errors, "{:.0f}"), None, None, "fail" if now.errors else "note"),
+    }
+
+
+def _told(value: float | None, form: str, none: object = "-") -> str:
+    return str(none) if value is None else form.format(value)
+
+
+def _share(value: float | None, top: float | None) -> float | None:
+    return value / top if value is not None and top else None
+
+
+_USUAL = ("power cap", "application clocks")
+"""Why the clocks of healthy GPUs are reduced under load."""
+
+
+def _slowed(now: Sample, why: str) -> Style:
+    return "warn" if any(why in reason and reason not in _USUAL for reason in now.throttled_by) else "note"
+
+
+def as_sample(gpu: Gpu) -> Sample:
+    """What a report says of a GPU."""
+    return Sample(
+        gpu.temperature.gpu if gpu.temperature else None,
+        gpu.power.draw if gpu.power else None,
+        gpu.memory.used if gpu.memory else None,
+        gpu.utilisation,
+        gpu.clocks.sm if gpu.clocks else None,
+        errors=gpu.ecc.volatile_uncorrected if gpu.ecc else None,
+    )
+
+
+def bar(gauge: Gauge, columns: int, paint: Paint) -> Text:
+    """``━━━━╸─│──``: a value in halves of a column, with a mark at the threshold above it."""
+    if gauge.share is None or columns <= 0:
+        return Text(" " * max(0, columns))
+    line, half, track, mark = "=-.|" if paint.ascii else "━╸─┃"
+    halves = max(1 if gauge.share > 0 else 0, round(min(gauge.share, 1.0) * columns * 2))
+    drawn = line * (halves // 2) + half * (halves % 2)
+    text = Text(drawn, paint.colour(gauge.style)).append(track * (columns - len(drawn)), paint.track)
+    place = min(columns - 1, int((gauge.mark or 0) * columns))
+    if gauge.mark and columns > _ALWAYS and place >= len(drawn):
+        text = Text.assemble(text[:place], (mark, paint.colour("fail")), text[place + 1 :])
+    return text
+
+
+class Gpus(Vertical):
+    """The table, and below it the history of the GPU under the cursor."""
+
+    class Selected(Message):
+        """Enter or a click on a GPU."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(self, telemetry: Telemetry, paint: Paint) -> None:
+        super().__init__(id="gpus-body")
+        self.telemetry, self._paint = telemetry, paint
+        self._report: Report | None = None
+        self._health: list[Sequence[Check]] = []
+        self._laid_out_for: Size | None = None
+        self._drawn: object = None  # the samples and the cursor that are on the screen
+        self._bar = 0
+
+    def compose(self) -> ComposeResult:
+        table: DataTable[Text] = DataTable(id="gpus-table", cursor_type="row", cell_padding=0, classes="framed")
+        table.cursor_foreground_priority = "renderable"
+        table.border_title = "GPUs"
+        yield table
+        history = StatusText("", id="gpus-history", classes="framed")
+        history.border_title = "last minute"
+        yield history
+
+    def on_unmount(self) -> None:
+        self.telemetry.stop()
+
+    def follow(self, *, wanted: bool) -> None:
+        """Start or stop asking NVML."""
+        (self.telemetry.start if wanted else self.telemetry.stop)()
+
+    def trace(self, gpu: Gpu) -> Trace | None:
+        """The live samples of a GPU, if there are any."""
+        found = (trace for trace in self.telemetry.traces if trace.uuid == gpu.uuid and trace.samples)
+        return next(found, None)
+
+    def show(self, report: Report, paint: Paint) -> None:
+        """Show the GPUs of a report."""
+        self._report, self._paint = report, paint
+        self._health = [checks_of_gpu(gpu, report) for gpu in report.gpus]
+        self._lay_out()
+
+    def on_resize(self) -> None:
+        if self._laid_out_for != self.size:
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        """The columns: on a narrow terminal fewer bars, and neither the model nor words."""
+        if self._report is None or not self.size.width:
+            return
+        self._laid_out_for, self._drawn = self.size, None
+        table = self.query_one("#gpus-table", DataTable)
+        table.clear(columns=True)
+        if not self._report.gpus:
+            self.query_one("#gpus-history", StatusText).show(Text("No NVIDIA GPU is known on this machine."))
+            return
+        cells = [self._cells(number) for number in range(len(self._report.gpus))]
+        widths = {name: max([len(name), *(len(row[name].text) for row in cells)]) for name in cells[0]}
+        room = self.size.width - table.gutter.width - 1 - sum(width + 1 for width in widths.values())
+        barred = _GAUGES if self.size.width >= _NAMED else _GAUGES[:_ALWAYS]
+        words = room // 3 if self.size.width >= _TOLD else 0
+        self._bar = max(0, min(16, (room - words) // len(barred) - 1))
+        for name, width in widths.items():
+            more = self._bar + 1 if name in barred and self._bar else 0
+            table.add_column(Text(name, justify="left"), key=name, width=width + more + 1)
+        if words:
+            table.add_column("what is wrong", key="what", width=max(13, words))
+        for number, row in enumerate(cells):
+            table.add_row(*self._drawn_row(row, widths, barred, number, words=bool(words)), key=str(number))
+        self._widths, self._barred, self._words = widths, barred, bool(words)
+        self.show_now()
+
+    def show_now(self) -> None:
+        """Draw the latest samples, if they are new."""
+        table = self.query_one("#gpus-table", DataTable)
+        state = (self.telemetry.taken, table.cursor_row)
+        if self._report is None or not table.row_count or state == self._drawn:
+            return
+        is_new, self._drawn = self._drawn is None or self._drawn[0] != state[0], state  # type: ignore[index]
+        for number in range(len(self._report.gpus)) if is_new and state[0] else ():
+            drawn = self._drawn_row(self._cells(number), self._widths, self._barred, number, words=self._words)
+            for name, cell in zip(table.columns, drawn, strict=True):
+                if table.get_cell(str(number), name) != cell:
+                    table.update_cell(str(number), name, cell)
+        gpu = self._report.gpus[min(table.cursor_row, len(self._report.gpus) - 1)]
+        history = self.query_one("#gpus-history", StatusText)
+        trace = self.trace(gpu)
+        history.display = trace is not None or bool(self._report.gpus)
+        rows = max(1, min(4, (self.size.height - len(self._report.gpus) - 7) // len(_HISTORY)))
+        lines = history_lines(gpu, trace, self.size.width - history.gutter.width, rows, self._paint)
+        history.border_title = f"GPU {gpu.index if gpu.index is not None else gpu.key}: last minute"
+        history.show(lines)
+
+    def _now(self, number: int) -> Sample:
+        gpu = self._report.gpus[number]  # type: ignore[union-attr]
+        trace = self.trace(gpu)
+        return trace.samples[-1] if trace else as_sample(gpu)
+
+    def _cells(self, number: int) -> dict[str, Gauge]:
+        gpu = self._report.gpus[number]  # type: ignore[union-attr]
+        now = gauges(gpu, self._now(number))
+        # What NVML says now may be worse than what the report found.
+        status = worse(worst(self._health[number]), "fail" if "fail" in {one.style for one in now.values()} else "pass")
+        style: Style = status if status in ("fail", "warn") else "title"
+        name = {"model": Gauge(gpu_name(gpu)[:24], style=style)} if self.size.width >= _NAMED else {}
+        return {
+            "GPU": Gauge(str(gpu.index if gpu.index is not None else number), style=style),
+            **name,
+            "health": Gauge(status_mark(status, ascii_only=self._paint.ascii), style=status),
+            **now,
+        }
+
+    def _drawn_row(
+        self, cells: dict[str, Gauge], widths: dict[str, int], barred: Sequence[str], number: int, *, words: bool
+    ) -> list[Text]:
+        drawn = []
+        for name, gauge in cells.items():
+            plain = "" if gauge.style == "note" else gauge.style
+            right = name in _GAUGES or name == "ECC"
+            text = self._paint.text(gauge.text, plain)
+            gap = Text(" " * max(0, widths[name] - text.cell_len))
+            text = gap.append_text(text) if right else text.append_text(gap)
+            if name in barred and self._bar:
+                text.append(" ").append_text(bar(gauge, self._bar, self._paint))
+            drawn.append(text)
+        if words:
+            found = dict.fromkeys(check.rule for check in self._health[number] if check.status in ("fail", "warn"))
+            why = [*self._now(number).throttled_by]
+            told = listed([*([f"throttled: {', '.join(why)}"] if why else []), *found], 2)
+            drawn.append(self._paint.text(told, "warn"))
+        return drawn
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Post the GPU under the cursor."""
+        event.stop()
+        self.post_message(self.Selected(event.cursor_row))
+
+
+_HISTORY = ("util", "power", "temp", "memory", "SM MHz")
+_BARS, _ASCII_BARS = " ▁▂▃▄▅▆▇█", " _.-:=+*#"
+
+
+def graph(values: Iterable[float | None], columns: int, rows: int, *, ascii_only: bool) -> list[str]:
+    """The newest shares (0 to 1) as columns of ``rows`` rows; a known value has at least the lowest mark."""
+    marks = _ASCII_BARS if ascii_only else _BARS
+    wide = max(1, columns // KEPT)
+    shown = list(values)[-(columns // wide) :]
+    drawn = []
+    for row in reversed(range(rows)):
+        eighths = (
+            0 if value is None else max(not row, min(8, round(max(value, 0.0) * rows * 8) - row * 8)) for value in shown
+        )
+        drawn.append("".join(marks[max(0, each)] * wide for each in eighths).rjust(columns))
+    return drawn
+
+
+def history_lines(gpu: Gpu, trace: Trace | None, columns: int, rows: int, paint: Paint) -> Text:
+    """A minute of each quantity, the newest value at the right, in ``rows`` rows each."""
+    if trace is None:
+        return paint.text("Live values need this machine and its driver; these are those of the report.", "dim")
+    over_time = [gauges(gpu, sample) for sample in trace.samples]
+    wide = max(10, columns - 17)
+    wide = wide // KEPT * KEPT or wide
+    apart = rows > 1
+    lines = []
+    for name in _HISTORY:
+        now = over_time[-1][name]
+        drawn = graph((each[name].share for each in over_time), wide, rows - apart, ascii_only=paint.ascii)
+        for number, row in enumerate(drawn):
+            head = f"{name:<7}{now.text:>9} " if number == len(drawn) - 1 else " " * 17
+            lines.append(Text.assemble((head, paint.colour("title")), (row, paint.colour(now.style))))
+        lines += [Text()] if apart else []
+    now_rates = trace.samples[-1]
+    rates = [
+        f"{name} {rate / 1e9:.1f} GB/s"
+        for name, rate in (("PCIe", now_rates.pcie), ("NVLink", now_rates.nvlink))
+        if rate is not None
+    ]
+    if rates:
+        lines.append(paint.text(f"{'links':<7}  {', '.join(rates)}", "dim"))
+    return Text("\n").join(lines)
+
+
+_PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
+_LEGEND = (
+    "NV18: 18 NVLinks. PIX, PXB: one PCIe switch, several. PHB: through the host bridge. NODE: within a NUMA node. "
+    "SYS: between NUMA nodes. ?: not known. A rate below 80% of the fastest is marked."
+)
+_FAR = 0.8
+"""Share of the fastest pair's rate below which a pair stands out, as the legend says."""
+
+
+def link_lines(report: Report, pen: Pen) -> list[Line]:
+    """How each pair of GPUs is joined, and once there are any, the measured rates, as grids."""
+    gpus = report.gpus
+    fabric = report.snapshot.fabric if report.snapshot else None
+    joined: dict[tuple[str | None, str | None], str] = {}
+    switched = {
+        gpu.pci_bus_id: sum(bool(link.active) for link in gpu.nvlinks or ()) for gpu in gpus if on_switch([gpu])
+    }
+    for first, second in combinations(switched, 2):
+        joined[first, second] = joined[second, first] = f"NV{min(switched[first], switched[second])}"
+    for link in (fabric.links if fabric else None) or ():
+        told = f"NV{link.nvlinks}" if link.nvlinks else _PATHS.get(link.path or "", "?")
+        joined[link.first, link.second] = joined[link.second, link.first] = told
+    numa = ["-" if gpu.numa_node is None else str(gpu.numa_node) for gpu in gpus]
+    names = [str(gpu.index if gpu.index is not None else number) for number, gpu in enumerate(gpus)]
+    lines: list[Line] = [(StyledSpan(f"{'':<7}{''.join(f'{name:>6}' for name in names)}  NUMA node", "dim"),)]
+    for gpu, name, node in zip(gpus, names, numa, strict=True):
+        row = [StyledSpan(f"GPU {name:<3}", "title")]
+        for other in gpus:
+            told = "X" if other is gpu else joined.get((gpu.pci_bus_id, other.pci_bus_id), "?")
+            style: Style = (
+                "dim" if told == "X" else "pass" if told.startswith("NV") else "unknown" if told == "?" else ""
+            )
+            row.append(StyledSpan(f"{told:>6}", style))
+        lines.append((*row, StyledSpan(f"  {node}", "dim")))
+    rates = {
+        (found.gpu, found.peer): found.value
+        for found in report.measurements
+        if found.name == "peer-to-peer" and found.value and "both" not in (found.variant or "")
+    }
+    if rates:
+        best = max(rates.values())
+        lines += [(), (StyledSpan("measured, GB/s", "title"),)]
+        for gpu, name in zip(gpus, names, strict=True):
+            row = [StyledSpan(f"GPU {name:<3}", "title")]
+            for other in gpus:
+                rate = rates.get((gpu.uuid, other.uuid))
+                low = rate is not None and rate < _FAR * best
+                row.append(StyledSpan(f"{_told(rate and rate / 1e9, '{:.0f}', '·'):>6}", "warn" if low else ""))
+            lines.append(tuple(row))
+    else:
+        lines += [(), (StyledSpan("No rates yet: b on the performance screen measures them."),)]
+    return [*lines, (), *((StyledSpan(text, "dim"),) for text in pen.fill(_LEGEND, pen.width))]
