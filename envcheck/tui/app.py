@@ -329,6 +329,7 @@ class EnvcheckApp(WindowedApp):
 
     def action_bench(self, full: bool) -> None:  # noqa: FBT001
         from envcheck.collect.plan import BenchRequest
+        from envcheck.tui.screens.speed import nothing_to_measure
 
         bench, speed = BenchRequest(full=full), self.tabs.speed
         try:
@@ -338,6 +339,9 @@ class EnvcheckApp(WindowedApp):
             self.tell(str(error), severity="warning")
             return
         self.tabs.go_to("performance")
+        if self.report is not None and not self._is_saved and (why := nothing_to_measure(self.report)):
+            self.tell(why, severity="warning")
+            return
         self._begin("Measuring", lambda request: replace(request, bench=bench), ("deep",))
 
     def action_cancel(self) -> None:

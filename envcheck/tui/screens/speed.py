@@ -13,7 +13,7 @@ from textual.widgets import Input, Label, Static
 
 from envcheck.errors import UsageError
 from envcheck.report import Options
-from envcheck.report.page.pen import Pen
+from envcheck.report.page.pen import Pen, StyledSpan
 from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.paint import Paint
 
@@ -111,12 +111,32 @@ class Speed(Vertical):
             self._lay_out()
 
     def _lay_out(self) -> None:
-        if self._report is None or not self._report.measurements:
+        report = self._report
+        if report is None:
             return
         self._laid_out_for = self.size
-        from envcheck.report.speed import FigureTable
-
         columns = max(60, self.size.width - self.query_one("#speed-page").gutter.width - 1)
         pen = Pen(Options(width=columns, ascii=self._paint.ascii))
-        _above, *lines = FigureTable(self._report, pen, bars=True).lines()
+        if not report.measurements:
+            from envcheck.rules.facts.measurements import not_run
+
+            told = [(StyledSpan(text, "warn"),) for text in not_run(report.probes)]
+            why = [(StyledSpan(nothing_to_measure(report), "warn"),)] if nothing_to_measure(report) else []
+            text = self._paint.lines([*why, *told, *([()] if why or told else [])])
+            self.query_one("#speed-text", Static).update(text.append(_EMPTY) if not why else text)
+            return
+        from envcheck.report.speed import FigureTable
+        from envcheck.tui.widgets.plot import collective_lines, heat_lines, roofline_lines
+
+        _above, *lines = FigureTable(report, pen, bars=True).lines()
+        lines = [*heat_lines(report, pen), *lines, *collective_lines(report, pen), *roofline_lines(report, pen)]
         self.query_one("#speed-text", Static).update(self._paint.lines(lines))
+
+
+def nothing_to_measure(report: Report) -> str:
+    """Why no GPU can be measured; empty where one may."""
+    from envcheck.report.page.stack import stack_rows
+
+    text = stack_rows(report, 1)[0].text
+    none = "There is no NVIDIA GPU to measure." if text == "none" else f"There is no GPU to measure: {text}."
+    return "" if report.gpus else none

@@ -1,0 +1,162 @@
+"""Figures drawn with characters: a heat table of GPUs, a roofline, bus bandwidth by message size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from envcheck.model.checks import Report
+from envcheck.model.snapshot import Measurement
+from envcheck.report.page.figures import CEILING, FigureRow, figure_parts
+from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
+from envcheck.rules.facts.measurements import measurement_name, quantity
+
+_CELL, _LEAST_NAME = 7, 16
+_HEAT, _ASCII_HEAT = " ▁▂▃▄▅▆▇█", " ..--==##"
+_ROWS, _AXIS = 10, 12
+"""Rows of a plot; columns of what stands before it."""
+
+
+class Curve(NamedTuple):
+    """Points of a plot, joined or not."""
+
+    points: Sequence[tuple[float, float]]
+    style: Style
+    joined: bool = True
+
+
+def heat_lines(report: Report, pen: Pen) -> list[Line]:
+    """The figures that several GPUs have, a column for each GPU: the share of the ceiling, else of the best GPU."""
+    parts = [part for part in figure_parts(report) if part.shares == CEILING]
+    rows: dict[str, dict[int, FigureRow]] = {}
+    for place, part in enumerate(parts):
+        for row in part.rows:
+            if row.figure and row.figure.share is not None:
+                rows.setdefault(row.whole_name, {})[place] = row
+    rows = {name: cells for name, cells in rows.items() if len(cells) > 1}
+    if not rows:
+        return []
+    wide = max(_LEAST_NAME, pen.width - _CELL * len(parts))
+    names = [part.title.split("  ")[0].removeprefix("GPU ") for part in parts]
+    lines: list[Line] = [
+        (
+            StyledSpan(f"{'of ceiling, by GPU':<{wide}}", "title"),
+            StyledSpan("".join(f"{name:>{_CELL}}" for name in names), "title"),
+        )
+    ]
+    marks = _ASCII_HEAT if pen.ascii else _HEAT
+    for name, cells in rows.items():
+        spans = [StyledSpan(f"{pen.clip(name, wide - 1):<{wide}}")]
+        for place in range(len(parts)):
+            share = cells[place].figure.share if place in cells else None  # type: ignore[union-attr]
+            if share is None:
+                spans.append(StyledSpan(f"{'.' if pen.ascii else '·':>{_CELL}}", "dim"))
+                continue
+            low = cells[place].status in ("fail", "warn")
+            drawn = f"{share:.0%}{'!' if low else ' '}{marks[min(8, max(1, round(share * 8)))]}"
+            spans.append(StyledSpan(f"{drawn:>{_CELL}}", cells[place].status))
+        lines.append(tuple(spans))
+    least = [row.figure.expected_low for cells in rows.values() for row in cells.values() if row.figure]
+    floor = min(filter(None, least), default=None)
+    band = f", which begins at {floor:.0%} or above" if floor else ""
+    lines.append((StyledSpan(pen.clip(f"! below the band of healthy GPUs{band}", pen.width), "dim"),))
+    return [*lines, ()]
+
+
+def roofline_lines(report: Report, pen: Pen) -> list[Line]:
+    """The roofs of the one GPU that was measured, and its matrix products below them."""
+    figures = [check.figure for check in report.checks if check.figure and check.figure.ceiling]
+    bandwidth = max((each.ceiling or 0 for each in figures if each.name.startswith("device-memory")), default=0.0)
+    products = [each for each in report.measurements if each.name == "gemm" and each.value and _intensity(each)]
+    roofs = {each.name.split("-")[1]: each.ceiling or 0 for each in figures if each.name.startswith("gemm-")}
+    if len({each.gpu for each in products}) != 1 or not bandwidth or not roofs:
+        return []
+    left, right = 1.0, 4 * max(_intensity(each) for each in products)
+    curves = [
+        Curve([(left, bandwidth * left), (peak / bandwidth, peak), (right, peak)], "dim")
+        for peak in sorted(set(roofs.values()))
+    ]
+    curves.append(Curve([(_intensity(each), each.value or 0) for each in products], "pass", joined=False))
+    told = "; ".join(
+        f"{each.precision} {quantity(each.value or 0, each.unit)} of {quantity(roofs[each.precision or ''], each.unit)}"
+        for each in products
+        if each.precision in roofs
+    )
+    below: list[Line] = [(StyledSpan(text, "dim"),) for text in pen.fill(told, pen.width)]
+    flops = plot(curves, pen, lambda y: quantity(y, "FLOP/s"), lambda x: f"{x:.0f} FLOP/B")
+    return [(StyledSpan("roofline: memory and compute roofs, and the measured products", "title"),), *flops, *below, ()]
+
+
+def _intensity(product: Measurement) -> float:
+    """Operations for each byte that must be read or written once: its precision names the bits of a value."""
+    bits = "".join(filter(str.isdecimal, product.precision or ""))
+    if len(product.shape) != 3 or not bits:
+        return 0.0
+    m, n, k = product.shape
+    return 2 * m * n * k / ((m * k + k * n + m * n) * int(bits[:2]) / 8)
+
+
+def collective_lines(report: Report, pen: Pen) -> list[Line]:
+    """Bus bandwidth by message size of each collective operation that was measured at several sizes."""
+    lines: list[Line] = []
+    for each in report.measurements:
+        points = (
+            [(point.size, point.bandwidth) for point in each.collective.points if point.bandwidth]
+            if each.collective
+            else []
+        )
+        if len(points) > 1:
+            title = f"{measurement_name(each)}: bus bandwidth by message size"
+            drawn = plot([Curve(points, "note")], pen, lambda y: quantity(y, "B/s"), lambda x: quantity(x, "B"))
+            lines += [(StyledSpan(pen.clip(title, pen.width), "title"),), *drawn, ()]
+    return lines
+
+
+def plot(
+    curves: Sequence[Curve], pen: Pen, in_words: Callable[[float], str], size_in_words: Callable[[float], str]
+) -> list[Line]:
+    """Curves on logarithmic axes, in dots of a quarter of a row (in ASCII, of a row)."""
+    columns = pen.width - _AXIS
+    across, down = (1, 1) if pen.ascii else (2, 4)
+    every = [(x, y) for curve in curves for x, y in curve.points if x > 0 and y > 0]
+    (left, right), (bottom, top) = ((min(axis), max(axis)) for axis in zip(*every, strict=True))
+    low_x, high_x, low_y, high_y = map(math.log, (left, right, bottom, top))
+    cells: dict[tuple[int, int], tuple[int, Style]] = {}
+
+    def dot(x: float, y: float, style: Style, *, large: bool) -> None:
+        along = round((x - low_x) / ((high_x - low_x) or 1) * (columns * across - 1))
+        under = round((high_y - y) / ((high_y - low_y) or 1) * (_ROWS * down - 1))
+        column, inner_x, row, inner_y = along // across, along % across, under // down, under % down
+        bit = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)[inner_x * 4 + inner_y]
+        before, _ = cells.get((row, column), (0, style))
+        cells[row, column] = (-1 if large or before < 0 else before | bit, style)
+
+    for curve in curves:
+        points = [(math.log(x), math.log(y)) for x, y in curve.points if x > 0 and y > 0]
+        for (x, y), (to_x, to_y) in pairwise(points) if curve.joined else ():
+            steps = columns * across
+            for step in range(steps + 1):
+                dot(x + (to_x - x) * step / steps, y + (to_y - y) * step / steps, curve.style, large=False)
+        for x, y in () if curve.joined else points:
+            dot(x, y, curve.style, large=True)
+    lines = []
+    for row in range(_ROWS):
+        edge = in_words(top) if row == 0 else in_words(bottom) if row == _ROWS - 1 else ""
+        spans = [StyledSpan(f"{edge:>{_AXIS - 1}}{'|' if pen.ascii else '│'}", "dim")]
+        for column in range(columns):
+            bits, style = cells.get((row, column), (0, ""))
+            mark = (
+                " "
+                if not bits
+                else ("o" if pen.ascii else "●")
+                if bits < 0
+                else "."
+                if pen.ascii
+                else chr(0x2800 + bits)
+            )
+            spans.append(StyledSpan(mark, style))
+        lines.append(tuple(spans))
+    first, last = size_in_words(left), size_in_words(right)
+    return [*lines, (StyledSpan(f"{'':<{_AXIS}}{first}{last:>{max(1, columns - len(first))}}", "dim"),)]
