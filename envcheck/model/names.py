@@ -45,13 +45,28 @@ _NAMES = {
     "platform.container_host.toolkit": "the NVIDIA Container Toolkit on the host",
     "platform.shared_memory": "the size of shared memory",
 }
-_WORDS = {"gpu": "GPU", "cuda": "CUDA", "nvidia": "NVIDIA", "pcie": "PCIe", "mig": "MIG", "ecc": "ECC", "nvml": "NVML"}
+_WORDS = {
+    "cudnn": "cuDNN",
+    "gpus": "GPUs",
+    "nvidia": "NVIDIA",
+    "nvlinks": "NVLinks",
+    "pcie": "PCIe",
+    "nvswitches": "NVSwitches",
+}
+_WORDS |= {
+    word: word.upper() for word in ("gpu", "cuda", "mig", "ecc", "nvml", "pci", "uuid", "sm", "gsp", "numa", "os")
+}
 
 
 def fact_name(path: str) -> str:
     """``path`` in words; one without a name of its own is read out: ``gpu.power.limit`` is ``GPU power limit``."""
     if path in _NAMES or not all(part.isidentifier() for part in path.split(".")):
         return _NAMES.get(path, path)
+    return in_words(path)
+
+
+def in_words(path: str) -> str:
+    """A path of field names, read out: ``GPU power limit``."""
     return " ".join(_WORDS.get(word, word) for word in path.replace(".", " ").replace("_", " ").split())
 
 

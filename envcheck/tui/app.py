@@ -21,7 +21,7 @@ from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.events import Event, Key, Resize
 from textual.screen import Screen
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 
 from envcheck.errors import EnvcheckError
 from envcheck.pipeline.warm_up import WarmUp
@@ -58,6 +58,8 @@ _WARM_UP = (
 """Modules that only other tabs and windows need; a thread imports them once there is a report to read."""
 _FIRST_SCREEN = 0.05
 """Seconds for drawing the first screen before probes use the processors."""
+_LEAST = (60, 16)
+"""Columns and rows below which nothing but that is shown."""
 _TIGHT = 30
 """Rows of the terminal below which blank rows are left out."""
 
@@ -110,11 +112,10 @@ class EnvcheckApp(WindowedApp):
 
     def compose(self) -> ComposeResult:
         yield self._top
+        yield Static("Too small: envcheck needs 60 x 16", id="too-small")
         with self.tabs:
             yield from self.tabs.compose_panes()
-        footer = KeyFooter()
-        footer.compact = True
-        yield footer
+        yield KeyFooter("")
 
     def on_mount(self) -> None:
         self.theme_changed_signal.subscribe(self, lambda _theme: self.tabs.repaint())
@@ -236,6 +237,7 @@ class EnvcheckApp(WindowedApp):
     def on_resize(self, event: Resize) -> None:
         for widget in (*self.screen_stack, self.tabs.overview):
             widget.set_class(event.size.height < _TIGHT, "-tight")
+            widget.set_class(event.size.width < _LEAST[0] or event.size.height < _LEAST[1], "-small")
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         if event.option_list.is_attached:  # the message comes late when the application closes at once
@@ -264,7 +266,11 @@ class EnvcheckApp(WindowedApp):
             now = history_lines(gpu, screen.trace(gpu), columns, 2, self.paint)
             return Text("\n\n").join([now, self.paint.lines(gpu_lines(report, event.number, pen))])
 
-        self.push_screen(TextWindow(f"GPU {gpu.index}", told, live=screen.trace(gpu) is not None))
+        self.push_screen(
+            TextWindow(
+                f"GPU {event.number if gpu.index is None else gpu.index}", told, live=screen.trace(gpu) is not None
+            )
+        )
 
     def action_links(self) -> None:
         from envcheck.tui.screens.gpus import link_lines
@@ -372,6 +378,7 @@ class EnvcheckApp(WindowedApp):
         from envcheck.tui.widgets.choices import read_saved
 
         report = await asyncio.to_thread(read_saved, name)
+        self.remember(name)
         self._is_saved = True
         self.show(report)
 
@@ -384,8 +391,8 @@ class EnvcheckApp(WindowedApp):
             return
         from envcheck.tui.screens.fleet import read_fleet
 
-        async def read(name: str) -> None:
-            self.show_fleet(await asyncio.to_thread(read_fleet, name))
+        async def read(name: str) -> Callable[[], object]:
+            return partial(self.show_fleet, await asyncio.to_thread(read_fleet, name))
 
         self.open_saved("open a fleet report", read, "path of a report that envcheck fleet --format jsonl wrote")
 

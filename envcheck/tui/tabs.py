@@ -193,14 +193,14 @@ KEY_BINDINGS = [
     *(Binding(str(number), f"tab('{name}')", name, show=False) for number, name in enumerate(TABS, 1)),
     Binding("j", "move(1)", "down", show=False),
     Binding("k", "move(-1)", "up", show=False),
-    Binding("c", "copy", "copy fix", tooltip="Copy the fix: the command of the selected finding"),
+    Binding("c", "copy", "copy fix", show=False, tooltip="Copy the fix: the command of the selected finding"),
     Binding("d", "deep", "deep", tooltip="Test frameworks: import each framework and run it on the GPU"),
     Binding("b", "bench(False)", "bench", tooltip="Measure: the main figures"),
     Binding("B", "bench(True)", "bench all", show=False, tooltip="Measure everything: takes some minutes"),
     Binding("r", "again", "re-run", tooltip="Run all checks again: run all probes"),
     Binding("x", "cancel", "cancel", show=False, tooltip="Cancel: cancel the running task"),
     Binding("ctrl+c", "cancel", "cancel", show=False, system=True),
-    Binding("e", "export", "export", tooltip="Export: JSON, Markdown, HTML, a picture"),
+    Binding("e", "export", "export", show=False, tooltip="Export: JSON, Markdown, HTML, a picture"),
     Binding("l", "links", "links", show=False, tooltip="Links: how the GPUs are joined"),
     Binding("p", "environments", "environments", show=False, tooltip="Environments: check another environment"),
     Binding("o", "open", "open", show=False, tooltip="Open a saved report"),
@@ -208,28 +208,33 @@ KEY_BINDINGS = [
     Binding("f", "filter", "filter", show=False, tooltip="Filter: list the findings of one layer"),
     Binding("F", "fleet", "fleet", show=False, tooltip="Fleet: open a fleet report"),
     Binding("t", "toggle_theme", "dark or light", show=False, tooltip="Dark or light"),
-    Binding("slash", "search", "search", tooltip="Search: search the facts"),
+    Binding("slash", "search", "search", show=False, tooltip="Search: search the facts"),
     Binding("escape", "leave_field", "leave the field", show=False),
 ]
 """A tooltip is also the title of the command in the palette, and what it does."""
 
 KEYS = """\
-1 to 5       overview, GPUs, performance, matrix, facts
-j k  arrows  down and up             enter  details of a finding
-c            copy the fix command
-r            run all checks again; in the facts: the selected probe
-d            deep: import each framework and run it on the GPU
-b  B         measure the main figures; measure everything
-x            cancel the running task
-l            how the GPUs are joined; enter on a GPU: its last minute and checks
-p            list environments to check another one
-e            export: JSON, Markdown, HTML, a picture ...
-o  =         open a saved report; compare with a saved report
-f            list the findings of one layer
-F            open a fleet report, and from it the report of a node
-/            search the facts; in the matrix: edit the question
-t            dark or light           ctrl+p  all commands
-q            quit
+Everywhere
+  1 to 5       overview, GPUs, performance, matrix, facts
+  j k  arrows  down and up             enter  open
+  r            run all checks again; in the facts one probe
+  d            deep: import each framework and run it on the GPU
+  b  B         measure the main figures; measure everything
+  x            cancel the running task
+  p            list environments to check another one
+  t            dark or light           ctrl+p  all commands
+  ?  q         these keys; quit
+Overview
+  c            copy the fix command
+  f            list the findings of one layer
+GPUs
+  l            how the GPUs are joined; enter: one GPU
+Matrix, facts
+  /            edit the question; search the facts
+Files
+  e            export: JSON, Markdown, HTML, a picture ...
+  o  =         open a saved report; compare with a saved report
+  F            open a fleet report, and from it the report of a node
 
 envcheck changes nothing on this machine.
 It shows fixes and never runs them."""

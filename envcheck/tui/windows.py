@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 from rich.text import Text
+from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
+from textual.suggester import Suggester
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
+from envcheck.text.clean import clean
 from envcheck.tui.tabs import KEYS
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.sessions import Client
@@ -108,31 +115,76 @@ class ChooseWindow(ModalScreen[int | None]):
         (choices.action_cursor_down if lines > 0 else choices.action_cursor_up)()
 
 
-class AskWindow(ModalScreen[str | None]):
-    """A line to fill in; returns it, or None."""
+Use: TypeAlias = Callable[[str], Awaitable[Callable[[], object] | None]]
+"""Takes the path of a file; returns what to do once the window that asked for it is closed."""
+
+
+class _Paths(Suggester):
+    """Completes a path by the first entry of its folder that begins so."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return await asyncio.to_thread(_completed, value)
+
+
+def _completed(path: str) -> str | None:
+    folder, slash, start = path.rpartition("/")
+    with suppress(OSError):
+        entries = sorted(os.scandir(Path((folder + slash) or ".").expanduser()), key=lambda entry: entry.name)
+        found = (each for each in entries if start and each.name.startswith(start) and each.name != start)
+        if entry := next(found, None):
+            return f"{folder}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
+    return None
+
+
+class AskWindow(ModalScreen[None]):
+    """A path to fill in, with completion, and recent files to choose from; it closes once the path was of use."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "close")]
 
-    def __init__(self, title: str, placeholder: str) -> None:
+    def __init__(self, title: str, placeholder: str, use: Use, recent: Sequence[str]) -> None:
+        """``use`` may raise EnvcheckError: it is told, and what was typed stays."""
         super().__init__()
-        self._title, self._placeholder = title, placeholder
+        self._title, self._placeholder, self._use, self._recent = title, placeholder, use, recent
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ask", classes="window") as window:
             window.border_title = Text(self._title).markup
-            window.border_subtitle = "enter continues, esc closes"
-            yield Input(placeholder=self._placeholder, id="answer", compact=True)
+            window.border_subtitle = "right completes, tab: recent files, enter continues, esc closes"
+            yield Input(placeholder=self._placeholder, id="answer", compact=True, suggester=_Paths())
+            yield Static("", id="ask-problem", markup=False)
+            if self._recent:
+                yield OptionList(*(Option(Text(name)) for name in self._recent), id="choices")
 
     def on_mount(self) -> None:
         self.query_one("#answer").focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.dismiss(event.value.strip() or None)
+        if event.value.strip():
+            self._try(event.value.strip())
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._try(self._recent[event.option_index])
+
+    @work(exclusive=True, exit_on_error=False)
+    async def _try(self, name: str) -> None:
+        try:
+            afterwards = await self._use(name)
+        except EnvcheckError as error:
+            self.query_one("#ask-problem", Static).update(Text(clean(str(error), ascii_only=False)))
+        else:
+            self.dismiss(None)
+            if afterwards is not None:
+                self.app.call_later(afterwards)
 
 
 _TITLE = 60
 """Columns of a window's title."""
+_MOST_RECENT = 8
 _DRAWN = 3
 """Times that the screen is drawn before a picture is taken: a new layout may lead to another."""
 
@@ -145,6 +197,7 @@ class WindowedApp(App["Report"]):
         self.client = client
         self.report: Report | None = None
         self._page_options = options
+        self._opened: list[str] = []
 
     def show(self, report: Report) -> None:
         """Show a report in place of the current one."""
@@ -185,22 +238,17 @@ class WindowedApp(App["Report"]):
     def open_saved(
         self,
         title: str,
-        use: Callable[[str], Awaitable[object]],
+        use: Use,
         wanted: str = "path of a report that --format json wrote",
     ) -> None:
         """Ask for the path of a saved report; ``use`` may raise EnvcheckError."""
+        written = sorted(Path().glob("*.json"), key=lambda path: -path.stat().st_mtime)[:_MOST_RECENT]
+        recent = list(dict.fromkeys((*self._opened, *map(str, written))))[:_MOST_RECENT]
+        self.push_screen(AskWindow(title, wanted, use, recent))
 
-        async def used(name: str) -> None:
-            try:
-                await use(name)
-            except EnvcheckError as error:
-                self.tell(str(error), severity="error")
-
-        def entered(name: str | None) -> None:
-            if name is not None:
-                self.run_worker(used(name), exit_on_error=False)
-
-        self.push_screen(AskWindow(title, wanted), entered)
+    def remember(self, name: str) -> None:
+        """Offer a file first when the next one is asked for."""
+        self._opened = [name, *(each for each in self._opened if each != name)]
 
     def action_keys(self) -> None:
         self.open_text("keys", KEYS)
@@ -211,10 +259,12 @@ class WindowedApp(App["Report"]):
             self.tell("There is no report yet")
             return
 
-        async def compare(name: str) -> None:
+        async def compare(name: str) -> Callable[[], object]:
             plain = msgspec.structs.replace(self._page_options, color=False)  # the page has its own colours
             lines = (await self.client.ask("compared", name, report, plain)).splitlines()
-            self.push_screen(TextWindow("differences", lambda _columns: Text("\n").join(map(self.paint.text, lines))))
+            self.remember(name)
+            window = TextWindow("differences", lambda _columns: Text("\n").join(map(self.paint.text, lines)))
+            return partial(self.push_screen, window)
 
         self.open_saved("compare with an earlier report", compare)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from textual.coordinate import Coordinate
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Tree
 
@@ -272,6 +273,27 @@ def test_a_cell_of_the_grid_becomes_the_question() -> None:
     show(SHOWN["h200"](), steps, size=LARGE)
 
 
+def test_the_grid_marks_this_machine_and_builds_that_do_not_exist() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("4")
+        table = app.query_one(BuildTable)
+        await until(pilot, lambda: table.grid and table.row_count == len(table.grid.rows))
+        grid = known(table.grid)
+        cells = {
+            stated: str(table.get_cell_at(Coordinate(row, column + 1)))
+            for row, line in enumerate(grid.stated)
+            for column, stated in enumerate(line)
+        }
+        assert [stated for stated, cell in cells.items() if cell.endswith("◀")] == ["torch==2.11.0+cu130"]
+        assert cells[""] == "·"
+        assert "no such build" in words(app)
+        assert "https://" not in words(app)
+        await pilot.press("enter")  # of the build that was asked about
+        await until(pilot, lambda: "https://" in words(app))
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
 def test_a_field_that_was_asked_for_right_after_its_place_keeps_the_keys() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press("4", "1")
@@ -329,6 +351,27 @@ def test_a_value_stands_with_its_source() -> None:
         assert row.strip(" │").split()[-3:] == ["release", "580.159.04", "nvml"]
 
     show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_facts_are_in_words_with_units_and_exact_on_enter() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("slash", *"memory.total")
+        await until(pilot, lambda: "140.4 GiB" in words(app))
+        (row,) = (line for line in words(app).splitlines() if "140.4 GiB" in line)
+        assert "GPUs · GPU 0 · H200 · memory · total" in row
+        await pilot.press("enter", "down", "enter")
+        await until(pilot, lambda: "exactly 150754820096" in words(app))
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_an_assumed_gpu_has_a_number() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("5")
+        await until(pilot, lambda: "GPU 0" in words(app))
+        assert "assumed-0" not in words(app)
+
+    show(SHOWN["jetson"](), steps, size=LARGE)
 
 
 def test_a_node_is_grown_when_it_is_opened() -> None:

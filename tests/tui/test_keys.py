@@ -15,8 +15,8 @@ from envcheck.report import render
 from envcheck.report.saved import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.widgets.choices import choices
-from envcheck.tui.windows import ChooseWindow, TextWindow
-from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
+from envcheck.tui.windows import AskWindow, ChooseWindow, TextWindow
+from tests.tui.showing import LARGE, SHOWN, SMALL, settled, show, take, until, words
 
 
 def pressed(name: str, *keys: str, size: tuple[int, int] = LARGE) -> list[str]:
@@ -87,7 +87,7 @@ def test_the_finding_is_told_once_and_its_command_has_a_key_to_click() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         shown = words(app)
         assert shown.count("The driver is too old for torch 2.4.0+cu121") == 1
-        row = next(number for number, line in enumerate(shown.splitlines()) if " c copy " in line)
+        row = next(number for number, line in enumerate(shown.splitlines()) if line.endswith("c copy"))
         await pilot.click(offset=(shown.splitlines()[row].index("c copy"), row))
         await until(pilot, lambda: app.clipboard)
         assert app.clipboard.startswith("python -m pip install torch==2.4.0+cu118")
@@ -97,7 +97,7 @@ def test_the_finding_is_told_once_and_its_command_has_a_key_to_click() -> None:
 
 def test_a_healthy_machine_says_what_can_be_tested_next_and_what_that_takes() -> None:
     (shown,) = pressed("h200")
-    assert "Next: d tests the frameworks (10 to 30 s), b measures (about 10 s a GPU)" in shown
+    assert "Next: d test frameworks (10 to 30 s), b benchmark (about 10 s a GPU)" in shown
 
 
 def test_a_click_on_a_tab_changes_to_it() -> None:
@@ -179,7 +179,7 @@ def test_slash_searches_the_facts_and_escape_goes_back_to_the_tree() -> None:
         await pilot.press("slash")
         await until(pilot, lambda: isinstance(app.focused, Input))
         await pilot.press(*"release")
-        await until(pilot, lambda: "driver.release" in words(app) and "found" in words(app))
+        await until(pilot, lambda: "driver · release" in words(app) and "found" in words(app))
         await pilot.press("escape")
         await settled(pilot)
         assert app.focused is not None
@@ -267,13 +267,74 @@ def test_o_opens_a_saved_report_and_says_when_there_is_none(tmp_path: Path) -> N
         await settled(pilot)
         await pilot.press(*"/nowhere", "enter")
         await until(pilot, lambda: "cannot read /nowhere" in words(app))
-        await pilot.press("o")
-        await settled(pilot)
+        assert app.screen.query_one(Input).value == "/nowhere"
         app.screen.query_one(Input).value = str(file)
         await pilot.press("enter")
         await until(pilot, lambda: "FAIL" in words(app))
 
     show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_path_is_completed_and_recent_reports_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "reports").mkdir()
+    text = render(SHOWN["driver-too-old"](), "json")
+    for name in ("reports/broken.json", "recent.json"):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        for typed, whole in (("rep", "reports/"), ("br", "reports/broken.json")):
+            if typed == "rep":
+                await pilot.press("o")
+                await settled(pilot)
+                assert "recent.json" in words(app)
+            await pilot.press(*typed)
+            await until(pilot, lambda whole=whole: whole in words(app))  # type: ignore[misc]
+            await pilot.press("right")
+            await settled(pilot)
+            assert app.screen.query_one(Input).value == whole
+        await pilot.press("enter")
+        await until(pilot, lambda: "FAIL" in words(app))
+        await pilot.press("o", "tab")
+        await settled(pilot)
+        listed = [str(option.prompt) for option in app.screen.query_one("#choices", OptionList).options]
+        assert listed == ["reports/broken.json", "recent.json"]
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, AskWindow))
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_tiny_terminal_says_so_until_it_grows() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        for size, small in (((59, 24), True), ((80, 15), True), ((60, 16), False)):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda small=small: ("Too small" in words(app)) == small)  # type: ignore[misc]
+            assert ("PASS" in words(app)) != small
+
+    show(SHOWN["h200"](), steps)
+
+
+def test_the_footer_shows_the_keys_of_the_tab() -> None:
+    overview, gpus, _, matrix, facts = (shown.splitlines()[-1] for shown in pressed("h200", "2", "3", "4", "5"))
+    assert "c copy fix" in overview
+    assert "l links" in gpus
+    assert "c copy fix" not in gpus
+    assert "/ edit" in matrix
+    assert "/ search" in facts
+    assert all("q quit" in footer for footer in (overview, gpus, matrix, facts))
+
+
+def test_a_click_on_the_footer_does_what_the_key_does() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        row = words(app).splitlines()[-1]
+        for column in (row.index("? keys"), row.index("keys")):
+            await pilot.click(offset=(column, SMALL[1] - 1))
+            await until(pilot, lambda: isinstance(app.screen, TextWindow))
+            await pilot.press("escape")
+            await settled(pilot)
+
+    show(SHOWN["h200"](), steps)
 
 
 def test_equals_compares_with_a_saved_report(tmp_path: Path) -> None:

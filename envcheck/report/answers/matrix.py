@@ -34,19 +34,19 @@ def render_answer(answer: Answer, options: Options, overlays: Sequence[str] = ()
     return pen.show(answer_lines(answer, pen, overlays))
 
 
-def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list[Line]:
-    """The same as lines."""
+def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = (), *, cited: bool = True) -> list[Line]:
+    """The same as lines; ``cited``: with the sources of each reason."""
     lines: list[Line] = [(StyledSpan(answer.verdict.upper(), _WORDS[answer.verdict][1]),)]
     margin = _INDENT + " " * _COLUMN
     for reason in answer.reasons:
         word, style = _WORDS[reason.verdict]
         lead = (StyledSpan(_INDENT), StyledSpan(f"{word:<{_COLUMN}}", style))
         lines += [(), *pen.hang(lead, reason.message)]
-        for source in reason.sources[:_MOST_SOURCES]:
+        for source in reason.sources[:_MOST_SOURCES] if cited else ():
             origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
             text = f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})"
             lines.append((StyledSpan(margin), StyledSpan(text, "dim")))
-        left = len(reason.sources) - _MOST_SOURCES
+        left = len(reason.sources) - _MOST_SOURCES if cited else 0
         lines += [(StyledSpan(margin), StyledSpan(f"and {left} more sources (--json)", "dim"))] if left > 0 else []
     if answer.suggestions:
         lines += [(), (StyledSpan("What would fit:", "title"),)]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
+from envcheck.model.names import in_words
 from envcheck.model.snapshot import Listing
 from envcheck.text.clean import clean
 from envcheck.tui.widgets.base import draw_tree
@@ -28,7 +30,11 @@ _EXPANDED = ("driver", "gpus")
 _EXPANDED_WHEN_TALL = ("platform", "kernel", "toolkits", "environments")
 _TALL = 44
 """Least rows of a terminal to expand more nodes at first."""
-_BOOKKEEPING = ("source", "read")
+_BOOKKEEPING = ("source", "read", "label")
+_UNITS = {"Memory": (1 << 30, "GiB"), "Clocks": (1e6, "MHz"), "Power": (1, "W"), "Temperature": (1, "°C")}
+"""Of the records whose fields have one unit: what people read, and how much it is of the field's own."""
+_BARE = ("bus_width",)
+"""Fields of them without it."""
 _LONGEST, _ALIGNED = 200, 32
 """Most characters of a value that are shown; widest column of keys or values that is aligned."""
 _NAMING = ("name", "key", "path", "pci_bus_id", "call", "text")
@@ -38,14 +44,32 @@ def _known(value: Any) -> Any:
     """``value`` as plain data without empty fields; whether a list is complete is always shown."""
     if isinstance(value, msgspec.Struct):
         told_always = isinstance(value, Listing)
+        size, unit = _UNITS.get(type(value).__name__, (1, ""))
         return {
-            name: _known(found)
+            name: _figure(found, size, unit) if unit and name not in _BARE and _is_number(found) else _known(found)
             for name, field, default in _fields(type(value))
             if (found := getattr(value, field)) != default or told_always
         }
     if isinstance(value, tuple | list):
         return [_known(each) for each in value]
     return value
+
+
+class _Figure(str):
+    """A number with its unit, as people read it, and exactly."""
+
+    __slots__ = ("exact",)
+    exact: str
+
+
+def _figure(value: float, size: float, unit: str) -> _Figure:
+    figure = _Figure(f"{value / size:.1f}".removesuffix(".0") + f" {unit}")
+    figure.exact = f"{value:.12g}"
+    return figure
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @cache
@@ -59,6 +83,12 @@ def _fields(record: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
 
 class FactsTab(Vertical):
     """The Snapshot of a report."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "app.search", "search"),
+        Binding("o", "app.open", "open"),
+        Binding("equals_sign", "app.compare", "compare"),
+    ]
 
     def __init__(self, paint: Paint) -> None:
         super().__init__(id="facts-body")
@@ -110,6 +140,12 @@ class FactsTab(Vertical):
         if isinstance(inner, _Inner) and not event.node.children:
             self._fill_node(event.node, inner)
 
+    def on_tree_node_selected(self, event: Tree.NodeSelected[Any]) -> None:
+        """Tell the exact value of a figure."""
+        event.stop()
+        if isinstance(event.node.data, _Figure):
+            self.app.notify(f"exactly {event.node.data.exact}", markup=False)
+
     def _fill(self, wanted: str) -> None:
         tree: Tree[Any] = self.query_one("#facts-tree", Tree)
         tree.clear()
@@ -118,14 +154,14 @@ class FactsTab(Vertical):
             self._fill_node(tree.root, _Inner(self._facts, ""))
             for node in tree.root.children:
                 tall = self.app.size.height >= _TALL
-                if str(node.label).startswith(_EXPANDED + (_EXPANDED_WHEN_TALL if tall else ())):
+                if str(node.label).lower().startswith(_EXPANDED + (_EXPANDED_WHEN_TALL if tall else ())):
                     node.expand()
             self.query_one("#facts-count", Static).update("")
             return
         found = 0
-        for path, value, source in _leaves(self._facts, "", ""):
-            if all(word in f"{path} {value} {source}".lower() for word in words):
-                tree.root.add_leaf(self._leaf(path, value, source))
+        for path, raw, value, source in _leaves(self._facts, "", "", ""):
+            if all(word in f"{path} {raw} {value} {source}".lower() for word in words):
+                tree.root.add_leaf(self._leaf(path, value, source), data=value)
                 found += 1
                 if found == _MOST_FOUND:
                     break
@@ -135,13 +171,14 @@ class FactsTab(Vertical):
     def _fill_node(self, node: TreeNode[Any], inner: _Inner) -> None:
         """Add what a value holds; the source of a record is shown behind its plain values."""
         entries = list(_entries(inner.value, inner.source))
+        entries = [(_in_words(key), item, source) for key, item, source in entries]
         plain = [(key, _shown(item)) for key, item, _ in entries[:_MOST_BELOW] if _is_plain(item)]
         keys, values = (
             min(_ALIGNED, max(map(len, column), default=0)) for column in list(zip(*plain, strict=True)) or [(), ()]
         )
         for key, item, source in entries[:_MOST_BELOW]:
             if _is_plain(item):
-                node.add_leaf(self._leaf(key, item, source, keys, values))
+                node.add_leaf(self._leaf(key, item, source, keys, values), data=item)
             else:
                 text, probe = self._text(key), None
                 if isinstance(item, dict) and set(item) == {"items", "complete"}:
@@ -184,6 +221,16 @@ def _entries(value: Any, source: str) -> Iterator[tuple[str, Any, str]]:
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
             name = next((item[key] for key in _NAMING if item.get(key)), "") if isinstance(item, dict) else ""
+            if isinstance(item, dict) and (
+                item.get("compute_capability") or item.get("pci_device_id") or item.get("label")
+            ):
+                index = item.get("index", number)
+                yield (
+                    " · ".join(filter(None, (f"GPU {index}", str(item.get("name", "")).removeprefix("NVIDIA ")))),
+                    item,
+                    source,
+                )
+                continue
             yield f"{name} {item.get('version') or ''}".strip() if name else str(number), item, source
 
 
@@ -208,11 +255,16 @@ def _shown(value: Any) -> str:
     return "none" if value in ("", {}) else str(value)
 
 
-def _leaves(value: Any, path: str, source: str) -> Iterator[tuple[str, Any, str]]:
+def _in_words(key: str) -> str:
+    """``GSP firmware``; names, paths and versions stay as they are."""
+    return in_words(key) if key.isidentifier() and key.islower() else key
+
+
+def _leaves(value: Any, path: str, raw: str, source: str) -> Iterator[tuple[str, str, Any, str]]:
+    """Path in words, path by field names, value, source."""
     if _is_plain(value):
-        yield path, _shown(value), source
+        yield path, raw, value if isinstance(value, _Figure) else _shown(value), source
         return
     inner = _unlisted(value)
     for key, item, read in _entries(inner, source):
-        further = f"[{key}]" if isinstance(inner, list | tuple) else f".{key}"
-        yield from _leaves(item, f"{path}{further}".lstrip("."), read)
+        yield from _leaves(item, f"{path} · {_in_words(key)}".removeprefix(" · "), f"{raw}.{key}", read)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
@@ -120,7 +121,7 @@ def bar(gauge: Gauge, columns: int, paint: Paint) -> Text:
     line, half, track, mark = "=-.|" if paint.ascii else "━╸─┃"
     halves = max(1 if gauge.share > 0 else 0, round(min(gauge.share, 1.0) * columns * 2))
     drawn = line * (halves // 2) + half * (halves % 2)
-    text = Text(drawn, paint.colour(gauge.style)).append(track * (columns - len(drawn)), paint.track)
+    text = Text(drawn, paint.colour(gauge.style)).append(track * (columns - len(drawn)), paint.colour("dim"))
     place = min(columns - 1, int((gauge.mark or 0) * columns))
     if gauge.mark and columns > _ALWAYS and place >= len(drawn):
         text = Text.assemble(text[:place], (mark, paint.colour("fail")), text[place + 1 :])
@@ -129,6 +130,8 @@ def bar(gauge: Gauge, columns: int, paint: Paint) -> Text:
 
 class Gpus(Vertical):
     """The table, and below it the history of the GPU under the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("l", "app.links", "links"), Binding("e", "app.export", "export")]
 
     class Selected(Message):
         """Enter or a click on a GPU."""
@@ -221,7 +224,7 @@ class Gpus(Vertical):
         history.display = trace is not None or bool(self._report.gpus)
         rows = max(1, min(4, (self.size.height - len(self._report.gpus) - 7) // len(_HISTORY)))
         lines = history_lines(gpu, trace, self.size.width - history.gutter.width, rows, self._paint)
-        history.border_title = f"GPU {gpu.index if gpu.index is not None else gpu.key}: last minute"
+        history.border_title = f"GPU {gpu.index if gpu.index is not None else table.cursor_row}: last minute"
         history.show(lines)
 
     def _now(self, number: int) -> Sample:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.geometry import Size
 from textual.message import Message
@@ -43,6 +44,12 @@ _PARTS = ("verdict", "findings", "details", "stack")
 
 class OverviewTab(Vertical):
     """A report, most important first. Passed checks are one row of the list, which opens."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "app.copy", "copy fix"),
+        Binding("f", "app.filter", "filter"),
+        Binding("e", "app.export", "export"),
+    ]
 
     class Selected(Message):
         """Enter or a click on a finding."""

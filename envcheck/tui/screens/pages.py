@@ -29,8 +29,8 @@ _WORD = 8
 """Columns of the verdict's word."""
 _COUNTED_AS = {"fail": "failure", "warn": "warning"}
 _NEXT = {
-    "(--deep)": "d tests the frameworks (10 to 30 s)",
-    "(--bench)": "b measures (about 10 s a GPU)",
+    "(--deep)": "d test frameworks (10 to 30 s)",
+    "(--bench)": "b benchmark (about 10 s a GPU)",
 }
 """What confirms a verdict of static checks, and what that takes (benchmarks/results: check-time, nccl-h200)."""
 _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}

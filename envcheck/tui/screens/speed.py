@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.geometry import Size
 from textual.message import Message
@@ -38,6 +39,11 @@ _FRAMEWORKS = "frameworks"
 
 class Speed(Vertical):
     """Starts measurements and shows the figures of a report."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("B", "app.bench(True)", "bench all"),
+        Binding("e", "app.export", "export"),
+    ]
 
     class Requested(Message):
         """Enter in a field: measure."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Resize
 from textual.message import Message
@@ -27,8 +28,14 @@ if TYPE_CHECKING:
     from envcheck.tui.worker.questions import Cell, Grid
 
 
-_CELLS: dict[str, tuple[str, Style]] = {"fits": ("✓ fits", "pass"), "no": ("✗ no", "fail"), "?": ("? open", "unknown")}
-_ASCII_CELLS = {"✓ fits": "fits", "✗ no": "no"}
+_CELLS: dict[str, tuple[str, Style]] = {
+    "fits": ("✓ fits", "pass"),
+    "no": ("✗ no", "fail"),
+    "?": ("? open", "unknown"),
+    "": ("·", "dim"),
+}
+_ASCII_CELLS = {"✓ fits": "fits", "✗ no": "no", "·": "."}
+_LEGEND = "✓ fits  ✗ does not  · no such build  ◀ this machine  enter: ask, twice: sources"
 
 
 class BuildTable(DataTable[Text]):
@@ -42,7 +49,9 @@ class BuildTable(DataTable[Text]):
             self.stated = stated
 
     def __init__(self, client: Client, paint: Paint) -> None:
-        super().__init__(id="whatif-grid", cursor_type="cell", classes="framed")
+        super().__init__(id="whatif-grid", cursor_type="cell", fixed_columns=1, classes="framed")
+        self.here = ""
+        """The build of this machine, as a component."""
         self.border_title = "which builds fit this machine"
         self._client, self._paint = client, paint
         self.grid: Grid | None = None
@@ -53,8 +62,8 @@ class BuildTable(DataTable[Text]):
         self._paint = paint
         if self.grid is not None:
             self._set_columns(self.grid)
-            for release, cells in zip(self.grid.rows, self._judged, strict=False):
-                self.add_row(Text(release), *map(self._cell, cells))
+            for number, cells in enumerate(self._judged):
+                self._add(number, cells)
 
     @work(exclusive=True, group="grid", exit_on_error=False)
     async def judge(self, package: str, fixed: Sequence[str], overlays: Sequence[str]) -> None:
@@ -68,10 +77,10 @@ class BuildTable(DataTable[Text]):
             first = await self._client.ask("row", grid.stated[0], fixed, overlays)  # the old rows stay until then
             self.grid, self._judged = grid, []
             self._set_columns(grid)
-            for number, release in enumerate(grid.rows):
+            for number in range(len(grid.rows)):
                 cells = await self._client.ask("row", grid.stated[number], fixed, overlays) if number else first
                 self._judged.append(cells)
-                self.add_row(Text(release), *map(self._cell, cells))
+                self._add(number, cells)
                 untouched = self.cursor_coordinate == (0, 0)
                 if package and package in grid.stated[number] and untouched:
                     self.move_cursor(row=number, column=grid.stated[number].index(package) + 1)
@@ -90,13 +99,22 @@ class BuildTable(DataTable[Text]):
         self.clear(columns=True)
         # The table would find widths only after it has drawn the rows cut.
         self.add_column(grid.name, width=max(map(len, (grid.name, *grid.rows))))
-        widest = max(self._cell(name).cell_len for name in _CELLS)
+        widest = max(self._cell(name, "").cell_len for name in _CELLS)
         for column in grid.columns:
             self.add_column(column, width=max(len(column), widest))
 
-    def _cell(self, cell: str) -> Text:
+    def _add(self, number: int, cells: Sequence[Cell]) -> None:
+        """Add the row of a release."""
+        grid = self.grid
+        if grid is not None:
+            self.add_row(Text(grid.rows[number]), *map(self._cell, cells, grid.stated[number]))
+
+    def _cell(self, cell: str, stated: str) -> Text:
         shown, style = _CELLS.get(cell, ("", ""))
-        return self._paint.text(_ASCII_CELLS.get(shown, shown) if self._paint.ascii else shown, style)
+        shown = _ASCII_CELLS.get(shown, shown) if self._paint.ascii else shown
+        if stated and stated == self.here:
+            shown = shown.replace(" ", "") + ("<" if self._paint.ascii else "◀")
+        return self._paint.text(shown, style)
 
 
 FIELDS = ("gpu", "driver", "cuda", "python", "package")
@@ -123,6 +141,8 @@ class AnswerPane(VerticalScroll):
 class WhatIf(Vertical):
     """A form over ``matrix check``."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "app.search", "edit")]
+
     def __init__(self, options: Options, paint: Paint, client: Client) -> None:
         super().__init__(id="whatif-body")
         self._options, self._paint, self._client = options, paint, client
@@ -136,11 +156,15 @@ class WhatIf(Vertical):
                     yield Label(field)
                     shown = placeholder.replace("…", "...") if self._options.ascii else placeholder
                     yield Input(placeholder=shown, id=f"ask-{field}", compact=True)
+        legend = _LEGEND
+        for shown, plain in (*_ASCII_CELLS.items(), ("✗", "no"), ("✓ ", ""), ("◀", "<")) if self._options.ascii else ():
+            legend = legend.replace(shown, plain)
+        yield Static(legend, id="whatif-legend", markup=False)
         with Horizontal(id="whatif-answer"):
+            yield BuildTable(self._client, self._paint)
             with AnswerPane(id="whatif-page", classes="framed", can_focus=False) as page:
                 page.border_title = "answer"
                 yield Static("", id="whatif-text")
-            yield BuildTable(self._client, self._paint)
 
     def on_resize(self) -> None:
         self.query_one("#whatif-answer").set_class(self.size.width < _BESIDE, "-below")
@@ -168,6 +192,7 @@ class WhatIf(Vertical):
                     for field, value in known.items():
                         shown = clean(value, ascii_only=self._options.ascii)
                         self.query_one(f"#ask-{field}", Input).value = shown
+                self.query_one(BuildTable).here = known.get("package", "")
                 self.answer()
                 self._judge_builds()
             for field, names in (await self._client.ask("suggested", self._overlays)).items():
@@ -184,21 +209,36 @@ class WhatIf(Vertical):
         self.query_one(BuildTable).focus()
 
     def on_build_table_build_chosen(self, event: BuildTable.BuildChosen) -> None:
-        """Ask about the chosen build."""
+        """Ask about the chosen build; of the one that was asked about, open the answer with its sources."""
         event.stop()
+        if self._value("package") == event.stated:
+            self._open_answer(event.stated)
         self.query_one("#ask-package", Input).value = event.stated
 
-    def answer(self) -> None:
-        """AnswerPane the question in the fields."""
-        stated = [f"{field}=={value}" for field in FIELDS[:-1] if (value := self._value(field))]
+    @work(exclusive=True, group="sources", exit_on_error=False)
+    async def _open_answer(self, title: str) -> None:
+        from envcheck.tui.windows import WIDEST, TextWindow
+
+        with suppress(EnvcheckError):  # the answer pane says why
+            options = Options(width=WIDEST, ascii=self._options.ascii)
+            page = self._paint.headed(await self._client.ask("fits", self._stated(), self._overlays, options))
+            self.app.push_screen(TextWindow(title, lambda _columns: page))
+
+    def _stated(self) -> list[str]:
+        """The question in the fields."""
         package = self._value("package")
-        self._find_answer([*stated, package] if package else stated, self.query_one("#whatif-page").size.width - 1)
+        stated = [f"{field}=={value}" for field in FIELDS[:-1] if (value := self._value(field))]
+        return [*stated, package] if package else stated
+
+    def answer(self) -> None:
+        """Answer the question in the fields."""
+        self._find_answer(self._stated(), self.query_one("#whatif-page").size.width - 1)
 
     @work(exclusive=True, group="answer", exit_on_error=False)
     async def _find_answer(self, stated: list[str], width: int) -> None:
         text = Text("Enter components to see whether they fit together, and what to change if they do not.")
         if stated:
-            options = Options(width=width, ascii=self._options.ascii)
+            options = Options(width=width, ascii=self._options.ascii, quiet=True)
             try:
                 text = self._paint.headed(await self._client.ask("fits", stated, self._overlays, options))
             except EnvcheckError as error:

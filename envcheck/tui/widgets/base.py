@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.style import Style
 from rich.text import Text
 from textual.binding import ActiveBinding
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widget import Widget
-from textual.widgets import Footer, OptionList, Static, Tree
+from textual.widgets import OptionList, Static, Tree
 
 
 class _AsciiBars(ScrollBarRender):
@@ -61,14 +64,42 @@ class StatusText(Static):
         self.update(text, layout=text.plain.count("\n") != lines)
 
 
-class KeyFooter(Footer):
-    """The keys, rebuilt only when they differ: most windows leave them as they are."""
+class KeyFooter(StatusText):
+    """The keys of what has the focus. Textual's footer makes a widget of each, anew at every change of tabs."""
 
     _shown: tuple[ActiveBinding, ...] = ()
+    _places: Sequence[tuple[int, int, str]] = ()
+    """First and last column of each key, and its action."""
 
-    def bindings_changed(self, screen: Screen[object]) -> None:
-        """Called whenever the focus moves."""
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self.show_keys)
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._draw())
+
+    def show_keys(self, screen: Screen[object]) -> None:
+        """Called whenever the focus moves; a window over the screen leaves the keys as they are."""
         shown = tuple(active for active in screen.active_bindings.values() if active.binding.show)
-        if screen.app.app_focus and shown != self._shown:
+        if self.app.app_focus and screen is self.screen and shown != self._shown:
             self._shown = shown
-            super().bindings_changed(screen)
+            self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        key_style = Style(color=self.app.theme_variables["footer-key-foreground"], bold=True)
+        keys = [(self.app.get_key_display(active.binding), active.binding) for active in self._shown]
+        told = [(f"{key} {binding.description}", len(key), binding.action) for key, binding in keys]
+        told.append(("^p palette", 2, "command_palette"))
+        apart = 2 if sum(len(words) + 2 for words, _, _ in told) < self.app.size.width else 1
+        text, places = Text(" "), list[tuple[int, int, str]]()
+        for words, key_columns, action in told:
+            places.append((len(text), len(text) + len(words), action))
+            text.append(words[:key_columns], key_style).append(words[key_columns:] + " " * apart)
+        self._places = places
+        self.show(text)
+
+    async def on_click(self, event: Click) -> None:
+        """What the key under the pointer does."""
+        for start, end, action in self._places:
+            if start <= event.x < end:
+                await self.app.run_action(action)

@@ -86,9 +86,9 @@ def machine_fields(report: bytes) -> Mapping[str, str]:
 
 
 def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> list[Line]:
-    """The page of ``matrix check`` about these components; raise UsageError."""
+    """The page of ``matrix check`` about these components, when quiet without sources; raise UsageError."""
     components = tuple(component for text in stated for component in parse_components(text))
-    return answer_lines(ask(load_matrix(tuple(overlays)), components), Pen(options), overlays)
+    return answer_lines(ask(load_matrix(tuple(overlays)), components), Pen(options), overlays, cited=not options.quiet)
 
 
 def rule_pages(names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
