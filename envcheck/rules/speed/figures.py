@@ -269,10 +269,18 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
             *(setting_evidence(variable) for variable, _ in variables),
         ),
         figure=figure_of(gpu, measured, found),
+        fixes=measure_again(gpu) if status in ("fail", "warn") and measured.name in _MEMORY and not variables else (),
         sources=found.sources,
         decided_by="measured",
         confidence=confidence,
     )
+
+
+def measure_again(gpu: Gpu) -> tuple[Fix, ...]:
+    """What tells a slow GPU from a run that was disturbed."""
+    which = () if gpu.index is None else ("--gpu", str(gpu.index))
+    again = Fix(text="Measure again while nothing else runs on the machine", command=("envcheck", "bench", *which))
+    return again, Fix(text="If it stays slow when idle and cool, have its vendor check it", continues=True)
 
 
 def _explained(

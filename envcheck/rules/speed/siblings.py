@@ -24,7 +24,7 @@ from envcheck.rules.facts.measurements import (
     once,
     quantity,
 )
-from envcheck.rules.speed.figures import causes, condition_evidence, figure_of
+from envcheck.rules.speed.figures import causes, condition_evidence, figure_of, measure_again
 from envcheck.rules.speed.trust import unfinished, why_not_judged
 
 USUAL = 0.10
@@ -273,6 +273,7 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
         message=f"{count} {cause}{doubt}".strip(),
         evidence=(*map(_shown, slow[:_MOST_SHOWN]), *condition_evidence(worst.member.measured.conditions)),
         figure=_figure(gpu, worst),
+        fixes=measure_again(gpu),
         decided_by="measured",
     )
 

@@ -85,6 +85,14 @@ def test_a_floor_under_the_model_s_own_peak_fails_with_weak_confidence(share: fl
     assert any("never measured here" in evidence.value for evidence in check.evidence)
 
 
+def test_slow_memory_has_a_next_step_for_its_gpu() -> None:
+    again, then = speed(memory_copy(3.0e12), h200(sm_count=132, index=3)).fixes
+    assert again.command == ("envcheck", "bench", "--gpu", "3")
+    assert then.continues
+    assert not speed(memory_copy()).fixes
+    assert not speed(memory_copy(9e12)).fixes  # above the ceiling: an error of the measurement
+
+
 def test_a_floor_of_a_library_only_warns() -> None:
     slow = figure("cudnn-convolution", 1e12, "FLOP/s", method="cudnn", precision="fp16", variant="forward, NHWC")
     (check,) = [each for each in judge(measured(slow, gpu=ADA)) if each.rule == "slow-library"]

@@ -122,6 +122,11 @@ def test_which_are_slow_among_two_to_eight(values: tuple[float, ...], slow: list
     assert sorted(number for number in found if number is not None) == slow
 
 
+def test_a_straggler_has_a_next_step() -> None:
+    found = [check for check in checks_of("gpu-straggler", with_gpus(4, 8e14, 8e14, 5e14, 8e14)) if check.fixes]
+    assert [check.fixes[0].command for check in found] == [("envcheck", "bench", "--gpu", "2")]
+
+
 def test_gpus_that_all_differ_are_tolerated() -> None:
     scattered = (900, 780, 860, 700, 950, 820, 740, 1000)
     assert not stragglers(with_gpus(8, *(value * 1e12 for value in scattered)))
