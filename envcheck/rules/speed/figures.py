@@ -258,6 +258,8 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         status, title = "fail" if found.judgement == "fail" and not unsure else "warn", f"only {value}"
         message = _explained(gpu, measured, found, ceiling, variables)
         confidence = "weak" if found.wide else "high"
+    slow = status in ("fail", "warn") and measured.name in _MEMORY
+    unexplained = slow and not (variables or slowed_by or causes(gpu, measured))
     return Outcome(
         status=status,
         title=f"{name}: {title}",
@@ -269,7 +271,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
             *(setting_evidence(variable) for variable, _ in variables),
         ),
         figure=figure_of(gpu, measured, found),
-        fixes=measure_again(gpu) if status in ("fail", "warn") and measured.name in _MEMORY and not variables else (),
+        fixes=measure_again(gpu) if unexplained else (),
         sources=found.sources,
         decided_by="measured",
         confidence=confidence,

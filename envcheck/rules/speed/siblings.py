@@ -273,7 +273,7 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
         message=f"{count} {cause}{doubt}".strip(),
         evidence=(*map(_shown, slow[:_MOST_SHOWN]), *condition_evidence(worst.member.measured.conditions)),
         figure=_figure(gpu, worst),
-        fixes=measure_again(gpu),
+        fixes=() if why else measure_again(gpu),
         decided_by="measured",
     )
 
