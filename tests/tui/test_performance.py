@@ -271,6 +271,7 @@ def test_gpus_are_watched_while_their_tab_is_open() -> None:
         await pilot.press("escape", "1")
         await settled(pilot)
         assert telemetry._thread is None
+        assert not telemetry.traces  # a report that is opened now shows its own values
 
     show(None, steps, gather=Replay(recorded("h200")), telemetry=lambda: telemetry, size=(200, 50))
 

@@ -33,6 +33,8 @@ _HOTTEST = 100.0
 _NAMED, _TOLD = 104, 150
 """Least columns for the model, and for what is wrong in words."""
 _GAUGES = ("temp", "power", "memory", "util", "SM MHz", "PCIe", "NVLink")
+_LEAST = {"temp": 4, "power": 5, "memory": 8, "util": 4}
+"""Columns of values that grow under load."""
 _ALWAYS = 5
 """How many of them have bars on a narrow terminal."""
 
@@ -147,7 +149,9 @@ class Gpus(Vertical):
         self._health: list[Sequence[Check]] = []
         self._laid_out_for: Size | None = None
         self._drawn: object = None  # the samples and the cursor that are on the screen
-        self._bar = 0
+        self._bar, self._words = 0, False
+        self._widths: dict[str, int] = {}
+        self._barred: Sequence[str] = ()
 
     def compose(self) -> ComposeResult:
         table: DataTable[Text] = DataTable(id="gpus-table", cursor_type="row", cell_padding=0, classes="framed")
@@ -191,7 +195,9 @@ class Gpus(Vertical):
             self.query_one("#gpus-history", StatusText).show(Text("No NVIDIA GPU is known on this machine."))
             return
         cells = [self._cells(number) for number in range(len(self._report.gpus))]
-        widths = {name: max([len(name), *(len(row[name].text) for row in cells)]) for name in cells[0]}
+        widths = {
+            name: max([len(name), _LEAST.get(name, 0), *(len(row[name].text) for row in cells)]) for name in cells[0]
+        }
         room = self.size.width - table.gutter.width - 1 - sum(width + 1 for width in widths.values())
         barred = _GAUGES if self.size.width >= _NAMED else _GAUGES[:_ALWAYS]
         words = room // 3 if self.size.width >= _TOLD else 0
@@ -201,9 +207,9 @@ class Gpus(Vertical):
             table.add_column(Text(name, justify="left"), key=name, width=width + more + 1)
         if words:
             table.add_column("what is wrong", key="what", width=max(13, words))
-        for number, row in enumerate(cells):
-            table.add_row(*self._drawn_row(row, widths, barred, number, words=bool(words)), key=str(number))
         self._widths, self._barred, self._words = widths, barred, bool(words)
+        for number, row in enumerate(cells):
+            table.add_row(*self._drawn_row(row, number), key=str(number))
         self.show_now()
 
     def show_now(self) -> None:
@@ -214,14 +220,13 @@ class Gpus(Vertical):
             return
         is_new, self._drawn = self._drawn is None or self._drawn[0] != state[0], state  # type: ignore[index]
         for number in range(len(self._report.gpus)) if is_new and state[0] else ():
-            drawn = self._drawn_row(self._cells(number), self._widths, self._barred, number, words=self._words)
+            drawn = self._drawn_row(self._cells(number), number)
             for name, cell in zip(table.columns, drawn, strict=True):
                 if table.get_cell(str(number), name) != cell:
                     table.update_cell(str(number), name, cell)
         gpu = self._report.gpus[min(table.cursor_row, len(self._report.gpus) - 1)]
         history = self.query_one("#gpus-history", StatusText)
         trace = self.trace(gpu)
-        history.display = trace is not None or bool(self._report.gpus)
         rows = max(1, min(4, (self.size.height - len(self._report.gpus) - 7) // len(_HISTORY)))
         lines = history_lines(gpu, trace, self.size.width - history.gutter.width, rows, self._paint)
         history.border_title = f"GPU {gpu.index if gpu.index is not None else table.cursor_row}: last minute"
@@ -246,20 +251,18 @@ class Gpus(Vertical):
             **now,
         }
 
-    def _drawn_row(
-        self, cells: dict[str, Gauge], widths: dict[str, int], barred: Sequence[str], number: int, *, words: bool
-    ) -> list[Text]:
+    def _drawn_row(self, cells: dict[str, Gauge], number: int) -> list[Text]:
         drawn = []
         for name, gauge in cells.items():
             plain = "" if gauge.style == "note" else gauge.style
             right = name in _GAUGES or name == "ECC"
             text = self._paint.text(gauge.text, plain)
-            gap = Text(" " * max(0, widths[name] - text.cell_len))
+            gap = Text(" " * max(0, self._widths[name] - text.cell_len))
             text = gap.append_text(text) if right else text.append_text(gap)
-            if name in barred and self._bar:
+            if name in self._barred and self._bar:
                 text.append(" ").append_text(bar(gauge, self._bar, self._paint))
             drawn.append(text)
-        if words:
+        if self._words:
             found = dict.fromkeys(check.rule for check in self._health[number] if check.status in ("fail", "warn"))
             why = [*self._now(number).throttled_by]
             told = listed([*([f"throttled: {', '.join(why)}"] if why else []), *found], 2)

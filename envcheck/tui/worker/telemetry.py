@@ -87,9 +87,9 @@ class Telemetry:
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop before the next sample."""
+        """Stop before the next sample, and forget the earlier ones: another report may come."""
         self._stop.set()
-        self._thread = None
+        self._thread, self.traces = None, ()
 
     def _run(self, stop: threading.Event) -> None:
         try:
@@ -100,9 +100,10 @@ class Telemetry:
             return
         try:
             handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
-            self.traces = [Trace(number, str(nvml.nvmlDeviceGetUUID(handle))) for number, handle in enumerate(handles)]
+            traces = [Trace(number, str(nvml.nvmlDeviceGetUUID(handle))) for number, handle in enumerate(handles)]
+            self.traces = () if stop.is_set() else traces
             while not stop.is_set():
-                for trace, handle in zip(self.traces, handles, strict=True):
+                for trace, handle in zip(traces, handles, strict=True):
                     trace.samples.append(_sample(nvml, trace, handle))
                 self.taken += 1
                 stop.wait(_BETWEEN_SAMPLES)
