@@ -54,6 +54,7 @@ _WARM_UP = (
     "tui.screens.whatif",
     "tui.screens.facts",
     "tui.widgets.choices",
+    "tui.widgets.plot",
 )
 """Modules that only other tabs and windows need; a thread imports them once there is a report to read."""
 _FIRST_SCREEN = 0.05
