@@ -46,7 +46,7 @@ def head_lines(outline: Outline, pen: Pen, room: Room, *, details: bool = True) 
         # What a text names is worth more than what could not be looked at.
         lines = title_lines("UNKNOWN", "unknown", named.title, named.rule, pen, room.title)
         why = labelled("why", report.headline, pen, room.why)
-        return [*lines, *why, *(_details(named, outline, pen, room) if details else []), *aside]
+        return [*lines, *why, *(finding_details(named, outline, pen, room) if details else []), *aside]
     if report.verdict == "unknown":
         return [*_unknown(outline, pen, room), *aside]
     if finding is None:
