@@ -255,10 +255,12 @@ class PackageIndexes:
 
     def opened(self, sheet: Sheet, found: Planned) -> Planned:
         """The package, whose build is not known to be PyPI's where another index may have one of its own."""
-        if found.build != "" or sheet.matrix.has_trait(found.name, "distributes-torch"):
+        matrix, places = sheet.matrix, [each for each in (self.main, *self.extra, *self.links) if each]
+        served = found.build and matrix.has_trait(found.name, "on-torch-index")
+        if found.build is None or served or matrix.has_trait(found.name, "distributes-torch"):
             return found
-        others = any(map(sheet.has_others, filter(None, (self.main, *self.extra, *self.links))))
-        return msgspec.structs.replace(found, build=None) if others else found
+        others = any(sheet.has_others(each) or sheet.build_of(each) is None for each in places)
+        return msgspec.structs.replace(found, build=None if others else "")
 
     def build(self, sheet: Sheet) -> str | None:
         """Local tag of PyTorch's builds there, empty for PyPI's own; None: not known."""

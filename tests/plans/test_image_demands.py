@@ -1,4 +1,4 @@
-"""What NVIDIA_REQUIRE_CUDA of an image demands of the driver, in a question and in a plan."""
+"""What an image demands of the driver, packages of CUDA from outside, and a local tag of an index."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from envcheck.compat.answer import ask
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.components import parse_components
+from envcheck.report import Options, render
 from tests.every import cases
 from tests.plans.reading import judge, plan
 
@@ -31,3 +32,28 @@ def test_docker_starts_an_image_with_the_drivers_that_it_admits(
     report = judge(plan(tmp_path, Dockerfile=text), machine)
     found = [check for check in report.checks if "Docker does not start it" in check.message]
     assert {check.status for check in found} == ({"fail"} if refused else set())
+
+
+@cases("text, verdict, fix",
+    ("torch==2.5.0+cu124\nonnxruntime-gpu==1.17.1\n", "fail", "Pin onnxruntime-gpu==1.19.0, which is for"),
+    ("torch==2.3.1+cu121\nonnxruntime-gpu==1.16.3\n", "fail", "See that the machine has that CUDA"),  # none has both
+    ("torch==2.5.0+cu124\nonnxruntime-gpu==1.20.1\n", "pass", ""),
+    ("torch==2.5.0+cu118\nonnxruntime-gpu==1.17.1\n", "pass", ""),
+    ("--extra-index-url https://feed.example/cuda-12\ntorch==2.5.0+cu124\nonnxruntime-gpu==1.17.1\n", "pass", ""),
+)  # fmt: skip
+def test_what_takes_cuda_from_outside_is_for_the_major_that_pytorch_brings(
+    tmp_path: Path, text: str, verdict: str, fix: str
+) -> None:
+    index = f"--extra-index-url https://download.pytorch.org/whl/{text.partition('+')[2][:5]}\n"
+    report = judge(plan(tmp_path, requirements__txt=index + text), "gpu==RTX 4090,driver==560.35.03")
+    told = [each.text for check in report.checks if check.status == "fail" for each in check.fixes]
+    assert report.verdict == verdict
+    assert any(each.startswith(fix) for each in told) if fix else not told
+
+
+def test_an_index_that_is_missing_is_named_on_the_page(tmp_path: Path) -> None:
+    report = judge(plan(tmp_path, requirements__txt="torch==2.3.1+cu121\n"), "gpu==RTX 4090,driver==560.35.03")
+    assert report.verdict == "unknown"
+    assert "--extra-index-url https://download.pytorch.org/whl/cu121" in " ".join(
+        render(report, "text", Options()).split()
+    )

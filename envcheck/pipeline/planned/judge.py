@@ -35,6 +35,7 @@ from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_ra
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten_by, wheel_of
+from envcheck.rules.fixes.frameworks import INDEX
 
 _ALWAYS = ("cuda", "cudnn")
 
@@ -129,7 +130,10 @@ class _Judge(JudgedPlan):
         if not tag or elsewhere or item.image or item.refused or any(check.status != "pass" for check in checks):
             return checks
         why = f"PyPI has no build +{tag}, and the plan names no index that has it; pip finds none unless it is told one"
-        fix = Fix(text="Name the index in the plan with --extra-index-url.")
+        address = f" {INDEX}{tag}" if self.matrix.has_trait(item.name, "on-torch-index") or item.name == "torch" else ""
+        fix = Fix(
+            text=f"Name the index: --extra-index-url{address}, as a line of the file or an option of pip install."
+        )
         return [self.check(item, "unknown", f"{label_of(item)} is not on PyPI", why, fixes=(fix,))]
 
     def _judge(self, item: Planned) -> Iterator[Check]:

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Literal
 
-from envcheck.compat.requirements import brought, extras_of
+from envcheck.compat.requirements import brought, declared, extras_of
+from envcheck.compat.wheels import published
 from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
-from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
+from envcheck.knowledge.specifier import Version, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow, WheelRow
 from envcheck.model.checks import Check, Fix, Status
 from envcheck.model.components import Bound, Component
-from envcheck.model.snapshot import Planned
+from envcheck.model.snapshot import Framework, Planned, frameworks_in
+from envcheck.model.versions import CudaVersion
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.plans.readers import dockerfile
 from envcheck.plans.readers.dockerfile import MUSL
@@ -48,7 +50,7 @@ def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
             rows = [row for row in extras_of(plan.matrix, item.name, own) if set(row.outside) & set(item.extras)]
             takers = [(name, own if bound == "=" else bound) for row in rows for name, bound in row.brings.items()]
         row = next((row for name, version in takers if (row := _row(name, version, component, plan.matrix))), None)
-        if row is None or _by_wheels(item, component, plan):
+        if row is None or _by_wheels(item, component, row.needs[component] if item.build is not None else "", plan):
             continue
         needed, there = row.needs[component], list(_there(component, plan))
         versions = [(each, parse_version(_version(each), scheme(component))) for each in there]
@@ -71,10 +73,42 @@ def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
                 else f"{told}, which neither its wheel nor a package that is named brings: the machine must have it"
             )
         extra = next((row.extras[0] for row in extras_of(plan.matrix, item.name, own) if component in row.brings), "")
-        fixes = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
+        fixes: tuple[Fix, ...] = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
         start = "Start from an image with that" if of_image else "See that the machine has that"
         fixes = (*fixes, Fix(text=f"{start} {title}, or install its packages."))
+        torch = next((each for each in frameworks_in(plan.environment) if each.name == "torch" and each.cuda), None)
+        if (
+            torch is not None
+            and not there
+            and item.build is not None
+            and _excludes(needed, component, torch.cuda or "")
+        ):
+            status, reason = "fail", f"{told}; PyTorch brings CUDA {torch.cuda}, and nothing that is read another one"
+            release = _beside_libraries_of(torch, item, plan)
+            fixes = (
+                (Fix(text=f"Pin {item.name}=={release}, which is for the libraries of this PyTorch."),)
+                if release
+                else fixes
+            )
         return plan.check(item, status, heading, reason, fixes=fixes, sources=plan.matrix.cite(row))
+    return None
+
+
+def _beside_libraries_of(torch: Framework, item: Planned, plan: JudgedPlan) -> Version | None:
+    """The first later release of a package that takes the CUDA and cuDNN which the plan's PyTorch brings."""
+    own, cuda = parse_version(item.version or ""), CudaVersion.parse(torch.cuda)
+    required = declared(plan.matrix, "torch", torch.version or "", plan.markers)
+    cudnn = required.get(f"nvidia-cudnn-cu{cuda.major}", "") if cuda else ""
+    brings = {"cuda": str(cuda), "cudnn": cudnn.removeprefix("==")}
+    for release in published(plan.matrix, canonical(item.name)):
+        rows = {name: _row(item.name, str(release), name, plan.matrix) for name in brings}
+        taken = [
+            parse_specifier(row.needs[name]).cover(version) != "none"
+            for name, text in brings.items()
+            if (row := rows[name]) and (version := parse_version(text, scheme(name)))
+        ]
+        if own and release.numbers > own.numbers and len(taken) == len(brings) and all(taken):
+            return release
     return None
 
 
@@ -88,8 +122,15 @@ def _version(there: Planned) -> str:
     return there.version or there.bounds.removeprefix("==").removesuffix(".*")
 
 
-def _by_wheels(item: Planned, component: str, plan: JudgedPlan) -> bool:
+def _excludes(needed: str, component: str, cuda: str) -> bool:
+    """Whether it is another CUDA than ``needed``; never without a specifier, of what an index may have built anew."""
+    version = parse_version(cuda, scheme("cuda")) if component == "cuda" and needed else None
+    return version is not None and parse_specifier(needed).cover(version) == "none"
+
+
+def _by_wheels(item: Planned, component: str, needed: str, plan: JudgedPlan) -> bool:
     """Whether an extra, a wheel of NVIDIA's, a package of conda or PyTorch's requirements bring the library."""
+    cuda = next((each.cuda for each in frameworks_in(plan.environment) if each.name == "torch"), None) or ""
     extras = brought(extras_of(plan.matrix, item.name, item.version or ""), item.version or "", item.extras)
     if any(part.name == component for part in extras or ()):
         return True
@@ -97,9 +138,12 @@ def _by_wheels(item: Planned, component: str, plan: JudgedPlan) -> bool:
         each.image is None
         and each.brings is None
         and (
-            each.name.startswith(f"nvidia-{component}")
+            (
+                each.name.startswith(f"nvidia-{component}")
+                and not _excludes(needed, component, f"{each.name.rpartition('-cu')[2]}.0")
+            )
             or (each.conda is not None and each.name.startswith(component))
-            or plan.matrix.has_trait(each.name, "distributes-torch")
+            or (plan.matrix.has_trait(each.name, "distributes-torch") and not _excludes(needed, component, cuda))
         )
         for each in plan.entries
     )

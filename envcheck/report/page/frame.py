@@ -154,7 +154,7 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     if stated:
         heading = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
         seen = labelled("seen", place_of(stated.location), pen, 1) if stated.location else []
-        return [*heading, *seen, *labelled("why", stated.message, pen, room.why)]
+        return [*heading, *seen, *labelled("why", stated.message, pen, room.why), *fix_lines(stated, pen, room)]
     # The check whose missing fact would settle most: the first that the report asks for.
     pending = [check for check in report.checks if check.missing and check.status in ("unknown", "skipped")]
     pending.sort(key=lambda check: (check.missing[0].fact not in report.ask[:1], check.status != "unknown"))

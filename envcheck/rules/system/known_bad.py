@@ -64,9 +64,10 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not broken:
         return passed("No release in use is known to be broken")
     row, item = min(broken, key=lambda found: STATUSES.index(found[0].status))
+    flaw = row.problem.partition(":")[0].rstrip(".")
     return Outcome(
         status=row.status,
-        title=f"{item.name} {item.version} is known to be broken",
+        title=f"{item.name} {item.version}" + (f": {flaw}" if row.status == "note" else " is known to be broken"),
         message=" ".join(each.problem for each, _ in broken),
         evidence=tuple(each.evidence for _, each in broken),
         decided_by="declared",
