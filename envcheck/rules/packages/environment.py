@@ -90,7 +90,7 @@ def environment_moved(environment: Environment, _facts: Facts) -> Outcome | None
         message=f"{programs}: they change that environment, or do not start if it is gone.",
         evidence=(evidence_of("written for", environment, "moved_from"),),
         decided_by="declared",
-        fixes=(*_write_its_folder(environment, old), Fix(text="Or create it again where it is to be used")),
+        fixes=(*_write_its_folder(environment, old), Fix(text="Create it again where it is to be used")),
     )
 
 

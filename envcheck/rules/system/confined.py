@@ -32,7 +32,7 @@ def _arises(_subject: Snapshot, facts: Facts) -> bool:
     arises=lambda subject, facts: facts.platform.limits is not None and _arises(subject, facts),
     remedy=(
         Fix(text="Raise the limit: ulimit -n 65536 for open files, ulimit -u for threads; in a container by --ulimit"),
-        Fix(text="Or start fewer workers and threads (num_workers, OMP_NUM_THREADS)"),
+        Fix(text="Start fewer workers and threads (num_workers, OMP_NUM_THREADS)"),
     ),
     explains_failing=("gpu-init-failed", "gpu-memory-exhausted", "no-gpu-visible", "framework-cannot-use-gpu"),
 )

@@ -147,11 +147,11 @@ def _fixes(found: list[_Blocked], facts: Facts) -> tuple[Fix, ...]:
     fixes = [Fix(text=_ELSEWHERE, command=("env", *named.values(), "python"))]
     if any(not each.variable for each in found):
         text = (
-            "Or mount a volume that can be written at the home folder, and set HOME to it (docker run -v … -e HOME=…)"
+            "Mount a volume that can be written at the home folder, and set HOME to it (docker run -v … -e HOME=…)"
         )
         fixes.append(
             Fix(text=text)
             if in_container(facts)
-            else Fix(text="Or give the home folder back to this user (sudo may have left files of root in it)")
+            else Fix(text="Give the home folder back to this user (sudo may have left files of root in it)")
         )
     return tuple(fixes)
