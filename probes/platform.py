@@ -13,11 +13,13 @@ from .common.system import kernel_release, wsl_mark
 from .common.tree import Tree
 from .machine.container import container, container_host
 from .machine.hardware import (
+    NODES,
     cpu_count,
     cpu_flags,
     cpu_model,
     image_tegra_release,
     is_tegra,
+    numa_nodes,
     tegra_release,
     virtualization,
 )
@@ -56,7 +58,7 @@ def collect(tree: Tree, out: Out) -> None:
     free = inside is not None and not boxed
     host = {"container_host": container_host(tree, tegra=bool(tegra and tegra.value))} if free else {}
     memory = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
-    nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
+    nodes = numa_nodes(tree)
     machine: Found | None
     node: Found | None
     if tree.at_real_root and hasattr(os, "uname"):
@@ -82,7 +84,7 @@ def collect(tree: Tree, out: Out) -> None:
                     cpu_model=cpu_model(tree),
                     cpus=cpu_count(tree),
                     memory=Found(int(memory.group(1)) * 1024, "file /proc/meminfo") if memory else None,
-                    numa_nodes=Found(len(nodes), "file /sys/devices/system/node") if nodes else None,
+                    numa_nodes=Found(len(nodes), f"file {NODES}") if nodes else None,
                     **_shared_memory(tree),
                     **given(tree),
                     container=Found(inside.name, inside.source) if inside else None,

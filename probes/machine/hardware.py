@@ -137,6 +137,29 @@ def cpu_count(tree: Tree) -> Found | None:
     return Found(len(listed), f"file {CPUINFO}") if listed else None
 
 
+NODES = "/sys/devices/system/node"
+
+
+def numa_nodes(tree: Tree) -> list[int]:
+    """The NUMA nodes that sysfs lists."""
+    names = tree.list_names(NODES) or ()
+    return sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdecimal())
+
+
+def processors_of(tree: Tree, node: int) -> set[int]:
+    return listed_numbers(tree.read_line(f"{NODES}/node{node}/cpulist"))
+
+
+def listed_numbers(text: str | None) -> set[int]:
+    """The numbers of ``0-7,16-23``."""
+    found: set[int] = set()
+    for part in (text or "").split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (not last or last.isdecimal()):
+            found |= set(range(int(first), min(int(last or first), int(first) + 65535) + 1))
+    return found
+
+
 _RELEASE = re.compile(r"R(\d+) \(release\), REVISION: ([\d.]+)")
 
 _SOURCES = "/etc/apt/sources.list.d/nvidia-l4t-apt-source.list"

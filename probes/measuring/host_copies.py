@@ -17,6 +17,7 @@ from typing import Any
 
 from ..common.figures import Fields, verification
 from ..common.tree import Tree
+from ..machine.hardware import NODES, listed_numbers, numa_nodes, processors_of
 from .device import Device, call
 from .measurement import Bench, Plan, measurement, timed
 from .runtime import CudaError, Unavailable
@@ -185,9 +186,6 @@ def _described(facts: Fields) -> Fields:
     return {"unit": "B/s", "method": "copy engine", "detail": "cuMemcpyAsync", "size": SIZE, **facts}
 
 
-NODES = "/sys/devices/system/node"
-
-
 @dataclass(frozen=True)
 class CopyPlace:
     """Where host memory is taken."""
@@ -209,13 +207,12 @@ class Places:
 
 def places(tree: Tree, own: int | None) -> Places:
     """For a GPU on the NUMA node ``own``; None where sysfs does not say which that is."""
-    names = tree.list_names(NODES) or ()
-    present = sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdecimal())
+    present = numa_nodes(tree)
     # The nodes that the process's cpuset gives it memory of.
     status = tree.read_text("/proc/self/status") or ""
     allowed = [line.partition(":")[2].strip() for line in status.splitlines() if line.startswith("Mems_allowed_list:")]
-    usable = {node for node in present if _cpus(tree, node) & os.sched_getaffinity(0)} & (
-        _listed(allowed[0]) if allowed else set(present)
+    usable = {node for node in present if processors_of(tree, node) & os.sched_getaffinity(0)} & (
+        listed_numbers(allowed[0]) if allowed else set(present)
     )
     if len(present) < 2:
         return Places(CopyPlace(None), why_not_far="sysfs shows no second NUMA node")
@@ -244,22 +241,8 @@ def on_node(tree: Tree, place: CopyPlace) -> Iterator[None]:
     """Run this thread on the CPUs of the place's node, so that host memory is taken there (Linux's default policy)."""
     before = os.sched_getaffinity(0)
     if place.node is not None:
-        os.sched_setaffinity(0, _cpus(tree, place.node) & before)
+        os.sched_setaffinity(0, processors_of(tree, place.node) & before)
     try:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _cpus(tree: Tree, node: int) -> set[int]:
-    return _listed(tree.read_line(f"{NODES}/node{node}/cpulist"))
-
-
-def _listed(text: str | None) -> set[int]:
-    """The numbers of ``0-7,16-23``."""
-    found: set[int] = set()
-    for part in (text or "").split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (not last or last.isdecimal()):
-            found |= set(range(int(first), min(int(last or first), int(first) + 65535) + 1))
-    return found
