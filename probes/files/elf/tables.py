@@ -226,13 +226,8 @@ def read_segments(file: ByteReader, header: Header) -> list[Segment]:
     return [Segment(e[0], e[1], e[2], e[4], e[5]) for e in layout.iter_unpack(raw)]
 
 
-def section_names(file: ByteReader, header: Header) -> bytes:
-    """The table of the names of sections; empty without sections. Raises ElfError for an incomplete table."""
-    return _sections(file, header)[1]
-
-
-def _sections(file: ByteReader, header: Header) -> tuple[list[tuple[int, ...]], bytes]:
-    """The entries of the table of sections, and the table of their names."""
+def section_table(file: ByteReader, header: Header) -> tuple[list[tuple[int, ...]], bytes]:
+    """The entries of the table of sections, and the table of their names; raises ElfError for an incomplete table."""
     offset, size, count = header.sections
     if not offset:
         return [], b""
@@ -250,12 +245,8 @@ def _sections(file: ByteReader, header: Header) -> tuple[list[tuple[int, ...]], 
 
 
 def read_sections(file: ByteReader, header: Header) -> list[Section]:
-    """All sections in order; raises ElfError for an incomplete table.
-
-    Names that lie outside the table of names are empty.
-    """
-    entries, table = _sections(file, header)
-    left = NAMES_LIMIT
+    """All sections in order, names outside the table of names as empty; raises ElfError for an incomplete table."""
+    (entries, table), left = section_table(file, header), NAMES_LIMIT
     names: list[str] = []
     for place, *_ in entries:
         end = table.find(b"\0", place)

@@ -57,19 +57,13 @@ def gpu_targets(path: str) -> GpuTargets:
     """
     bounds = Bounds()
     kinds = {
-        (
-            image.kind,
-            image.capability,
-            image.flags & VARIANTS,
-            relocatable,
-            (image.major, image.minor) if KINDS.get(image.kind) == "ptx" else (),
-        )
+        (target_of(image.kind, image.capability, image.flags & VARIANTS), relocatable, (image.major, image.minor))
         for _, relocatable, image in pieces(path, bounds, everywhere=False)
         if image.kind != NVVM
     }
-    targets = ordered((target_of(*target), relocatable) for *target, relocatable, _ in kinds)
-    isas = sorted((isa, target_of(*target)) for *target, _, isa in kinds if isa)
-    ptx = {target: f"{isa[0]}.{isa[1]}" for isa, target in isas if target in targets}
+    targets = ordered((target, relocatable) for target, relocatable, _ in kinds)
+    by_isa = sorted(kinds, key=lambda kind: kind[2])
+    ptx = {target: f"{isa[0]}.{isa[1]}" for target, _, isa in by_isa if target in targets and "compute" in target}
     return GpuTargets(targets, bounds.problem is None, bounds.problem, ptx)
 
 

@@ -1,8 +1,4 @@
-"""Compiled files of no framework that hold GPU code or link PyTorch: of any package, of an editable installation, of a
-folder without metadata, and those that PyTorch compiled when a program ran.
-
-Of each file only its tables are read; GPU code is listed by its headers.
-"""
+"""Compiled files of no framework that hold GPU code or link PyTorch; of each only its tables and headers are read."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from ...common.paths import printable
 from ...common.tree import REFUSED, Tree
 from ..elf.info import open_near
 from ..elf.library import ElfError
-from ..elf.tables import section_names
+from ..elf.tables import section_table
 from ..gpu_code.search import OWN_SECTIONS, REGISTRATION
 from ..gpu_code.targets import gpu_targets
 from ..owners.wheels import compiled_by, for_tests
@@ -80,14 +76,14 @@ class _Bounds:
 def compiled(site: Site) -> Record:
     """The listing of ``Extension`` records of an environment."""
     bounds = _Bounds()
-    described = (_described(site, owner, files, bounds) for owner, files in _owners(site, bounds))
-    found = [record for record in described if record]
-    return {"items": found, "complete": bounds.complete}
+    described = [_described(site, owner, files, bounds) for owner, files in _owners(site, bounds)]
+    return {"items": [record for record in described if record], "complete": bounds.complete}
 
 
 def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
     """Owners and their files; those that no metadata lists, which are few and most often built on site, come first."""
     listed: dict[str, set[str]] = {}
+    owners: list[_Owner] = []
     packaged: list[tuple[_Owner, list[str]]] = []
     by_name = {item["name"]: item for item in reversed(site.distributions)}
     for item in site.distributions:
@@ -101,13 +97,11 @@ def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
     for name, path in (*places, *site.mapped.items()):
         stem = name.partition(".")[0]
         item = by_name.get(normalised(stem), {})
-        if stem in _OF_FRAMEWORKS or item.get("name") in DETAILED:
-            continue
-        if files := _below(site.tree, path, bounds):
-            yield _Owner(item.get("name", stem), path, item.get("version")), files
-    for name, path, cache in _cached(site):
-        if files := _below(site.tree, path, bounds):
-            yield _Owner(name, path, None, cache), files
+        if stem not in _OF_FRAMEWORKS and item.get("name") not in DETAILED:
+            owners.append(_Owner(item.get("name", stem), path, item.get("version")))
+    for owner in (*owners, *_cached(site)):
+        if files := _below(site.tree, owner.path, bounds):
+            yield owner, files
     yield from packaged
 
 
@@ -119,18 +113,15 @@ def _unlisted(site: Site, folder: str, listed: dict[str, set[str]]) -> list[str]
     return [name for name in names if _is_wanted(name) and not for_tests(name)]
 
 
-def _cached(site: Site) -> Iterator[tuple[str, str, str]]:
-    """Name, folder and build of the extensions that PyTorch's ``cpp_extension`` compiled for programs of this Python.
-
-    The variable's folder has none for builds.
-    """
+def _cached(site: Site) -> Iterator[_Owner]:
+    """What PyTorch's ``cpp_extension`` compiled for this Python; the variable's folder has no builds."""
     tree, stated = site.tree, site.tree.variables.get(_VARIABLE)
     top = stated or f"{tree.variables.get('XDG_CACHE_HOME') or f'{tree.home()}/.cache'}/torch_extensions"
     own = tuple(f"py{match[1]}{match[2]}_" for match in map(_PYTHON.search, site.folders) if match)
-    builds = [""] if stated else [name for name in sorted(tree.list_names(top) or ()) if name.startswith(own)]
-    for build in builds:
+    for build in [""] if stated else [name for name in tree.list_names(top) or () if name.startswith(own)]:
         folder = f"{top}/{build}".rstrip("/")
-        yield from ((name, f"{folder}/{name}", build or _VARIABLE) for name in sorted(tree.list_names(folder) or ()))
+        names = tree.list_names(folder) or ()
+        yield from (_Owner(name, f"{folder}/{name}", cache=build or _VARIABLE) for name in names)
 
 
 def _is_wanted(name: str) -> bool:
@@ -156,19 +147,17 @@ def _below(tree: Tree, top: str, bounds: _Bounds) -> list[str]:
 
 
 def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> Record | None:
-    alone = sum(_ALONE.fullmatch(path) is not None for path in files)
+    alone = {path for path in files if _ALONE.fullmatch(path)}
     code: dict[str, None] = {}
     ptx: dict[str, str] = {}
     holding: list[str] = []
     linking: list[str] = []
-    whole, for_torch = alone <= _ALONE_MOST, site.holds(("torch",))
-    for path in files:
-        if _ALONE.fullmatch(path) and alone > _ALONE_MOST:
-            continue
+    whole, for_torch = len(alone) <= _ALONE_MOST, site.holds(("torch",))
+    for path in files if whole else [path for path in files if path not in alone]:
         if not bounds.takes("files"):
             break
         place = site.tree.place(path)
-        holds, links = (True, False) if _ALONE.fullmatch(path) else _signs(place, for_torch=for_torch)
+        holds, links = (True, False) if path in alone else _signs(place, for_torch=for_torch)
         bounds.complete = bounds.complete and place not in REFUSED
         if links and not _FOR_ONE_TORCH.search("/".join(path.split("/")[-2:])):
             linking.append(path)
@@ -178,7 +167,7 @@ def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> 
             holding.append(path)
             code.update(dict.fromkeys(found.targets))
             for target, isa in found.ptx.items():
-                ptx[target] = max(isa, ptx.get(target, isa), key=_numbers)
+                ptx[target] = max(isa, ptx.get(target, isa), key=lambda text: [int(part) for part in text.split(".")])
     if linking:
         from .parts import lacking_in_torch  # where nothing links PyTorch, its loader need not be known
         from .torch_files import torch_of
@@ -186,28 +175,26 @@ def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> 
         linking = linking if torch_of(site).parts else []
     if not holding and not linking:
         return None
-    record: Record = {"name": printable(owner.name), "path": printable(owner.path)}
-    record["source"] = f"elf {printable((holding or linking)[0])}"
-    record["binaries"] = [printable(path) for path in dict.fromkeys([*holding, *linking])][:_SHOWN]
-    record.update({"version": owner.version} if owner.version else {})
-    record.update({"cache": printable(owner.cache)} if owner.cache else {})
-    record.update({"gpu_code": list(code), "ptx": ptx} if code and whole else {})
     lacking = lacking_in_torch(site, linking[:_LINKING_MOST]) if linking else None
-    if lacking is None or (not lacking and len(linking) > _LINKING_MOST):
-        return record
-    return {**record, "unresolved": lacking}
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(".")]
+    return {
+        "name": printable(owner.name),
+        "path": printable(owner.path),
+        "source": f"elf {printable((holding or linking)[0])}",
+        "binaries": [printable(path) for path in dict.fromkeys([*holding, *linking])][:_SHOWN],
+        **({"version": owner.version} if owner.version else {}),
+        **({"cache": printable(owner.cache)} if owner.cache else {}),
+        **({"gpu_code": list(code), "ptx": ptx} if code and whole else {}),
+        **({"unresolved": lacking} if lacking or (lacking is not None and len(linking) <= _LINKING_MOST) else {}),
+    }
 
 
 def _signs(place: str, *, for_torch: bool) -> tuple[bool, bool]:
     """Whether a library may hold GPU code (by the names of its sections), and whether it links PyTorch."""
     try:
         with open_near(place) as elf:
-            names = section_names(elf.file, elf.header)
-            holds = not names or any(name in names for name in _SECTIONS)
-            return holds, for_torch and any(map(_TORCH.match, elf.needed))
+            _, names = section_table(elf.file, elf.header)
+            return not names or any(name in names for name in _SECTIONS), for_torch and any(
+                map(_TORCH.match, elf.needed)
+            )
     except ElfError:
         return False, False

@@ -89,9 +89,7 @@ _FIRST = re.compile(rb"^\"?([^/,\"\n]{1,200})", re.MULTILINE)
 
 
 def compiled_by(tree: Tree, dist_info: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """The paths of libraries and of GPU code that a wheel lists, without those for tests, and the names of all that it
-    puts into the folder for packages.
-    """
+    """The paths of libraries and GPU code that a wheel lists, but for tests, and all names on its uppermost level."""
     nothing: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
     return _once(tree, dist_info, _compiled, nothing)
 
