@@ -50,6 +50,7 @@ from envcheck.model.snapshot import (
     Platform,
     Record,
     Snapshot,
+    Variables,
     items_in,
 )
 from envcheck.rules.documentation import page_of, sources_of, title_and_sections
@@ -92,6 +93,10 @@ class Facts(msgspec.Struct, frozen=True):
         return self.snapshot.driver or Driver()
 
     @property
+    def variables(self) -> Variables:
+        return self.snapshot.variables or Variables()
+
+    @property
     def driver_os(self) -> Os:
         """The operating system of the driver: inside WSL, Linux programs use the Windows driver."""
         return driver_os(self.snapshot.platform)
@@ -129,7 +134,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     def variable(self, name: str) -> str | None:
         """Value of an environment variable; None if it is not set or was not read."""
-        return self.snapshot.variables.values.get(name) if self.snapshot.variables else None
+        return self.variables.values.get(name)
 
 
 class FrameworkSubject(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..common.record import Found
 from ..common.tree import Tree
@@ -60,7 +60,7 @@ def _limits(tree: Tree) -> Found | None:
     return Found({name: limit for name, limit in soft.items() if limit != resource.RLIM_INFINITY}, "getrlimit")
 
 
-def _stated(tree: Tree, files: dict[str, tuple[str, ...]], form: str) -> Iterator[tuple[list[int], str]]:
+def _stated(tree: Tree, files: Mapping[str, tuple[str, ...]], form: str) -> Iterator[tuple[list[int], str]]:
     """The numbers in these files of the control groups that this process is in, from its own up; and which file."""
     lines = re.findall(r"^\d+:([^:\n]*):(/.*)$", tree.read_text("/proc/self/cgroup") or "", re.MULTILINE)
     for controller, names in files.items():

@@ -49,6 +49,11 @@ def is_assumed(facts: Facts) -> bool:
     return any(record.source == ASSUMED for record in (*facts.gpus, facts.driver))
 
 
+def may_limit_gpus(_subject: Subject, facts: Facts) -> bool:
+    """Whether what Linux grants to a process can matter to a GPU of this machine."""
+    return facts.os == "linux" and may_have_gpus(facts) and not is_assumed(facts)
+
+
 def is_listed(gpu: Gpu, facts: Facts) -> bool:
     """Whether the driver lists the GPU, or was not asked. It reports nothing about a GPU that it does not list."""
     asked = facts.driver.nvml is not None

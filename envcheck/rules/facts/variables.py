@@ -48,10 +48,8 @@ class VariableFault(NamedTuple):
 
 def set_variables(facts: Facts) -> Iterator[SetVariable]:
     """The variables that are set and that the matrix knows, each once for every row about it."""
-    found = facts.snapshot.variables
-    values = found.values if found else {}
     for row in facts.matrix.variables:
-        value = values.get(row.name)
+        value = facts.variable(row.name)
         if value is not None and value != _MASK:
             yield SetVariable(row, value)
 
@@ -81,8 +79,7 @@ def find_fault(variable: SetVariable, facts: Facts, version: str | None = None) 
     text = wrong(variable.row, variable.value, version)
     if text:
         return VariableFault(variable, text)
-    listed = facts.snapshot.variables.paths if facts.snapshot.variables else None
-    there = {path.path: path.leads_to for path in listed or ()}
+    there = {path.path: path.leads_to for path in facts.variables.paths or ()}
     for path, wanted in leads_to(variable.row, variable.value):
         found = there.get(path, "unknown")
         if found == "nothing":

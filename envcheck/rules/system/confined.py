@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from fnmatch import fnmatchcase
+from operator import eq
 
 from envcheck.knowledge.tables import LimitRow
-from envcheck.model.checks import Evidence, Fix, Status
-from envcheck.model.snapshot import Platform, Snapshot
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import in_container, is_assumed, may_have_gpus, plural, title_of_first
+from envcheck.rules.facts.machine import in_container, is_assumed, may_limit_gpus, plural, title_of_first
 from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence, unset
 
 _GIB, _MIB = 1 << 30, 1 << 20
@@ -23,13 +24,9 @@ _ADDRESS = re.compile(r"[\d.]+|.*:.*|localhost")
 _BY_FLAG = ("docker", "podman")
 
 
-def _arises(_subject: Snapshot, facts: Facts) -> bool:
-    return facts.os == "linux" and may_have_gpus(facts) and not is_assumed(facts)
-
-
 @rule(
     layer="container",
-    arises=lambda subject, facts: facts.platform.limits is not None and _arises(subject, facts),
+    arises=lambda subject, facts: facts.platform.limits is not None and may_limit_gpus(subject, facts),
     remedy=(
         Fix(text="Raise the limit: ulimit -n 65536 for open files, ulimit -u for threads; in a container by --ulimit"),
         Fix(text="Start fewer workers and threads (num_workers, OMP_NUM_THREADS)"),
@@ -46,18 +43,18 @@ def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     low = [row for row in facts.matrix.limits if limits.get(row.name, row.least) < row.least]
     low = [row for row in low if row.beside != "infiniband" or platform.adapters]
     if not low:
-        return passed("No limit is too low", *((_evidence(platform, "limits", limits),) if limits else ()))
+        evidence = Evidence(what="limits", value=", ".join(limits), source=platform.source_of("limits"))
+        return passed("No limit is too low", *((evidence,) if limits else ()))
     started = facts.driver.cuda_init
     failed = [row for row in low if started is not None and started.code in row.codes]
     first = (failed or sorted(low, key=lambda row: row.status != "warn"))[0]
-    worst: Status = "fail" if failed else first.status
     fixes = []
     for row in low:
         flag = f"start the container with {row.flag}" if row.flag and platform.container in _BY_FLAG else ""
         text = f"Raise it: {flag or row.shell}" + ("" if flag else ", and for good in the service that starts the job")
         fixes.append(Fix(text=text, who="cluster-admin" if row.name == "memory" and not flag else "user"))
     return Outcome(
-        status=worst,
+        status="fail" if failed else first.status,
         title=title_of_first(f"The limit for {first.title} is {_amount(first, limits[first.name])}", low),
         message=" ".join(dict.fromkeys(row.effect for row in low)),
         evidence=tuple(
@@ -74,10 +71,6 @@ def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _evidence(platform: Platform, field: str, limits: dict[str, int]) -> Evidence:
-    return Evidence(what="limits", value=", ".join(limits), source=platform.source_of(field))
-
-
 def _amount(row: LimitRow, count: int) -> str:
     if row.name in _COUNTED:
         return str(count)
@@ -85,7 +78,8 @@ def _amount(row: LimitRow, count: int) -> str:
 
 
 @rule(
-    layer="container", arises=lambda subject, facts: facts.platform.processors is not None and _arises(subject, facts)
+    layer="container",
+    arises=lambda subject, facts: facts.platform.processors is not None and may_limit_gpus(subject, facts),
 )
 def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The process is held to too few processors, or to memory far from them."""
@@ -98,13 +92,15 @@ def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     bound, near = platform.memory_nodes, platform.processor_nodes
     if usable < gpus or (held and usable < _FEWEST):
         evidence.append(evidence_of("processors of the machine", platform, "processors"))
+        boxed = "Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)"
+        free = "Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl"
         return Outcome(
             status="warn",
             title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
             message="Each process of a GPU needs a processor to start kernels, and more to load data: the GPUs wait.",
             evidence=tuple(evidence),
             decided_by="declared",
-            fixes=_give_processors(facts),
+            fixes=(Fix(text=boxed if in_container(facts) else free),),
         )
     if bound and near and not set(bound) & set(near):
         return Outcome(
@@ -121,13 +117,6 @@ def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return passed("Processors suffice for the GPUs", *evidence)
 
 
-def _give_processors(facts: Facts) -> tuple[Fix, ...]:
-    if in_container(facts):
-        return (Fix(text="Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)"),)
-    text = "Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl"
-    return (Fix(text=text),)
-
-
 @rule(
     layer="library",
     arises=lambda _subject, facts: facts.os == "linux" and not is_assumed(facts),
@@ -141,7 +130,7 @@ def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not found:
         return passed("The names of the network are known", *(setting_evidence(each) for each, _ in judged))
     variables = [each for each, _ in found.values()]
-    certain = [each for each in variables if each.row.names != "host" or not _asks_server(facts)]
+    certain = [each for each in variables if each.row.names != "host" or facts.variables.name_server is False]
     fails = any(each.row.invalid == "first-use" for each in certain) and len(facts.usable_gpus) > 1
     return Outcome(
         status="fail" if fails else "warn" if certain else "note",
@@ -154,23 +143,17 @@ def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _asks_server(facts: Facts) -> bool:
-    return facts.snapshot.variables is None or facts.snapshot.variables.name_server is not False
-
-
 def _unknown(variable: SetVariable, facts: Facts) -> str | None:
     """What the value names that is not here; empty where all is well, None where it is not known what is here."""
     kind, value, platform = variable.row.names, variable.value.strip(), facts.platform
-    found = facts.snapshot.variables
     if not kind or not value:
         return None
     if kind == "host":
-        if found is None or found.hosts is None:
-            return None
-        if _ADDRESS.fullmatch(value) or value in (*found.hosts, platform.host):
-            return ""
-        server = ", and only a name server can know it" if _asks_server(facts) else ", and no name server is set"
-        return f"no file of this machine has the host {value!r}{server}"
+        hosts, server = facts.variables.hosts, facts.variables.name_server
+        if hosts is None or _ADDRESS.fullmatch(value) or value in (*hosts, platform.host):
+            return None if hosts is None else ""
+        known = "no name server is set" if server is False else "only a name server can know it"
+        return f"no file of this machine has the host {value!r}, and {known}"
     links, adapters = platform.interfaces, platform.adapters
     here = {"interface": links, "adapter": adapters, "device": links and (*links, *(adapters or ()))}[kind]
     if here is None or value == "all":
@@ -186,12 +169,6 @@ def _selected(value: str, here: Collection[str], kind: str) -> list[str]:
     excluded, rest = value.startswith("^"), value.removeprefix("^")
     exact, rest = rest.startswith("="), rest.removeprefix("=")
     names = [name.strip().partition(":")[0] for name in rest.split(",")]
-    if kind == "device":
-        chosen = [each for each in here if any(fnmatchcase(each, name) for name in names)]
-    elif exact:
-        chosen = [each for each in here if each in names]
-    else:
-        chosen = [each for each in here if any(name and each.startswith(name) for name in names)]
-    if excluded:
-        return [each for each in here if each not in chosen and each != _LOOPBACK]
-    return chosen
+    fits: Callable[[str, str], bool] = fnmatchcase if kind == "device" else eq if exact else str.startswith
+    chosen = [each for each in here if any(name and fits(each, name) for name in names)]
+    return [each for each in here if each not in (*chosen, _LOOPBACK)] if excluded else chosen

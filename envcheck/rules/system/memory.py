@@ -6,7 +6,7 @@ from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Memory, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import gpu_title, in_container, is_assumed, is_listed, may_have_gpus
+from envcheck.rules.facts.machine import gpu_title, in_container, is_listed, may_limit_gpus
 from envcheck.rules.messages.observed import line_evidence
 
 _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
@@ -42,7 +42,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
 @rule(
     layer="container",
     needs=("platform.shared_memory",),
-    arises=lambda _subject, facts: facts.os == "linux" and may_have_gpus(facts) and not is_assumed(facts),
+    arises=may_limit_gpus,
     remedy=_enlarge,
 )
 def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:

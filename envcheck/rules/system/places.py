@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,7 +12,6 @@ from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, is_known_cuda_build
 from envcheck.rules.facts.machine import in_container, may_have_gpus, title_of_first
 
-_VARIABLE = re.compile(r"\$([A-Z_]+)")
 _TEMPORARY, _USER = "$TEMPORARY", "{user}"
 _LITTLE, _MIB = 64 << 20, 1 << 20
 """Free bytes below which a cache of compiled code does not fit."""
@@ -39,7 +37,7 @@ class _Blocked(NamedTuple):
     layer="framework",
     per="environment",
     arises=lambda environment, facts: (
-        _variables(facts).places is not None
+        facts.variables.places is not None
         and may_have_gpus(facts)
         and any(map(is_known_cuda_build, frameworks_in(environment)))
     ),
@@ -57,7 +55,7 @@ def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None
         return passed("The folders that the frameworks write in can be written")
     found.sort(key=lambda each: STATUSES.index(each.status))
     first = found[0]
-    source = _variables(facts).source
+    source = facts.variables.source
     return Outcome(
         status=first.status,
         title=title_of_first(f"No place for {first.row.title}", found),
@@ -72,40 +70,32 @@ def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None
     )
 
 
-def _variables(facts: Facts) -> Variables:
-    return facts.snapshot.variables or Variables(source="")
-
-
 def _blocked(environment: Environment, facts: Facts) -> Iterator[_Blocked]:
     names = {each.name for each in frameworks_in(environment)} | {each.name for each in distributions_in(environment)}
     names.add("cuda")
     for row in facts.matrix.caches:
         off = any(facts.variable(name) == value for name, value in row.off.items())
         if not off and any(is_named(name, row.reader) for name in names):
-            variable, path, why = _judged(row, _variables(facts))
+            variable, path, why = _judged(row, facts.variables)
             if why:
                 yield _Blocked(row, path, why, variable)
 
 
 def _judged(row: CacheRow, variables: Variables) -> tuple[str, str, str]:
     """The variable that names a row's folder, the folder, and why it cannot be used; empty where it can."""
+    usual = {"~": (variables.home or "").rstrip("/"), _TEMPORARY: variables.temporary}
     for template in row.places:
-        found = _VARIABLE.match(template)
-        rest = template[found.end() :] if found else ""
-        if template.startswith("~"):
-            path = f"{(variables.home or '').rstrip('/')}{template[1:]}"
-            why = "" if variables.home else "HOME is not set, and the passwd file has no home folder for this user"
-            return "", path if variables.home else template, why or _obstacle(row, path, variables)
-        if template.startswith(_TEMPORARY):
-            path = f"{variables.temporary}{rest}"
-            if not variables.temporary:
-                return "TMPDIR", variables.values.get("TMPDIR", "/tmp"), "there is no temporary folder to write in"  # noqa: S108
-            if _USER in rest and variables.user_known is False:
-                return "", path, "this user has no name: neither USER nor the passwd file has one"
-            return "", path, _obstacle(row, path, variables)
-        value = variables.values.get(found[1]) if found else None
-        if value:
-            return found[1] if found else "", f"{value}{rest}", _obstacle(row, f"{value}{rest}", variables)
+        start, slash, rest = template.partition("/")
+        if start == "~" and not variables.home:
+            return "", template, "HOME is not set, and the passwd file has no home folder for this user"
+        if start == _TEMPORARY and not variables.temporary:
+            return "TMPDIR", variables.values.get("TMPDIR", "/tmp"), "there is no temporary folder to write in"  # noqa: S108
+        folder = usual[start] if start in usual else variables.values.get(start[1:])
+        path = f"{folder}{slash}{rest}"
+        if _USER in rest and variables.user_known is False:
+            return "", path, "this user has no name: neither USER nor the passwd file has one"
+        if folder or start in usual:
+            return "" if start in usual else start[1:], path, _obstacle(row, path, variables)
     return "", "", ""
 
 
@@ -139,19 +129,14 @@ def _fixes(found: list[_Blocked], facts: Facts) -> tuple[Fix, ...]:
     """Another folder for each, by its variable; and what makes the usual one writable, where that is one place."""
     named = {}
     for each in found:
-        match = _VARIABLE.match(each.row.places[0])
-        if match and each.row.places[0] != _TEMPORARY:
-            named[match[1]] = f"{match[1]}=/path/that/can/be/written/{each.row.name}"
-        elif match:
+        start = each.row.places[0].partition("/")[0]
+        if start == _TEMPORARY:
             named["TMPDIR"] = "TMPDIR=/path/that/can/be/written"
-    fixes = [Fix(text=_ELSEWHERE, command=("env", *named.values(), "python"))]
-    if any(not each.variable for each in found):
-        text = (
-            "Mount a volume that can be written at the home folder, and set HOME to it (docker run -v … -e HOME=…)"
-        )
-        fixes.append(
-            Fix(text=text)
-            if in_container(facts)
-            else Fix(text="Give the home folder back to this user (sudo may have left files of root in it)")
-        )
-    return tuple(fixes)
+        elif start.startswith("$"):
+            named[start[1:]] = f"{start[1:]}=/path/that/can/be/written/{each.row.name}"
+    fixes = (Fix(text=_ELSEWHERE, command=("env", *named.values(), "python")),)
+    if all(each.variable for each in found):
+        return fixes
+    volume = "Mount a volume that can be written at the home folder, and set HOME to it (docker run -v … -e HOME=…)"
+    given_back = "Give the home folder back to this user (sudo may have left files of root in it)"
+    return (*fixes, Fix(text=volume if in_container(facts) else given_back))

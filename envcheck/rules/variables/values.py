@@ -184,13 +184,13 @@ _ABSOLUTE = ("/", "$ORIGIN", "${ORIGIN}")
 
 
 @rule(layer="library")
-def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def loader_path_relative(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """LD_LIBRARY_PATH has an empty or relative entry."""
     named = (facts.variable(_NAME) or "/").replace(";", ":").split(":")
     entries = [entry for entry in named if not entry.startswith(_ABSOLUTE)]
     if not entries:
         return None
-    source = snapshot.variables.source if snapshot.variables else ""
+    source = facts.variables.source
     return Outcome(
         status="note",
         title="LD_LIBRARY_PATH has an empty or relative entry",

@@ -139,8 +139,7 @@ def setting_evidence(name: str, value: str) -> Evidence:
 
 def in_batch_job(facts: Facts) -> bool:
     """Whether a job scheduler assigns the GPUs."""
-    variables = facts.snapshot.variables
-    return any(name.startswith(("SLURM_", "PBS_", "LSB_")) for name in (variables.values if variables else ()))
+    return any(name.startswith(("SLURM_", "PBS_", "LSB_")) for name in facts.variables.values)
 
 
 def unset_visible(facts: Facts, text: str = f"Unset {VISIBLE}: programs then see every GPU") -> Fix:

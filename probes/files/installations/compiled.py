@@ -193,8 +193,7 @@ def _signs(place: str, *, for_torch: bool) -> tuple[bool, bool]:
     try:
         with open_near(place) as elf:
             _, names = section_table(elf.file, elf.header)
-            return not names or any(name in names for name in _SECTIONS), for_torch and any(
-                map(_TORCH.match, elf.needed)
-            )
+            holds = not names or any(name in names for name in _SECTIONS)
+            return holds, for_torch and any(map(_TORCH.match, elf.needed))
     except ElfError:
         return False, False
