@@ -359,9 +359,7 @@ class Framework(Identified, frozen=True, kw_only=True):
 
 
 class Extension(Identified, frozen=True, kw_only=True):
-    """Compiled files of a package that is no framework, or of a folder without metadata, that hold GPU code or link
-    PyTorch.
-    """
+    """Compiled files of no framework, with or without metadata beside them, that hold GPU code or link PyTorch."""
 
     name: str
     """Name of the distribution, else of the folder or file."""
@@ -370,8 +368,7 @@ class Extension(Identified, frozen=True, kw_only=True):
     version: str | None = None
     """By its metadata."""
     cache: str | None = None
-    """The build that PyTorch's own cache of extensions holds it for: ``py312_cu128``, or the variable that names the
-    cache."""
+    """The build that PyTorch's cache of extensions has it for (``py312_cu128``), or the variable that names it."""
     binaries: tuple[str, ...] = ()
     """Paths of these files (some)."""
     gpu_code: tuple[str, ...] | None = None
@@ -379,8 +376,7 @@ class Extension(Identified, frozen=True, kw_only=True):
     ptx: dict[str, str] = {}
     """The newest PTX ISA of each target that is PTX: ``{"compute_90": "8.4"}``."""
     unresolved: tuple[str, ...] | None = None
-    """Undefined symbols that PyTorch's libraries do not define (some, as they stand); None: they do not link PyTorch,
-    or it was not checked."""
+    """Symbols that PyTorch's libraries lack (some, as they stand); None: they do not link it, or nobody checked."""
 
     def identities(self) -> tuple[str, ...]:
         return (self.path,)
@@ -486,8 +482,7 @@ class Environment(Identified, frozen=True, kw_only=True):
     externally_managed: bool | None = None
     """PEP 668: the system forbids pip to install into it."""
     moved_from: str | None = None
-    """The folder that its programs (``activate``, ``pip``) take for it, where that is another one; None: it is not, or
-    was not checked."""
+    """The other folder that its programs (``activate``, ``pip``) take for it; None: there is none, or not checked."""
     site_packages: tuple[str, ...] = ()
     """Folders that packages are imported from."""
     distributions: tuple[Distribution, ...] | None = None
@@ -532,7 +527,7 @@ class VariablePath(msgspec.Struct, frozen=True, kw_only=True):
     """``program``: a file that may be run; ``unknown``: it could not be looked at."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FolderAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A folder, which may yet have to be made, and whether a program of this user may write there."""
 
     path: str
@@ -567,7 +562,7 @@ class Variables(Record, frozen=True, kw_only=True):
     """The values that are names of hosts in /etc/hosts."""
     name_server: bool | None = None
     """Whether names of other hosts are asked of a name server."""
-    places: tuple[Place, ...] | None = None
+    places: tuple[FolderAccess, ...] | None = None
     """Whether programs may write in home, the temporary folder and those that variables name, and which folders below
     differ from the one above; None: not checked."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from envcheck.knowledge.tables import CacheRow, is_named
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
-from envcheck.model.snapshot import Environment, Place, Variables, frameworks_in
+from envcheck.model.snapshot import Environment, FolderAccess, Variables, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, is_known_cuda_build
 from envcheck.rules.facts.machine import in_container, may_have_gpus, title_of_first
@@ -113,8 +113,8 @@ def _obstacle(row: CacheRow, path: str, variables: Variables) -> str:
     return ""
 
 
-def _nearest(path: str, places: tuple[Place, ...]) -> Place | None:
-    def is_above(place: Place) -> bool:
+def _nearest(path: str, places: tuple[FolderAccess, ...]) -> FolderAccess | None:
+    def is_above(place: FolderAccess) -> bool:
         if _USER in path:  # only those of this user that cannot be written are listed
             return place.path.startswith(path.partition(_USER)[0])
         return f"{path}/".startswith(f"{place.path.rstrip('/')}/")

@@ -13,7 +13,7 @@ import pytest
 
 from envcheck.collect.protocol import decode_fact
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.snapshot import Place, Snapshot, VariablePath, Variables
+from envcheck.model.snapshot import FolderAccess, Snapshot, VariablePath, Variables
 from probes.common.tree import Tree
 from probes.common.variable_names import matters
 from probes.machine.places import places
@@ -112,7 +112,7 @@ def test_variables_of_caches_are_reported() -> None:
 
 def test_a_place_that_is_named_by_a_secret_is_not_shown() -> None:
     found = Variables(
-        source="x", values={"CUDA_PASSWORD": "/s3cret"}, places=(Place(path="/s3cret"), Place(path="/h")),
+        source="x", values={"CUDA_PASSWORD": "/s3cret"}, places=(FolderAccess(path="/s3cret"), FolderAccess(path="/h")),
         paths=(VariablePath(path="/s3cret", leads_to="nothing"),),
     )  # fmt: skip
     shown = decode_fact(msgspec.Raw(msgspec.json.encode({"variables": found}))).variables
