@@ -45,17 +45,11 @@ _NAMES = {
     "platform.container_host.toolkit": "the NVIDIA Container Toolkit on the host",
     "platform.shared_memory": "the size of shared memory",
 }
-_WORDS = {
-    "cudnn": "cuDNN",
-    "gpus": "GPUs",
-    "nvidia": "NVIDIA",
-    "nvlinks": "NVLinks",
-    "pcie": "PCIe",
-    "nvswitches": "NVSwitches",
-}
-_WORDS |= {
-    word: word.upper() for word in ("gpu", "cuda", "mig", "ecc", "nvml", "pci", "uuid", "sm", "gsp", "numa", "os")
-}
+_SPELLED = (
+    "CUDA", "cuDNN", "ECC", "GPU", "GPUs", "GSP", "MIG", "NUMA", "NVIDIA", "NVLinks", "NVML", "NVSwitches", "OS", "PCI",
+    "PCIe", "SM", "UUID",
+)  # fmt: skip
+_WORDS = {word.lower(): word for word in _SPELLED}
 
 
 def fact_name(path: str) -> str:
