@@ -1137,9 +1137,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
 
 
 class ImageDemandRow(Row, frozen=True, kw_only=True):
-    """What NVIDIA_REQUIRE_CUDA of NVIDIA's images of a CUDA demands: a driver that supports it, or one of a branch that
-    is named. Docker does not start them on another.
-    """
+    """What NVIDIA_REQUIRE_CUDA of NVIDIA's images admits besides drivers for their CUDA; on others none starts."""
 
     id_of = "image-demand/{0.cuda}"
     cuda: str

@@ -107,17 +107,12 @@ def builds_that_fit(
 
 
 def compiled_for(matrix: Matrix, symbols: Collection[str]) -> tuple[str, tuple[TorchSymbolRow, ...]]:
-    """The releases for which an extension that asks for these symbols was compiled, in words, with the rows that tell;
-    empty where no row does, or they contradict each other.
-    """
+    """For which releases something with these symbols was compiled, in words, and the rows that agree on it."""
     rows = tuple(row for row in matrix.torch_symbols if not set(row.names).isdisjoint(symbols))
     first = max((row.first for row in rows if row.first), key=numbers_in, default="")
     last = min((row.last for row in rows if row.last), key=numbers_in, default="")
     if not rows or (first and last and numbers_in(first) > numbers_in(last)):
         return "", ()
-    if first == last:
-        return f"torch {first}", rows
-    return (
-        f"torch {first} to {last}" if first and last else f"torch {first or last} or {'newer' if first else 'older'}",
-        rows,
-    )
+    if first and last:
+        return f"torch {first}" if first == last else f"torch {first} to {last}", rows
+    return f"torch {first} or newer" if first else f"torch {last} or older", rows

@@ -9,9 +9,20 @@ from envcheck.compat.package_needs import release_fits, release_for, release_row
 from envcheck.knowledge.error_lines import ErrorLine, named_beside
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
+from envcheck.knowledge.relations.gpu_code import read_targets
 from envcheck.knowledge.tables import Machine, ReleaseRow
 from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import Distribution, Environment, Framework, Gpu, ProbeRun, Snapshot, Trial, frameworks_in
+from envcheck.model.snapshot import (
+    Distribution,
+    Environment,
+    Extension,
+    Framework,
+    Gpu,
+    ProbeRun,
+    Snapshot,
+    Trial,
+    frameworks_in,
+)
 from envcheck.model.versions import CodeTarget
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, RuleFunction, passed
 from envcheck.rules.facts.library_names import open_entries
@@ -123,7 +134,7 @@ def finds_no_gpu(environment: Environment | None) -> bool:
     )
 
 
-def full_name(framework: Framework) -> str:
+def full_name(framework: Framework | Extension) -> str:
     return f"{framework.name} {framework.version}" if framework.version else framework.name
 
 
@@ -148,9 +159,9 @@ def bounds_for(facts: Facts, name: str, component: str, there: str, *, python: s
     return release_for(facts.matrix, name, component, there, os, processor, python=python) or ""
 
 
-def code_targets(framework: Framework) -> tuple[CodeTarget, ...]:
+def code_targets(framework: Framework | Extension) -> tuple[CodeTarget, ...]:
     """The targets that it contains GPU code for."""
-    return tuple(target for text in framework.gpu_code or () if (target := CodeTarget.parse(text)))
+    return read_targets(framework.gpu_code or ())
 
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")

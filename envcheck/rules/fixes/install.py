@@ -233,6 +233,15 @@ def install(
     return in_steps(steps)
 
 
+def compile_again(
+    facts: Facts, name: str, version: str, text: str, *variables: str, no_wheel: bool = False
+) -> tuple[Fix, ...]:
+    """Compile a release of a package against the installed PyTorch; with ``no_wheel`` where it has wheels too."""
+    build = ("--no-build-isolation", "--no-cache-dir", *(("--no-binary", name) if no_wheel else ()))
+    how = How(build=build, variables=variables, alone=True, again=True)
+    return install(facts, (f"{name}=={version.partition('+')[0]}",), text, how)
+
+
 def install_pip(environment: Environment | None) -> tuple[Fix, ...]:
     """The step without which ``python -m pip`` fails: an environment made without pip, and not by uv."""
     if environment is None or not environment.distributions_complete or uv_prefix(environment):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets, read_targets
+from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, Extension, Gpu, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, PtxVersion
@@ -20,22 +20,20 @@ from envcheck.rules.api import (
     sentence,
     worst_first,
 )
-from envcheck.rules.facts.frameworks import code_targets, framework_named
+from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, supported_cuda, title_of_first
-from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.install import compile_again
 
 _FIXES = 3
 _ALONE = (".cubin", ".fatbin", ".ptx")
 
 
-def _has_extensions(environment: Environment, facts: Facts) -> bool:
-    return bool(facts.usable_gpus) and any(each.gpu_code for each in items_in(environment.extensions))
-
-
 @rule(
     layer="framework",
     per="environment",
-    arises=_has_extensions,
+    arises=lambda environment, facts: (
+        bool(facts.usable_gpus) and any(each.gpu_code for each in items_in(environment.extensions))
+    ),
     remedy=(
         Fix(
             text="Build the package again for this GPU: extensions of PyTorch with TORCH_CUDA_ARCH_LIST set to its "
@@ -53,8 +51,11 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     wrong: list[tuple[Extension, Misfit]] = []
     sound: list[Extension] = []
     for each in items_in(environment.extensions):
-        code = read_targets(each.gpu_code or ())
-        fits = [(gpu, _fit(each, code, capability, facts)) for gpu, capability in known]
+        code, built = code_targets(each), _compiler_of(each, facts.matrix)
+        fits = [
+            (gpu, code_runs_on(facts.matrix, code, capability, driver_cuda=supported_cuda(facts), built_with=built))
+            for gpu, capability in known
+        ]
         lacking = [(gpu, fit) for gpu, fit in fits if fit.bad]
         by_choice = bool(lacking) and _is_for_others(code, known)
         if by_choice and all(path.endswith(_ALONE) for path in each.binaries):
@@ -75,30 +76,17 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     return passed(title, *evidence, decided_by="declared") if sound else None
 
 
-def _title(extension: Extension) -> str:
-    return f"{extension.name} {extension.version}" if extension.version else extension.name
-
-
 def _is_for_others(code: tuple[CodeTarget, ...], known: tuple[tuple[Gpu, ComputeCapability], ...]) -> bool:
-    """Whether there is code for newer GPUs alone, some of it in a form that serves no other, or none but such code: as
-    packages have it that use it there, and do without it elsewhere.
-    """
-    special = [target for target in code if target.suffix]
-    if len(special) == len(code):
-        return True
-    return bool(special) and all(target.capability > capability for target in code for _, capability in known)
+    """Whether it is for newer GPUs, some of it for these alone, or all is for one kind: packages do without it here."""
+    newer = all(target.capability > capability for target in code for _, capability in known)
+    return all(target.suffix for target in code) or (newer and any(target.suffix for target in code))
 
 
-def _fit(extension: Extension, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
-    built = max((cuda for isa in extension.ptx.values() if (cuda := _writes(facts.matrix, isa))), default=None)
-    return code_runs_on(facts.matrix, code, capability, driver_cuda=supported_cuda(facts), built_with=built)
-
-
-def _writes(matrix: Matrix, isa: str) -> CudaVersion | None:
-    """The first CUDA version whose compiler writes PTX of this ISA."""
-    wanted = PtxVersion.parse(isa)
-    found = (CudaVersion.parse(row.version) for row in matrix.cuda if wanted and PtxVersion.parse(row.ptx) == wanted)
-    return min(filter(None, found), default=None)
+def _compiler_of(extension: Extension, matrix: Matrix) -> CudaVersion | None:
+    """The first CUDA version whose compiler writes all the PTX that it holds."""
+    first = {PtxVersion.parse(row.ptx): version for version, row in reversed(matrix.cuda_rows.items())}
+    isas = map(PtxVersion.parse, extension.ptx.values())
+    return max((first[isa] for isa in isas if isa and isa in first), default=None)
 
 
 def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, facts: Facts, *, noted: bool) -> Misfit:
@@ -112,8 +100,8 @@ def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, fa
         Evidence(what=f"compiled files of {extension.name}", value=extension.binaries[0], source=extension.source),
         evidence_of(gpu_title(gpu), gpu, "compute_capability"),
     )
-    reason = f"{_title(extension)}{some}: {fit.reason}"
-    title = f"{_title(extension)} has no code that runs on {gpu_title(gpu)}"
+    reason = f"{full_name(extension)}{some}: {fit.reason}"
+    title = f"{full_name(extension)} has no code that runs on {gpu_title(gpu)}"
     return Misfit(title, reason, evidence, limit_by_confidence(status, fit), fit.sources)
 
 
@@ -121,28 +109,25 @@ def build_for_gpus(
     extension: Extension, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
 ) -> tuple[Fix, ...]:
     """Compile it for the GPUs that are here."""
-    special = any(target.suffix == "a" for target in read_targets(extension.gpu_code or ()))
-    capabilities = sorted({capability for _, capability in known})
-    listed = ";".join(f"{each}{'a' if special else ''}" for each in capabilities)
-    numbers = ";".join(each.sm.removeprefix("sm_") for each in capabilities)
     if extension.cache:
         text = f"Delete {extension.path}: PyTorch compiles {extension.name} again for this GPU"
         return (Fix(text=text, command=("rm", "-r", "--", extension.path)),)
-    own = facts.matrix.extension_build(extension.name).architectures
+    capabilities = sorted({capability for _, capability in known})
+    suffix = "a" if any(target.suffix == "a" for target in code_targets(extension)) else ""
+    dotted = [f"{each}{suffix}" for each in capabilities]
+    numbers = ";".join(each.sm.removeprefix("sm_") for each in capabilities)
     majors = ";".join(dict.fromkeys(f"{each.major}0" for each in capabilities))
-    setting = (own or "TORCH_CUDA_ARCH_LIST={dotted}").format(numbers=numbers, dotted=listed, majors=majors)
+    own = facts.matrix.extension_build(extension.name).architectures or "TORCH_CUDA_ARCH_LIST={dotted}"
+    setting = own.format(numbers=numbers, dotted=";".join(dotted), majors=majors)
     torch = framework_named("torch", facts.environment)
     cuda = CudaVersion.parse(torch.cuda) if torch else None
-    refusing = [fit for each in capabilities if cuda and (fit := cuda_targets(facts.matrix, each, cuda)).bad]
-    after = f", after PyTorch: {sentence(refusing[0].reason)}" if refusing else ""
+    refusing = (fit for each in capabilities if cuda and (fit := cuda_targets(facts.matrix, each, cuda)).bad)
+    after = next((f", after PyTorch: {sentence(fit.reason)}" for fit in refusing), "")
     if extension.unresolved is None:
-        text = f"Install a release of {extension.name} for compute capability {listed.replace(';', ' and ')}, or build"
+        text = f"Install a release of {extension.name} for compute capability {' and '.join(dotted)}, or build"
         text = f"{text} it for that: CMAKE_CUDA_ARCHITECTURES={numbers} with CMake, {setting} with PyTorch"
         return (Fix(text=text),)
     if extension.version is None:
         return (Fix(text=f"Build {extension.name} again from its source with {setting} in the environment{after}"),)
-    text = f"Build {extension.name} again for compute capability {listed.replace(';', ' and ')}{after}"
-    public = extension.version.partition("+")[0]
-    build = ("--no-build-isolation", "--no-cache-dir", "--no-binary", extension.name)
-    how = How(build=build, variables=tuple(setting.split()), alone=True, again=True)
-    return install(facts, (f"{extension.name}=={public}",), text, how)
+    text = f"Build {extension.name} again for compute capability {' and '.join(dotted)}{after}"
+    return compile_again(facts, extension.name, extension.version, text, *setting.split(), no_wheel=True)

@@ -38,7 +38,7 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.machine import may_have_gpus, title_of_first
 from envcheck.rules.fixes.frameworks import INDEX
-from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.install import How, compile_again, install
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
@@ -69,10 +69,6 @@ class Package(NamedTuple):
     @property
     def unresolved(self) -> tuple[str, ...] | None:
         return self.compiled.unresolved if self.compiled else None
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        return (None if isinstance(self.record, Extension) else self.record.requires) or ()
 
     @property
     def title(self) -> str:
@@ -174,7 +170,8 @@ def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Mis
         if package.name == "triton"
         else (package.framework, "torch", torch.version or "")
     )
-    lines = (asking.requires if asking else ()) or package.requires
+    own = () if isinstance(package.record, Extension) else package.record.requires
+    lines = (asking.requires if asking else ()) or own or ()
     bounds = bounds_on(lines, asked, facts.markers)
     if not bounds or admits(bounds, there) is not False:
         return None
@@ -240,9 +237,8 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         tag = (there.partition("+")[2] or tag_of(str(cuda))) if cuda and exact else ""
         # Without its label, an installer takes the installed build of that release for the one that is asked for. Of
         # others than PyTorch's own, the index has the build that is on PyPI too without a label.
-        labelled = facts.matrix.has_trait(package.name, "released-with-torch")
-        labelled = labelled and "+" in f"{there}{package.version}" and machine(facts) == "x86_64"
-        label = f"+{tag}" if tag and labelled else ""
+        own = facts.matrix.has_trait(package.name, "released-with-torch") and machine(facts) == "x86_64"
+        label = f"+{tag}" if tag and own and "+" in f"{there}{package.version}" else ""
         how = How(index=f"{INDEX}{tag}" if tag else "", alone=True, again=True)
         return (*pinned, *install(facts, (f"{package.name}{bounds}{label}",), text, how))
     if pinned:
@@ -259,19 +255,13 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         return install(facts, (f"{package.name}=={public}",), text, How(links=page, alone=True, again=True))
     its_build = f"install its wheel, where there is one: {wheel}" if wheel else f"use its build for torch {there}"
     text = f"Build {package.name} again, against the installed torch (or {its_build})"
-    no_wheel = ("--no-binary", package.name) if package.extension else ()
-    how = How(build=("--no-build-isolation", "--no-cache-dir", *no_wheel), alone=True, again=True)
-    return install(facts, (f"{package.name}=={public}",), text, how)
+    return compile_again(facts, package.name, public, text, no_wheel=package.extension is not None)
 
 
 def _published(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:
     """The addresses, or empty, of the page and of the wheel for this PyTorch, CUDA and Python."""
-    row, cuda, there = (
-        facts.matrix.extension_build(name),
-        CudaVersion.parse(torch.cuda),
-        parse_version(torch.version or ""),
-    )
-    python = (facts.environment.python if facts.environment else None) or ""
+    row, cuda = facts.matrix.extension_build(name), CudaVersion.parse(torch.cuda)
+    there, python = parse_version(torch.version or ""), facts.environment and facts.environment.python
     if cuda is None or there is None or machine(facts) != "x86_64" or not python:
         return "", ""
     _, old_abi = compiled_for(facts.matrix, (_STRINGS_BEFORE_CXX11,))
@@ -288,21 +278,19 @@ def _published(name: str, version: str, torch: Framework, facts: Facts) -> tuple
 
 
 def _with_its_torch(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
-    """Install the PyTorch that a package pins, where its wheels are for that one alone: nothing for what has a build
-    for each, or is compiled.
-    """
-    if facts.environment is not None and facts.environment.planned is not None:
-        return ()  # what the plan pins is what is wanted
+    """Install the PyTorch that a package pins, where its wheels are for that one alone."""
     of_torch: tuple[Trait, ...] = ("on-torch-index", "released-with-torch", "compiled-by-pip", "pure-python")
-    record = facts.environment and installed(facts.environment, package.name)
-    bounds = bounds_on((record.requires if record else None) or (), "torch", facts.markers)
+    wanted = facts.environment is not None and facts.environment.planned is not None  # what the plan pins
+    if wanted or any(facts.matrix.has_trait(package.name, trait) for trait in of_torch):
+        return ()
+    record = installed(facts.environment, package.name)
+    bounds = bounds_on((record.requires if record else None) or (), "torch", facts.markers) or ""
     if not bounds and is_release(package.version):
         fit = fit_of_release(facts, package.name, package.version, "torch", torch.version or "")
-        bounds = fit.nearest_change.removeprefix("torch") if fit else None
-    own = any(facts.matrix.has_trait(package.name, trait) for trait in of_torch)
-    if own or not re.fullmatch(r"==[0-9.]+", bounds or "") or not facts.matrix.rows_of(package.name):
+        bounds = fit.nearest_change.removeprefix("torch") if fit else ""
+    if not re.fullmatch(r"==[0-9.]+", bounds) or not facts.matrix.rows_of(package.name):
         return ()
-    text = f"Install the PyTorch that {package.title} is built for, {(bounds or '')[2:]}, and what else it requires"
+    text = f"Install the PyTorch that {package.title} is built for, {bounds[2:]}, and what else it requires"
     return install(facts, (f"{package.name}=={package.version}", f"torch{bounds}"), text)
 
 
