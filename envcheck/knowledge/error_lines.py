@@ -73,9 +73,7 @@ def rank_of(text: str) -> int:
 
 
 def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
-    """As ``named_by`` has it; a row gives way to the next if what must stand beside it is not in ``texts``, or what
-    must not is.
-    """
+    """As ``named_by``; a row gives way if what must stand beside it is not in ``texts``, or what must not is."""
     line = named_by(text)
     if line is None or is_borne_out(line, texts):
         return line

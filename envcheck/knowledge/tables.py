@@ -523,14 +523,11 @@ class PublishedRow(Row, frozen=True, kw_only=True):
     name: str
     """The distribution."""
     releases: tuple[str, ...]
-    """Versions, ascending; several of them, parted by blanks, are one text. What PyPI no longer has is in a row of its
-    own."""
+    """Versions, ascending; several, parted by blanks, are one text. What PyPI no longer has is in a row of its own."""
 
 
 class RequirementRow(Row, frozen=True, kw_only=True):
-    """What the wheels on PyPI require, without their extras, or the source archive of a release that has no wheel;
-    rows of releases outrank it.
-    """
+    """What the wheels on PyPI, or else the source archive, require without extras; rows of releases outrank it."""
 
     name: str
     """The distribution."""
@@ -592,8 +589,7 @@ class FlawRow(Row, frozen=True, kw_only=True):
     compute_capability: str = ""
     """The GPUs on which it matters, as a specifier; empty for all."""
     beside: dict[str, str] = {}
-    """Components with a specifier each: it matters only with such releases of them; where one is not known, it is
-    not said."""
+    """Components with a specifier each: it matters only with such releases, and is not said where one is not known."""
     only_ptx: bool = False
     """Whether it matters only on GPUs for which a build has no native code, only PTX."""
     status: Literal["fail", "warn", "note"] = "warn"
@@ -723,8 +719,7 @@ class LimitRow(Row, frozen=True, kw_only=True):
 
     id_of = "limit/{0.name}-{0.least}"
     name: str
-    """``address-space``, ``locked-memory``, ``open-files``, ``processes`` (of the process), ``memory`` (of its control
-    group)."""
+    """``address-space``, ``locked-memory``, ``open-files``, ``processes``; ``memory`` is the control group's."""
     title: str
     """The limit, in words."""
     least: int
@@ -947,8 +942,7 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
     version_unit: int = 0
-    """What its major counts in the number by which headers and messages tell its version (of cuDNN, from 9 on); 0: not
-    known."""
+    """What its major counts in the number in headers and messages (of cuDNN, from 9 on); 0: not known."""
     told_by: str = ""
     """Of a library that is a component of its ``kind``: the distribution on PyPI, with CUDA's major for ``{}``, that
     holds it, or the part of it whose file names tell its glibc."""
@@ -1103,8 +1097,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
     names: tuple[str, ...]
     """Repositories, without ``docker.io/``: ``nvidia/cuda``, ``nvcr.io/nvidia/pytorch``."""
     tags: str
-    """Regular expression for a whole tag. A named group is a component whose version the tag states:
-    ``(?P<cuda>…)``."""
+    """Regular expression for a whole tag; a named group is a component whose version it states: ``(?P<cuda>…)``."""
     holds: dict[str, str] = {}
     """Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``."""
     frameworks: dict[str, str] = {}
@@ -1176,9 +1169,7 @@ class SystemPackageRow(Row, frozen=True, kw_only=True):
 
 
 class PlainRow(Row, frozen=True, kw_only=True):
-    """Projects that are installed from their repositories: they compile nothing, and what they require of packages for
-    GPUs has no bounds.
-    """
+    """Projects that are installed from repositories: they compile nothing, and set no bounds on packages for GPUs."""
 
     id_of = "plain/{0.names[0]}"
     names: tuple[str, ...]

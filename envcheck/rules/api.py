@@ -265,8 +265,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     explains_failing: tuple[str, ...] = ()
     """Further consequences of its failures, but not of its warnings."""
     told_by: tuple[str, ...] = ()
-    """Names of the rules that report the same fault more fully; they explain it where they name the same packages (or
-    files)."""
+    """The rules that report the same fault more fully; they explain it where they name the same packages (or files)."""
     yields_to: tuple[str, ...] = ()
     """Names of the rules whose findings on the same subject, or the machine, suppress its own; ``EVERYTHING``: any."""
 

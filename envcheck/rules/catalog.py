@@ -150,8 +150,6 @@ def refuse_unselectable(name: str) -> None:
 
 
 def measured_rules() -> tuple[str, ...]:
-    """Names of the rules about measurements, and about frameworks, which are tried before they are measured: all that
-    ``envcheck bench`` runs.
-    """
+    """Names of the rules that ``envcheck bench`` runs: about measurements, and frameworks, which are tried first."""
     of_speed = (rule.name for rule in all_rules() if rule.function.__module__.startswith(f"{rules.__name__}.speed."))
     return (*of_speed, *TRIAL_RULES)

@@ -80,9 +80,7 @@ def _dmi(tree: Tree) -> Found | None:
 
 
 def _firecracker(tree: Tree) -> str | None:
-    """The file that shows Firecracker, which has no DMI: its ACPI tables name it, and its guests have a typical command
-    line.
-    """
+    """The file that shows Firecracker, which has no DMI: its ACPI tables, or its guests' typical command line."""
     table = tree.read_bytes("/sys/firmware/acpi/tables/DSDT", 64) or b""
     if table[10:16] == _FIRECRACKER_OEM:
         return "/sys/firmware/acpi/tables/DSDT"

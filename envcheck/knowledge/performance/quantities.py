@@ -58,8 +58,7 @@ class BenchQuantity(msgspec.Struct, frozen=True):
     beside: str = ""
     """For quantities of the processor and of frameworks: the GPU's quantity for the same work."""
     seconds: float | None = 0.5
-    """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200; None: never
-    seen there."""
+    """About how long ``--full`` takes on an H200, all precisions and variants together; None: never seen there."""
 
 
 _WORK = {

@@ -40,9 +40,7 @@ def cuda_release(matrix: Matrix, family: str, version: str | None) -> CudaVersio
 
 
 def toolkit_wheels(matrix: Matrix, cuda: CudaVersion, *, minor: bool) -> str | None:
-    """The release of the distribution ``cuda-toolkit`` for a CUDA, of that very minor or the major's newest: a
-    specifier; None where there is none.
-    """
+    """The ``cuda-toolkit`` for a CUDA, of that minor or the newest of the major, as a specifier; None without one."""
     releases = [release for row in _named(matrix, TOOLKIT) if (release := _cuda_of(row))]
     if minor and cuda in releases:
         return f"=={cuda}.*"

@@ -182,9 +182,7 @@ def _fixes(bad: _Unusable, facts: Facts) -> tuple[Fix, ...]:
 
 
 def mismatched(facts: Facts) -> tuple[DriverLibrary, str] | None:
-    """A library of another version than the kernel module that the loader finds before a matching one, or by a
-    variable; with its name.
-    """
+    """A library of another version than the module, found before a matching one or by a variable; with its name."""
     module, listing = facts.module.version, facts.driver.libraries
     if module is None or listing is None:
         return None
@@ -286,9 +284,7 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
 
 
 def _compat_is_refused_in_text(facts: Facts) -> bool:
-    """Whether CUDA alone says in a text that driver and library differ, and the loader finds a libcuda in a folder
-    named compat.
-    """
+    """Whether CUDA alone says that driver and library differ, and the loader finds a libcuda in a folder ``compat``."""
     lines = [
         each for each in facts.snapshot.observed_errors if (line := named_by(each.text)) and line.problem == _MISMATCH
     ]

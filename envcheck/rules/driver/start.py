@@ -266,9 +266,7 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
-    """Whether a module that is built is not loaded; in a text, whether it says so of the driver and that Secure Boot
-    is on.
-    """
+    """Whether a built module is not loaded; in a text, whether it says so of the driver, and Secure Boot is on."""
     stated = facts.kernel.source == PASTED and facts.kernel.secure_boot and facts.module.built is None
     if stated and _concerns_module(subject, facts) and not facts.driver.names_release:
         return tells_of(facts.snapshot, "driver-not-loaded")
@@ -389,9 +387,7 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
 
 
 def _may_be_withheld(gpu: Gpu, facts: Facts) -> bool:
-    """Whether this program may be barred from the GPU: by a scheduler, a container, the device node's permission, or an
-    option of the kernel module.
-    """
+    """Whether a scheduler, a container, permissions or an option of the module may bar this program from the GPU."""
     if gpu.excluded or in_batch_job(facts):
         return True  # a scheduler leaves the device nodes in sight, and uses control groups
     nodes = gpu_nodes(facts) or ()

@@ -115,9 +115,7 @@ def _raise_causes(found: Sequence[Check]) -> tuple[Check, ...]:
 
 
 def _link_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
-    """Link a finding to another rule's finding that reports the same packages in more detail, or that an error line or
-    a variable of it names.
-    """
+    """Link a finding to one that tells more of the same packages, or that an error line or variable of it names."""
     rule = rules.get(check.rule)
     if rule is None or not rule.told_by or check.status not in _BAD:
         return check

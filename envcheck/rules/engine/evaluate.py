@@ -169,9 +169,7 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, error: TrialProblem, 
 
 
 def _finding_about_library(found: Sequence[Check], rule: Rule, error: TrialProblem) -> Check | None:
-    """A finding from files about the library that the error names. It is more specific: it has the file and how it was
-    found.
-    """
+    """A finding from files about the library that the error names: it has the file, and how it was found."""
     if rule.layer != "library":
         return None
     environment, framework = error.subject.environment, error.subject.framework

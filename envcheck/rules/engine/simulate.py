@@ -115,9 +115,7 @@ def requirements_broken(environment: Environment | None, markers: Mapping[str, s
 def _requirements_of(
     distribution: Distribution, markers: Mapping[str, str], extras: tuple[str, ...] = ("",)
 ) -> Iterator[Requirement]:
-    """Its requirements on this system; none for conda packages, whose specifications have another syntax and which
-    conda itself keeps.
-    """
+    """Its requirements on this system; none for conda packages, which have another syntax, and which conda keeps."""
     return active_requirements(() if distribution.channel == "conda" else distribution.requires or (), markers, extras)
 
 

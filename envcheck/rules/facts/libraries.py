@@ -65,9 +65,7 @@ def _is_of_family(load: Load, families: tuple[str, ...]) -> bool:
 
 
 def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
-    """The libraries that it loads itself. Those that the framework it extends loads from the same file belong to that
-    framework's checks.
-    """
+    """The libraries that it loads itself, without those that the framework it extends loads from the same file."""
     base = base_framework(subject)
     known = {(load.name, load.path) for load in (base.loads if base else None) or ()}
     loads = (load for load in subject.framework.loads or () if (load.name, load.path) not in known)
@@ -88,9 +86,7 @@ def missing(subject: FrameworkSubject, facts: Facts, *, for_gpu: bool = False) -
 
 
 def _is_linked_in_vain(load: Load, framework: Framework) -> bool:
-    """Whether a library that is not CUDA's is needed and certainly not loaded. Whether the driver's are there is a
-    question about the machine.
-    """
+    """Whether a library that is neither CUDA's nor the driver's is needed and certainly not loaded."""
     absent = framework.loads_complete and not matches_fragment("driver-library", load.name)
     return not load.optional and (load.refused is not None or absent)
 

@@ -1,6 +1,4 @@
-"""Names of CUDA libraries and of NVIDIA's wheels, the CUDA major version of each, and the wheels that a plan would
-install.
-"""
+"""Names of CUDA libraries and of NVIDIA's wheels, the CUDA major of each, and the wheels that a plan would install."""
 
 from __future__ import annotations
 
@@ -217,9 +215,7 @@ def version_of(distribution: Distribution) -> str:
 
 
 def required_wheels(environment: Environment, facts: Facts) -> dict[str, RequiredWheel]:
-    """NVIDIA's wheels that the pinned packages of a plan require, by name; none where nothing can collide with them,
-    since no entry is such a wheel.
-    """
+    """NVIDIA's wheels that the pinned packages of a plan require, by name; none where no entry can meet them."""
     found: dict[str, RequiredWheel] = {}
     planned = environment.planned or ()
     for item in planned if any(wheel_of(item.name) for item in planned) else ():

@@ -362,9 +362,7 @@ def headline(checks: Sequence[Check], covered: Coverage) -> str:
 
 
 def nothing_measured(runs: Iterable[ProbeRun]) -> str:
-    """Why there are no figures: the most frequent reason of the bench probes, those for a GPU first; empty where nobody
-    asked for figures.
-    """
+    """Why there are no figures: the most frequent reason, those for a GPU first; empty where nobody asked for any."""
     explained = [
         run for run in runs if run.name.startswith("bench.") and run.detail not in ("", not_asked_for("bench"))
     ]

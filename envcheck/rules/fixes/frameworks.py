@@ -201,9 +201,7 @@ def family_of_build(choice: TorchChoice, names: Iterable[str], facts: Facts) -> 
 
 
 def _conflicting_wheels(environment: Environment | None, choice: TorchChoice) -> tuple[str, ...]:
-    """NVIDIA's wheels for another CUDA major version that only torch required and that share a folder with the new
-    ones.
-    """
+    """NVIDIA's wheels for another CUDA major that only torch required, and that share a folder with the new ones."""
     if environment is None:
         return ()
     major = str(CudaVersion.from_tag(choice.tag)).partition(".")[0]

@@ -32,9 +32,7 @@ CHANNEL = "conda-forge"
 
 
 def uv_prefix(environment: Environment | None) -> str | None:
-    """The prefix of an environment that uv created, or that has no pip and packages installed by uv; None for any
-    other.
-    """
+    """The prefix of an environment that uv created, or that has no pip and packages that uv installed; else None."""
     if environment is None:
         return None
     filled = environment.distributions_complete and not installed(environment, "pip")
@@ -125,9 +123,7 @@ _MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
 
 
 def is_conda_package(distribution: Distribution) -> bool:
-    """Whether conda installed it. conda also writes a ``dist-info`` for Python packages, and its INSTALLER file names
-    conda.
-    """
+    """Whether conda installed it; its Python packages have a ``dist-info`` too, whose INSTALLER names conda."""
     return distribution.channel == "conda" or distribution.installer == "conda"
 
 

@@ -57,9 +57,7 @@ def _is_driver_separate(subject: FrameworkSubject, facts: Facts) -> bool:
 
 
 def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Whether it initializes CUDA itself: extensions use the CUDA of what they extend, and other packages count only
-    with a known CUDA version.
-    """
+    """Whether it initializes CUDA itself, as extensions do not; other packages count only with a known CUDA version."""
     framework, base = subject.framework, base_framework(subject)
     if base is not None and base.cuda:
         return False

@@ -1,6 +1,4 @@
-"""Problems that error lines and statuses of the driver's libraries name. What a program reports is more certain than an
-inference.
-"""
+"""Problems that error lines and statuses of the driver's libraries name: they are more certain than inferences."""
 
 from __future__ import annotations
 

@@ -235,9 +235,7 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
 
 
 def _without_source(environment: Environment, distribution: Distribution, evidence: Evidence, facts: Facts) -> _Finding:
-    """The fix for an editable installation without its source folder: no index has its version, and it may be
-    private.
-    """
+    """For an editable installation without its source: no index has its version, and it may be private."""
     name, framework = distribution.name, framework_named(distribution.name, environment)
     title = f"The source folder of {name[:40]}, installed in editable mode, is gone"
     remove = uninstall(facts, (name,), f"Restore the source folder of {name}, or remove {name}")

@@ -88,9 +88,7 @@ def _is_python(package: Package, matrix: Matrix) -> bool:
 
 
 def packages_of(subject: FrameworkSubject, matrix: Matrix, *, released_with_it: bool) -> list[Package]:
-    """The subject itself; for PyTorch, the listed packages without a framework record: those with one release for each
-    of PyTorch's, or the others.
-    """
+    """The subject itself; for PyTorch, packages that are no frameworks: those released with it, or the others."""
     framework, found = subject.framework, []
     if framework.name == "torch":
         known = {each.name for each in frameworks_in(subject.environment)}

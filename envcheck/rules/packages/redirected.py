@@ -62,9 +62,7 @@ def of_another_copy(module: str, environment: Environment | None) -> bool:
 
 
 def _stopped_frameworks(names: Collection[str], environment: Environment) -> tuple[str, ...]:
-    """The frameworks that these packages stop: themselves, their extensions, and those whose failure is about one of
-    their modules.
-    """
+    """The frameworks that these packages stop: themselves, extensions, and those whose failure names their modules."""
     of_these = [framework_named(name, environment) for name in names]
     modules, stopped = {*names, *(module_of(each) for each in of_these if each)}, []
     for each in frameworks_in(environment):

@@ -268,9 +268,7 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
 
 
 def _mismatched(facts: Facts, *, mounted: bool | None = False) -> list[DriverLibrary]:
-    """The driver libraries of another version than the host's module that belong to the image (or, with ``mounted``
-    None, may be mounted).
-    """
+    """The driver libraries of another version than the host's module that the image has (``mounted`` None: or may)."""
     return [
         library
         for library in items_in(facts.driver.libraries)

@@ -229,9 +229,7 @@ def _judge_list(value: str, gpus: tuple[Gpu, ...], facts: Facts) -> Outcome | No
 
 
 def _listed(facts: Facts) -> tuple[Gpu, ...]:
-    """The GPUs that NVML lists; none if it did not answer. A pasted table may be cut, so it counts only beside a
-    program that sees no GPU.
-    """
+    """The GPUs that NVML lists; a pasted table may be cut, so it counts only beside a program that sees no GPU."""
     refused = sees_no_gpu(facts)
     return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if refused or nvml_answers(facts) else ()
 

@@ -184,9 +184,7 @@ def _tensorrt(library: _Library) -> LibraryVersion:
 
 
 def _nvjitlink(library: _Library) -> LibraryVersion:
-    """The version of nvJitLink. Before 12.3 it has no version call, but exports its functions under the numbers of all
-    releases so far.
-    """
+    """The version of nvJitLink; before 12.3, by its functions, whose names have the numbers of all releases so far."""
     stored = _stored("nvJitLinkVersion", 2)(library)
     if stored.version is not None:
         return stored

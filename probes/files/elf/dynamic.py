@@ -100,9 +100,7 @@ class Dynamic:
 
 
 def _chain(dynamic: Dynamic, layout: str, start: int, count: int, next_field: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Offset and fields of at most ``count`` records of a version table from ``start``; each gives the distance to the
-    next, only forward.
-    """
+    """Offset and fields of at most ``count`` records of a version table from ``start``, each further on."""
     found: list[tuple[int, tuple[int, ...]]] = []
     offset = start
     for _ in range(min(count, VERSION_LIMIT)):

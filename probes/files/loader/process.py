@@ -127,9 +127,7 @@ class LoaderProcess:
     def _map(
         self, name: str, loader: LoadedImage | None, found_by: str | None = None, *, called: bool = False
     ) -> LoadRequest:
-        """Map a library. ``called``: ``loader`` only calls ``dlopen``; its RPATH applies to this search and is not
-        inherited.
-        """
+        """Map a library. ``called``: ``loader`` calls ``dlopen``, where its RPATH counts, and is not inherited."""
         known = self._by_name.get(name if "$" not in name else self.search.expanded(name, loader))
         if known is not None:
             return LoadRequest(name, loader, known, None, () if called else _lacks(name, loader, known))

@@ -50,8 +50,7 @@ class OpenByName(NamedTuple):
     """A library that code loads by name (``dlopen``) after the parts are loaded."""
 
     names: tuple[str, ...]
-    """Alternatives; the first that is found is taken. One with a slash is that file (of a plug-in: ``parts`` that may
-    fail)."""
+    """Alternatives: the first that is found is taken; one with a slash is that file (a plug-in's, which may fail)."""
     by: str | None = None
     """Name or path of the requesting file, whose RPATH or RUNPATH applies; None: Python code (``ctypes``)."""
     optional: bool = True

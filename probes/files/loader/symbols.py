@@ -200,9 +200,7 @@ def is_bound(name: str) -> bool:
 def lacking(
     process: LoaderProcess, image: LoadedImage, name: str, users: Iterable[LoadedImage]
 ) -> tuple[list[str], str] | None:
-    """Symbols that ``users`` need from the library ``name`` and that nothing defines, with the user; None if a file
-    could not be read.
-    """
+    """Symbols that ``users`` need of ``name`` and nothing defines, with the user; None if a file could not be read."""
     known = family_of(os.path.basename(name))
     family = known.family if known else name
     begin = next((prefix for start, prefix in _PREFIXES.items() if family.startswith(start)), family)

@@ -317,9 +317,7 @@ def is_anothers(
 
 
 def _state(tree: Tree, path: str) -> os.stat_result | None:
-    """The ``stat`` result of a path, with links followed inside the root; None if nothing is there. Raises OSError if
-    that is unknown.
-    """
+    """The ``stat`` result, with links followed inside the root; None: nothing is there. OSError if that is unknown."""
     try:
         return os.stat(tree.place(path))
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -199,9 +199,7 @@ _NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT")
 def unreadable(
     tree: Tree, place: PythonPlace, layout: EnvironmentLayout, folders: Iterable[str], *, asked_for: bool
 ) -> list[dict[str, Any]]:
-    """Unreadable parts of an environment with these search folders and, unless it was named, of candidates that would
-    precede it.
-    """
+    """Unreadable parts of an environment and, unless it was named, of candidates that would precede it."""
     whole = [layout.prefix] if layout.virtual or layout.manager == "conda" else []
     own = [*whole, *folders]
     if not asked_for:

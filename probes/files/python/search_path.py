@@ -198,9 +198,7 @@ def _site_folders(tree: Tree, layout: EnvironmentLayout, prefix: str) -> Iterato
 def _with_path_files(
     tree: Tree, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """Each site folder and the folders that its ``.pth`` files add; code lines and their files are appended to
-    ``code``.
-    """
+    """Each site folder and what its ``.pth`` files add; lines of code and their files are appended to ``code``."""
     for site, led_by in sites:
         yield site, led_by
         names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]
