@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.model.snapshot import Framework, Place, Snapshot, Trial, Variables
+from envcheck.model.snapshot import FolderAccess, Framework, Snapshot, Trial, Variables
 from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
@@ -27,12 +27,12 @@ RULE = "cache-not-writable"
 TRITON = Framework(source="file x", name="triton", version="3.5.1", cuda="12.8", cpu_only=False)
 CUPY = Framework(source="file x", name="cupy-cuda12x", version="13.6.0", cuda="12", cpu_only=False)
 NO = "this user may not write there"
-HOME = Place(path="/home/ada")
-READ_ONLY = Place(path="/home/ada", obstacle="its file system is read-only")
+HOME = FolderAccess(path="/home/ada")
+READ_ONLY = FolderAccess(path="/home/ada", obstacle="its file system is read-only")
 
 
 def writing(
-    *places: Place, frameworks: tuple[Framework, ...] = (torch(), TRITON), named: bool = True, **values: str
+    *places: FolderAccess, frameworks: tuple[Framework, ...] = (torch(), TRITON), named: bool = True, **values: str
 ) -> Snapshot:
     found = Variables(
         source="process", values=values, complete=True, paths=(), home="/home/ada", temporary="/tmp",
@@ -44,29 +44,30 @@ def writing(
 WRITING: list[tuple[str, Snapshot, str]] = [
     ("all may be written", writing(HOME), "pass"),
     ("home is read-only", writing(READ_ONLY), "warn"),
-    ("the cache alone, which sudo made", writing(HOME, Place(path="/home/ada/.triton", obstacle=NO)), "warn"),
-    ("home is read-only, the cache is a mount", writing(READ_ONLY, Place(path="/home/ada/.triton"),
-     Place(path="/home/ada/.cache"), Place(path="/home/ada/.nv")), "pass"),
-    ("a variable leads away", writing(HOME, Place(path="/x", obstacle=NO), TRITON_CACHE_DIR="/x/y"), "warn"),
-    ("its home leads away", writing(HOME, Place(path="/x", obstacle=NO), TRITON_HOME="/x"), "warn"),
-    ("a variable leads out of a bad home", writing(READ_ONLY, Place(path="/x"), TRITON_CACHE_DIR="/x",
+    ("the cache alone, which sudo made", writing(HOME, FolderAccess(path="/home/ada/.triton", obstacle=NO)), "warn"),
+    ("home is read-only, the cache is a mount", writing(READ_ONLY, FolderAccess(path="/home/ada/.triton"),
+     FolderAccess(path="/home/ada/.cache"), FolderAccess(path="/home/ada/.nv")), "pass"),
+    ("a variable leads away", writing(HOME, FolderAccess(path="/x", obstacle=NO), TRITON_CACHE_DIR="/x/y"), "warn"),
+    ("its home leads away", writing(HOME, FolderAccess(path="/x", obstacle=NO), TRITON_HOME="/x"), "warn"),
+    ("a variable leads out of a bad home", writing(READ_ONLY, FolderAccess(path="/x"), TRITON_CACHE_DIR="/x",
      XDG_CACHE_HOME="/x", CUDA_CACHE_PATH="/x"), "pass"),
-    ("code cannot be loaded", writing(Place(path="/home/ada", noexec=True)), "warn"),
-    ("only data lies there", writing(HOME, Place(path="/x", noexec=True), CUDA_CACHE_PATH="/x"), "pass"),
-    ("no space", writing(Place(path="/home/ada", free=1 << 20)), "warn"),
-    ("little space suffices", writing(Place(path="/home/ada", free=900 << 20)), "pass"),
-    ("no inodes", writing(Place(path="/home/ada", free_files=0)), "warn"),
-    ("the driver's alone", writing(HOME, Place(path="/home/ada/.nv", obstacle=NO)), "note"),
-    ("the driver's, by its variable", writing(HOME, Place(path="/x", obstacle=NO), CUDA_CACHE_PATH="/x"), "warn"),
-    ("nothing is kept there", writing(HOME, Place(path="/x", obstacle=NO), CUDA_CACHE_PATH="/x",
+    ("code cannot be loaded", writing(FolderAccess(path="/home/ada", noexec=True)), "warn"),
+    ("only data lies there", writing(HOME, FolderAccess(path="/x", noexec=True), CUDA_CACHE_PATH="/x"), "pass"),
+    ("no space", writing(FolderAccess(path="/home/ada", free=1 << 20)), "warn"),
+    ("little space suffices", writing(FolderAccess(path="/home/ada", free=900 << 20)), "pass"),
+    ("no inodes", writing(FolderAccess(path="/home/ada", free_files=0)), "warn"),
+    ("the driver's alone", writing(HOME, FolderAccess(path="/home/ada/.nv", obstacle=NO)), "note"),
+    ("the driver's, by its variable", writing(HOME, FolderAccess(path="/x", obstacle=NO), CUDA_CACHE_PATH="/x"),
+     "warn"),
+    ("nothing is kept there", writing(HOME, FolderAccess(path="/x", obstacle=NO), CUDA_CACHE_PATH="/x",
      CUDA_CACHE_DISABLE="1"), "pass"),
-    ("of another user", writing(HOME, Place(path="/tmp/torchinductor_ada", obstacle=NO)), "warn"),
+    ("of another user", writing(HOME, FolderAccess(path="/tmp/torchinductor_ada", obstacle=NO)), "warn"),
     ("no name for the folder", writing(HOME, named=False), "warn"),
     ("CuPy needs it", writing(READ_ONLY, frameworks=(CUPY,)), "fail"),
     ("CuPy keeps it in memory", writing(READ_ONLY, frameworks=(CUPY,), CUPY_CACHE_IN_MEMORY="1"), "note"),
-    ("a variable of a framework that is not there", writing(HOME, Place(path="/x", obstacle=NO), CUPY_CACHE_DIR="/x"),
-     "pass"),
-    ("the driver loads nothing from there", writing(HOME, Place(path="/home/ada/.nv", noexec=True)), "pass"),
+    ("a variable of a framework that is not there", writing(HOME, FolderAccess(path="/x", obstacle=NO),
+     CUPY_CACHE_DIR="/x"), "pass"),
+    ("the driver loads nothing from there", writing(HOME, FolderAccess(path="/home/ada/.nv", noexec=True)), "pass"),
 ]  # fmt: skip
 
 
