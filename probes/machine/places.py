@@ -24,10 +24,9 @@ _KERNELS = ("/proc", "/sys")
 
 
 def places(tree: Tree, named: Iterable[str]) -> dict[str, Any]:
-    """The facts of the ``variables`` section about home, the temporary folder, and where a program may write.
+    """The facts of the ``variables`` section about home, the temporary folder and ``named``, paths in variables.
 
-    ``named`` are paths that variables hold. Below home and the folder of caches only a folder is listed in which it
-    is otherwise than in the one above: one that ``sudo`` left behind, a mount of its own, a full file system.
+    Below home and the folder of caches a folder is listed only if it differs from the one above (``sudo``, a mount).
     """
     variables = tree.variables
     if not hasattr(os, "statvfs"):
@@ -37,14 +36,11 @@ def places(tree: Tree, named: Iterable[str]) -> dict[str, Any]:
     home = variables["HOME"].rstrip("/") or "/" if "HOME" in variables else own[5] if own else ""
     user = next((variables[name] for name in _NAMES if variables.get(name)), own[0] if own else "")
     temporary = [value for name in _TEMPORARY[0] if (value := variables.get(name, "")).startswith("/")]
-    temporary += [*_TEMPORARY[1], tree.cwd]
-    folders = filter(tree.is_folder, temporary)
+    folders = filter(tree.is_folder, (*temporary, *_TEMPORARY[1], tree.cwd))
     usable = next((path for path in folders if "obstacle" not in _place(tree, path)[1]), "")
-    found = {}
     caches = os.path.normpath(variables.get("XDG_CACHE_HOME") or f"{home.rstrip('/')}/.cache")
     tops = [path for path in (home, usable, caches, "/dev/shm", *named) if path.startswith("/")]  # noqa: S108
-    for path in dict.fromkeys(tops):
-        found[path] = _place(tree, path)
+    found = {path: _place(tree, path) for path in dict.fromkeys(tops)}
     for top, hidden in ((home, True), (caches, False)):
         for path in islice(_below(tree, top, 2, hidden=hidden), _MOST) if top.startswith("/") else ():
             above = next(found[place] for place in _upwards(path) if place in found)

@@ -40,8 +40,8 @@ def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         limits["memory"] = platform.memory_limit
     if platform.uid == 0:
         limits.pop("processes", None)  # the kernel does not hold root to it
-    low = [row for row in facts.matrix.limits if limits.get(row.name, row.least) < row.least]
-    low = [row for row in low if row.beside != "infiniband" or platform.adapters]
+    rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters]
+    low = [row for row in rows if limits.get(row.name, row.least) < row.least]
     if not low:
         evidence = Evidence(what="limits", value=", ".join(limits), source=platform.source_of("limits"))
         return passed("No limit is too low", *((evidence,) if limits else ()))
@@ -117,10 +117,7 @@ def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return passed("Processors suffice for the GPUs", *evidence)
 
 
-@rule(
-    layer="library",
-    arises=lambda _subject, facts: facts.os == "linux" and not is_assumed(facts),
-)
+@rule(layer="library", arises=lambda _subject, facts: facts.os == "linux" and not is_assumed(facts))
 def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A variable names a network interface, adapter or host that is not here."""
     judged = [(each, text) for each in relevant_variables(facts) if (text := _unknown(each, facts)) is not None]

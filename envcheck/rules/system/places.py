@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.knowledge.tables import CacheRow, is_named
@@ -19,13 +18,14 @@ _SHOWN = 8
 _ELSEWHERE = "Name folders in which this user may write, on a file system with space that is not mounted noexec"
 
 
-class _Blocked(NamedTuple):
-    """A folder that is needed, and why it cannot be used."""
+class _Folder(NamedTuple):
+    """A folder that is needed."""
 
     row: CacheRow
-    path: str
-    why: str
-    variable: str
+    path: str = ""
+    why: str = ""
+    """Why it cannot be used; empty where it can."""
+    variable: str = ""
     """The variable that names it; empty: none does."""
 
     @property
@@ -50,12 +50,14 @@ class _Blocked(NamedTuple):
 )
 def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
     """A folder that a framework writes in cannot be written."""
-    found = list(_blocked(environment, facts))
+    names = {"cuda", *(each.name for each in (*frameworks_in(environment), *distributions_in(environment)))}
+    rows = [row for row in facts.matrix.caches if any(is_named(name, row.reader) for name in names)]
+    used = [row for row in rows if not any(facts.variable(name) == value for name, value in row.off.items())]
+    found = [each for row in used if (each := _judged(row, facts.variables)).why]
     if not found:
         return passed("The folders that the frameworks write in can be written")
     found.sort(key=lambda each: STATUSES.index(each.status))
-    first = found[0]
-    source = facts.variables.source
+    first, source = found[0], facts.variables.source
     return Outcome(
         status=first.status,
         title=title_of_first(f"No place for {first.row.title}", found),
@@ -70,33 +72,22 @@ def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None
     )
 
 
-def _blocked(environment: Environment, facts: Facts) -> Iterator[_Blocked]:
-    names = {each.name for each in frameworks_in(environment)} | {each.name for each in distributions_in(environment)}
-    names.add("cuda")
-    for row in facts.matrix.caches:
-        off = any(facts.variable(name) == value for name, value in row.off.items())
-        if not off and any(is_named(name, row.reader) for name in names):
-            variable, path, why = _judged(row, facts.variables)
-            if why:
-                yield _Blocked(row, path, why, variable)
-
-
-def _judged(row: CacheRow, variables: Variables) -> tuple[str, str, str]:
-    """The variable that names a row's folder, the folder, and why it cannot be used; empty where it can."""
+def _judged(row: CacheRow, variables: Variables) -> _Folder:
     usual = {"~": (variables.home or "").rstrip("/"), _TEMPORARY: variables.temporary}
     for template in row.places:
         start, slash, rest = template.partition("/")
         if start == "~" and not variables.home:
-            return "", template, "HOME is not set, and the passwd file has no home folder for this user"
+            return _Folder(row, template, "HOME is not set, and the passwd file has no home folder for this user")
         if start == _TEMPORARY and not variables.temporary:
-            return "TMPDIR", variables.values.get("TMPDIR", "/tmp"), "there is no temporary folder to write in"  # noqa: S108
+            path = variables.values.get("TMPDIR", "/tmp")  # noqa: S108
+            return _Folder(row, path, "there is no temporary folder to write in", "TMPDIR")
         folder = usual[start] if start in usual else variables.values.get(start[1:])
         path = f"{folder}{slash}{rest}"
         if _USER in rest and variables.user_known is False:
-            return "", path, "this user has no name: neither USER nor the passwd file has one"
+            return _Folder(row, path, "this user has no name: neither USER nor the passwd file has one")
         if folder or start in usual:
-            return "" if start in usual else start[1:], path, _obstacle(row, path, variables)
-    return "", "", ""
+            return _Folder(row, path, _obstacle(row, path, variables), "" if start in usual else start[1:])
+    return _Folder(row)
 
 
 def _obstacle(row: CacheRow, path: str, variables: Variables) -> str:
@@ -125,7 +116,7 @@ def _nearest(path: str, places: tuple[FolderAccess, ...]) -> FolderAccess | None
     return max(known, key=lambda place: len(place.path), default=None)
 
 
-def _fixes(found: list[_Blocked], facts: Facts) -> tuple[Fix, ...]:
+def _fixes(found: list[_Folder], facts: Facts) -> tuple[Fix, ...]:
     """Another folder for each, by its variable; and what makes the usual one writable, where that is one place."""
     named = {}
     for each in found:
