@@ -11,13 +11,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import ran_on_gpu, tried_frameworks
-from envcheck.rules.facts.machine import (
-    cuda_answers,
-    in_container,
-    may_have_gpus,
-    nvml_answers,
-    on_plain_host,
-)
+from envcheck.rules.facts.machine import cuda_answers, in_container, may_have_gpus, nvml_answers, on_plain_host
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import NOT_LOADABLE, answers, call_evidence, refusals, results_naming
@@ -202,11 +196,7 @@ def mismatched_by_variable(_snapshot: Snapshot, facts: Facts) -> bool:
     return found is not None and is_found_by_variable(found[0])
 
 
-@rule(
-    layer="driver",
-    scope="container",
-    by_variable=mismatched_by_variable,
-)
+@rule(layer="driver", scope="container", by_variable=mismatched_by_variable)
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver's compiler library has a different version than the driver."""
     found = mismatched(facts) if nvml_answers(facts) or cuda_answers(facts) else None

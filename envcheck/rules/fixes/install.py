@@ -13,14 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.compat.package_needs import (
-    admits,
-    holds,
-    normalised,
-    pinned_by,
-    read_requirement,
-    same_package,
-)
+from envcheck.compat.package_needs import admits, holds, normalised, pinned_by, read_requirement, same_package
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.model.checks import Changes, Fix

@@ -83,8 +83,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
             worst="warn",
         )
     return passed(
-        f"{full_name(framework)} has a ptxas that supports the GPU",
-        evidence_of("assemblers", framework, "built_for"),
+        f"{full_name(framework)} has a ptxas that supports the GPU", evidence_of("assemblers", framework, "built_for")
     )
 
 

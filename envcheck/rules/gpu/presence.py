@@ -118,12 +118,7 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     needs=("gpu.compute_capability",),
     arises=lambda _gpu, facts: release(facts) is not None,
     remedy=update_driver,
-    explains=(
-        "driver-not-loaded",
-        "gpu-error-logged",
-        "gpu-init-failed",
-        "no-gpu-visible",
-    ),
+    explains=("driver-not-loaded", "gpu-error-logged", "gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     """The installed driver does not support this GPU."""

@@ -12,15 +12,7 @@ from envcheck.knowledge.relations.driver import known_cuda_of
 from envcheck.knowledge.relations.gpu_code import runs_natively
 from envcheck.knowledge.relations.libraries import cuda_majors, is_older, row_of, same_major
 from envcheck.knowledge.specifier import parse_version
-from envcheck.model.snapshot import (
-    PASTED,
-    Distribution,
-    Framework,
-    Library,
-    Snapshot,
-    frameworks_in,
-    items_in,
-)
+from envcheck.model.snapshot import PASTED, Distribution, Framework, Library, Snapshot, frameworks_in, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import (

@@ -346,8 +346,7 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
     for_cuda = framework.problem if framework.problem and "libraries for CUDA" in framework.problem else None
     if framework.binaries and not for_cuda:
         return passed(
-            f"{full_name(framework)} has its compiled files",
-            evidence_of("compiled parts", framework, "binaries"),
+            f"{full_name(framework)} has its compiled files", evidence_of("compiled parts", framework, "binaries")
         )
     if (framework.binaries is None and not for_cuda) or ran_on_gpu(framework):
         return None

@@ -61,9 +61,7 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     if not hidden:
         return None
     return _unreadable_outcome(
-        "Part of the machine cannot be read",
-        hidden,
-        "Restore what cannot be read; the system log shows disk errors",
+        "Part of the machine cannot be read", hidden, "Restore what cannot be read; the system log shows disk errors"
     )
 
 

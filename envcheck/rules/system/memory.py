@@ -39,12 +39,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=text),)
 
 
-@rule(
-    layer="container",
-    needs=("platform.shared_memory",),
-    arises=may_limit_gpus,
-    remedy=_enlarge,
-)
+@rule(layer="container", needs=("platform.shared_memory",), arises=may_limit_gpus, remedy=_enlarge)
 def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The shared memory (/dev/shm) is too small for several processes."""
     platform = facts.platform

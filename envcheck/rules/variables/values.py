@@ -244,10 +244,7 @@ def _sentences(found: Sequence[VariableFault]) -> str:
     return " ".join(f"{each.variable.name}: {each.text}." for each in found)
 
 
-@rule(
-    layer="library",
-    remedy=(Fix(text="Correct the path that the variable names, or unset the variable"),),
-)
+@rule(layer="library", remedy=(Fix(text="Correct the path that the variable names, or unset the variable"),))
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable names a file, folder or program that does not exist."""
     frameworks, found = frameworks_in(facts.environment), {}

@@ -9,14 +9,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
-from envcheck.rules.facts.machine import (
-    cuda_answers,
-    doubt_inside_wsl,
-    gpu_nodes,
-    may_have_gpus,
-    nvml_answers,
-    plural,
-)
+from envcheck.rules.facts.machine import cuda_answers, doubt_inside_wsl, gpu_nodes, may_have_gpus, nvml_answers, plural
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import READ_KERNEL_LOG
 from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
