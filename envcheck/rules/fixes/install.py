@@ -360,8 +360,7 @@ def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
 
 
 def _index(way: How) -> tuple[str, ...]:
-    links = ("--find-links", way.links) if way.links else ()
-    return (*(("--index-url", way.index) if way.index else ()), *links)
+    return (*(("--index-url", way.index) if way.index else ()), *(("--find-links", way.links) if way.links else ()))
 
 
 def _set(how: How) -> tuple[str, ...]:

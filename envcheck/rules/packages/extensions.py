@@ -263,13 +263,12 @@ def _published(name: str, version: str, torch: Framework, facts: Facts) -> tuple
     if cuda is None or there is None or machine(facts) != "x86_64" or not python:
         return "", ""
     _, old_abi = compiled_for(facts.matrix, (_STRINGS_BEFORE_CXX11,))
-    before = any(there.numbers[:2] <= numbers_in(row.last) for row in old_abi)
     values = {
         "version": version,
         "torch": ".".join(map(str, there.numbers[:2])),
         "cuda": tag_of(str(cuda)).removeprefix("cu"),
         "cuda_major": str(cuda.major),
-        "abi": "FALSE" if before else "TRUE",
+        "abi": "FALSE" if any(there.numbers[:2] <= numbers_in(row.last) for row in old_abi) else "TRUE",
         "python": f"cp{''.join(python.split('.')[:2])}",
     }
     return row.page.format(**values), row.wheel.format(**values)

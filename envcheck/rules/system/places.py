@@ -50,7 +50,8 @@ class _Folder(NamedTuple):
 )
 def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
     """A folder that a framework writes in cannot be written."""
-    names = {"cuda", *(each.name for each in (*frameworks_in(environment), *distributions_in(environment)))}
+    names = {"cuda", *(each.name for each in frameworks_in(environment))}
+    names |= {each.name for each in distributions_in(environment)}
     rows = [row for row in facts.matrix.caches if any(is_named(name, row.reader) for name in names)]
     used = [row for row in rows if not any(facts.variable(name) == value for name, value in row.off.items())]
     found = [each for row in used if (each := _judged(row, facts.variables)).why]
