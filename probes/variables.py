@@ -43,7 +43,7 @@ def collect(tree: Tree, out: Out) -> None:
     resolver = tree.read_text("/etc/resolv.conf")
     names = {
         "hosts": sorted({clean(value) for value in values.values()} & hosts),
-        "name_server": bool(re.search(r"^[ \t]*nameserver[ \t]", resolver, re.MULTILINE)) if resolver is not None else None,
+        "name_server": None if resolver is None else bool(re.search(r"^[ \t]*nameserver[ \t]", resolver, re.MULTILINE)),
     }
     out.fact({"variables": {**facts, "paths": kinds, **names, **places(tree, folders)}})
     tree.report_unreadable(out)
