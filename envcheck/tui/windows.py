@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
@@ -89,8 +89,8 @@ class ChooseWindow(ModalScreen[int | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "close"),
-        Binding("j", "move(1)", "down", show=False),
-        Binding("k", "move(-1)", "up", show=False),
+        Binding("j", "app.move(1)", "down", show=False),
+        Binding("k", "app.move(-1)", "up", show=False),
     ]
 
     def __init__(self, title: str, rows: Sequence[Text]) -> None:
@@ -109,10 +109,6 @@ class ChooseWindow(ModalScreen[int | None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self.dismiss(event.option_index)
-
-    def action_move(self, lines: int) -> None:
-        choices = self.query_one("#choices", OptionList)
-        (choices.action_cursor_down if lines > 0 else choices.action_cursor_up)()
 
 
 Use: TypeAlias = Callable[[str], Awaitable[Callable[[], object] | None]]
@@ -221,8 +217,7 @@ class WindowedApp(App["Report"]):
         """Open a page of lines, laid out for its width."""
 
         def laid_out(columns: int) -> Text:
-            pen = Pen(Options(width=columns, ascii=self._page_options.ascii, home=self._page_options.home))
-            return self.paint.lines(lines(pen))
+            return self.paint.lines(lines(Pen(replace(self._page_options, width=columns))))
 
         self.push_screen(TextWindow(Pen(self._page_options).clip(title, _TITLE), laid_out))
 
@@ -235,12 +230,7 @@ class WindowedApp(App["Report"]):
 
         self.push_screen(ChooseWindow(title, rows), chosen)
 
-    def open_saved(
-        self,
-        title: str,
-        use: Use,
-        wanted: str = "path of a report that --format json wrote",
-    ) -> None:
+    def open_saved(self, title: str, use: Use, wanted: str = "path of a report that --format json wrote") -> None:
         """Ask for the path of a saved report; ``use`` may raise EnvcheckError."""
         written = sorted(Path().glob("*.json"), key=lambda path: -path.stat().st_mtime)[:_MOST_RECENT]
         recent = list(dict.fromkeys((*self._opened, *map(str, written))))[:_MOST_RECENT]
@@ -260,7 +250,7 @@ class WindowedApp(App["Report"]):
             return
 
         async def compare(name: str) -> Callable[[], object]:
-            plain = msgspec.structs.replace(self._page_options, color=False)  # the page has its own colours
+            plain = replace(self._page_options, color=False)  # the page has its own colours
             lines = (await self.client.ask("compared", name, report, plain)).splitlines()
             self.remember(name)
             window = TextWindow("differences", lambda _columns: Text("\n").join(map(self.paint.text, lines)))

@@ -17,6 +17,7 @@ from envcheck.fleet.pages.text import page_lines
 from envcheck.fleet.record import Fleet, Node
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Pen, StyledSpan
+from envcheck.rules.facts.machine import plural
 from envcheck.tui.widgets.choices import content_of
 from envcheck.tui.widgets.paint import Paint
 
@@ -39,8 +40,8 @@ class FleetPage(ModalScreen[str | None]):
         Binding("q", "dismiss(None)", "close", show=False),
         Binding("slash", "search", "search"),
         Binding("s", "summary", "summary"),
-        Binding("j", "move(1)", "down", show=False),
-        Binding("k", "move(-1)", "up", show=False),
+        Binding("j", "app.move(1)", "down", show=False),
+        Binding("k", "app.move(-1)", "up", show=False),
     ]
 
     def __init__(self, fleet: Fleet, paint: Paint, options: Options) -> None:
@@ -124,19 +125,9 @@ class FleetPage(ModalScreen[str | None]):
         nodes.display = not summary.display
         (summary if summary.display else nodes).focus()
 
-    def action_move(self, lines: int) -> None:
-        summary = self.query_one("#fleet-summary", VerticalScroll)
-        if summary.display:
-            summary.scroll_relative(y=lines, animate=False)
-            return
-        nodes = self.query_one("#fleet-nodes", OptionList)
-        (nodes.action_cursor_down if lines > 0 else nodes.action_cursor_up)()
-
 
 def _told(node: Node) -> str:
     """The node in a line."""
-    counts = [
-        f"{node.differences} differences" if node.differences > 1 else "1 difference" if node.differences else "",
-        f"{node.slow} slow figures" if node.slow > 1 else "1 slow figure" if node.slow else "",
-    ]
-    return "  ".join(filter(None, (node.name, ", ".join(filter(None, counts)), node.problem or node.headline)))
+    counted = ((node.differences, "difference"), (node.slow, "slow figure"))
+    counts = ", ".join(plural(count, what) for count, what in counted if count)
+    return "  ".join(filter(None, (node.name, counts, node.problem or node.headline)))
