@@ -28,7 +28,6 @@ from envcheck.pipeline.warm_up import WarmUp
 from envcheck.report import Options
 from envcheck.report.page.pen import Pen
 from envcheck.report.page.plain import made_at
-from envcheck.tui.screens.overview import OverviewTab
 from envcheck.tui.tabs import KEY_BINDINGS, Tabs
 from envcheck.tui.widgets.base import KeyFooter, MainScreen, StatusText, draw_scrollbars
 from envcheck.tui.widgets.paint import THEMES, first_theme
@@ -36,10 +35,11 @@ from envcheck.tui.windows import TextWindow, WindowedApp
 from envcheck.tui.worker.sessions import Answer, Client, Examine, Session, Sessions, examine_in_worker, probe_alone
 
 if TYPE_CHECKING:
+    from textual.widgets import DataTable
+
     from envcheck.fleet.record import Fleet
     from envcheck.model.checks import Report
     from envcheck.pipeline.request import Request
-    from envcheck.tui.screens.gpus import Gpus
     from envcheck.tui.worker.telemetry import Telemetry
 
 _TICK = 0.1
@@ -244,34 +244,32 @@ class EnvcheckApp(WindowedApp):
         if event.option_list.is_attached:  # the message comes late when the application closes at once
             self.tabs.overview.show_detail(self.paint)
 
-    def on_overview_tab_selected(self, event: OverviewTab.Selected) -> None:
-        if self.report is not None:
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Open a window with all details of a finding."""
+        report, finding = self.report, self.tabs.overview.finding_at(event.option_index)
+        if report is not None and finding is not None:
             from envcheck.tui.screens.pages import finding_lines
 
-            report, finding = self.report, event.finding
             documentation = self.tabs.overview.documentation(finding)
             self.open_page(finding.rule, lambda pen: finding_lines(finding, report, pen, documentation))
 
-    def on_gpus_selected(self, event: Gpus.Selected) -> None:
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Open a GPU with its last minute, as it goes on, and its checks."""
-        from envcheck.tui.screens.gpus import history_lines
+        from envcheck.tui.screens.gpus import history_lines, number_of
         from envcheck.tui.widgets.choices import gpu_lines
 
         report, screen = self.report, self.tabs.gpus
         if report is None or screen is None:
             return
-        gpu = report.gpus[event.number]
+        number = event.cursor_row
+        gpu = report.gpus[number]
 
         def told(columns: int) -> Text:
             pen = Pen(replace(self._page_options, width=columns))
             now = history_lines(gpu, screen.trace(gpu), columns, 2, self.paint)
-            return Text("\n\n").join([now, self.paint.lines(gpu_lines(report, event.number, pen))])
+            return Text("\n\n").join([now, self.paint.lines(gpu_lines(report, number, pen))])
 
-        self.push_screen(
-            TextWindow(
-                f"GPU {event.number if gpu.index is None else gpu.index}", told, live=screen.trace(gpu) is not None
-            )
-        )
+        self.push_screen(TextWindow(f"GPU {number_of(gpu, number)}", told, live=screen.trace(gpu) is not None))
 
     def action_links(self) -> None:
         from envcheck.tui.screens.gpus import link_lines
@@ -281,9 +279,6 @@ class EnvcheckApp(WindowedApp):
             self.tell("No GPU is known")
         else:
             self.open_page("links between GPUs", lambda pen: link_lines(report, pen))
-
-    def on_speed_requested(self) -> None:
-        self.action_bench(full=False)
 
     def action_tab(self, name: str) -> None:
         self.tabs.go_to(name)

@@ -20,7 +20,7 @@ from envcheck.tui.worker.sessions import Client
 if TYPE_CHECKING:
     from envcheck.model.checks import Report
     from envcheck.tui.screens.facts import FactsTab
-    from envcheck.tui.screens.gpus import Gpus
+    from envcheck.tui.screens.gpus import GpusTab
     from envcheck.tui.screens.speed import Speed
     from envcheck.tui.screens.whatif import WhatIf
     from envcheck.tui.worker.telemetry import Telemetry
@@ -57,7 +57,7 @@ class Tabs(TabbedContent):
         self._page_options, self._client, self._paint, self._telemetry = options, client, paint, telemetry
         self.overview = OverviewTab(options)
         # The others are None until they are built.
-        self.gpus: Gpus | None = None
+        self.gpus: GpusTab | None = None
         self.speed: Speed | None = None
         self.what_if: WhatIf | None = None
         self.facts: FactsTab | None = None
@@ -143,10 +143,10 @@ class Tabs(TabbedContent):
     async def _build(self, tab: str) -> None:
         pane, paint = self.query_one(f"#{tab}", LazyPane), self._paint()
         if tab == "gpus":
-            from envcheck.tui.screens.gpus import Gpus
+            from envcheck.tui.screens.gpus import GpusTab
             from envcheck.tui.worker.telemetry import Telemetry
 
-            gpus = Gpus((self._telemetry or Telemetry)(), paint)
+            gpus = GpusTab((self._telemetry or Telemetry)(), paint)
             await pane.mount(gpus)
             self.gpus = gpus
         elif tab == "performance":

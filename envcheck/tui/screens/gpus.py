@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -11,11 +11,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.geometry import Size
-from textual.message import Message
 from textual.widgets import DataTable
 
 from envcheck.knowledge.performance.links import on_switch
 from envcheck.model.checks import Check, Report
+from envcheck.model.gpus import Clocks, Ecc, Memory, Pcie, Power, Temperature
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.report.page.subject import gpu_name, listed, worse, worst
 from envcheck.tui.widgets.base import StatusText
@@ -52,40 +52,44 @@ class Gauge(NamedTuple):
 
 def gauges(gpu: Gpu, now: Sample) -> dict[str, Gauge]:
     """What is shown of a GPU: live values, in the colour of a warning beyond their thresholds."""
-    limits, pcie, links = gpu.temperature, gpu.pcie, gpu.nvlinks
-    heat, hottest = now.temperature, (limits.shutdown if limits else None) or _HOTTEST
-    slowdown, most = (limits.slowdown, limits.gpu_max) if limits else (None, None)
-    hot: Style = (
-        "fail" if heat and slowdown and heat >= slowdown else "warn" if heat and most and heat >= most else "note"
-    )
-    limit = gpu.power.limit if gpu.power else None
-    total = gpu.memory.total if gpu.memory else None
-    top = gpu.clocks.sm_max if gpu.clocks else None
-    lanes = pcie.width / pcie.width_max if pcie and pcie.width and pcie.width_max else None
-    active = sum(bool(link.active) for link in links or ())
+    limits, heat, width = gpu.temperature or Temperature(), now.temperature, "-"
+    limit, total = (gpu.power or Power()).limit, (gpu.memory or Memory()).total
+    hot: Style = "note"
+    if heat and limits.slowdown and heat >= limits.slowdown:
+        hot = "fail"
+    elif heat and limits.gpu_max and heat >= limits.gpu_max:
+        hot = "warn"
+    pcie, links = gpu.pcie or Pcie(), gpu.nvlinks or ()
+    if pcie.width:
+        width = f"{pcie.generation_max or '?'}x{pcie.width}"
+    lanes = _share(pcie.width or None, pcie.width_max)
+    active = _active(gpu)
+    used = f"{_told(now.memory and now.memory / _GIB, '{:.0f}', 0)}/{_told(total and total / _GIB, '{:.0f}')}G"
+    clock, top = now.clock, (gpu.clocks or Clocks()).sm_max
+    shutdown = limits.shutdown or _HOTTEST
     return {
-        "temp": Gauge(_told(heat, "{:.0f}C"), _share(heat, hottest), _share(slowdown, hottest), hot),
-        "power": Gauge(_told(now.power, "{:.0f}W"), _share(now.power, limit), None, _slowed(now, "power")),
-        "memory": Gauge(
-            f"{_told(now.memory and now.memory / _GIB, '{:.0f}', 0)}/{_told(total and total / _GIB, '{:.0f}')}G",
-            _share(now.memory, total),
-        ),
+        "temp": Gauge(_told(heat, "{:.0f}C"), _share(heat, shutdown), _share(limits.slowdown, shutdown), hot),
+        "power": Gauge(_told(now.power, "{:.0f}W"), _share(now.power, limit), style=_slowed(now, "power")),
+        "memory": Gauge(used, _share(now.memory, total)),
         "util": Gauge(_told(now.utilisation, "{:.0%}"), now.utilisation),
-        "SM MHz": Gauge(_told(now.clock and now.clock / 1e6, "{:.0f}"), _share(now.clock, top), None, _slowed(now, "")),
-        "PCIe": Gauge(
-            f"{pcie.generation_max or '?'}x{pcie.width}" if pcie and pcie.width else "-",
-            lanes,
-            None,
-            "warn" if lanes and lanes < 1 else "note",
-        ),
+        "SM MHz": Gauge(_told(clock and clock / 1e6, "{:.0f}"), _share(clock, top), style=_slowed(now, "")),
+        "PCIe": Gauge(width, lanes, style="warn" if lanes and lanes < 1 else "note"),
         "NVLink": Gauge(
             f"{active}/{len(links)}" if links else "-",
-            _share(active, len(links)) if links else None,
-            None,
-            "fail" if links and active < len(links) else "note",
+            _share(active, len(links)),
+            style="fail" if active < len(links) else "note",
         ),
-        "ECC": Gauge(_told(now.errors, "{:.0f}"), None, None, "fail" if now.errors else "note"),
+        "ECC": Gauge(_told(now.errors, "{:.0f}"), style="fail" if now.errors else "note"),
     }
+
+
+def _active(gpu: Gpu) -> int:
+    return sum(bool(link.active) for link in gpu.nvlinks or ())
+
+
+def number_of(gpu: Gpu, place: int) -> int:
+    """nvidia-smi's index, else the place in the report."""
+    return place if gpu.index is None else gpu.index
 
 
 def _told(value: float | None, form: str, none: object = "-") -> str:
@@ -107,12 +111,12 @@ def _slowed(now: Sample, why: str) -> Style:
 def as_sample(gpu: Gpu) -> Sample:
     """What a report says of a GPU."""
     return Sample(
-        gpu.temperature.gpu if gpu.temperature else None,
-        gpu.power.draw if gpu.power else None,
-        gpu.memory.used if gpu.memory else None,
+        (gpu.temperature or Temperature()).gpu,
+        (gpu.power or Power()).draw,
+        (gpu.memory or Memory()).used,
         gpu.utilisation,
-        gpu.clocks.sm if gpu.clocks else None,
-        errors=gpu.ecc.volatile_uncorrected if gpu.ecc else None,
+        (gpu.clocks or Clocks()).sm,
+        errors=(gpu.ecc or Ecc()).volatile_uncorrected,
     )
 
 
@@ -130,17 +134,10 @@ def bar(gauge: Gauge, columns: int, paint: Paint) -> Text:
     return text
 
 
-class Gpus(Vertical):
+class GpusTab(Vertical):
     """The table, and below it the history of the GPU under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("l", "app.links", "links"), Binding("e", "app.export", "export")]
-
-    class Selected(Message):
-        """Enter or a click on a GPU."""
-
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.number = number
 
     def __init__(self, telemetry: Telemetry, paint: Paint) -> None:
         super().__init__(id="gpus-body")
@@ -171,8 +168,7 @@ class Gpus(Vertical):
 
     def trace(self, gpu: Gpu) -> Trace | None:
         """The live samples of a GPU, if there are any."""
-        found = (trace for trace in self.telemetry.traces if trace.uuid == gpu.uuid and trace.samples)
-        return next(found, None)
+        return next((each for each in self.telemetry.traces if each.uuid == gpu.uuid and each.samples), None)
 
     def show(self, report: Report, paint: Paint) -> None:
         """Show the GPUs of a report."""
@@ -229,7 +225,7 @@ class Gpus(Vertical):
         trace = self.trace(gpu)
         rows = max(1, min(4, (self.size.height - len(self._report.gpus) - 7) // len(_HISTORY)))
         lines = history_lines(gpu, trace, self.size.width - history.gutter.width, rows, self._paint)
-        history.border_title = f"GPU {gpu.index if gpu.index is not None else table.cursor_row}: last minute"
+        history.border_title = f"GPU {number_of(gpu, table.cursor_row)}: last minute"
         history.show(lines)
 
     def _now(self, number: int) -> Sample:
@@ -245,7 +241,7 @@ class Gpus(Vertical):
         style: Style = status if status in ("fail", "warn") else "title"
         name = {"model": Gauge(gpu_name(gpu)[:24], style=style)} if self.size.width >= _NAMED else {}
         return {
-            "GPU": Gauge(str(gpu.index if gpu.index is not None else number), style=style),
+            "GPU": Gauge(str(number_of(gpu, number)), style=style),
             **name,
             "health": Gauge(status_mark(status, ascii_only=self._paint.ascii), style=status),
             **now,
@@ -264,15 +260,9 @@ class Gpus(Vertical):
             drawn.append(text)
         if self._words:
             found = dict.fromkeys(check.rule for check in self._health[number] if check.status in ("fail", "warn"))
-            why = [*self._now(number).throttled_by]
-            told = listed([*([f"throttled: {', '.join(why)}"] if why else []), *found], 2)
-            drawn.append(self._paint.text(told, "warn"))
+            why = ", ".join(self._now(number).throttled_by)
+            drawn.append(self._paint.text(listed([f"throttled: {why}", *found] if why else [*found], 2), "warn"))
         return drawn
-
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Post the GPU under the cursor."""
-        event.stop()
-        self.post_message(self.Selected(event.cursor_row))
 
 
 _HISTORY = ("util", "power", "temp", "memory", "SM MHz")
@@ -283,13 +273,13 @@ def graph(values: Iterable[float | None], columns: int, rows: int, *, ascii_only
     """The newest shares (0 to 1) as columns of ``rows`` rows; a known value has at least the lowest mark."""
     marks = _ASCII_BARS if ascii_only else _BARS
     wide = max(1, columns // KEPT)
-    shown = list(values)[-(columns // wide) :]
     drawn = []
+    full = [
+        None if value is None else round(max(value, 0.0) * rows * 8) for value in list(values)[-(columns // wide) :]
+    ]
     for row in reversed(range(rows)):
-        eighths = (
-            0 if value is None else max(not row, min(8, round(max(value, 0.0) * rows * 8) - row * 8)) for value in shown
-        )
-        drawn.append("".join(marks[max(0, each)] * wide for each in eighths).rjust(columns))
+        eighths = (0 if each is None else max(not row, min(8, each - row * 8), 0) for each in full)
+        drawn.append("".join(marks[each] * wide for each in eighths).rjust(columns))
     return drawn
 
 
@@ -305,22 +295,18 @@ def history_lines(gpu: Gpu, trace: Trace | None, columns: int, rows: int, paint:
     for name in _HISTORY:
         now = over_time[-1][name]
         drawn = graph((each[name].share for each in over_time), wide, rows - apart, ascii_only=paint.ascii)
-        for number, row in enumerate(drawn):
-            head = f"{name:<7}{now.text:>9} " if number == len(drawn) - 1 else " " * 17
+        heads = [" " * 17] * (len(drawn) - 1) + [f"{name:<7}{now.text:>9} "]
+        for head, row in zip(heads, drawn, strict=True):
             lines.append(Text.assemble((head, paint.colour("title")), (row, paint.colour(now.style))))
         lines += [Text()] if apart else []
-    now_rates = trace.samples[-1]
-    rates = [
-        f"{name} {rate / 1e9:.1f} GB/s"
-        for name, rate in (("PCIe", now_rates.pcie), ("NVLink", now_rates.nvlink))
-        if rate is not None
-    ]
-    if rates:
-        lines.append(paint.text(f"{'links':<7}  {', '.join(rates)}", "dim"))
+    rates = {"PCIe": trace.samples[-1].pcie, "NVLink": trace.samples[-1].nvlink}
+    if known := [f"{name} {rate / 1e9:.1f} GB/s" for name, rate in rates.items() if rate is not None]:
+        lines.append(paint.text(f"{'links':<7}  {', '.join(known)}", "dim"))
     return Text("\n").join(lines)
 
 
 _PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
+_STYLES: dict[str, Style] = {"X": "dim", "?": "unknown"}
 _LEGEND = (
     "NV18: 18 NVLinks. PIX, PXB: one PCIe switch, several. PHB: through the host bridge. NODE: within a NUMA node. "
     "SYS: between NUMA nodes. ?: not known. A rate below 80% of the fastest is marked."
@@ -334,41 +320,39 @@ def link_lines(report: Report, pen: Pen) -> list[Line]:
     gpus = report.gpus
     fabric = report.snapshot.fabric if report.snapshot else None
     joined: dict[tuple[str | None, str | None], str] = {}
-    switched = {
-        gpu.pci_bus_id: sum(bool(link.active) for link in gpu.nvlinks or ()) for gpu in gpus if on_switch([gpu])
-    }
+    switched = {gpu.pci_bus_id: _active(gpu) for gpu in gpus if on_switch([gpu])}
     for first, second in combinations(switched, 2):
         joined[first, second] = joined[second, first] = f"NV{min(switched[first], switched[second])}"
     for link in (fabric.links if fabric else None) or ():
         told = f"NV{link.nvlinks}" if link.nvlinks else _PATHS.get(link.path or "", "?")
         joined[link.first, link.second] = joined[link.second, link.first] = told
-    numa = ["-" if gpu.numa_node is None else str(gpu.numa_node) for gpu in gpus]
-    names = [str(gpu.index if gpu.index is not None else number) for number, gpu in enumerate(gpus)]
-    lines: list[Line] = [(StyledSpan(f"{'':<7}{''.join(f'{name:>6}' for name in names)}  NUMA node", "dim"),)]
-    for gpu, name, node in zip(gpus, names, numa, strict=True):
-        row = [StyledSpan(f"GPU {name:<3}", "title")]
-        for other in gpus:
-            told = "X" if other is gpu else joined.get((gpu.pci_bus_id, other.pci_bus_id), "?")
-            style: Style = (
-                "dim" if told == "X" else "pass" if told.startswith("NV") else "unknown" if told == "?" else ""
-            )
-            row.append(StyledSpan(f"{told:>6}", style))
-        lines.append((*row, StyledSpan(f"  {node}", "dim")))
     rates = {
         (found.gpu, found.peer): found.value
         for found in report.measurements
         if found.name == "peer-to-peer" and found.value and "both" not in (found.variant or "")
     }
+    best = max(rates.values(), default=0.0)
+
+    def path(gpu: Gpu, other: Gpu) -> StyledSpan:
+        told = "X" if other is gpu else joined.get((gpu.pci_bus_id, other.pci_bus_id), "?")
+        style: Style = "pass" if told.startswith("NV") else _STYLES.get(told, "")
+        return StyledSpan(f"{told:>6}", style)
+
+    def measured(gpu: Gpu, other: Gpu) -> StyledSpan:
+        rate = rates.get((gpu.uuid, other.uuid))
+        low = rate is not None and rate < _FAR * best
+        return StyledSpan(f"{_told(rate and rate / 1e9, '{:.0f}', '·'):>6}", "warn" if low else "")
+
+    def grid(cell: Callable[[Gpu, Gpu], StyledSpan]) -> list[Line]:
+        names = [StyledSpan(f"GPU {number_of(gpu, place):<3}", "title") for place, gpu in enumerate(gpus)]
+        return [(name, *(cell(gpu, other) for other in gpus)) for name, gpu in zip(names, gpus, strict=True)]
+
+    head = "".join(f"{number_of(gpu, place):>6}" for place, gpu in enumerate(gpus))
+    nodes = ["-" if gpu.numa_node is None else gpu.numa_node for gpu in gpus]
+    lines: list[Line] = [(StyledSpan(f"{'':<7}{head}  NUMA node", "dim"),)]
+    lines += [(*row, StyledSpan(f"  {node}", "dim")) for row, node in zip(grid(path), nodes, strict=True)]
     if rates:
-        best = max(rates.values())
-        lines += [(), (StyledSpan("measured, GB/s", "title"),)]
-        for gpu, name in zip(gpus, names, strict=True):
-            row = [StyledSpan(f"GPU {name:<3}", "title")]
-            for other in gpus:
-                rate = rates.get((gpu.uuid, other.uuid))
-                low = rate is not None and rate < _FAR * best
-                row.append(StyledSpan(f"{_told(rate and rate / 1e9, '{:.0f}', '·'):>6}", "warn" if low else ""))
-            lines.append(tuple(row))
+        lines += [(), (StyledSpan("measured, GB/s", "title"),), *grid(measured)]
     else:
         lines += [(), (StyledSpan("No rates yet: b on the performance screen measures them."),)]
     return [*lines, (), *((StyledSpan(text, "dim"),) for text in pen.fill(_LEGEND, pen.width))]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.geometry import Size
-from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -51,13 +51,6 @@ class OverviewTab(Vertical):
         Binding("e", "app.export", "export"),
     ]
 
-    class Selected(Message):
-        """Enter or a click on a finding."""
-
-        def __init__(self, finding: Finding) -> None:
-            super().__init__()
-            self.finding = finding
-
     def __init__(self, options: Options) -> None:
         super().__init__(id="overview-body")
         self._options = options
@@ -90,22 +83,18 @@ class OverviewTab(Vertical):
             self.query_one(f"#{name}").border_title = name
 
     @property
-    def selected(self) -> Check | None:
-        """The finding under the cursor, else the first."""
-        finding = self._finding
-        return finding.lead if finding is not None else None
-
-    @property
     def _place(self) -> int:
         """The row under the cursor."""
         return self.query_one("#findings", OptionList).highlighted or 0
 
     @property
-    def _finding(self) -> Finding | None:
-        """The finding under the cursor; None on the row of the passed checks."""
-        return self._at(self._place)
+    def selected(self) -> Check | None:
+        """The check that stands for the finding under the cursor."""
+        finding = self.finding_at(self._place)
+        return finding.lead if finding is not None else None
 
-    def _at(self, place: int) -> Finding | None:
+    def finding_at(self, place: int) -> Finding | None:
+        """The finding of a row; None on the row of the passed checks."""
         if self._fold is not None and place >= self._fold:
             place = place - 1 if place > self._fold else len(self._findings)
         return self._findings[place] if place < len(self._findings) else None
@@ -116,12 +105,9 @@ class OverviewTab(Vertical):
         pen = self._pen(self._columns("verdict"))
         lines: list[Line] = [(StyledSpan(activity, "title"), StyledSpan(f"  {progress.counted()}", "dim"))]
         room = max(1, self.size.height // 2 - 3)
-        running = progress.running
-        for probe in running[:room]:
-            text = f"  running  {probe.name:<16} {probe.seconds:5.1f} s  {probe.text}"
-            lines.append((StyledSpan(pen.clip(text, pen.width), "dim"),))
-        if len(running) > room:
-            lines.append((StyledSpan(f"  and {len(running) - room} more", "dim"),))
+        running = [f"  running  {each.name:<16} {each.seconds:5.1f} s  {each.text}" for each in progress.running]
+        more = [f"  and {len(running) - room} more"] if len(running) > room else []
+        lines += [(StyledSpan(pen.clip(text, pen.width), "dim"),) for text in (*running[:room], *more)]
         self._show_verdict(paint.lines(lines), "unknown")
         self._place_parts()
 
@@ -129,12 +115,8 @@ class OverviewTab(Vertical):
         """Show why there is no verdict."""
         pen = self._pen(self._columns("verdict"))
         reason = [(StyledSpan(line),) for line in pen.fill(problem, pen.width)]
-        lines: list[Line] = [
-            (StyledSpan("NO VERDICT", "title"),),
-            *reason,
-            (StyledSpan("press r to try again", "dim"),),
-        ]
-        self._show_verdict(paint.lines(lines), "unknown")
+        again = (StyledSpan("press r to try again", "dim"),)
+        self._show_verdict(paint.lines([(StyledSpan("NO VERDICT", "title"),), *reason, again]), "unknown")
         self._place_parts()
 
     def show(self, report: Report, paint: Paint, *, final: bool) -> None:
@@ -165,7 +147,7 @@ class OverviewTab(Vertical):
         listing.border_title = f"findings: {self.only}" if self.only else "findings"
         listing.border_subtitle = pages.count_text(check for one in found for check in one.checks)
         self._moved |= bool(self._rows) and listing.highlighted != self._own_row
-        before = self._finding if self._moved else None
+        before = self.finding_at(self._place) if self._moved else None
         was_fold = self._moved and self._place == self._fold
         columns = self._columns("findings")
         pen = self._pen(columns)
@@ -184,7 +166,11 @@ class OverviewTab(Vertical):
             listing.clear_options()
             listing.add_options(map(Option, rows))
             if rows:
-                again = [n for n in range(len(rows)) if (at := self._at(n)) and before and at.lead.id == before.lead.id]
+                again = [
+                    n
+                    for n in range(len(rows))
+                    if (at := self.finding_at(n)) and before and at.lead.id == before.lead.id
+                ]
                 again += [self._fold] if was_fold and self._fold is not None else []
                 self._moved, self._own_row = bool(again), next(iter(again), 0)
                 listing.highlighted = self._own_row
@@ -192,8 +178,7 @@ class OverviewTab(Vertical):
     def show_layer(self, layer: Layer | None) -> None:
         """List the findings of one layer, or of all."""
         self.only, self._moved = layer, False
-        if self.report is not None and self._last is not None:
-            self.show(self.report, self._last[0], final=self._last[1])
+        self._show_again()
 
     def _show_verdict(self, text: Text, verdict: str) -> None:
         part = self.query_one("#verdict", StatusText)
@@ -205,9 +190,12 @@ class OverviewTab(Vertical):
 
     def on_resize(self) -> None:
         """Lay out for another size. The event also comes, without a change, when the tab comes to the front."""
-        if self.report is not None and self._last is not None and self._laid_out_for != self.size:
-            paint, final = self._last
-            self.show(self.report, paint, final=final)
+        if self._laid_out_for != self.size:
+            self._show_again()
+
+    def _show_again(self) -> None:
+        if self.report is not None and self._last is not None:
+            self.show(self.report, self._last[0], final=self._last[1])
 
     @property
     def _wide(self) -> bool:
@@ -243,12 +231,8 @@ class OverviewTab(Vertical):
         parts["details"].display, parts["stack"].display = details > frame, stack > frame
         self._detail_rows = details - frame
         self.styles.grid_size_columns = 2 if wide else 1
-        sizes = [
-            findings,
-            *(["1fr"] if details > frame or wide else []),
-            *([stack] if stack > frame and not wide else []),
-        ]
-        self.styles.grid_rows = " ".join(map(str, (verdict, *sizes)))
+        below = ["1fr"] if wide else ["1fr"] * (details > frame) + [str(stack)] * (stack > frame)
+        self.styles.grid_rows = " ".join([str(verdict), str(findings), *below])
 
     def set_rule_pages(self, pages: Mapping[str, RulePage], paint: Paint) -> None:
         """Take the documentation of the rules, by name, into the details."""
@@ -263,7 +247,7 @@ class OverviewTab(Vertical):
         """Show what is under the cursor, where there is room for it."""
         if not self.query_one("#details").display or self._outline is None:
             return
-        finding, columns, rows = self._finding, self._columns("details"), self._detail_rows
+        finding, columns, rows = self.finding_at(self._place), self._columns("details"), self._detail_rows
         documentation = self.documentation(finding) if finding else {}
         if (detail := (finding, documentation, columns, rows, paint.dark, self.report)) == self._detail:
             return  # the list also posts its cursor after every filling
@@ -283,19 +267,14 @@ class OverviewTab(Vertical):
         self.query_one("#details").scroll_home(animate=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Post the finding for a window with all its details; open or close the passed checks."""
-        event.stop()
-        finding = self._at(event.option_index)
-        if finding is not None:
-            self.post_message(self.Selected(finding))
-        elif self.report is not None and self._last is not None:
+        """Open or close the passed checks; the application opens a finding."""
+        if self.finding_at(event.option_index) is None:
+            event.stop()
             self._opened, self._moved = not self._opened, True
-            self.show(self.report, self._last[0], final=self._last[1])
+            self._show_again()
 
     def _pen(self, columns: int) -> Pen:
-        from envcheck.report import Options
-
-        return Pen(Options(width=columns, ascii=self._options.ascii, home=self._options.home))
+        return Pen(replace(self._options, width=columns))
 
 
 def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:

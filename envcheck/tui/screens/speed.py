@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.geometry import Size
-from textual.message import Message
 from textual.widgets import Input, Label, Static
 
 from envcheck.errors import UsageError
@@ -45,9 +44,6 @@ class Speed(Vertical):
         Binding("e", "app.export", "export"),
     ]
 
-    class Requested(Message):
-        """Enter in a field: measure."""
-
     def __init__(self, paint: Paint) -> None:
         super().__init__(id="speed-body")
         self._paint = paint
@@ -68,9 +64,9 @@ class Speed(Vertical):
             page.border_title = "measured"
             yield Static(_EMPTY, id="speed-text")
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(self.Requested())
+        await self.run_action("app.bench(False)")
 
     def requested(self, *, full: bool) -> BenchRequest:
         """What the fields ask for; raise UsageError for what is not a number of a GPU or no quantity."""

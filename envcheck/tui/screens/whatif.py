@@ -41,13 +41,6 @@ _LEGEND = "✓ fits  ✗ does not  · no such build  ◀ this machine  enter: as
 class BuildTable(DataTable[Text]):
     """Filled row by row, while the rows are judged."""
 
-    class BuildChosen(Message):
-        """Enter or a click on a build, as a component."""
-
-        def __init__(self, stated: str) -> None:
-            super().__init__()
-            self.stated = stated
-
     def __init__(self, client: Client, paint: Paint) -> None:
         super().__init__(id="whatif-grid", cursor_type="cell", fixed_columns=1, classes="framed")
         self.here = ""
@@ -87,13 +80,9 @@ class BuildTable(DataTable[Text]):
         except EnvcheckError as error:
             self.notify(str(error), severity="error", markup=False)
 
-    def on_data_table_cell_selected(self, event: DataTable.CellSelected) -> None:
-        """Post the build under the cursor."""
-        event.stop()
-        row, column = event.coordinate.row, event.coordinate.column - 1
-        stated = self.grid.stated[row][column] if self.grid is not None and column >= 0 else ""
-        if stated:
-            self.post_message(self.BuildChosen(stated))
+    def stated_at(self, row: int, column: int) -> str:
+        """The build in a cell, as a component; empty where there is none."""
+        return self.grid.stated[row][column - 1] if self.grid is not None and column > 0 else ""
 
     def _set_columns(self, grid: Grid) -> None:
         self.clear(columns=True)
@@ -208,12 +197,14 @@ class WhatIf(Vertical):
         self._judge_builds()
         self.query_one(BuildTable).focus()
 
-    def on_build_table_build_chosen(self, event: BuildTable.BuildChosen) -> None:
+    def on_data_table_cell_selected(self, event: DataTable.CellSelected) -> None:
         """Ask about the chosen build; of the one that was asked about, open the answer with its sources."""
         event.stop()
-        if self._value("package") == event.stated:
-            self._open_answer(event.stated)
-        self.query_one("#ask-package", Input).value = event.stated
+        stated = self.query_one(BuildTable).stated_at(*event.coordinate)
+        if stated and self._value("package") == stated:
+            self._open_answer(stated)
+        elif stated:
+            self.query_one("#ask-package", Input).value = stated
 
     @work(exclusive=True, group="sources", exit_on_error=False)
     async def _open_answer(self, title: str) -> None:
@@ -226,9 +217,8 @@ class WhatIf(Vertical):
 
     def _stated(self) -> list[str]:
         """The question in the fields."""
-        package = self._value("package")
         stated = [f"{field}=={value}" for field in FIELDS[:-1] if (value := self._value(field))]
-        return [*stated, package] if package else stated
+        return [*stated, *filter(None, [self._value("package")])]
 
     def answer(self) -> None:
         """Answer the question in the fields."""
