@@ -208,11 +208,11 @@ class EnvcheckApp(WindowedApp):
                 self.problem = ended.problem
                 self.tabs.overview.show_problem(ended.problem, self.paint)
             return
-        if ended.is_stopped:
+        if ended.stopping.is_set():
             self.tell("Cancelled")
             if self.report is not None and not ended.report.measurements:
                 return
-        self.sessions.keep(ended)
+        self.sessions.facts = ended.facts
         self.show(ended.report)
 
     def _show_progress(self, session: Session) -> None:

@@ -25,10 +25,7 @@ _BETWEEN_JUDGEMENTS = 0.4
 def examine(
     request: Request, kept: ProbeFacts, send: Send, should_stop: ShouldStop, gather: Gather = session.gather_here
 ) -> None:
-    """Examine this machine; the last message is Judged or Failed.
-
-    ``kept``: facts of an earlier session that this one does not gather again.
-    """
+    """Examine this machine except for what is ``kept`` of an earlier session; the last message is Judged or Failed."""
     timing = Timing()
     try:
         interim = _InterimJudge(request, kept, send)

@@ -1,7 +1,4 @@
-"""What the worker process of ``Client`` answers: pure functions, called by name. Reports are passed as JSON.
-
-Most code is about the grid of the matrix screen: releases of a framework by CUDA builds, and which fit a machine.
-"""
+"""What the worker process of ``Client`` answers: pure functions, called by name. Reports are passed as JSON."""
 
 from __future__ import annotations
 

@@ -64,10 +64,7 @@ def probe_alone(request: Request, probe: str) -> Request:
 def examine_in_worker(
     request: Request, kept: ProbeFacts, send: Send, should_stop: ShouldStop, gather: Gather | None = None
 ) -> None:
-    """Examine in a process of its own, so that no key waits for the interpreter's lock.
-
-    ``gather`` replaces the machine in benchmarks.
-    """
+    """Examine in another process, so that no key waits for the interpreter's lock; ``gather`` is for benchmarks."""
     from envcheck.tui.worker.process import Failed, WorkerProcess, decode
 
     try:
@@ -86,8 +83,8 @@ def examine_in_worker(
             send(Failed(f"the examination ended early ({worker.ended()})"))
 
 
-class Session:
-    """One session, in a thread; everything public may be used from the thread of the screen."""
+class Session(threading.Thread):
+    """One session; when the thread has ended, ``report`` or ``problem`` is final."""
 
     def __init__(
         self,
@@ -101,6 +98,7 @@ class Session:
         """``request`` is called in the session's thread. ``facts``: those of an earlier session; facts of probes of the
         kinds ``keep`` (None: of all) are not gathered again.
         """
+        super().__init__(name="envcheck session", daemon=True)
         self.activity = activity
         self.progress = ProbeProgress()
         self.facts: dict[RunKey, Snapshot] = {}
@@ -109,47 +107,22 @@ class Session:
         self.measures = False
         self._request, self._examine, self._earlier, self._keep = request, examine, facts or {}, keep
         self._interim: Report | None = None
-        self._stop = threading.Event()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="envcheck session", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ask it to end; every child is ended first, within a second or so."""
-        self._stop.set()
-
-    def join(self, seconds: float) -> None:
-        """Wait for its end."""
-        self._thread.join(seconds)
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether it was asked to end."""
-        return self._stop.is_set()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether ``report`` or ``problem`` is final."""
-        return self._over.is_set()
+        self.stopping = threading.Event()
+        """Asks it to end; every child is ended first, within a second or so."""
 
     def take_interim(self) -> Report | None:
         """The report so far, if it is newer than at the last call."""
         report, self._interim = self._interim, None
         return report
 
-    def _run(self) -> None:
+    def run(self) -> None:
         try:
             self.facts.update(kept_facts(self._earlier, self._keep))
             request = self._request()
             self.measures = request.bench is not None
-            self._examine(request, dict(self.facts), self._on_message, self._stop.is_set)
+            self._examine(request, dict(self.facts), self._on_message, self.stopping.is_set)
         except Exception as error:  # noqa: BLE001 - a session that fails must not take the screen down
             self.problem = f"envcheck failed: {type(error).__name__}: {error}"
-        finally:
-            self._over.set()
 
     def _on_message(self, message: Message) -> None:
         from envcheck.model.events import Judged, ProbeFinished
@@ -173,50 +146,44 @@ class Sessions:
     def __init__(self, request: Request, examine: Examine) -> None:
         self.request = request
         self.current: Session | None = None
+        self.facts: ProbeFacts = {}
+        """What the next session builds on."""
         self._examine = examine
-        self._facts: ProbeFacts = {}
 
     def begin(
         self, activity: str, change: Callable[[Request], Request] | None = None, keep: Iterable[str] | None = ()
     ) -> None:
-        """Start a session. It calls ``change`` on the request in its own thread.
-
-        ``keep``: kinds of probes whose facts of the last session stay (None: all).
-        """
+        """Start a session, which calls ``change`` on the request and keeps the facts of these kinds (None: of all)."""
         request = self.request
         wanted = (lambda: change(request)) if change else (lambda: request)
-        self.current = Session(wanted, activity, examine=self._examine, facts=self._facts, keep=keep)
+        self.current = Session(wanted, activity, examine=self._examine, facts=self.facts, keep=keep)
         self.current.start()
 
     def take_ended(self) -> Session | None:
         """The session, if it has ended; it is then no longer the current one."""
         session = self.current
-        if session is None or not session.is_over:
+        if session is None or session.is_alive():
             return None
         self.current = None
         return session
 
-    def keep(self, session: Session) -> None:
-        """Let the next session build on what this one found."""
-        self._facts = session.facts
-
     def stop(self) -> None:
         """Ask the current session to end."""
         if self.current is not None:
-            self.current.stop()
+            self.current.stopping.set()
 
     async def close(self) -> None:
         """Stop the current session, and wait until its children have ended while the screen stays alive."""
         self.stop()
         for _ in range(round(_SECONDS_TO_END / _POLL)):
-            if self.current is None or self.current.is_over:
+            if self.current is None or not self.current.is_alive():
                 return
             await asyncio.sleep(_POLL)
 
     def end(self) -> None:
         """The same without a screen."""
+        self.stop()
         if self.current is not None:
-            self.current.stop()
             self.current.join(_SECONDS_TO_END)
 
 
@@ -251,19 +218,16 @@ class Client:
         if self._ended:
             raise EnvcheckError("envcheck is closing")
         try:
-            self._worker = self._worker or WorkerProcess("envcheck.tui.worker.questions")
+            self._worker = worker = self._worker or WorkerProcess("envcheck.tui.worker.questions")
             with suppress(BrokenPipeError):  # the process has ended: reading says so
-                self._worker.link.send((question, arguments))
-            return self._worker.link.receive()
+                worker.link.send((question, arguments))
+            return worker.link.receive()
         except OSError as error:
             raise EnvcheckError(f"cannot start a process: {error}") from None
         except EOFError:
-            lost, self._worker = self._worker, None
-            how = ""
-            if lost is not None:
-                lost.link.close()
-                how = f" ({lost.ended()})"
-            raise EnvcheckError(f"the worker process ended early{how}") from None
+            self._worker = None
+            worker.link.close()
+            raise EnvcheckError(f"the worker process ended early ({worker.ended()})") from None
 
     def end(self) -> None:
         """End the worker process, also in the middle of a question."""

@@ -95,9 +95,11 @@ class Telemetry:
         try:
             nvml = self._load()
             nvml.nvmlInit()
+            self._sample_until(stop, nvml)
         except Exception as error:  # noqa: BLE001 - no library or no driver: nothing to show
             self.problem = f"NVML does not answer: {error}"
-            return
+
+    def _sample_until(self, stop: threading.Event, nvml: Any) -> None:
         try:
             handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
             traces = [Trace(number, str(nvml.nvmlDeviceGetUUID(handle))) for number, handle in enumerate(handles)]
@@ -107,8 +109,6 @@ class Telemetry:
                     trace.samples.append(_sample(nvml, trace, handle))
                 self.taken += 1
                 stop.wait(_BETWEEN_SAMPLES)
-        except Exception as error:  # noqa: BLE001 - as above
-            self.problem = f"NVML does not answer: {error}"
         finally:
             nvml.nvmlShutdown()
 
