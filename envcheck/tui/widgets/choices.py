@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.text import Text
 
 from envcheck.errors import UsageError
 from envcheck.model.checks import STATUSES, Check, Report, ways_in_order
-from envcheck.model.snapshot import Gpu, frameworks_in
+from envcheck.model.gpus import Gpu, Memory, Temperature
+from envcheck.model.snapshot import frameworks_in
 from envcheck.redact import mask_secrets
 from envcheck.report import FORMATS
 from envcheck.report.page.pen import Line, Pen, StyledSpan
@@ -24,7 +26,6 @@ from envcheck.text.output import write_whole
 from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
-    from envcheck.model.checks import Report
     from envcheck.tui.worker.sessions import Client
 
 _MOST_INPUT = 64 << 20
@@ -41,11 +42,10 @@ def command_of(check: Check) -> str:
 
 def _state(gpu: Gpu) -> str:
     """Name, memory, utilisation, temperature: what is known of them."""
-    heat = gpu.temperature.gpu if gpu.temperature else None
-    used, total = (gpu.memory.used, gpu.memory.total) if gpu.memory else (None, None)
+    heat, memory = (gpu.temperature or Temperature()).gpu, gpu.memory or Memory()
     parts = [
         gpu_name(gpu),
-        f"{used / _GIB:.1f} of {total / _GIB:.0f} GiB" if used and total else "",
+        f"{memory.used / _GIB:.1f} of {memory.total / _GIB:.0f} GiB" if memory.used and memory.total else "",
         "" if gpu.utilisation is None else f"{gpu.utilisation:.0%} in use",
         "" if heat is None else f"{heat:.0f} C",
         "hidden from CUDA" if gpu.cuda_ordinal is None else "",
@@ -71,15 +71,14 @@ def checks_of_gpu(gpu: Gpu, report: Report) -> list[Check]:
 
 def environment_rows(report: Report, paint: Paint) -> tuple[Sequence[str], Sequence[Text]]:
     """The keys of the environments, and a row for each: which one is checked, where it is, what it holds."""
-    found = report.environments
     rows = []
-    for environment in found:
+    for environment in report.environments:
         titles = listed([framework_title(framework) for framework in frameworks_in(environment)]) or "no framework"
         word = "checked" if environment.judged else ""
         why = f" ({environment.why})" if environment.why else ""
         text = f"{environment.key}{why}: Python {environment.python or 'unknown'}, {titles}"
         rows.append(paint.line((StyledSpan(f"{word:<9}", "pass"), StyledSpan(text))))
-    return [environment.key for environment in found], rows
+    return [environment.key for environment in report.environments], rows
 
 
 def read_saved(name: str) -> Report:
@@ -106,8 +105,7 @@ _OWN = {
 
 def choices() -> dict[str, str]:
     """Name and description of each format."""
-    own = {name: shows for name, (_, shows) in _OWN.items()}
-    return {**{name: form.shows for name, form in FORMATS.items()}, **own}
+    return {name: form.shows for name, form in FORMATS.items()} | {name: shows for name, (_, shows) in _OWN.items()}
 
 
 async def export(
@@ -122,10 +120,6 @@ async def export(
 
         save_baseline(report, str(path))
     elif form == "svg":
-        import msgspec
-
-        from envcheck.model.checks import Report
-
         redacted = msgspec.json.decode(await client.ask("redacted", report, homes), type=Report)
         write_whole(path, without_fonts(await picture(redacted)), "markup")
     else:

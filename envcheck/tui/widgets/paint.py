@@ -91,6 +91,7 @@ class Paint:
     def page(self, lines: Iterable[Line], columns: int) -> Text:
         """Lines whose commands are tinted over the whole width; the first ends in the key that copies it."""
         laid_out, chip = [], " c copy "
+        copies = RichStyle.parse(f"{self.colour('note')} reverse") + RichStyle(meta={"@click": "app.copy"})
         for line in lines:
             shown = self.line(line)
             if not any(span.style == "command" for span in line):
@@ -100,32 +101,22 @@ class Paint:
             if chip and len(rows[-1]) + len(chip) > columns:
                 rows.append("")
             for row in rows:
-                text = Text(row, self.colour("command"))
-                room = columns - text.cell_len
-                if chip and row is rows[-1]:
-                    text.append(" " * (room - len(chip)))
-                    text.append(
-                        chip, RichStyle.parse(f"{self.colour('note')} reverse") + RichStyle(meta={"@click": "app.copy"})
-                    )
-                    chip = ""
-                else:
-                    text.append(" " * room)
+                text, key = Text(row, self.colour("command")), chip if row is rows[-1] else ""
+                text.append(" " * (columns - text.cell_len - len(key))).append(key, copies)
                 text.stylize(f"on {self.track}")
                 laid_out.append(text)
+            chip = ""
         return Text("\n").join(laid_out)
 
     def headed(self, lines: Sequence[Line]) -> Text:
         """Lines with the status in front as a badge, two columns wider than the word; other titled lines move along."""
-        laid_out = []
-        for number, line in enumerate(lines):
-            if number == 0:
-                word, gap = line[0].text.rstrip(), len(line[0].text) - len(line[0].text.rstrip())
-                badge = (f" {word} ", f"{self.colour(line[0].style)} reverse")
-                laid_out.append(Text.assemble(badge, " " * gap).append_text(self.line(line[1:])))
-            elif len(line) > 1 and line[1].style == "title":
-                laid_out.append(Text("  ").append_text(self.line(line)))
-            else:
-                laid_out.append(self.line(line))
+        (first, *rest), *others = lines
+        word = first.text.rstrip()
+        badge = (f" {word} ", f"{self.colour(first.style)} reverse")
+        laid_out = [Text.assemble(badge, " " * (len(first.text) - len(word))).append_text(self.line(tuple(rest)))]
+        for line in others:
+            moved = len(line) > 1 and line[1].style == "title"
+            laid_out.append(Text("  " * moved).append_text(self.line(line)))
         return Text("\n").join(laid_out)
 
     def text(self, foreign: str, style: Style = "") -> Text:

@@ -39,13 +39,8 @@ def heat_lines(report: Report, pen: Pen) -> list[Line]:
     if not rows:
         return []
     wide = max(_LEAST_NAME, pen.width - _CELL * len(parts))
-    names = [part.title.split("  ")[0].removeprefix("GPU ") for part in parts]
-    lines: list[Line] = [
-        (
-            StyledSpan(f"{'of ceiling, by GPU':<{wide}}", "title"),
-            StyledSpan("".join(f"{name:>{_CELL}}" for name in names), "title"),
-        )
-    ]
+    numbers = "".join(f"{part.title.split('  ')[0].removeprefix('GPU '):>{_CELL}}" for part in parts)
+    lines: list[Line] = [(StyledSpan(f"{'of ceiling, by GPU':<{wide}}{numbers}", "title"),)]
     marks = _ASCII_HEAT if pen.ascii else _HEAT
     for name, cells in rows.items():
         spans = [StyledSpan(f"{pen.clip(name, wide - 1):<{wide}}")]
@@ -102,11 +97,8 @@ def collective_lines(report: Report, pen: Pen) -> list[Line]:
     """Bus bandwidth by message size of each collective operation that was measured at several sizes."""
     lines: list[Line] = []
     for each in report.measurements:
-        points = (
-            [(point.size, point.bandwidth) for point in each.collective.points if point.bandwidth]
-            if each.collective
-            else []
-        )
+        found = each.collective.points if each.collective else ()
+        points = [(point.size, point.bandwidth) for point in found if point.bandwidth]
         if len(points) > 1:
             title = f"{measurement_name(each)}: bus bandwidth by message size"
             drawn = plot([Curve(points, "note")], pen, lambda y: quantity(y, "B/s"), lambda x: quantity(x, "B"))
@@ -141,21 +133,14 @@ def plot(
                 dot(x + (to_x - x) * step / steps, y + (to_y - y) * step / steps, curve.style, large=False)
         for x, y in () if curve.joined else points:
             dot(x, y, curve.style, large=True)
+    side, large = ("|", "o") if pen.ascii else ("│", "●")
     lines = []
     for row in range(_ROWS):
         edge = in_words(top) if row == 0 else in_words(bottom) if row == _ROWS - 1 else ""
-        spans = [StyledSpan(f"{edge:>{_AXIS - 1}}{'|' if pen.ascii else '│'}", "dim")]
+        spans = [StyledSpan(f"{edge:>{_AXIS - 1}}{side}", "dim")]
         for column in range(columns):
             bits, style = cells.get((row, column), (0, ""))
-            mark = (
-                " "
-                if not bits
-                else ("o" if pen.ascii else "●")
-                if bits < 0
-                else "."
-                if pen.ascii
-                else chr(0x2800 + bits)
-            )
+            mark = large if bits < 0 else " " if not bits else "." if pen.ascii else chr(0x2800 + bits)
             spans.append(StyledSpan(mark, style))
         lines.append(tuple(spans))
     first, last = size_in_words(left), size_in_words(right)

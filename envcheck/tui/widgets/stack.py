@@ -10,6 +10,7 @@ from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, listed, worst
+from envcheck.rules.facts.machine import plural
 
 _MARKS: dict[Status, str] = {
     "fail": "✗ FAIL",
@@ -49,10 +50,7 @@ _ABOUT: dict[str, tuple[tuple[str, ...], tuple[Layer, ...]]] = {
 
 
 def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[Line]:
-    """A line for each layer; ``roomy``: and a second one with its sources and the number of its checks.
-
-    Unless ``final``, layers without facts are still being checked, and none is shown as unknown.
-    """
+    """A line for each layer, when ``roomy`` two; unless ``final``, none is unknown: it is still being checked."""
     lines: list[Line] = []
     columns = pen.width - 2 - _LABEL - _MARK
     for row in _rows(report):
@@ -114,7 +112,7 @@ def _note(label: str, report: Report) -> str:
     statuses = [check.status for check in _in(report, layers) if check.status != "skipped"]
     words = {"fail": "failed", "warn": "warned", "unknown": "open", "note": "noted", "pass": "ok"}
     counts = ", ".join(f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses)
-    checks = f"{len(statuses)} {'check' if len(statuses) == 1 else 'checks'}: {counts}" if statuses else ""
+    checks = f"{plural(len(statuses), 'check')}: {counts}" if statuses else ""
     return "; ".join(filter(None, (f"read from {read}" if read else "", checks)))
 
 
