@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 from rich.text import Text
@@ -118,16 +119,15 @@ class FactsTab(Vertical):
         plain = _known(report.snapshot) if report.snapshot else {}
         plain.pop("runs", None)
         self._facts = {**plain, "probes": _known(report.probes)}
-        self._fill(self.query_one("#facts-search", Input).value)
+        self._fill()
 
     def repaint(self, paint: Paint) -> None:
-        """Use other colours."""
         self._paint = paint
-        self._fill(self.query_one("#facts-search", Input).value)
+        self._fill()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._fill(event.value)
+        self._fill()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -146,10 +146,10 @@ class FactsTab(Vertical):
         if isinstance(event.node.data, _Figure):
             self.app.notify(f"exactly {event.node.data.exact}", markup=False)
 
-    def _fill(self, wanted: str) -> None:
+    def _fill(self) -> None:
         tree: Tree[Any] = self.query_one("#facts-tree", Tree)
         tree.clear()
-        words = wanted.lower().split()
+        words = self.query_one("#facts-search", Input).value.lower().split()
         if not words:
             self._fill_node(tree.root, _Inner(self._facts, ""))
             for node in tree.root.children:
@@ -158,20 +158,17 @@ class FactsTab(Vertical):
                     node.expand()
             self.query_one("#facts-count", Static).update("")
             return
-        found = 0
-        for path, raw, value, source in _leaves(self._facts, "", "", ""):
-            if all(word in f"{path} {raw} {value} {source}".lower() for word in words):
-                tree.root.add_leaf(self._leaf(path, value, source), data=value)
-                found += 1
-                if found == _MOST_FOUND:
-                    break
-        count = f"{found} found{' (only the first are shown)' if found == _MOST_FOUND else ''}"
-        self.query_one("#facts-count", Static).update(Text(count))
+        leaves = _leaves(self._facts, "", "", "")
+        matching = (leaf for leaf in leaves if all(word in " ".join(leaf).lower() for word in words))
+        found = list(islice(matching, _MOST_FOUND))
+        for path, _, value, source in found:
+            tree.root.add_leaf(self._leaf(path, value, source), data=value)
+        more = " (only the first are shown)" if len(found) == _MOST_FOUND else ""
+        self.query_one("#facts-count", Static).update(Text(f"{len(found)} found{more}"))
 
     def _fill_node(self, node: TreeNode[Any], inner: _Inner) -> None:
         """Add what a value holds; the source of a record is shown behind its plain values."""
-        entries = list(_entries(inner.value, inner.source))
-        entries = [(_in_words(key), item, source) for key, item, source in entries]
+        entries = [(_in_words(key), item, source) for key, item, source in _entries(inner.value, inner.source)]
         plain = [(key, _shown(item)) for key, item, _ in entries[:_MOST_BELOW] if _is_plain(item)]
         keys, values = (
             min(_ALIGNED, max(map(len, column), default=0)) for column in list(zip(*plain, strict=True)) or [(), ()]
@@ -180,15 +177,14 @@ class FactsTab(Vertical):
             if _is_plain(item):
                 node.add_leaf(self._leaf(key, item, source, keys, values), data=item)
             else:
-                text, probe = self._text(key), None
-                if isinstance(item, dict) and set(item) == {"items", "complete"}:
-                    text.append(f": {len(item['items'])}{'' if item['complete'] else ' (not complete)'}")
-                elif isinstance(item, list | tuple):
-                    text.append(f": {len(item)}")
-                elif isinstance(item, dict) and "fills" in item and "status" in item:
-                    probe = item.get("name")
-                    text.append(f": {item['status']}", self._paint.colour("dim"))
-                node.add(text, data=_Inner(_unlisted(item), source, probe))
+                text, probe, held = self._text(key), None, _unlisted(item)
+                if isinstance(held, list | tuple):
+                    complete = held is item or item["complete"]
+                    text.append(f": {len(held)}{'' if complete else ' (not complete)'}")
+                elif "fills" in held and "status" in held:
+                    probe = held.get("name")
+                    text.append(f": {held['status']}", self._paint.colour("dim"))
+                node.add(text, data=_Inner(held, source, probe))
         if len(entries) > _MOST_BELOW:
             node.add_leaf(Text(f"and {len(entries) - _MOST_BELOW} more: use the search"))
 
@@ -204,11 +200,12 @@ class FactsTab(Vertical):
         return Text(clean(foreign[:_LONGEST], ascii_only=self._paint.ascii))
 
 
-class _Inner:
+class _Inner(NamedTuple):
     """What a node holds; its children are added when it is expanded."""
 
-    def __init__(self, value: Any, source: str, probe: str | None = None) -> None:
-        self.value, self.source, self.probe = value, source, probe
+    value: Any
+    source: str
+    probe: str | None = None
 
 
 def _entries(value: Any, source: str) -> Iterator[tuple[str, Any, str]]:
@@ -220,18 +217,16 @@ def _entries(value: Any, source: str) -> Iterator[tuple[str, Any, str]]:
                 yield str(key), item, str(read.get(key) or value.get("source") or source)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            name = next((item[key] for key in _NAMING if item.get(key)), "") if isinstance(item, dict) else ""
-            if isinstance(item, dict) and (
-                item.get("compute_capability") or item.get("pci_device_id") or item.get("label")
-            ):
-                index = item.get("index", number)
-                yield (
-                    " · ".join(filter(None, (f"GPU {index}", str(item.get("name", "")).removeprefix("NVIDIA ")))),
-                    item,
-                    source,
-                )
-                continue
-            yield f"{name} {item.get('version') or ''}".strip() if name else str(number), item, source
+            yield _name(item, number) if isinstance(item, dict) else str(number), item, source
+
+
+def _name(item: dict[str, Any], number: int) -> str:
+    """What an item of a list is called: ``GPU 0 · H100 PCIe``, ``torch 2.5.1``."""
+    if item.get("compute_capability") or item.get("pci_device_id") or item.get("label"):
+        model = str(item.get("name", "")).removeprefix("NVIDIA ")
+        return " · ".join(filter(None, (f"GPU {item.get('index', number)}", model)))
+    name = next((item[key] for key in _NAMING if item.get(key)), "")
+    return f"{name} {item.get('version') or ''}".strip() if name else str(number)
 
 
 def _is_plain(item: Any) -> bool:

@@ -215,9 +215,7 @@ class OverviewTab(Vertical):
         return max(20, whole - (_SIDES if self._frame else _MARGIN) - bar)
 
     def _place_parts(self) -> None:
-        """All below each other, and on a wide terminal the details beside findings and stack. What has no room at the
-        end, the stack, is cut.
-        """
+        """All below each other, on a wide terminal the details beside findings and stack, which is cut first."""
         height, wide, frame = self.size.height, self._wide, self._frame
         verdict = self._verdict_rows + frame
         left = height - verdict

@@ -28,10 +28,7 @@ _BESIDE_LIST = Room(seen=8, why=12, fixes=4, fix=6, also=12)
 _WORD = 8
 """Columns of the verdict's word."""
 _COUNTED_AS = {"fail": "failure", "warn": "warning"}
-_NEXT = {
-    "(--deep)": "d test frameworks (10 to 30 s)",
-    "(--bench)": "b benchmark (about 10 s a GPU)",
-}
+_NEXT = {"(--deep)": "d test frameworks (10 to 30 s)", "(--bench)": "b benchmark (about 10 s a GPU)"}
 """What confirms a verdict of static checks, and what that takes (benchmarks/results: check-time, nccl-h200)."""
 _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}
 
@@ -55,7 +52,7 @@ def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
         lines += pen.hang(" " * _WORD, f"Next: {', '.join(following)}", "note", 2)
     elif untried:
         lines += pen.hang(" " * _WORD, untried, "dim", 2)
-    return [tuple(StyledSpan(_with_keys(span.text), span.style) for span in line) for line in lines]
+    return _with_keys(lines)
 
 
 def count_text(checks: Iterable[Check]) -> str:
@@ -65,11 +62,11 @@ def count_text(checks: Iterable[Check]) -> str:
     return ", ".join(f"{number} {_COUNTED.get(word, word)}" for number, word in counts if number)
 
 
-def _with_keys(text: str) -> str:
-    """``text`` with keys in place of the options that do the same."""
+def _with_keys(lines: Iterable[Line]) -> list[Line]:
+    """``lines`` with keys in place of the options that do the same."""
     for option, key in _KEYS.items():
-        text = text.replace(option, key)
-    return text
+        lines = [tuple(StyledSpan(span.text.replace(option, key), span.style) for span in line) for line in lines]
+    return [*lines]
 
 
 def in_order(outline: Outline, *, final: bool, layer: Layer | None = None) -> list[Finding]:
@@ -82,14 +79,12 @@ def in_order(outline: Outline, *, final: bool, layer: Layer | None = None) -> li
     ]
     roots = [check.id for finding in outline.findings for check in finding.checks]
     place = {identity: number for number, identity in enumerate(roots)}
-    shown.sort(
-        key=lambda check: (
-            STATUSES.index(_displayed_status(check)),
-            place.get(check.id, len(place)),
-            LAYERS.index(check.layer),
-        )
-    )
-    return list(folded(shown))
+
+    def urgency(check: Check) -> tuple[int, int, int]:
+        status = STATUSES.index(_displayed_status(check))
+        return status, place.get(check.id, len(place)), LAYERS.index(check.layer)
+
+    return list(folded(sorted(shown, key=urgency)))
 
 
 def _displayed_status(check: Check) -> Status:
@@ -134,7 +129,7 @@ def first_lines(
     else:
         told = check_lines((finding.lead,), outline.report, pen)[:_MOST_SHOWN]
         lines = [*above, *(line for line in told if all(span.style != "title" for span in line)), *below]
-    lines = [tuple(StyledSpan(_with_keys(span.text), span.style) for span in line) for line in lines]
+    lines = _with_keys(lines)
     rest = _rule_lines(finding.rule, documentation, pen)
     return [*lines, (), *rest] if rows - screen_rows(lines, pen.width) > _LEAST_PAGE else lines
 

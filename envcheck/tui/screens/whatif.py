@@ -36,6 +36,7 @@ _CELLS: dict[str, tuple[str, Style]] = {
 }
 _ASCII_CELLS = {"✓ fits": "fits", "✗ no": "no", "·": "."}
 _LEGEND = "✓ fits  ✗ does not  · no such build  ◀ this machine  enter: ask, twice: sources"
+_ASCII_LEGEND = "fits  no does not  . no such build  < this machine  enter: ask, twice: sources"
 
 
 class BuildTable(DataTable[Text]):
@@ -51,19 +52,15 @@ class BuildTable(DataTable[Text]):
         self._judged: list[Sequence[Cell]] = []
 
     def repaint(self, paint: Paint) -> None:
-        """Use other colours."""
         self._paint = paint
         if self.grid is not None:
             self._set_columns(self.grid)
             for number, cells in enumerate(self._judged):
-                self._add(number, cells)
+                self._add(self.grid, number, cells)
 
     @work(exclusive=True, group="grid", exit_on_error=False)
     async def judge(self, package: str, fixed: Sequence[str], overlays: Sequence[str]) -> None:
-        """Judge the builds of ``package``'s framework together with the ``fixed`` components.
-
-        The cursor goes to ``package``, unless the user has moved it.
-        """
+        """Judge the builds of ``package``'s framework with the ``fixed`` components; go to it unless the user moved."""
         try:
             found = await self._client.ask("grid", package, overlays)
             grid: Grid = found or await self._client.ask("grid", "torch", overlays)
@@ -73,7 +70,7 @@ class BuildTable(DataTable[Text]):
             for number in range(len(grid.rows)):
                 cells = await self._client.ask("row", grid.stated[number], fixed, overlays) if number else first
                 self._judged.append(cells)
-                self._add(number, cells)
+                self._add(grid, number, cells)
                 untouched = self.cursor_coordinate == (0, 0)
                 if package and package in grid.stated[number] and untouched:
                     self.move_cursor(row=number, column=grid.stated[number].index(package) + 1)
@@ -92,11 +89,9 @@ class BuildTable(DataTable[Text]):
         for column in grid.columns:
             self.add_column(column, width=max(len(column), widest))
 
-    def _add(self, number: int, cells: Sequence[Cell]) -> None:
+    def _add(self, grid: Grid, number: int, cells: Sequence[Cell]) -> None:
         """Add the row of a release."""
-        grid = self.grid
-        if grid is not None:
-            self.add_row(Text(grid.rows[number]), *map(self._cell, cells, grid.stated[number]))
+        self.add_row(Text(grid.rows[number]), *map(self._cell, cells, grid.stated[number]))
 
     def _cell(self, cell: str, stated: str) -> Text:
         shown, style = _CELLS.get(cell, ("", ""))
@@ -145,10 +140,7 @@ class WhatIf(Vertical):
                     yield Label(field)
                     shown = placeholder.replace("…", "...") if self._options.ascii else placeholder
                     yield Input(placeholder=shown, id=f"ask-{field}", compact=True)
-        legend = _LEGEND
-        for shown, plain in (*_ASCII_CELLS.items(), ("✗", "no"), ("✓ ", ""), ("◀", "<")) if self._options.ascii else ():
-            legend = legend.replace(shown, plain)
-        yield Static(legend, id="whatif-legend", markup=False)
+        yield Static(_ASCII_LEGEND if self._options.ascii else _LEGEND, id="whatif-legend", markup=False)
         with Horizontal(id="whatif-answer"):
             yield BuildTable(self._client, self._paint)
             with AnswerPane(id="whatif-page", classes="framed", can_focus=False) as page:
@@ -163,7 +155,6 @@ class WhatIf(Vertical):
         self.answer()
 
     def repaint(self, paint: Paint) -> None:
-        """Use other colours."""
         self._paint = paint
         self.answer()
         self.query_one(BuildTable).repaint(paint)

@@ -42,7 +42,7 @@ _CODE = (
 
 _PAGE = Path(__file__).parent / "page"
 
-_FONTS = ("RobotoMono-VariableFont_wght.ttf", "RobotoMono-Italic-VariableFont_wght.ttf")
+_FONTS = ("fonts/RobotoMono-VariableFont_wght.ttf", "fonts/RobotoMono-Italic-VariableFont_wght.ttf")
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -70,7 +70,9 @@ class Served:
         self._host = host
         self._port = port
         self._token = secrets.token_urlsafe(24)
-        self._files = _files()
+        terminal = Path(textual_serve.__file__).parent / "static"
+        self._files = {name: _PAGE / name for name in ("page.css", "page.js")}
+        self._files |= {name: terminal / name for name in ("css/xterm.css", "js/textual.js", *_FONTS)}
         self._sessions: dict[asyncio.Task[None], web.WebSocketResponse] = {}
 
     async def run(self, on_ready: Callable[[str], None]) -> None:
@@ -187,15 +189,6 @@ class Served:
                 text=f"{MOST_SESSIONS} sessions are open, and envcheck serves no more at once. "
                 "Close one, then load this page again.\n"
             )
-
-
-def _files() -> dict[str, Path]:
-    """The files that the page loads: its own, and the terminal of textual-serve."""
-    terminal = Path(textual_serve.__file__).parent / "static"
-    return {
-        **{name: _PAGE / name for name in ("page.css", "page.js")},
-        **{name: terminal / name for name in ("css/xterm.css", "js/textual.js", *(f"fonts/{font}" for font in _FONTS))},
-    }
 
 
 def _bracketed(host: str) -> str:
