@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -116,7 +116,6 @@ _NEWEST = 16
 _AROUND = 2
 """Releases in the grid: the newest, and the neighbours of the requested one on both sides."""
 
-_Row = TypeVar("_Row")
 Cell = Literal["fits", "no", "?", ""]
 _CELLS: dict[str, Cell] = {"compatible": "fits", "incompatible": "no"}
 
@@ -136,48 +135,42 @@ def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
     found = load_matrix(tuple(overlays))
     name, _, build = package.partition("==")
     name, version = name.strip().lower(), build.partition("+")[0].strip()
+    builds: dict[str, dict[str, str]] = {}  # of each release: columns, and the component in each
     if name == "torch":
-        wheels = _shown(found.torch[::-1], [row.version for row in found.torch[::-1]], version)
-        tags = sorted({_tag(build.cuda) for row in wheels for build in row.builds if build.cuda}, key=_by_number)
-        stated = []
-        for row in wheels:
-            built = {_tag(build.cuda) for build in row.builds if (build.os, build.machine) == ("linux", "x86_64")}
-            stated.append(tuple(f"torch=={row.version}+{tag}" if tag in built else "" for tag in tags))
-        return Grid("torch", tuple(row.version for row in wheels), tuple(tags), tuple(stated))
-    rows = [row for row in found.releases if row.name == name and _single(row)]
-    if not rows:
-        return None
-    every = sorted({_single(row) for row in rows}, key=_by_number)
-    versions = _shown(every, every, version)
-    rows = [row for row in rows if _single(row) in versions]
-    tags = sorted({row.build or _tag(row.cuda or "") for row in rows}, key=_by_number)
-    stated = []
-    for one in versions:
-        builds = {row.build or _tag(row.cuda or ""): row.build for row in rows if _single(row) == one}
-        stated.append(
-            tuple(f"{name}=={one}{f'+{builds[tag]}' if builds[tag] else ''}" if tag in builds else "" for tag in tags)
-        )
-    return Grid(name, tuple(versions), tuple(tags), tuple(stated))
+        wheels = {row.version: row.builds for row in found.torch[::-1]}
+        versions = _shown([*wheels], version)
+        tags = {_tag(each.cuda) for one in versions for each in wheels[one] if each.cuda}
+        for one in versions:
+            built = {_tag(each.cuda) for each in wheels[one] if (each.os, each.machine) == ("linux", "x86_64")}
+            builds[one] = {tag: f"torch=={one}+{tag}" for tag in built}
+    else:
+        rows = [row for row in found.releases if row.name == name and _single(row)]
+        versions = _shown(sorted({_single(row) for row in rows}, key=_by_number), version)
+        for row in rows:
+            tag, one = row.build or _tag(row.cuda or ""), _single(row)
+            builds.setdefault(one, {})[tag] = f"{name}=={one}+{row.build}" if row.build else f"{name}=={one}"
+        tags = {tag for one in versions for tag in builds[one]}
+    columns = sorted(tags, key=_by_number)
+    stated = tuple(tuple(builds[one].get(tag, "") for tag in columns) for one in versions)
+    return Grid(name, tuple(versions), tuple(columns), stated) if versions else None
 
 
-def _shown(newest_first: Sequence[_Row], versions: Sequence[str], version: str) -> list[_Row]:
-    """The rows of the grid; ``versions`` are those of ``newest_first``."""
-    wanted = versions.index(version) if version in versions else 0
+def _shown(newest_first: Sequence[str], version: str) -> list[str]:
+    """The rows of the grid."""
+    wanted = newest_first.index(version) if version in newest_first else 0
     return [row for place, row in enumerate(newest_first) if place < _NEWEST or abs(place - wanted) <= _AROUND]
 
 
 def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str] = ()) -> tuple[Cell, ...]:
     """Whether each build of a row fits the ``fixed`` components; empty where there is no build."""
-    cells: list[Cell] = []
-    for build in stated:
-        cell: Cell = ""
+
+    def judged(build: str) -> Cell:
         with suppress(EnvcheckError):
-            if build:
-                cell = "?"  # what cannot be read cannot be judged
-                components = tuple(one for text in (*fixed, build) for one in parse_components(text))
-                cell = _CELLS.get(evaluate(load_matrix(tuple(overlays)), components).verdict, "?")
-        cells.append(cell)
-    return tuple(cells)
+            components = tuple(one for text in (*fixed, build) for one in parse_components(text))
+            return _CELLS.get(evaluate(load_matrix(tuple(overlays)), components).verdict, "?")
+        return "?"  # what cannot be read cannot be judged
+
+    return tuple(judged(build) if build else "" for build in stated)
 
 
 def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
