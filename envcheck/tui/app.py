@@ -134,7 +134,6 @@ class EnvcheckApp(WindowedApp):
         self.set_interval(_TICK, self._tick)
 
     def show(self, report: Report) -> None:
-        """Show a report in place of the current one."""
         self.report, self.problem = report, ""
         driver = report.snapshot.driver if report.snapshot else None
         nvml = driver.nvml if driver else None
@@ -393,7 +392,6 @@ class EnvcheckApp(WindowedApp):
         self.open_saved("open a fleet report", read, "path of a report that envcheck fleet --format jsonl wrote")
 
     def show_fleet(self, fleet: Fleet) -> None:
-        """Open the fleet screen."""
         from envcheck.tui.screens.fleet import FleetPage
 
         self.fleet = fleet

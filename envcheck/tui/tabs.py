@@ -146,26 +146,22 @@ class Tabs(TabbedContent):
             from envcheck.tui.screens.gpus import GpusTab
             from envcheck.tui.worker.telemetry import Telemetry
 
-            gpus = GpusTab((self._telemetry or Telemetry)(), paint)
-            await pane.mount(gpus)
+            await pane.mount(gpus := GpusTab((self._telemetry or Telemetry)(), paint))
             self.gpus = gpus
         elif tab == "performance":
             from envcheck.tui.screens.speed import Speed
 
-            speed = Speed(paint)
-            await pane.mount(speed)
+            await pane.mount(speed := Speed(paint))
             self.speed = speed
         elif tab == "matrix":
             from envcheck.tui.screens.whatif import WhatIf
 
-            what_if = WhatIf(self._page_options, paint, self._client)
-            await pane.mount(what_if)
+            await pane.mount(what_if := WhatIf(self._page_options, paint, self._client))
             self.what_if = what_if
         else:
             from envcheck.tui.screens.facts import FactsTab
 
-            facts = FactsTab(paint)
-            await pane.mount(facts)
+            await pane.mount(facts := FactsTab(paint))
             self.facts = facts
 
     def _fill(self) -> None:

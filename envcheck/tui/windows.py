@@ -210,7 +210,6 @@ class WindowedApp(App["Report"]):
         self.notify(cleaned, severity=severity, timeout=8, markup=False)  # type: ignore[arg-type]
 
     def open_text(self, title: str, text: str) -> None:
-        """Open a page of plain text."""
         self.push_screen(TextWindow(title, lambda _columns: Text(text)))
 
     def open_page(self, title: str, lines: Callable[[Pen], Sequence[Line]]) -> None:
@@ -267,10 +266,9 @@ class WindowedApp(App["Report"]):
             return
 
         async def write(number: int) -> None:
+            form, home = list(formats)[number], self._page_options.home
             try:
-                path = await export(
-                    report, list(formats)[number], self.client, self._page_options.home, self._picture_of
-                )
+                path = await export(report, form, self.client, home, self._picture_of)
             except EnvcheckError as error:
                 self.tell(str(error), severity="error")
             else:

@@ -115,7 +115,6 @@ class FactsTab(Vertical):
         return node.data.probe if node is not None and isinstance(node.data, _Inner) else None
 
     def show(self, report: Report) -> None:
-        """Fill the tree from a report."""
         plain = _known(report.snapshot) if report.snapshot else {}
         plain.pop("runs", None)
         self._facts = {**plain, "probes": _known(report.probes)}

@@ -171,7 +171,6 @@ class GpusTab(Vertical):
         return next((each for each in self.telemetry.traces if each.uuid == gpu.uuid and each.samples), None)
 
     def show(self, report: Report, paint: Paint) -> None:
-        """Show the GPUs of a report."""
         self._report, self._paint = report, paint
         self._health = [checks_of_gpu(gpu, report) for gpu in report.gpus]
         self._lay_out()

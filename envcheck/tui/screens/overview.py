@@ -15,7 +15,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from envcheck.report.page.pen import Line, Pen, StyledSpan, screen_rows
-from envcheck.text.wrap import clip
+from envcheck.text.wrap import clip, width
 from envcheck.tui.widgets.base import FindingList, StatusText
 from envcheck.tui.widgets.paint import Paint
 
@@ -207,7 +207,6 @@ class OverviewTab(Vertical):
         return _FRAME if self.size.height >= _ROOMY else 0
 
     def _columns(self, part: str) -> int:
-        """Columns within a part."""
         width = self.size.width or 80
         halved = self._wide and part != "verdict"
         whole = (width // 2 if part == "details" else -(-width // 2)) if halved else width
@@ -277,7 +276,6 @@ class OverviewTab(Vertical):
 
 def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
     """A finding in one row: mark, word, title, and at the right its layer and rule where there is room for them."""
-    from envcheck.text.wrap import width
     from envcheck.tui.screens.pages import title_of
     from envcheck.tui.widgets.stack import status_mark
 

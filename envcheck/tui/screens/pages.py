@@ -111,10 +111,7 @@ def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: Rul
 def first_lines(
     finding: Finding, outline: Outline, pen: Pen, documentation: RulePage, rows: int, *, title: bool, rule: bool
 ) -> list[Line]:
-    """What was seen, why, and the fix, in the most detailed layout of ``rows``; where there is room, the rule's page.
-
-    It is laid out at every move of the cursor. ``title``, ``rule``: whether the row in the list has no room for them.
-    """
+    """What was seen, why, the fix, as detailed as ``rows`` allow; ``title``, ``rule``: those that the list cuts."""
     from envcheck.report.page.verbose import check_lines
 
     above: list[Line] = [(StyledSpan(line, "title"),) for line in pen.fill(title_of(finding), pen.width, 2) if title]

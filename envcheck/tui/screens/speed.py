@@ -98,7 +98,6 @@ class Speed(Vertical):
         self.query_one("#speed-state", StatusText).show(Text("\n").join([paint.text(line, "note") for line in lines]))
 
     def hide_progress(self) -> None:
-        """The measurement has ended."""
         self.query_one("#speed-state", StatusText).show(Text())
         self.query_one("#speed-state").display = False
 
@@ -122,9 +121,9 @@ class Speed(Vertical):
         if not report.measurements:
             from envcheck.rules.facts.measurements import not_run
 
-            told = [(StyledSpan(text, "warn"),) for text in not_run(report.probes)]
-            why = [(StyledSpan(nothing_to_measure(report), "warn"),)] if nothing_to_measure(report) else []
-            text = self._paint.lines([*why, *told, *([()] if why or told else [])])
+            why = nothing_to_measure(report)
+            told = [(StyledSpan(text, "warn"),) for text in (why, *not_run(report.probes)) if text]
+            text = self._paint.lines([*told, *([()] if told else [])])
             self.query_one("#speed-text", Static).update(text.append(_EMPTY) if not why else text)
             return
         from envcheck.report.speed import FigureTable

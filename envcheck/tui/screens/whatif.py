@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Resize
-from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import DataTable, Input, Label, Static
 
@@ -109,17 +108,16 @@ _BESIDE = 130
 
 
 class AnswerPane(VerticalScroll):
-    """Posts a message when its width changes."""
+    """Lays out the answer again when its width changes."""
 
-    class WidthChanged(Message):
-        """Lay out the answer again."""
-
-    _width = 0
+    def __init__(self, answer: Callable[[], object]) -> None:
+        super().__init__(id="whatif-page", classes="framed", can_focus=False)
+        self._answer, self._width = answer, 0
 
     def on_resize(self, event: Resize) -> None:
         if event.size.width != self._width:
             self._width = event.size.width
-            self.post_message(self.WidthChanged())
+            self._answer()
 
 
 class WhatIf(Vertical):
@@ -143,16 +141,12 @@ class WhatIf(Vertical):
         yield Static(_ASCII_LEGEND if self._options.ascii else _LEGEND, id="whatif-legend", markup=False)
         with Horizontal(id="whatif-answer"):
             yield BuildTable(self._client, self._paint)
-            with AnswerPane(id="whatif-page", classes="framed", can_focus=False) as page:
+            with AnswerPane(self.answer) as page:
                 page.border_title = "answer"
                 yield Static("", id="whatif-text")
 
     def on_resize(self) -> None:
         self.query_one("#whatif-answer").set_class(self.size.width < _BESIDE, "-below")
-
-    def on_answer_pane_width_changed(self, event: AnswerPane.WidthChanged) -> None:
-        event.stop()
-        self.answer()
 
     def repaint(self, paint: Paint) -> None:
         self._paint = paint
@@ -212,7 +206,6 @@ class WhatIf(Vertical):
         return [*stated, *filter(None, [self._value("package")])]
 
     def answer(self) -> None:
-        """Answer the question in the fields."""
         self._find_answer(self._stated(), self.query_one("#whatif-page").size.width - 1)
 
     @work(exclusive=True, group="answer", exit_on_error=False)

@@ -200,7 +200,7 @@ MOST_BYTES = 1 << 20
 _MOST_CELLS = 1000
 _LONGEST_PACKET = 64 << 20
 _SECONDS_TO_LEAVE = 10.0
-_MOST_OF_STDERR = 64 << 10
+_MOST_KEPT = 64 << 10
 
 _WEB_DRIVER = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
 _READY = b"__GANGLION__\n"
@@ -228,7 +228,7 @@ class WebSession:
             env={**os.environ, **_WEB_DRIVER, "COLUMNS": str(width), "ROWS": str(height)},
             start_new_session=True,
         )
-        complaints = asyncio.create_task(_last_line(process))
+        complaints = asyncio.create_task(_last_line(process.stderr))
         shown = asyncio.create_task(self._show(process))
         heard = asyncio.create_task(self._listen(process))
         await asyncio.wait((shown, heard), return_when=asyncio.FIRST_COMPLETED)
@@ -315,12 +315,11 @@ def _send_meta(process: asyncio.subprocess.Process, content: dict[str, Any]) -> 
     _send(process, b"M", json.dumps(content).encode())
 
 
-async def _last_line(process: asyncio.subprocess.Process) -> str:
-    """The last line on stderr; read all of it, so that the application never blocks."""
-    assert process.stderr is not None  # noqa: S101  it was asked for
+async def _last_line(stream: asyncio.StreamReader | None) -> str:
+    """The last line of an output; read all of it, so that the application never blocks."""
     kept = b""
-    while data := await process.stderr.read(_MOST_OF_STDERR):
-        kept = (kept + data)[-_MOST_OF_STDERR:]
+    while stream is not None and (data := await stream.read(_MOST_KEPT)):
+        kept = (kept + data)[-_MOST_KEPT:]
     return ([""] + [line for line in kept.decode(errors="replace").splitlines() if line.strip()])[-1]
 
 
@@ -331,14 +330,7 @@ async def _end(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) 
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def discard() -> None:
-        """Read the rest of stdout: the page that the application prints when it exits."""
-        assert process.stdout is not None  # noqa: S101  it was asked for
-        while await process.stdout.read(_MOST_OF_STDERR):
-            pass
-
-    rest = asyncio.create_task(discard())
+    rest = asyncio.create_task(_last_line(process.stdout))  # the page that the application prints when it exits
     with suppress(asyncio.TimeoutError):
         await asyncio.wait_for(process.wait(), _SECONDS_TO_LEAVE)
     if process.returncode is None:

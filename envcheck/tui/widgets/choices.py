@@ -20,7 +20,7 @@ from envcheck.report import FORMATS
 from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.page.subject import framework_title, gpu_name, listed
 from envcheck.report.page.verbose import check_lines
-from envcheck.report.saved import read_report
+from envcheck.report.saved import read_report, save_baseline
 from envcheck.text.clean import shell_line
 from envcheck.text.output import write_whole
 from envcheck.tui.widgets.paint import Paint
@@ -64,7 +64,6 @@ def gpu_lines(report: Report, number: int, pen: Pen) -> list[Line]:
 
 
 def checks_of_gpu(gpu: Gpu, report: Report) -> list[Check]:
-    """The checks about one GPU."""
     names = set(gpu.identities())
     return [check for check in report.checks if names & {check.subject.key, check.subject.uuid or ""}]
 
@@ -116,8 +115,6 @@ async def export(
     path = Path.cwd() / f"envcheck-{time.strftime('%Y%m%d-%H%M%S')}.{suffix}"
     homes = [home] if home else []
     if form == "baseline":
-        from envcheck.report.saved import save_baseline
-
         save_baseline(report, str(path))
     elif form == "svg":
         redacted = msgspec.json.decode(await client.ask("redacted", report, homes), type=Report)

@@ -85,7 +85,6 @@ class Paint:
         return text
 
     def lines(self, lines: Iterable[Line]) -> Text:
-        """Several lines as one text."""
         return Text("\n").join([self.line(line) for line in lines])
 
     def page(self, lines: Iterable[Line], columns: int) -> Text:
@@ -129,6 +128,5 @@ class Paint:
         return str(_COLOURS["panel"][not self.dark])
 
     def colour(self, style: Style) -> str:
-        """The colour of a style."""
         on_dark, on_light = _STYLES.get(style, ("", ""))
         return on_dark if self.dark else on_light

@@ -88,15 +88,10 @@ def _rows(report: Report) -> list[StackRow]:
     text = listed(versions, 4) if versions else broken.title if broken else ""
     libraries = StackRow("Libraries", worst(checks), text)
     at = next((number for number, row in enumerate(rows) if row.label == "Frameworks"), len(rows))
-    rows[at:at] = [libraries]
-    by_libraries = {check.status for check in checks}
     # The row of the libraries shows their status, so the one of the frameworks does not repeat it.
-    return [
-        StackRow(row.label, worst(_in(report, ("framework",))), row.text)
-        if row.label == "Frameworks" and row.status in by_libraries
-        else row
-        for row in rows
-    ]
+    if at < len(rows) and rows[at].status in {check.status for check in checks}:
+        rows[at] = StackRow(rows[at].label, worst(_in(report, ("framework",))), rows[at].text)
+    return [*rows[:at], libraries, *rows[at:]]
 
 
 def _note(label: str, report: Report) -> str:

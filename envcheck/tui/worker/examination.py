@@ -79,7 +79,6 @@ class _InterimJudge:
         self._thread.join()
 
     def on_event(self, event: Event) -> None:
-        """Pass an event on."""
         self._send(event)
         if isinstance(event, ProbeFinished):
             self._facts = {**self._facts, run_key(event.run): event.facts}

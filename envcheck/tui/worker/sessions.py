@@ -95,9 +95,7 @@ class Session(threading.Thread):
         facts: ProbeFacts | None = None,
         keep: Iterable[str] | None = (),
     ) -> None:
-        """``request`` is called in the session's thread. ``facts``: those of an earlier session; facts of probes of the
-        kinds ``keep`` (None: of all) are not gathered again.
-        """
+        """``request`` is called in the thread. Earlier ``facts`` of these kinds (None: all) are not gathered again."""
         super().__init__(name="envcheck session", daemon=True)
         self.activity = activity
         self.progress = ProbeProgress()
@@ -168,7 +166,6 @@ class Sessions:
         return session
 
     def stop(self) -> None:
-        """Ask the current session to end."""
         if self.current is not None:
             self.current.stopping.set()
 
