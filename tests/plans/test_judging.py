@@ -193,7 +193,7 @@ def test_every_row_of_a_channels_builds_is_reached(tmp_path: Path, row: CondaBui
 @cases(
     "page, build",
     ("-f https://storage.googleapis.com/jax-releases/jax_cuda_releases.html\n", None),
-    ("--extra-index-url https://download.pytorch.org/whl/cu118\n", "cu118"),
+    ("--extra-index-url https://download.pytorch.org/whl/cu118\n", ""),  # which has PyTorch's builds alone
     ("--extra-index-url https://mirror.example/simple\n", None),
     ("", ""),
 )

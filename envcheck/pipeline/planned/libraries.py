@@ -123,8 +123,8 @@ def _version(there: Planned) -> str:
 
 
 def _excludes(needed: str, component: str, cuda: str) -> bool:
-    """Whether it is another CUDA than ``needed``; never without a specifier, of what an index may have built anew."""
-    version = parse_version(cuda, scheme("cuda")) if component == "cuda" and needed else None
+    """Whether it is another major of CUDA than ``needed``, which is empty for what an index may have built anew."""
+    version = parse_version(cuda.partition(".")[0], scheme("cuda")) if component == "cuda" and needed else None
     return version is not None and parse_specifier(needed).cover(version) == "none"
 
 
@@ -140,7 +140,7 @@ def _by_wheels(item: Planned, component: str, needed: str, plan: JudgedPlan) -> 
         and (
             (
                 each.name.startswith(f"nvidia-{component}")
-                and not _excludes(needed, component, f"{each.name.rpartition('-cu')[2]}.0")
+                and not _excludes(needed, component, each.name.rpartition("-cu")[2])
             )
             or (each.conda is not None and each.name.startswith(component))
             or (plan.matrix.has_trait(each.name, "distributes-torch") and not _excludes(needed, component, cuda))
