@@ -361,7 +361,8 @@ def pythons_of(matrix: Matrix, name: str, version: Version, systems: Collection[
 def without_python(pythons: Mapping[str, frozenset[str]]) -> tuple[str, str, str] | None:
     """The first two releases, of those whose Pythons are known, that no Python has files of; and that in words."""
     known = {label: found for label, found in pythons.items() if found}
-    for one, other in combinations(known, 2):
+    common = frozenset.intersection(*known.values()) if known else None
+    for one, other in combinations(known, 2) if not common else ():
         if not known[one] & known[other]:
             spans = [f"{label} for Python {_span(known[label])}" for label in (one, other)]
             return one, other, f"PyPI has files of {spans[0]}, and of {spans[1]}"
@@ -370,9 +371,8 @@ def without_python(pythons: Mapping[str, frozenset[str]]) -> tuple[str, str, str
 
 def _span(pythons: Collection[str]) -> str:
     first, *others = sorted(pythons, key=lambda python: int(python.partition(".")[2]))
-    if ANY_LATER in others:
-        return f"{first} or newer"
-    return f"{first} to {others[-1]}" if others else first
+    end = " or newer" if ANY_LATER in others else f" to {others[-1]}" if others else ""
+    return first + end
 
 
 def python_fits(question: Question) -> Iterator[Fit]:

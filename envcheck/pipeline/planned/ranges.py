@@ -144,8 +144,8 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
             needs = [
                 declared(plan.matrix, each.name, version, one, build=each.build, extras=each.extras) for one in markers
             ]
-            for name, other in group.items():
-                bounds = [of_one.get(name, "") for of_one in needs]
+            for name in filter(group.__contains__, needs[0]):
+                bounds, other = [of_one.get(name, "") for of_one in needs], group[name]
                 if all(_excludes(one, other.version or "") for one in bounds):
                     yield _check(each, other, bounds[-1], plan)
 
