@@ -73,14 +73,14 @@ def test_what_no_metadata_lists(tree: Frameworks, path: str, name: str) -> None:
 
 
 def test_code_on_pythonpath_and_of_editable_installations(tree: Frameworks) -> None:
-    tree.file("/work/one/_C.so", LINKED)
+    tree.file("/project/one/_C.so", LINKED)
     tree.file("/src/two/ops/_C.so", LINKED)
     tree.file(f"{SITE}/__editable__.two-1.0.pth", "import __editable___two_1_0_finder; pass\n")
     tree.file(f"{SITE}/__editable___two_1_0_finder.py", "MAPPING = {'two': '/src/two'}\n")
     tree.wheel(SITE, "two", "1.0")
-    extensions = found(tree, "/work")
+    extensions = found(tree, "/project")
     assert {name: (each.version, each.path) for name, each in extensions.items()} == {
-        "one": (None, "/work/one"), "two": ("1.0", "/src/two"),
+        "one": (None, "/project/one"), "two": ("1.0", "/src/two"),
     }  # fmt: skip
 
 
