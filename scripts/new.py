@@ -8,7 +8,8 @@
     python scripts/new.py format NAME
     python scripts/new.py reader NAME               # NAME is what the framework's users import
 
-Of a rule or error it writes the page too (then run "python -m tests.rules.page_examples", which adds its example); of
+Of a rule or error it writes the page too (then run "python -m tests.rules.page_examples", which adds its example, and
+"python scripts/documentation.py", which adds it to the completions); of
 an error rows, and of a reader an entry of the catalogue, in place of a module. What it writes passes lint, types and
 tests as it stands. Replace its example with your subject, and delete the comments that guide you; CONTRIBUTING.md has
 worked examples of a row, a rule and a probe.
