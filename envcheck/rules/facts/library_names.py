@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from itertools import chain, combinations, islice
 from typing import NamedTuple
 
+from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import holds, normalised, pinned_by, read_requirement
 from envcheck.compat.requirements import declared
 from envcheck.knowledge.load import load_matrix
@@ -219,7 +220,8 @@ def required_wheels(environment: Environment, facts: Facts) -> dict[str, Require
     found: dict[str, RequiredWheel] = {}
     planned = environment.planned or ()
     for item in planned if any(wheel_of(item.name) for item in planned) else ():
-        if item.version is None or item.conda is not None:
+        may_bring = any(map(wheel_of, named_by(normalised(item.name), facts.matrix)))
+        if item.version is None or item.conda is not None or not may_bring:
             continue
         needs = declared(facts.matrix, item.name, item.version, facts.markers, build=item.build, extras=item.extras)
         for name, bounds in needs.items():
