@@ -145,40 +145,47 @@ def _with_system(assume: tuple[Component, ...], general: tuple[Component, ...] =
     return (*assume, *(Component(name, (Bound("==", value),)) for name, value in added.items() if name not in stated))
 
 
-def _planned(
-    paths: Sequence[str],
-    stated: Sequence[tuple[Component, ...]],
-    folders: tuple[str, ...],
-    timeout: float | None,
-    *,
-    newest: bool,
-) -> Environment:
-    """What the files of ``--plan`` would install on the machines of which this is ``stated``.
-
-    Raises UsageError where the files install different packages on them.
-    """
+def _planned(request: Request, options: Namespace, assume: tuple[Component, ...]) -> Request:
+    """The request with what the files of ``--plan`` would install: for each target, and of each plan ``@NAME``."""
     import platform
 
     from envcheck.compat.package_needs import marks_of
     from envcheck.knowledge.load import load_matrix
+    from envcheck.pipeline.assume import assumes_machine, together
+    from envcheck.pipeline.request import Machine
     from envcheck.plans import read_plans
 
+    began = time.monotonic()
+    named = [path[1:] for path in options.plan if path.startswith("@")]
+    if named and len(named) < len(options.plan):
+        raise UsageError("--plan: the files of @NAME are judged on their own: name other files in a run of their own")
+    groups: list[tuple[str, tuple[str, ...], tuple[Machine, ...]]] = [("", tuple(options.plan), ())]
+    if named:
+        from envcheck.config.meaning import plan_groups
+
+        groups = plan_groups(named, options.configuration)
     own = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
-    defaults = {"python": None, "os": own, "machine": platform.machine()}
-    chosen: dict[str, str | None] = {}
-    for name, default in defaults.items():
-        values = {
-            next((component.exact for component in components if component.name == name), None) or default
-            for components in stated
-        }
-        if len(values) > 1:
-            raise UsageError(
-                f"--plan: the targets differ in {name}, by which packages are chosen: judge them one by one"
-            )
-        chosen[name] = values.pop()
-    markers = marks_of(chosen["python"], chosen["os"] or own, chosen["machine"] or "")
-    with _within(timeout):
-        return read_plans(paths, load_matrix(folders), markers, newest=newest)
+    chosen = bool(options.target) or assumes_machine(assume)
+    matrix = load_matrix(request.overlays)
+    read: dict[Any, Environment] = {}
+    machines: list[Machine] = []
+    with _within(request.timeout):
+        for group, files, targets in groups:
+            for target in (() if chosen else targets) or request.targets or (None,):
+                machine = _with_system(target.assume if target else assume, assume)
+                stated = {part.name: part.exact for part in together(assume, machine)}
+                system, processor = stated.get("os") or own, stated.get("machine") or platform.machine()
+                markers = marks_of(stated.get("python"), system, processor)
+                key = (files, *sorted(markers.items()))
+                if key not in read:
+                    read[key] = read_plans(files, matrix, markers, newest=options.newest)
+                name = " on ".join(filter(None, (group, target.name if target else "")))
+                machines.append(Machine(name=name, assume=machine, planned=read[key]))
+    left = request.timeout and max(0.001, request.timeout - (time.monotonic() - began))
+    request = replace(request, planned=machines[0].planned, timeout=left)
+    if machines[0].name:
+        return replace(request, targets=tuple(machines))
+    return replace(request, assume=machines[0].assume)
 
 
 @contextmanager
@@ -222,28 +229,18 @@ def fields(kind: type[Struct], options: Namespace) -> dict[str, Any]:
 
 def judging_request(options: Namespace) -> Request:
     """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
-    from envcheck.pipeline.assume import together
-
-    began = time.monotonic()
     required, policy = of_configuration(options)
-    assume, paths = tuple(options.assume or ()), getattr(options, "plan", None)
+    assume = tuple(options.assume or ())
     targets = _targets(options, assume)
-    if paths:
-        targets = tuple(replace(target, assume=_with_system(target.assume, assume)) for target in targets)
-        assume = assume if targets else _with_system(assume)
     bench = None
     if getattr(options, "bench", False):
         from envcheck.collect.plan import BenchRequest
 
         bench = BenchRequest(force=options.force)
     required = tuple(dict.fromkeys((*(options.require or ()), *required)))
-    request = request_of(options, assume=assume, targets=targets, require=required, policy=policy, bench=bench)
-    if not paths:
-        return request
-    stated = [together(assume, target.assume) for target in targets] or [assume]
-    plan = _planned(paths, stated, request.overlays, request.timeout, newest=options.newest)
-    left = request.timeout and max(0.001, request.timeout - (time.monotonic() - began))
-    return replace(request, planned=plan, timeout=left)
+    more = {"accepted": unmasked_report(options.accept) if options.accept else None, "bench": bench}
+    request = request_of(options, assume=assume, targets=targets, require=required, policy=policy, **more)
+    return _planned(request, options, assume) if getattr(options, "plan", None) else request
 
 
 def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy | None]:

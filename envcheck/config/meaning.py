@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from envcheck.collect.starting import working_folder
 from envcheck.config.find import read_bytes
 from envcheck.config.options import KEYS
 from envcheck.config.read import Config, Configuration, check_words, in_file, parse
@@ -202,13 +203,41 @@ def targets(named: Sequence[str], configuration: Configuration | None) -> tuple[
 
 def default_targets(place: Configuration) -> tuple[Machine, ...]:
     """The machines of the key ``targets``; raise UsageError with the line of one that is not known."""
+    return _named(place, place.config.targets or (), "targets")
+
+
+def _named(place: Configuration, names: Sequence[str], *path: str | int) -> tuple[Machine, ...]:
+    """The machines of a list of targets at ``path``."""
     known = of_configuration(place)
     found: dict[str, Machine] = {}
-    for number, name in enumerate(place.config.targets or ()):
+    for number, name in enumerate(names):
         if name not in known and (name != ALL or not known):
-            raise place.error(f"targets: there is no [target.{name}]{did_you_mean(name, known)}", "targets", number)
+            raise place.error(f"targets: there is no [target.{name}]{did_you_mean(name, known)}", *path, number)
         found |= {name: known[name]} if name in known else known
     return tuple(found.values())
+
+
+def plan_groups(
+    named: Sequence[str], place: Configuration | None
+) -> list[tuple[str, tuple[str, ...], tuple[Machine, ...]]]:
+    """Name, files and targets of each plan of ``--plan @NAME`` and ``@all``; raise UsageError for an unknown one."""
+    listed = (place.config.plan if place else None) or ()
+    if place is None or not listed:
+        where = f"{place.path} has no [[plan]]" if place else "there is no configuration here"
+        raise UsageError(f"--plan @{named[0]}: {where}; write one with name and files, or name a file")
+    known: dict[str, tuple[str, tuple[str, ...], tuple[Machine, ...]]] = {}
+    for number, each in enumerate(listed):
+        if each.name == ALL or each.name in known:
+            why = "--plan @all names every plan" if each.name == ALL else "there is one above"
+            raise place.error(f"plan {each.name}: {why}; rename it", "plan", number, "name")
+        folder = os.path.relpath(os.path.dirname(place.path) or ".", working_folder())  # noqa: PTH120
+        files = (os.path.normpath(os.path.join(folder, file)) for file in each.files)  # noqa: PTH118
+        machines = _named(place, each.targets or (), "plan", number, "targets")
+        known[each.name] = (each.name, tuple(files), machines)
+    for name in named:
+        if name != ALL and name not in known:
+            raise UsageError(f"--plan @{name}: {place.path} has no such plan{did_you_mean(name, known)}")
+    return [group for name, group in known.items() if ALL in named or name in named]
 
 
 def of_configuration(place: Configuration) -> dict[str, Machine]:

@@ -291,7 +291,8 @@ OPTIONS = (
         SUBJECT,
         "check what FILE would install instead of an environment: a requirements file, pyproject.toml, setup.py, "
         "pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml or a Dockerfile (repeatable; "
-        "--assume names the machine)",
+        "--assume names the machine); @NAME: the files of a [[plan]] of the configuration, judged on their own, and "
+        "@all: each of them",
         MANY,
         excludes=f"{_HERE} --verify --deep --bench --from",
         because="{} is about an environment that exists, and --plan about files: use one of them",
@@ -453,6 +454,17 @@ OPTIONS = (
         "lowest status that sets exit status 1 (default: fail)",
         {"choices": ("fail", "warn"), "default": "fail"},
         key="Lowest status that sets exit status 1 (default: fail).",
+    ),
+    Option(
+        "--accept REPORT",
+        JUDGING,
+        "set aside what this JSON report found already, by target: only what is new decides",
+    ),
+    Option(
+        "--allow-unknown",
+        JUDGING,
+        "exit with 0 where nothing fails and no verdict can be given; the headline says so",
+        key="Whether no verdict sets exit status 0 where nothing fails (default: false).",
     ),
     # Many nodes.
     Option(

@@ -54,6 +54,16 @@ class Ignore(ConfigTable, frozen=True, kw_only=True):
     ]
 
 
+class PlanGroup(ConfigTable, frozen=True, kw_only=True):
+    """Files that are installed together: one of several plans that are judged in one run."""
+
+    name: Annotated[Text, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Names it in --plan @NAME.")]
+    files: Annotated[Texts, Meta(description="Files as for --plan, also FILE[EXTRA]; from the configuration's folder.")]
+    targets: Annotated[
+        Texts | None, Meta(description="Targets it is judged for unless --target or --assume names a machine.")
+    ] = None
+
+
 def _key_of(option: Option) -> Any:
     """The type of the key that sets an option."""
     kind: Any = Text
@@ -101,6 +111,10 @@ class Config(_Options, frozen=True, kw_only=True):
         Annotated[tuple[Ignore, ...], Meta(min_length=1, max_length=500)] | None,
         Meta(description="Findings that are set aside, each with a reason and a last day."),
     ] = None
+    plan: Annotated[
+        Annotated[tuple[PlanGroup, ...], Meta(min_length=1, max_length=500)] | None,
+        Meta(description="Plans by name, each judged on its own: check --plan @NAME, or @all."),
+    ] = None
     targets: Annotated[
         Texts | None,
         Meta(description="Targets that check judges for unless --target or --assume names a machine; all: every one."),
@@ -144,6 +158,7 @@ FIELDS: dict[Path, tuple[str, ...]] = {
     (): tuple(field.encode_name for field in msgspec.structs.fields(Config)),
     ("gpus",): tuple(field.encode_name for field in msgspec.structs.fields(Gpus)),
     ("ignore",): tuple(field.encode_name for field in msgspec.structs.fields(Ignore)),
+    ("plan",): tuple(field.encode_name for field in msgspec.structs.fields(PlanGroup)),
 }
 
 

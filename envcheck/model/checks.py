@@ -363,9 +363,9 @@ def pressing(grounds: Sequence[Ground]) -> list[Ground]:
     return sorted(missing, key=lambda ground: (ground.source not in (ASSUMPTION, PLAN), ground.status != "not-read"))
 
 
-def _stands(exit_code: int, verdict: Verdict, grounds: Sequence[Ground]) -> None:
+def _stands(exit_code: int, verdict: Verdict, grounds: Sequence[Ground], unknown_allowed: bool) -> None:  # noqa: FBT001
     """Raise ValueError for a verdict without a failure that stands on less than whole grounds."""
-    passes = verdict in ("pass", "warn") or exit_code == 0
+    passes = verdict in ("pass", "warn") or (exit_code == 0 and not unknown_allowed)
     judged = any(ground.status == "judged" for ground in grounds)
     if passes and not (judged and all(ground.holds for ground in grounds)):
         raise ValueError("the verdict stands on what was not read or not judged")
@@ -384,6 +384,8 @@ class Target(Part, frozen=True, kw_only=True):
     """The exit status that a report on this target alone would have."""
     verdict: Verdict
     """The verdict for this target."""
+    unknown_allowed: bool = False
+    """Whether no verdict was allowed to end with exit status 0."""
     primary: str | None = None
     """Name of the rule that found the root cause; null where there is no finding."""
     primary_check: str | None = None
@@ -400,7 +402,7 @@ class Target(Part, frozen=True, kw_only=True):
     """The outcome of each rule for each subject on this target."""
 
     def __post_init__(self) -> None:
-        _stands(self.exit_code, self.verdict, self.grounds)
+        _stands(self.exit_code, self.verdict, self.grounds, self.unknown_allowed)
 
 
 class Report(Part, frozen=True, kw_only=True):
@@ -422,6 +424,8 @@ class Report(Part, frozen=True, kw_only=True):
     """0 no finding at or above ``--fail-on``, 1 a finding, 3 no verdict, 130 interrupted."""
     verdict: Verdict
     """The whole in a word; ``unknown``: what matters could not be checked."""
+    unknown_allowed: bool = False
+    """Whether no verdict was allowed to end with exit status 0 (``--allow-unknown``)."""
     primary: str | None = None
     """Name of the rule that found the root cause."""
     primary_check: str | None = None
@@ -460,7 +464,7 @@ class Report(Part, frozen=True, kw_only=True):
     """How long the stages of the run took; what ``probes`` says lies within ``gather``."""
 
     def __post_init__(self) -> None:
-        _stands(self.exit_code, self.verdict, self.grounds)
+        _stands(self.exit_code, self.verdict, self.grounds, self.unknown_allowed)
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

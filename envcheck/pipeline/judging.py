@@ -17,7 +17,7 @@ from envcheck.model.components import Component
 from envcheck.model.events import Judged, OnEvent
 from envcheck.model.snapshot import Listing, Snapshot, frameworks_in, items_in
 from envcheck.pipeline.assume import as_planned, assume, assumed_fit, together
-from envcheck.pipeline.request import Request
+from envcheck.pipeline.request import Policy, Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.timing import Timing
 from envcheck.pipeline.verdict import conclude
@@ -55,9 +55,16 @@ def judge(
     """
     check_request(request)
     reports = []
+    accepted = dict(request.accepted.by_target()) if request.accepted else {}
     for machine in request.targets or (None,):
-        assumed = together(request.assume, machine.assume) if machine else request.assume
-        reports.append(_report(snapshot, msgspec.structs.replace(request, assume=assumed, targets=()), timing))
+        facts, one = snapshot, request
+        if machine:
+            assumed = together(request.assume, machine.assume)
+            one = msgspec.structs.replace(request, assume=assumed, targets=())
+        one = msgspec.structs.replace(one, accepted=accepted.get(machine.name if machine else "", accepted.get("")))
+        if machine and machine.planned:
+            facts = msgspec.structs.replace(snapshot, environments=Listing(items=(machine.planned,)))
+        reports.append(_report(facts, one, timing))
     fields = [field for field in Target.__struct_fields__ if field != "name"]
     targets = tuple(
         Target(name=machine.name, **{field: getattr(report, field) for field in fields})
@@ -105,10 +112,11 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     met = {check.rule for check in found}
     in_scope = (rule for rule in rules if rule.is_in_scope(request.scopes))
     put = [rule for rule in in_scope if rule.arises is not elsewhere or rule.name in met]
-    if request.policy:
+    if request.policy or request.accepted:
         from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
 
-        found = decide(found, request.policy, {rule.name for rule in put}, snapshot, knowledge)
+        names = {rule.name for rule in put}
+        found = decide(found, request.policy or Policy(), names, snapshot, knowledge, request.accepted)
     importance = framework_importance(snapshot, knowledge)
     timing.end("judge")
     return conclude(snapshot, found, put, request, importance=importance, timing=timing)

@@ -15,7 +15,18 @@ import msgspec
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.performance.expected import HEADROOM, expectation
 from envcheck.knowledge.performance.quantities import selected
-from envcheck.model.checks import BELOW_MINIMUM, EXPIRED, FORBIDDEN, PLAN, Check, Evidence, Ignored, Status, Subject
+from envcheck.model.checks import (
+    BELOW_MINIMUM,
+    EXPIRED,
+    FORBIDDEN,
+    PLAN,
+    Check,
+    Evidence,
+    Ignored,
+    Report,
+    Status,
+    Subject,
+)
 from envcheck.model.snapshot import Gpu, Measurement, Snapshot, items_in
 from envcheck.pipeline.request import Ignoring, Policy
 from envcheck.rules.api import MeasurementSubject
@@ -32,9 +43,18 @@ _OPEN: tuple[Status, ...] = ("unknown", "skipped")
 
 
 def decide(
-    found: Iterable[Check], policy: Policy, put: Collection[str], snapshot: Snapshot, matrix: Matrix
+    found: Iterable[Check],
+    policy: Policy,
+    put: Collection[str],
+    snapshot: Snapshot,
+    matrix: Matrix,
+    accepted: Report | None = None,
 ) -> tuple[Check, ...]:
-    """``found`` as the policy sees it, and the policy's own checks; ``put`` are the names of the rules that ran."""
+    """``found`` as the policy sees it, and the policy's own checks; ``put`` are the names of the rules that ran.
+
+    What the report ``accepted`` found likewise, with the same versions in its title, is set aside.
+    """
+    known = {(check.id, check.title, check.status) for check in accepted.checks} if accepted else set()
     today = policy.today or dt.datetime.now(dt.timezone.utc).date()
     judged = []
     for check_of_rule in found:
@@ -45,6 +65,9 @@ def decide(
         held = (each for each in policy.ignore if _is_about(each, check) and _days_past(each, today) <= GRACE_DAYS)
         if ignoring := next(held, None):
             reason = Ignored(reason=ignoring.reason, until=ignoring.until.isoformat())
+            check = msgspec.structs.replace(check, ignored=reason)
+        elif accepted and _may_be_ignored(check) and (check.id, check.title, check.status) in known:
+            reason = Ignored(reason=f"the accepted report of {accepted.created[:10]} has it")
             check = msgspec.structs.replace(check, ignored=reason)
         judged.append(check)
     own = [
@@ -60,12 +83,13 @@ def decide(
     )
 
 
+def _may_be_ignored(check: Check) -> bool:
+    """Whether the check is a finding, or what a plan leaves open: a private image stays open in every run."""
+    return check.status in _FOUND or (check.rule == PLAN and check.status == "unknown")
+
+
 def _is_about(each: Ignoring, check: Check) -> bool:
-    """Whether the check is a finding to set aside, or what a plan leaves open: a private image stays open in every
-    run.
-    """
-    may_be = check.status in _FOUND or (check.rule == PLAN and check.status == "unknown")
-    return may_be and each.problem in (check.rule, check.id)
+    return _may_be_ignored(check) and each.problem in (check.rule, check.id)
 
 
 def _days_past(each: Ignoring, today: dt.date) -> int:

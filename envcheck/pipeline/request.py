@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from envcheck.collect.plan import BenchRequest
-    from envcheck.model.checks import Location, Scope
+    from envcheck.model.checks import Location, Report, Scope
     from envcheck.model.components import Component
     from envcheck.model.snapshot import Environment, Measurement
 
@@ -51,6 +51,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     assume: tuple[Component, ...]
+    planned: Environment | None = None
+    """What plans would install there."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +76,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     configuration: str | None = None
     """The file that this request comes from, as far as it comes from one."""
     fail_on: FailOn = "fail"
+    allow_unknown: bool = False
+    """Whether no verdict ends with exit status 0."""
+    accepted: Report | None = None
+    """What it found is set aside, target by target."""
     timeout: float | None = None
     """Seconds for the whole run."""
     probes: tuple[str, ...] = ()

@@ -84,6 +84,8 @@ def conclude(
     headline = _headline(decision, cause, ordered, grounds, snapshot, importance or {}, needs_machine=needs_machine)
     left_out = ignored(ordered)
     aside = f" ({shortened(left_out, _LONGEST_ASIDE)})" if left_out else ""
+    allowed = request.allow_unknown and decision == "unknown"
+    aside += " (unknown allowed)" if allowed else ""
     # What would settle what is still open, required checks first.
     pending = [check for check in ordered if check.status in ("unknown", "skipped") and not check.explained_by]
     pending.sort(key=lambda check: (check.status != "unknown", check.rule not in required, LAYERS.index(check.layer)))
@@ -94,8 +96,9 @@ def conclude(
         duration_s=round(timing.seconds, 3) if timing else 0.0,
         host=snapshot.platform.host if snapshot.platform else None,
         headline=shortened(headline, LONGEST_HEADLINE - len(aside)) + aside,
-        exit_code=_exit_code(decision, request.fail_on),
+        exit_code=ExitCode.OK if allowed else _exit_code(decision, request.fail_on),
         verdict=decision,
+        unknown_allowed=allowed,
         primary=cause.rule if cause else None,
         primary_check=cause.id if cause else None,
         fix=next(iter(ways_in_order(cause.fixes)), ()) if cause else (),

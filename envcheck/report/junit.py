@@ -1,4 +1,5 @@
-"""JUnit's XML, as Jenkins, GitLab and GitHub's actions read it: a suite for each layer, a test case for each check.
+"""JUnit's XML, as Jenkins, GitLab and GitHub's actions read it: a suite for each layer, a test case for each check; of
+plans, one test case for each plan and target.
 
 A failure is ``failure``; so is a warning where warnings made the exit status 1. What could not be judged is ``error``
 when it leaves the whole without a verdict, and else ``skipped``: it never counts as passed, and a run whose exit status
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from envcheck.errors import ExitCode
 from envcheck.model.checks import LAYERS, Check, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.plain import explained, is_red, why_open
@@ -25,26 +27,40 @@ def render(report: Report, _options: Options) -> str:
     """``report`` as XML 1.0 in UTF-8; a target's name stands before that of the layer."""
     suites: list[str] = []
     counts = dict.fromkeys(("tests", "failures", "errors"), 0)
+    of_plans = any(environment.planned is not None for environment in report.environments)
     for target, judged in report.by_target():
         prefix = f"envcheck.{target}" if target else "envcheck"
-        for layer in LAYERS:
-            checks = [check for check in judged.checks if check.layer == layer]
-            suites += [_suite(f"{prefix}.{layer}", checks, judged)] if checks else []
         found = _counts(judged.checks, judged)
-        if judged.verdict == "unknown" and not found["failures"] + found["errors"]:
-            # No check that matters ran: that must not look like a run in which all passed.
-            told = _open("error", {"message": f"no verdict: {judged.headline}", "type": "unknown"})
+        if not of_plans:
+            for layer in LAYERS:
+                checks = [check for check in judged.checks if check.layer == layer]
+                suites += [_suite(f"{prefix}.{layer}", checks, judged)] if checks else []
+        if of_plans or (judged.exit_code == ExitCode.UNKNOWN and not found["failures"] + found["errors"]):
+            # That no check which matters ran must not look like a run in which all passed.
+            outcome, told = _whole(judged)
+            one = {"tests": 1, "failures": int(outcome == "failure"), "errors": int(outcome == "error")}
             suites += [
-                _open("testsuite", {"name": prefix, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}),
-                _open("testcase", {"classname": prefix, "name": "verdict", "time": "0"}),
-                f"{told}</error>",
+                _open("testsuite", {"name": prefix, **one, "skipped": 0}),
+                _open("testcase", {"classname": prefix, "name": "plan" if of_plans else "verdict", "time": "0"}),
+                *told,
                 "</testcase>",
                 "</testsuite>",
             ]
-            found = found | {"tests": found["tests"] + 1, "errors": 1}
+            found = one if of_plans else {name: found[name] + number for name, number in one.items()}
         counts = {name: count + found[name] for name, count in counts.items()}  # Jenkins counts skipped ones by suite
     head = _open("testsuites", {"name": "envcheck", **counts, "time": f"{report.duration_s:.3f}"})
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *suites, "</testsuites>"]) + "\n"
+
+
+def _whole(report: Report) -> tuple[str, list[str]]:
+    """The outcome of a report, and the elements that say so in its one test case."""
+    outcome = {1: "failure", 3: "error"}.get(report.exit_code, "")
+    shown = [check for check in report.checks if check.status in ("fail", "warn") and not check.ignored]
+    body = "\n".join(_text(line) for check in shown for line in (f"{check.status}: {check.title}", *explained(check)))
+    if not outcome:
+        return outcome, [f"<system-out>{body}</system-out>"] if body else []
+    why = f"no verdict: {report.headline}" if outcome == "error" else report.headline
+    return outcome, [f"{_open(outcome, {'message': why, 'type': report.verdict})}{body}</{outcome}>"]
 
 
 def _suite(name: str, checks: Sequence[Check], report: Report) -> str:
@@ -86,7 +102,7 @@ def _outcome(check: Check, report: Report) -> str:
     if check.ignored or check.status == "skipped":
         return "skipped"
     if check.status == "unknown":
-        return "error" if report.verdict == "unknown" else "skipped"
+        return "error" if report.exit_code == ExitCode.UNKNOWN else "skipped"
     return "failure" if is_red(check, report) else ""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import jsonschema
@@ -265,15 +267,131 @@ def test_a_plan_says_nothing_of_the_machine_that_judges_it(folder: Path) -> None
     assert {target["assumed"]["machine"] for target in report["targets"]} == {"x86_64"}
 
 
-def test_targets_for_which_a_plan_installs_other_packages_are_refused(folder: Path) -> None:
-    (folder / "requirements.txt").write_text("torch==2.5.1\n")
+def test_a_plan_is_read_for_each_target(folder: Path) -> None:
+    """Markers choose other packages on an Arm processor."""
+    (folder / "requirements.txt").write_text("torch==2.5.1; platform_machine == 'x86_64'\n")
     with (folder / "envcheck.toml").open("a") as file:
         file.write("[target.grace]\ngpu = 'GH200'\nmachine = 'aarch64'\n")
-    result = envcheck("check", "--plan", "requirements.txt", "--target", "all", cwd=folder)
-    assert (result.status, result.out) == (2, "")
-    assert result.err == (
-        "envcheck: --plan: the targets differ in machine, by which packages are chosen: judge them one by one\n"
+    asked = ("--target", "grace", "--target", "a100", "--json")
+    report = json.loads(envcheck("check", "--plan", "requirements.txt", *asked, cwd=folder).out)
+    grace, a100 = ({check["rule"] for check in target["checks"]} for target in report["targets"])
+    assert "gpu-code-missing" in a100 - grace
+
+
+# --- the plans of a configuration -------------------------------------------------------------------------------------
+
+PLANS = """
+[[plan]]
+name = "serving"
+files = ["serving/requirements.txt"]
+targets = ["a100", "old"]
+[[plan]]
+name = "training"
+files = ["training/requirements.txt[gpu]", "training/Dockerfile"]
+targets = ["a100"]
+"""
+
+
+@pytest.fixture
+def many(folder: Path) -> Path:
+    with (folder / "envcheck.toml").open("a") as file:
+        file.write(PLANS)
+    for name, text in {
+        "serving/requirements.txt": "torch==1.13.1\n",
+        "training/requirements.txt": "torch==2.6.0\nxformers==0.0.23\n",
+        "training/Dockerfile": "FROM python:3.12\n",
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_each_plan_is_judged_on_its_own_for_its_targets(many: Path) -> None:
+    (many / "training" / "requirements.txt").rename(many / "training" / "needs.txt")
+    (many / "envcheck.toml").write_text(
+        (many / "envcheck.toml").read_text().replace("requirements.txt[gpu]", "needs.txt")
     )
+    report = json.loads(envcheck("check", "--plan", "@all", "--json", cwd=many).out)
+    found = {target["name"]: target["verdict"] for target in report["targets"]}
+    assert found == {"serving on a100": "pass", "serving on old": "fail", "training on a100": "fail"}
+    assert report["exit_code"] == 1
+    named = envcheck("check", "--config", "envcheck.toml", "--plan", "@all", "--json", cwd=many)
+    assert json.loads(named.out)["targets"] == report["targets"]
+
+    chosen = envcheck("check", "--plan", "@serving", "--target", "a100", "--json", cwd=many)
+    assert [target["name"] for target in json.loads(chosen.out)["targets"]] == ["serving on a100"]
+    assert chosen.status == 0
+
+    below = envcheck("check", "--plan", "@serving", "--json", cwd=many / "training")
+    places = {check["location"]["file"] for check in json.loads(below.out)["checks"] if check.get("location")}
+    assert places == {"../serving/requirements.txt"}
+
+
+def test_junit_has_one_test_for_each_plan_and_target(many: Path) -> None:
+    suites = ET.fromstring(envcheck("check", "--plan", "@serving", "--format", "junit", cwd=many).out)
+    cases = {case.get("classname"): [child.tag for child in case] for case in suites.iter("testcase")}
+    assert cases == {"envcheck.serving on a100": [], "envcheck.serving on old": ["failure"]}
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("2", "1", "0")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("@servng",), "envcheck.toml has no such plan: did you mean 'serving'?"),
+        (("@all", "requirements.txt"), "--plan: the files of @NAME are judged on their own"),
+        (("@serving", "--fix-plan"), "--fix-plan changes the files of one plan"),
+        (("@all", "--no-config"), "there is no configuration here; write one with name and files"),
+    ],
+)
+def test_what_plans_cannot_be_asked(many: Path, asked: tuple[str, ...], told: str) -> None:
+    words = [word for name in asked for word in ((name,) if name.startswith("--") else ("--plan", name))]
+    result = envcheck("check", *words, cwd=many)
+    assert result.status == 2
+    assert told in result.err
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("name = 'all'\nfiles = ['a.txt']", "--plan @all names every plan"),
+        ("name = 'serving'\nfiles = ['a.txt']", "there is one above"),
+        ("name = 'x'\nfiles = ['a.txt']\ntargets = ['a10']", "there is no [target.a10]: did you mean 'a100'?"),
+        ("name = 'x'", "the key 'files' is missing"),
+        ("name = 'x'\nfile = ['a.txt']", "there is no key 'file': did you mean 'files'?"),
+    ],
+)
+def test_a_wrong_plan_is_named_with_its_line(many: Path, written: str, told: str) -> None:
+    with (many / "envcheck.toml").open("a") as file:
+        file.write(f"[[plan]]\n{written}\n")
+    result = envcheck("check", "--plan", "@serving", cwd=many)
+    assert result.status == 2
+    assert told in result.err
+    assert re.match(r"envcheck: \S*envcheck\.toml:\d+: ", result.err)
+
+
+def test_what_an_accepted_report_has_is_set_aside_and_what_is_new_decides(many: Path) -> None:
+    asked = ("check", "--plan", "@serving", "--accept", "old.json")
+    envcheck("check", "--plan", "@serving", "-o", "json:old.json", cwd=many)
+    accepted = json.loads(envcheck(*asked, "--json", cwd=many).out)
+    assert accepted["exit_code"] == 0
+    assert accepted["targets"][1]["headline"].endswith("(2 failures ignored: gpu-unsupported-by-driver, +1)")
+
+    (many / "serving" / "requirements.txt").write_text("torch==2.7.0\n")
+    assert envcheck(*asked, cwd=many).status == 1
+
+
+def test_no_verdict_may_be_allowed_and_is_said(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch\n")
+    asked = ("check", "--plan", "requirements.txt", "--assume", "gpu==H100,driver==570.86.10")
+    assert envcheck(*asked, cwd=tmp_path).status == 3
+    allowed = envcheck(*asked, "--allow-unknown", "--json", cwd=tmp_path)
+    report = json.loads(allowed.out)
+    assert (allowed.status, report["exit_code"], report["verdict"]) == (0, 0, "unknown")
+    assert report["headline"].endswith("(unknown allowed)")
+    assert report["unknown_allowed"]
+
+    (tmp_path / "requirements.txt").write_text("torch==1.8.0\n")
+    assert envcheck(*asked, "--allow-unknown", cwd=tmp_path).status == 1
 
 
 def test_sarif_offers_the_change_that_fix_plan_prints(tmp_path: Path) -> None:

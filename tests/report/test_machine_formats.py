@@ -99,7 +99,8 @@ def test_no_key_is_left_out(name: str) -> None:
 def test_json_has_the_keys_of_the_contract() -> None:
     content = json.loads(render(EXAMPLES["warned"](), "json"))
     assert set(content) == {
-        "schema_version", "tool", "created", "duration_s", "host", "headline", "exit_code", "verdict", "primary",
+        "schema_version", "tool", "created", "duration_s", "host", "headline", "exit_code", "verdict",
+        "unknown_allowed", "primary",
         "primary_check", "configuration", "fix", "summary", "assumed", "overlays", "overlays_unread", "grounds",
         "ask", "targets", "checks", "measurements", "across_gpus", "snapshot", "probes", "timing",
     }  # fmt: skip

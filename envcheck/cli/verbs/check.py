@@ -49,6 +49,8 @@ def run(options: Namespace) -> int:
                 timing=Timing.since_start(),
             )
     if options.fix_plan:
+        if request.targets:
+            raise UsageError("--fix-plan changes the files of one plan: name them instead of @NAME")
         return _fix_plan(report, request)
     edits = ""
     if any(FORMATS[form].edits for form in (options.format, *(target.format for target in targets))):
