@@ -294,6 +294,7 @@ def marker_names(text: str) -> frozenset[str]:
 
 
 @cache  # asked for each of hundreds of packages
+@lru_cache(maxsize=64)  # asked for each requirement
 def marks_of(python: str | None, os: str, machine: str | None) -> Mapping[str, str]:
     """The markers that follow from a Python and its system."""
     known: dict[str, Sequence[str]] = {

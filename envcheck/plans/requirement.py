@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 from packaging.markers import InvalidMarker, Marker
@@ -24,13 +25,16 @@ _LONGEST_MARKER = 50_000
 """uv writes markers of some thousand characters where extras exclude each other."""
 
 
+_parsed = lru_cache(maxsize=1 << 13)(Requirement)  # plans that are judged in one run pin much of the same
+
+
 def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = "") -> Planned | None:
     """What a requirement would install; None where its marker excludes it. Raises UnreadError for what is none.
 
     ``build`` is the local tag of the builds that the index serves (``Planned.build``).
     """
     try:
-        asked = Requirement(text) if len(text) <= LONGEST else None
+        asked = _parsed(text) if len(text) <= LONGEST else None
     except (InvalidRequirement, RecursionError):
         asked = None
     if asked is None:

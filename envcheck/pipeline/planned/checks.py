@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from envcheck.compat.answer import ask
 from envcheck.compat.narrowing import Releases, narrowed, pinned
@@ -64,8 +64,7 @@ class JudgedPlan:
         """What the matrix answers of a release ``beside`` these, else the machine; None for what it cannot be asked."""
         others = self.machine if beside is None else beside
         try:
-            asked = [Component(name, (Bound("==", version),)), *others]
-            return ask(self.matrix, asked, suggest=suggest, tell_apart=suggest)
+            return _answer(self.matrix, (Component(name, (Bound("==", version),)), *others), suggest)
         except UsageError:
             return None
 
@@ -122,6 +121,11 @@ class JudgedPlan:
         fix = Fix(text=f"Pin {name}=={fits[-1]}, which fits." if fits else f"Pin {name} to one release.")
         title = f"Which release of {name} would be installed is open"
         return self.check(item, "unknown", title, f"{item.asked}: {why}{told}.", fixes=(fix,))
+
+
+@lru_cache(maxsize=1 << 12)  # plans that are judged in one run pin much of the same
+def _answer(matrix: Matrix, asked: tuple[Component, ...], suggest: bool) -> Answer:  # noqa: FBT001
+    return ask(matrix, asked, suggest=suggest, tell_apart=suggest)
 
 
 def label_of(item: Planned) -> str:

@@ -154,6 +154,8 @@ def _parsed(text: str, matrix: Matrix) -> tuple[str, list[tuple[str, str]]]:
     words = text.split(" ")
     start = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
     asked, rest = " ".join(words[:start]).strip(), " ".join(words[start:])
+    if not rest:
+        return asked, []
     if len(rest) > _LONGEST_OPTIONS:
         raise UnreadError("its options are too long")
     valued, plain, of_one = options_of(matrix, "file"), options_of(matrix, "file", value=False), _of_one(matrix)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import admits, bounds_on, same_minor
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
@@ -93,7 +94,17 @@ def packages_of(subject: FrameworkSubject, matrix: Matrix, *, released_with_it: 
     if framework.name == "torch":
         known = {each.name for each in frameworks_in(subject.environment)}
         linking = {each.name: each for each in items_in(subject.environment.extensions) if each.unresolved is not None}
-        listed = [each for each in distributions_in(subject.environment) if each.name not in known]
+        listed = [
+            each
+            for each in distributions_in(subject.environment)
+            if each.name not in known
+            and (
+                each.requires
+                or "+" in each.version
+                or each.name in {"triton", *linking}
+                or "torch" in named_by(each.name, matrix)
+            )
+        ]
         found = [Package(each.name, each.version, each, linking.get(each.name)) for each in listed]
         apart = linking.keys() - known - {each.name for each in listed}
         found += [Package(name, "", linking[name], linking[name]) for name in sorted(apart)]

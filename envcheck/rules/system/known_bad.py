@@ -53,9 +53,11 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     present: dict[tuple[str, str], Present] = {}
     for each in _present(facts):
         present.setdefault((each.name, each.version), each)
+    flawed = {row.name for row in facts.matrix.flaws}
     broken = [
         (row, each)
         for each in present.values()
+        if each.name in flawed
         for row in facts.matrix.flaws
         if _is_in(row, each, facts) and _is_beside(row, present)
     ]
