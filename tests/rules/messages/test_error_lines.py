@@ -167,7 +167,7 @@ def test_a_line_without_end_costs_no_time() -> None:
     assert named_by(" " * LONGEST + "GPU is lost") is None
 
 
-MILDER = {
+MILDER = {"pcie-link-errors": "warn",
     "cupy-multiple-packages": "warn", "driver-older-than-toolkit": "note", "framework-leaves-speed": "note",
     "gpu-memory-exhausted": "note", "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
     "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn",
