@@ -145,8 +145,11 @@ def _with_system(assume: tuple[Component, ...], general: tuple[Component, ...] =
     return (*assume, *(Component(name, (Bound("==", value),)) for name, value in added.items() if name not in stated))
 
 
-def _planned(request: Request, options: Namespace, assume: tuple[Component, ...]) -> Request:
-    """The request with what the files of ``--plan`` would install: for each target, and of each plan ``@NAME``."""
+def planned(request: Request, options: Namespace, assume: tuple[Component, ...]) -> Request:
+    """The request with what the files of ``--plan`` would install: for each target, and of each plan ``@NAME``.
+
+    Of the verb ``plan``, with what is wished.
+    """
     import platform
 
     from envcheck.compat.package_needs import marks_of
@@ -178,7 +181,9 @@ def _planned(request: Request, options: Namespace, assume: tuple[Component, ...]
                 markers = marks_of(stated.get("python"), system, processor)
                 key = (files, *sorted(markers.items()))
                 if key not in read:
-                    read[key] = read_plans(files, matrix, markers, newest=options.newest)
+                    read[key] = read_plans(
+                        files, matrix, markers, newest=options.newest, wishes=getattr(options, "wishes", ())
+                    )
                 name = " on ".join(filter(None, (group, target.name if target else "")))
                 machines.append(Machine(name=name, assume=machine, planned=read[key]))
     left = request.timeout and max(0.001, request.timeout - (time.monotonic() - began))
@@ -231,7 +236,7 @@ def judging_request(options: Namespace) -> Request:
     """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
     required, policy = of_configuration(options)
     assume = tuple(options.assume or ())
-    targets = _targets(options, assume)
+    targets = targets_of(options, assume)
     bench = None
     if getattr(options, "bench", False):
         from envcheck.collect.plan import BenchRequest
@@ -240,7 +245,7 @@ def judging_request(options: Namespace) -> Request:
     required = tuple(dict.fromkeys((*(options.require or ()), *required)))
     more = {"accepted": unmasked_report(options.accept) if options.accept else None, "bench": bench}
     request = request_of(options, assume=assume, targets=targets, require=required, policy=policy, **more)
-    return _planned(request, options, assume) if getattr(options, "plan", None) else request
+    return planned(request, options, assume) if getattr(options, "plan", None) else request
 
 
 def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy | None]:
@@ -253,7 +258,7 @@ def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy 
     return of_gpus(configuration), policy(configuration)
 
 
-def _targets(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine, ...]:
+def targets_of(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine, ...]:
     """The machines of ``--target``, else those that the configuration judges for; raise UsageError for an unknown one.
 
     Whoever assumes a machine, reads a saved report, or tries what is here, asks about that machine.

@@ -39,7 +39,7 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     admitted = {
         each.name: found
         for each in entries
-        if each.name and each.version is None and each.problem is None and (found := _admitted(each, matrix))
+        if each.name and each.version is None and each.problem is None and (found := admitted_by(each, matrix))
     }
     left = {**admitted, **{name: [version] for name, version in pinned(entries, matrix).items()}}
     extras = {each.name: each.extras for each in entries}
@@ -90,7 +90,8 @@ def contains(bounds: str, version: str) -> bool:
         return False
 
 
-def _admitted(item: Planned, matrix: Matrix) -> list[str]:
+def admitted_by(item: Planned, matrix: Matrix) -> list[str]:
+    """The known releases within the bounds of an entry, ascending."""
     name, bounds = canonical(item.name), SpecifierSet(item.bounds)
     if name == "torch":
         known = [row.version for row in matrix.torch]

@@ -33,9 +33,11 @@ NODES = "bench: between nodes"
 SOURCE = "fleet: where the reports come from"
 ASKING = "fleet: how to ask"
 COMPARING = "fleet: how to compare"
-CONFIGURATION = "check, bench, config: configuration"
+CONFIGURATION = "check, plan, bench, config: configuration"
 REPORT = "check, bench, explain: output"
 ANSWER = "diff, matrix check, matrix show: output"
+WISHING = "plan: what to install"
+WISHED = "plan: output"
 APPLICATION = "tui, serve"
 
 
@@ -190,6 +192,16 @@ VERBS = (
         ("python -m torch.utils.collect_env | envcheck explain", "envcheck explain error.log --here"),
     ),
     Verb(
+        "plan",
+        "choose what to install here: the newest releases that fit each other and the machine",
+        (
+            "envcheck plan torch vllm 'flash-attn>=2.7'",
+            "envcheck plan 'jax' --assume gpu==H100,driver==550.54.14 --python 3.12 --format requirements",
+            "envcheck plan -r requirements.in --target cluster",
+        ),
+        "Exit status: 0 a set fits, 1 none does, 2 wrong usage, 3 it is not known whether the set fits.",
+    ),
+    Verb(
         "rule",
         "explain a rule: what it checks, why it matters, how to fix it, its sources",
         ("envcheck rule", "envcheck rule cudnn", "envcheck rule driver-too-old --format markdown"),
@@ -298,6 +310,19 @@ OPTIONS = (
         because="{} is about an environment that exists, and --plan about files: use one of them",
     ),
     Option(
+        "wishes REQUIREMENT",
+        WISHING,
+        "a package, or one within bounds: torch, 'vllm>=0.9', 'jax[cuda12]'",
+        {"nargs": "*"},
+    ),
+    Option("-r --requirement FILE", WISHING, "also what this file asks for (repeatable; as for check --plan)", MANY),
+    Option("--python VERSION", WISHING, "the Python that it is for (default: any that has wheels of all)"),
+    Option(
+        "--resolve",
+        WISHING,
+        "also let uv resolve the set, with all that it requires (needs uv and the network), and judge its answer",
+    ),
+    Option(
         "--newest",
         SUBJECT,
         "judge what FILE leaves open by the newest known release that an installer would choose",
@@ -400,7 +425,7 @@ OPTIONS = (
     # How it is judged.
     Option(
         "--target NAME",
-        "check: for other machines",
+        f"check: for other machines; {WISHING}",
         "judge for a machine that the configuration names, for all of them (all), or for those of a TOML file "
         "with the words of --assume (repeatable; the exit status is the worst); none: for this machine, whatever the "
         "configuration's targets are",
@@ -415,7 +440,7 @@ OPTIONS = (
     ),
     Option(
         "--assume EXPR,…",
-        JUDGING,
+        f"{JUDGING}; {WISHING}",
         "check as if this were installed: gpu==H100,driver==550.54.14,os==linux; with a GPU or driver assumed, "
         "no other fact of this machine's GPUs counts",
         {"type": assumptions, **MANY},
@@ -442,7 +467,7 @@ OPTIONS = (
     ),
     Option(
         "--matrix DIR",
-        f"{JUDGING}; {MEASURING}; {APPLICATION}; matrix check, matrix show",
+        f"{JUDGING}; {WISHING}; {MEASURING}; {APPLICATION}; matrix check, matrix show",
         "folder of TOML rows to add to the matrix; a row replaces the one with the same id "
         "(the folder envcheck/matrix in the configuration folder is read first)",
     ),
@@ -577,8 +602,12 @@ OPTIONS = (
     Option(
         "name NAME",
         "schema",
-        "report (default), fit, diff, fleet, fleet-bench or config",
-        {"nargs": "?", "default": "report", "choices": ("report", "fit", "diff", "fleet", "fleet-bench", "config")},
+        "report (default), fit, plan, diff, fleet, fleet-bench or config",
+        {
+            "nargs": "?",
+            "default": "report",
+            "choices": ("report", "fit", "plan", "diff", "fleet", "fleet-bench", "config"),
+        },
     ),
     Option("--matrix DIR", "matrix refresh", "folder of rows to change (default: the checkout's matrix)"),
     Option("--only NAME", "matrix refresh", "refresh only this distribution (repeatable)", MANY),
@@ -589,13 +618,14 @@ OPTIONS = (
     *_formats(REPORT, FORMATS),
     *_formats("fleet: output", ("text", "jsonl", "html"), "jsonl"),
     *_formats(ANSWER, ("text", "json")),
+    *_formats(WISHED, ("text", "json", "requirements", "pyproject", "dockerfile")),
     Option(
         "--color",
-        f"{REPORT}; fleet: output; {ANSWER}",
+        f"{REPORT}; fleet: output; {ANSWER}; {WISHED}",
         "use colors (default: auto, which respects NO_COLOR, FORCE_COLOR, CLICOLOR and CLICOLOR_FORCE)",
         {"choices": ("auto", "always", "never"), "default": "auto"},
     ),
-    Option("--ascii", f"{REPORT}; fleet: output; {ANSWER}; {APPLICATION}", "use ASCII characters only"),
+    Option("--ascii", f"{REPORT}; fleet: output; {ANSWER}; {WISHED}; {APPLICATION}", "use ASCII characters only"),
     Option(
         "--redact",
         REPORT,

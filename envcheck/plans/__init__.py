@@ -21,12 +21,16 @@ from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Environment, Planned
 from envcheck.plans import readers
+from envcheck.plans.readers import requirements
 from envcheck.plans.requirement import open_part
 from envcheck.plans.settle import as_environment, at_newest, narrowed, newest_of_conda, settled
 from envcheck.plans.sheet import Reader, Sheet, UnreadError
+from envcheck.text.clean import brief
 
 __all__ = ["format_of", "read_plans"]
 
+WISHES = "envcheck plan"
+"""The file of what is named on the command line."""
 _MOST_FILES = 32
 
 
@@ -45,9 +49,14 @@ def format_of(path: str) -> Reader | None:
 
 
 def read_plans(
-    paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str], *, newest: bool = False
+    paths: Sequence[str],
+    matrix: Matrix,
+    markers: Mapping[str, str],
+    *,
+    newest: bool = False,
+    wishes: Sequence[str] = (),
 ) -> Environment:
-    """What the files at ``paths`` would install together, as an environment.
+    """What the files at ``paths`` would install together, and the requirements ``wishes``, as an environment.
 
     ``markers`` are the known environment markers (PEP 508) of the machine that it is meant for. With ``newest``, what
     the files leave open is the newest known release that an installer would choose. Raises UsageError, with
@@ -56,6 +65,13 @@ def read_plans(
     if len(paths) > _MOST_FILES:
         raise UsageError(f"--plan: at most {_MOST_FILES} files")
     found: list[Planned] = []
+    if wishes:
+        named = requirements.read(Sheet(WISHES, "\n".join(wishes), matrix, markers))
+        if unread := next((each for each in named if not each.name or each.problem), None):
+            raise UsageError(
+                f"{brief(wishes[(unread.line or 1) - 1])!r} names no package and its releases: torch, 'vllm>=0.9'"
+            )
+        found += settled(named, ())
     for path in paths:
         sheet = Sheet.open(path, matrix, markers, paths)
         reader = format_of(sheet.file)
@@ -70,4 +86,4 @@ def read_plans(
             items = [open_part(sheet, None, error)]
         found += settled(items, sheet.constraints)
     items = narrowed(newest_of_conda(settled(found, ()), matrix), matrix, markers)
-    return as_environment(at_newest(items, matrix, markers) if newest else items, paths, matrix)
+    return as_environment(at_newest(items, matrix, markers) if newest else items, paths or (WISHES,), matrix)

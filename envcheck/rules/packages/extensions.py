@@ -258,7 +258,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     if _is_python(package, facts.matrix):
         text = f"Install a release of {package.name} that admits torch {there}"
         return install(facts, (f"{package.name}{bounds}",), text, How(newest=True))
-    page, wheel = _published(package.name, public, torch, facts)
+    page, wheel = wheel_addresses(package.name, public, torch, facts)
     if page:
         text = f"Install the wheel of {package.name} for torch {there}, from the project's own page"
         return install(facts, (f"{package.name}=={public}",), text, How(links=page, alone=True, again=True))
@@ -267,7 +267,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     return compile_again(facts, package.name, public, text, no_wheel=package.extension is not None)
 
 
-def _published(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:
+def wheel_addresses(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:
     """The addresses, or empty, of the page and of the wheel for this PyTorch, CUDA and Python."""
     row, cuda = facts.matrix.extension_build(name), CudaVersion.parse(torch.cuda)
     there, python = parse_version(torch.version or ""), facts.environment and facts.environment.python

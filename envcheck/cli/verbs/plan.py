@@ -1,0 +1,96 @@
+"""``envcheck plan``: choose what to install here, and say how."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from envcheck.cli.deliver import page
+from envcheck.cli.request import planned, request_of, targets_of
+from envcheck.errors import ExitCode, UsageError
+from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.fit import FitVerdict
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, items_in
+from envcheck.pipeline import session
+from envcheck.pipeline.assume import assumes_machine
+from envcheck.text.inert import Syntax
+from envcheck.text.streams import print_text
+
+if TYPE_CHECKING:
+    from envcheck.model.checks import Report
+    from envcheck.pipeline.planned.solve import Solution
+    from envcheck.pipeline.request import Request
+
+_LONGEST_S = 300.0
+"""How long uv may take."""
+_STATUS: dict[FitVerdict, ExitCode] = {
+    "compatible": ExitCode.OK,
+    "incompatible": ExitCode.FOUND,
+    "unknown": ExitCode.UNKNOWN,
+}
+_SYNTAX: dict[str, Syntax] = {"text": "text", "json": "json"}
+
+
+def run(options: Namespace) -> int:
+    """Print the set; the exit status says whether one fits. Raises UsageError for what is no requirement."""
+    from envcheck.pipeline.planned.solve import solve
+    from envcheck.report.answers import plan
+
+    options.plan, options.newest = options.requirement or [], False
+    if not (options.wishes or options.plan):
+        raise UsageError("nothing to install is named: envcheck plan torch vllm, or -r FILE")
+    python = parse_components(f"python=={options.python}") if options.python else ()
+    assume = (*(options.assume or ()), *python)
+    targets = targets_of(options, assume)
+    if len(targets) > 1:
+        raise UsageError(f"--target: {len(targets)} targets, and a set is for one machine: name one of them")
+    assume = (*(targets[0].assume if targets else ()), *assume)
+    options.target = options.target or assumes_machine(assume)
+    request = planned(
+        request_of(options, assume=assume, targets=(), scopes=frozenset({"node", "env"})), options, assume
+    )
+    wishes = request.planned or Environment(source="plan", key="")
+    empty = msgspec.structs.replace(wishes, planned=(), distributions=(), frameworks=Listing())
+    facts = session.check(msgspec.structs.replace(request, planned=empty)).snapshot or Snapshot()
+    if not any(gpu.compute_capability for gpu in items_in(facts.gpus)):
+        raise UsageError("no GPU is known here: name the machine, --assume gpu==H100,driver==550.54.14, or --target")
+
+    def judge(chosen: Environment) -> Report:
+        listed = Listing(items=(chosen,), complete=True)
+        there = msgspec.structs.replace(facts, environments=listed, toolkits=None, libraries=None)
+        return session.judge(there, msgspec.structs.replace(request, planned=chosen))
+
+    found = solve(facts, wishes, load_matrix(request.overlays), judge)
+    if options.resolve and found.verdict != "incompatible":
+        found = _resolved(found, facts, request, judge)
+    print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
+    return _STATUS[found.verdict]
+
+
+def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callable[[Environment], Report]) -> Solution:
+    """The set with all that uv would install beside it, judged again."""
+    from envcheck.collect.resolve import resolve
+    from envcheck.compat.package_needs import marks_of
+    from envcheck.plans import read_plans
+    from envcheck.report.answers.plan import INDEX, asked
+
+    python = next((part.exact for part in request.assume if part.name == "python"), None)
+    platform = facts.platform or Platform()
+    options = ["--python-version", python] if python else []
+    if platform.os == "linux" and platform.machine:
+        options += ["--python-platform", f"{platform.machine}-manylinux_2_28"]
+    if found.tag:
+        options += ["--extra-index-url", f"{INDEX}{found.tag}", "--index-strategy", "unsafe-best-match"]
+    began = time.monotonic()
+    pins = resolve("\n".join(asked(each) for each in found.packages), options, request.timeout or _LONGEST_S)
+    seconds = round(time.monotonic() - began, 1)
+    markers = marks_of(python, platform.os or "linux", platform.machine)
+    report = judge(read_plans((), load_matrix(request.overlays), markers, wishes=pins))
+    verdicts: dict[str, FitVerdict] = {"fail": "incompatible", "unknown": "unknown"}
+    verdict = verdicts.get(report.verdict, found.verdict)
+    return msgspec.structs.replace(found, verdict=verdict, resolved=tuple(pins), resolved_s=seconds)

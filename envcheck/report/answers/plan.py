@@ -1,0 +1,101 @@
+"""The answer of ``envcheck plan``: for people, and as what installers and images read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from envcheck.knowledge.relations.fit import FitVerdict
+from envcheck.pipeline.planned.solve import Choice, Solution
+from envcheck.report import Options, json
+from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
+
+INDEX = "https://download.pytorch.org/whl/"
+_WORDS: dict[FitVerdict, tuple[str, Style]] = {
+    "compatible": ("FITS", "pass"),
+    "incompatible": ("NOTHING FITS", "fail"),
+    "unknown": ("OPEN", "unknown"),
+}
+_MOST_REASONS, _MOST_SOURCES = 6, 1
+
+
+def render(found: Solution, form: str, options: Options) -> str:
+    """``found`` in a format; where nothing fits, as text in a comment of those that installers read."""
+    if form == "json":
+        return json.render(found)
+    if form == "text":
+        return _text(found, Pen(options))
+    if found.verdict != "compatible":
+        plain = _text(found, Pen(Options(width=100)))
+        return "".join(f"# {line}".rstrip() + "\n" for line in plain.splitlines())
+    return {"requirements": _requirements, "pyproject": _pyproject, "dockerfile": _dockerfile}[form](found)
+
+
+def asked(choice: Choice) -> str:
+    """The requirement that pins it."""
+    extras = f"[{','.join(choice.extras)}]" if choice.extras else ""
+    return f"{choice.name}{extras}=={choice.version}"
+
+
+def commands(found: Solution, tool: Sequence[str]) -> list[list[str]]:
+    """What installs the set, in order: what is compiled needs PyTorch to be there."""
+    wheels = [asked(each) for each in found.packages if not each.compiled]
+    compiled = [asked(each) for each in found.packages if each.compiled]
+    index = [] if not found.tag else [f"--torch-backend={found.tag}"]
+    if found.tag and tool[0] != "uv":
+        index = ["--extra-index-url", f"{INDEX}{found.tag}"]
+    steps = [[*tool, *wheels, *index]] if wheels else []
+    return [*steps, *([[*tool, "--no-build-isolation", *compiled]] if compiled else [])]
+
+
+def _text(found: Solution, pen: Pen) -> str:
+    word, style = _WORDS[found.verdict]
+    sets = ", ".join(f"{each.name} {each.version}" for each in found.packages) or "the wishes exclude each other"
+    machine = ", ".join(f"{name} {value}" for name, value in found.machine.items())
+    lines: list[Line] = pen.hang((StyledSpan(f"{word}  ", style),), sets)
+    lines += pen.hang("for   ", machine)
+    for each in found.packages:
+        if each.given_up:
+            lines += pen.hang("why   ", f"{each.name} {each.version}: {each.given_up}")
+    if found.verdict != "incompatible":
+        for each in found.packages:
+            if each.compiled:
+                told = f"{each.name} is compiled where it is installed, with the toolkit of PyTorch's CUDA"
+                lines += pen.hang("note  ", f"{told}, unless its project has this wheel:" if each.wheel else told)
+                lines += [(StyledSpan(f"      {each.wheel}"),)] if each.wheel else []
+        for label, tool in (("uv", ("uv", "pip", "install")), ("pip", ("pip", "install"))):
+            lines += [(), (StyledSpan(label, "title"),)]
+            lines += [(StyledSpan(f"  {shlex.join(step)}"),) for step in commands(found, tool)]
+    lines += [()] if found.reasons else []
+    for reason in found.reasons[:_MOST_REASONS]:
+        lines += pen.hang("seen  ", reason.message)
+        lines += [(StyledSpan(f"      {source.address}", "dim"),) for source in reason.sources[:_MOST_SOURCES]]
+    if found.resolved:
+        told = f"uv resolves it to {len(found.resolved)} packages in {found.resolved_s:.1f} s (--format requirements)"
+        lines += [(), *pen.hang("uv    ", told)]
+    if found.nearest:
+        lines += [(), (StyledSpan("What would fit:", "title"),)]
+        lines += [line for text in found.nearest for line in pen.hang("  ", text)]
+    return pen.show(lines)
+
+
+def _requirements(found: Solution) -> str:
+    head = [f"--extra-index-url {INDEX}{found.tag}"] if found.tag else []
+    return "\n".join([*head, *(found.resolved or map(asked, found.packages))]) + "\n"
+
+
+def _pyproject(found: Solution) -> str:
+    listed = "".join(f'    "{asked(each)}",\n' for each in found.packages)
+    text = f"dependencies = [\n{listed}]\n"
+    if isolated := [f'"{each.name}"' for each in found.packages if each.compiled]:
+        text += f"\n[tool.uv]\nno-build-isolation-package = [{', '.join(isolated)}]\n"
+    if found.tag:
+        own = [each.name for each in found.packages if each.version.endswith(f"+{found.tag}")]
+        sources = "".join(f'{name} = {{ index = "pytorch-{found.tag}" }}\n' for name in own)
+        text += f'\n[[tool.uv.index]]\nname = "pytorch-{found.tag}"\nurl = "{INDEX}{found.tag}"\nexplicit = true\n'
+        text += f"\n[tool.uv.sources]\n{sources}"
+    return text
+
+
+def _dockerfile(found: Solution) -> str:
+    return "".join(f"RUN {shlex.join(step)}\n" for step in commands(found, ("pip", "install", "--no-cache-dir")))
