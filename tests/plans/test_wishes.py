@@ -73,7 +73,7 @@ def test_the_build_of_pytorch_is_for_the_driver(tmp_path: Path) -> None:
 
 def test_releases_follow_each_other(tmp_path: Path) -> None:
     """The engine decides the PyTorch, with the reason of each step back."""
-    found = chosen(tmp_path, "vllm", "--python", "3.12")
+    found = chosen(tmp_path, "vllm", "--python", "3.12", assume="gpu==H100,driver==580.65.06")
     vllm, torch = releases(found)["vllm"], releases(found)["torch"]
     why = {each["name"]: each["given_up"] for each in found["packages"]}
     assert f"vllm {vllm} requires torch=={torch}" in why["torch"]

@@ -315,6 +315,14 @@ class _Solver:
         newest = admitted[-1] if admitted else item.version
         if newest == item.version:
             return ""
+        row = torch_row(self.matrix, newest or "") if item.name == _TORCH else None
+        tags = [f"+{tag_of(each.cuda)}" for each in builds(row)] if row else [""]
+        if all(self._verdict(_release(item.name, f"{newest}{tag}")) == "incompatible" for tag in tags):
+            answer = ask(
+                self.matrix, [_release(item.name, newest or ""), *self.machine], suggest=False, tell_apart=False
+            )
+            why = next((each.message for each in answer.reasons if each.verdict == "incompatible"), "")
+            return f"{newest} is newer: {why}" if why else f"{newest} is newer, and no build of it runs here"
         for other in items:
             needs = self._needs(other.name, other.version or "", other.extras).get(item.name, "")
             if other is not item and not contains(needs, newest or ""):
@@ -322,9 +330,7 @@ class _Solver:
             own = self._needs(item.name, newest or "", item.extras).get(other.name, "")
             if other is not item and not contains(own, other.version or ""):
                 return f"{newest} is newer, and requires {other.name}{own}"
-        answer = ask(self.matrix, [_release(item.name, newest or ""), *self.machine], suggest=False, tell_apart=False)
-        why = next((each.message for each in answer.reasons if each.verdict == "incompatible"), "")
-        return f"{newest} is newer: {why}" if why else f"{newest} is newer, and does not fit with the rest"
+        return f"{newest} is newer, and does not fit with the rest"
 
     def _nearest(self, items: Sequence[Planned], entries: Sequence[Planned]) -> Iterator[str]:
         """Changes of the machine with which the leading package runs, and wishes without which there is a set."""
