@@ -131,8 +131,21 @@ BROKEN_PYTHON = "Traceback (most recent call last):\n  File ...\nModuleNotFoundE
 LOADER = "ERROR: ld.so: object 'libsite.so' from LD_PRELOAD cannot be preloaded: ignored.\n"
 
 
-def script(folder: Path, text: str, status: int, out: str, err: str, **programs: str) -> tuple[int, str, str]:
-    """The exit status and stdout of a script of the pages, and what it told ``logger``."""
+def script(
+    folder: Path, text: str, status: int, out: str, err: str, gpu: str = "pci", **programs: str
+) -> tuple[int, str, str]:
+    """The exit status and stdout of a script of the pages, and what it told ``logger``, on a node with ``gpu``."""
+    for vendor, kind in (
+        ("0x8086", "0x030000"),
+        ("0x10de", "0x040300"),
+        *([("0x10de", "0x030200")] if gpu == "pci" else []),
+    ):
+        place = folder / "sys/bus/pci/devices" / f"{vendor}{kind}"
+        place.mkdir(parents=True)
+        (place / "vendor").write_text(f"{vendor}\n")
+        (place / "class").write_text(f"{kind}\n")
+    if gpu == "driver":
+        (folder / "sys/module/nvidia").mkdir(parents=True)
     (folder / "out").write_text(out)
     (folder / "err").write_text(err)
     wait = "sleep 60; " if status == 124 else ""
@@ -142,6 +155,7 @@ def script(folder: Path, text: str, status: int, out: str, err: str, **programs:
         (folder / name).write_text(program)
         (folder / name).chmod(0o755)
     own = {"PATH": f"{folder}:{os.environ['PATH']}", "ENVCHECK": str(folder / "envcheck"), "ENVCHECK_SECONDS": "1"}
+    own["ENVCHECK_SYS"] = str(folder / "sys")
     (folder / "script").write_text(text)
     done = subprocess.run(["sh", folder / "script"], env=own, capture_output=True, text=True, check=False, timeout=30)
     logged = folder / "logged"
@@ -191,6 +205,35 @@ def test_the_health_check_drains_a_node_in_use_that_has_no_reason(
     assert said[0] == 0
     asked_for = "update NodeName=n1 State=DRAIN Reason=envcheck: gpu-lost gpu3\n"
     assert ((tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else "") == (asked_for if drained else "")
+
+
+NO_GPU = "envcheck: no-nvidia-gpu\n"
+
+
+@cases(
+    "gpu, gres, jobs, ended, drained",
+    ("", "(null)", "", 0, False),
+    ("", "gpu:h100:8(S:0-1)", "0,1", 1, True),
+    ("driver", "(null)", "", 1, True),
+    ("pci", "(null)", "", 1, True),
+)
+def test_a_node_without_a_gpu_is_never_drained(
+    tmp_path: Path, gpu: str, gres: str, jobs: str, ended: int, *, drained: bool
+) -> None:
+    """Neither has the audio function of a card, nor the processor's graphics, an NVIDIA GPU."""
+    shown = IDLE.replace(" State", f" Gres={gres} State") + " CfgTRES=cpu=4,gres/gpu=0"
+    scontrol = f'#!/bin/sh\n[ "$1" = show ] && echo "{shown}" || echo "$@" >> {tmp_path}/health/asked\n'
+    health, prolog = ((ROOT / f"docs/fleet/slurm/{name}.sh").read_text() for name in ("health", "prolog"))
+    (tmp_path / "health").mkdir()
+    (tmp_path / "prolog").mkdir()
+    assert script(tmp_path / "health", health, 1, NO_GPU, "", gpu, scontrol=scontrol)[0] == 0
+    assert (tmp_path / "health" / "asked").exists() is drained
+    assert script(tmp_path / "prolog", f"SLURM_JOB_GPUS={jobs}\n{prolog}", 1, NO_GPU, "", gpu)[0] == ended
+
+
+def test_the_plugin_says_that_a_node_has_no_gpu(tmp_path: Path) -> None:
+    text = (ROOT / "docs/fleet/kubernetes/node-problem-detector.sh").read_text()
+    assert script(tmp_path, text, 1, "no-nvidia-gpu\n", "", "")[:2] == (0, "no NVIDIA GPU belongs to this node\n")
 
 
 @cases(
