@@ -83,7 +83,9 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
     platform = facts.platform or Platform()
     options = ["--python-version", python] if python else []
     if platform.os == "linux" and platform.machine:
-        options += ["--python-platform", f"{platform.machine}-manylinux_2_28"]
+        kind, _, release = (platform.libc or "").partition(" ")
+        tag = f"manylinux_{release.replace('.', '_')}" if kind == "glibc" and release else "unknown-linux-gnu"
+        options += ["--python-platform", f"{platform.machine}-{tag}"]
     if found.tag:
         options += ["--extra-index-url", f"{INDEX}{found.tag}", "--index-strategy", "unsafe-best-match"]
     began = time.monotonic()
