@@ -17,6 +17,7 @@ from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import admitted_by, contains
 from envcheck.compat.package_needs import marks_of, pinned_by
+from envcheck.compat.question import Reason
 from envcheck.compat.requirements import declared, extras_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
@@ -42,7 +43,7 @@ _TORCH = "torch"
 Judge = Callable[[Environment], Report]
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class ChosenRelease(msgspec.Struct, frozen=True, kw_only=True):
     """A package of the set."""
 
     name: str
@@ -60,15 +61,6 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not the newest release that was asked for."""
 
 
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence about the set, and what it rests on."""
-
-    message: str
-    """What was found."""
-    sources: tuple[Source, ...] = ()
-    """Where the matrix has it from."""
-
-
 class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """What to install, or why nothing fits."""
 
@@ -76,7 +68,7 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the set fits; ``incompatible``: none does."""
     machine: dict[str, str]
     """What it is for, by component."""
-    packages: tuple[Choice, ...] = ()
+    packages: tuple[ChosenRelease, ...] = ()
     """PyTorch first, then in the order of the wishes."""
     tag: str = ""
     """Local tag of the build of PyTorch that its own index serves; empty: PyPI's, or no PyTorch."""
@@ -287,6 +279,7 @@ class _Solver:
             tag=tag,
             reasons=tuple(
                 Reason(
+                    verdict=verdict,
                     message=each.title if each.status == "pass" else f"{each.title}: {each.message}",
                     sources=each.sources,
                 )
@@ -294,11 +287,11 @@ class _Solver:
             ),
         )
 
-    def _choice(self, item: Planned, items: Sequence[Planned], tag: str, facts: Facts) -> Choice:
+    def _choice(self, item: Planned, items: Sequence[Planned], tag: str, facts: Facts) -> ChosenRelease:
         indexed = item.name == _TORCH or self.matrix.has_trait(item.name, "on-torch-index")
         compiled = self.matrix.has_trait(item.name, "compiled-by-pip")
         torch = framework_named(_TORCH, facts.environment) if compiled else None
-        return Choice(
+        return ChosenRelease(
             name=item.name,
             version=f"{item.version}+{tag}" if tag and indexed else item.version or "",
             extras=item.extras,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from envcheck.knowledge.relations.fit import FitVerdict
-from envcheck.pipeline.planned.solve import Choice, Solution
+from envcheck.pipeline.planned.solve import ChosenRelease, Solution
 from envcheck.report import Options, json
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 
@@ -31,7 +31,7 @@ def render(found: Solution, form: str, options: Options) -> str:
     return {"requirements": _requirements, "pyproject": _pyproject, "dockerfile": _dockerfile}[form](found)
 
 
-def asked(choice: Choice) -> str:
+def asked(choice: ChosenRelease) -> str:
     """The requirement that pins it."""
     extras = f"[{','.join(choice.extras)}]" if choice.extras else ""
     return f"{choice.name}{extras}=={choice.version}"
