@@ -22,8 +22,14 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 _USUAL: dict[str, dict[str, Any]] = {
     "": {"kind": "file"},
-    "bench": {"kind": "bench", "fills": ["measurements"]},
-    "deep": {"kind": "deep", "fills": ["environments.frameworks.trial"]},
+    "bench": {
+        "kind": "bench",
+        "uses": "gpu",
+        "per": "gpu",
+        "scopes": ["node", "env"],
+        "fills": ["measurements"],
+    },
+    "deep": {"kind": "deep", "uses": "gpu", "scopes": ["env"], "fills": ["environments.frameworks.trial"]},
 }
 """What a header need not say, by the folder of its probe; folders that are not named here hold what probes share."""
 
@@ -37,7 +43,6 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The name of its file, after that of its folder: ``nvml``, ``deep.torch``."""
     title: Text
     kind: Literal["file", "driver", "verify", "deep", "bench"]
-    """As its folder, if the header does not say."""
     early: bool = False
     """Whether it must end before the first NVML or CUDA call; only file probes may be early."""
     seconds: Seconds
@@ -62,7 +67,7 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
     """The scopes that need its facts."""
     fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
-    """Paths of the Snapshot that it fills; those of ``_USUAL`` if the header does not say."""
+    """Paths of the Snapshot that it fills."""
 
 
 def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:

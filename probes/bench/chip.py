@@ -19,13 +19,7 @@ from ..measuring.kernels import CompiledKernel, Module, pointer
 from ..measuring.measurement import Bench, Plan, Task, Work, late, measurement, tasks, timed, with_full
 from ..measuring.runtime import Measures, Unavailable
 
-PROBE = {
-    "title": "Caches, latencies and instructions",
-    "seconds": 60.0,
-    "uses": "gpu",
-    "per": "gpu",
-    "scopes": ["node"],
-}
+PROBE = {"title": "Caches, latencies and instructions", "seconds": 60.0, "scopes": ["node"]}
 
 BLOCK = 512
 PLAN = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.01)

@@ -33,6 +33,7 @@ from ..measuring.runtime import Measure, Unavailable, run_all
 PROBE = {
     "title": "The CPU beside the GPU (NumPy, SciPy)",
     "seconds": 60.0,
+    "per": "machine",
     "uses": "files",
     "runs_in": "environment",
     "scopes": ["node"],

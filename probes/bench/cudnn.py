@@ -18,14 +18,7 @@ from ..measuring.runtime import Measures
 from .cudnn_gpus import NAME as HANDLES
 from .cudnn_gpus import handles
 
-PROBE = {
-    "title": "cuDNN",
-    "seconds": 90.0,
-    "uses": "gpu",
-    "per": "gpu",
-    "scopes": ["node", "env"],
-    "deep": True,
-}
+PROBE = {"title": "cuDNN", "seconds": 90.0, "deep": True}
 LAYOUTS = ("NCHW", "NHWC")
 SMALLEST = FigureKey("cudnn-convolution", "fp32", variant="forward, NCHW")
 """What a deep check runs."""

@@ -21,8 +21,8 @@ from ..measuring.runtime import Measures, run_all
 PROBE = {
     "title": "cuDNN on several GPUs",
     "seconds": 30.0,
+    "per": "machine",
     "seconds_per_gpu": 5.0,
-    "uses": "gpu",
     "scopes": ["node"],
 }
 

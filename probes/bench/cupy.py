@@ -18,12 +18,9 @@ from ..trials.trial import OnCpuError
 PROBE = {
     "title": "CuPy at work",
     "seconds": 120.0,
-    "uses": "gpu",
-    "per": "gpu",
     "runs_in": "environment",
     "tries": ["cupy", "cupy-*"],
     "asked": "frameworks",
-    "scopes": ["node", "env"],
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 

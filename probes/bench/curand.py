@@ -25,14 +25,7 @@ from ..measuring.library import MathLibrary
 from ..measuring.measurement import Bench, Task, tasks, with_full
 from ..measuring.runtime import Measures
 
-PROBE = {
-    "title": "Random numbers (cuRAND)",
-    "seconds": 60.0,
-    "uses": "gpu",
-    "per": "gpu",
-    "scopes": ["node", "env"],
-    "deep": True,
-}
+PROBE = {"title": "Random numbers (cuRAND)", "seconds": 60.0, "deep": True}
 
 GENERATORS = {"XORWOW": 101, "MTGP32": 141, "Philox": 161}
 """Members of ``curandRngType_t``."""

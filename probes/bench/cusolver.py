@@ -23,14 +23,7 @@ from ..measuring.measurement import Bench, Plan, Task, Work, tasks, with_full
 from ..measuring.runtime import LibraryError, Measures
 from ..measuring.verify import encoded
 
-PROBE = {
-    "title": "Dense factorizations (cuSOLVER)",
-    "seconds": 60.0,
-    "uses": "gpu",
-    "per": "gpu",
-    "scopes": ["node", "env"],
-    "deep": True,
-}
+PROBE = {"title": "Dense factorizations (cuSOLVER)", "seconds": 60.0, "deep": True}
 
 LOWER = 0
 """Member of ``cublasFillMode_t``."""

@@ -20,14 +20,7 @@ from ..measuring.measurement import TRIAL, Bench, Make, Task, Work, late, tasks,
 from ..measuring.runtime import LibraryError, Measures, Unavailable
 from ..measuring.sparse import SIDE, Blocks, Panels, SparseResult, blocks, panels, verified
 
-PROBE = {
-    "title": "Sparse products (cuSPARSE, cuSPARSELt)",
-    "seconds": 60.0,
-    "uses": "gpu",
-    "per": "gpu",
-    "scopes": ["node", "env"],
-    "deep": True,
-}
+PROBE = {"title": "Sparse products (cuSPARSE, cuSPARSELt)", "seconds": 60.0, "deep": True}
 
 INDEX_32 = 2
 """Member of ``cusparseIndexType_t``."""

@@ -21,13 +21,7 @@ from ..measuring.measurement import Bench, Plan, Task, late, on_gpu, tasks, time
 from ..measuring.runtime import Measures, Unavailable
 from ..measuring.verify import Operands, all_elements, drawn_elements
 
-PROBE = {
-    "title": "Matrix products (cuBLASLt)",
-    "seconds": 150.0,
-    "uses": "gpu",
-    "per": "gpu",
-    "scopes": ["node"],
-}
+PROBE = {"title": "Matrix products (cuBLASLt)", "seconds": 150.0, "scopes": ["node"]}
 
 QUICK = ("fp32", "bf16", "fp8")
 COMPARED = ("tf32", "fp16")

@@ -19,12 +19,9 @@ from ..trials.trial import OnCpuError
 PROBE = {
     "title": "JAX at work",
     "seconds": 240.0,
-    "uses": "gpu",
-    "per": "gpu",
     "runs_in": "environment",
     "tries": ["jax"],
     "asked": "frameworks",
-    "scopes": ["node", "env"],
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 

@@ -20,6 +20,7 @@ from ..measuring.verify import pattern_code
 PROBE = {
     "title": "Host and peer links",
     "seconds": 60.0,
+    "per": "machine",
     "seconds_per_gpu": 15.0,
     "uses": "link",
     "scopes": ["node"],

@@ -15,13 +15,7 @@ from ..measuring.kernels import Module, number, pointer
 from ..measuring.measurement import Bench, Plan, Task, Work, late, on_gpu, tasks
 from ..measuring.runtime import Measures, Unavailable
 
-PROBE = {
-    "title": "Device-memory bandwidth",
-    "seconds": 30.0,
-    "uses": "gpu",
-    "per": "gpu",
-    "scopes": ["node"],
-}
+PROBE = {"title": "Device-memory bandwidth", "seconds": 30.0, "scopes": ["node"]}
 
 SEED = 0x5DEECE66D
 STEP = 0x9E3779B97F4A7C15

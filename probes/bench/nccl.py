@@ -19,6 +19,7 @@ from ..measuring.nccl.worker import NcclRank, Order, run_worker
 PROBE = {
     "title": "NCCL",
     "seconds": 90.0,
+    "per": "machine",
     "seconds_per_gpu": 5.0,
     "uses": "all",
     "scopes": ["node"],

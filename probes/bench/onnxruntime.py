@@ -18,12 +18,9 @@ from ..trials.onnx_models import node, work_model
 PROBE = {
     "title": "ONNX Runtime at work",
     "seconds": 120.0,
-    "uses": "gpu",
-    "per": "gpu",
     "runs_in": "environment",
     "tries": ["onnxruntime", "onnxruntime-*", "ort-*"],
     "asked": "frameworks",
-    "scopes": ["node", "env"],
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 

@@ -17,12 +17,9 @@ from ..trials.trial import OnCpuError
 PROBE = {
     "title": "TensorFlow at work",
     "seconds": 240.0,
-    "uses": "gpu",
-    "per": "gpu",
     "runs_in": "environment",
     "tries": ["tensorflow", "tensorflow-*", "tf-nightly*", "intel-tensorflow*"],
     "asked": "frameworks",
-    "scopes": ["node", "env"],
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 

@@ -20,8 +20,6 @@ from ..measuring.runtime import LibraryError, Measure, run_all
 PROBE = {
     "title": "TensorRT's convolution",
     "seconds": 150.0,
-    "uses": "gpu",
-    "per": "gpu",
     "runs_in": "environment",
     "tries": ["tensorrt", "tensorrt-cu*", "nvidia-tensorrt"],
     "scopes": ["node"],

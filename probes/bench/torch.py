@@ -20,12 +20,9 @@ from ..trials.trial import OnCpuError
 PROBE = {
     "title": "PyTorch at work",
     "seconds": 240.0,
-    "uses": "gpu",
-    "per": "gpu",
     "runs_in": "environment",
     "tries": ["torch"],
     "asked": "frameworks",
-    "scopes": ["node", "env"],
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 

@@ -21,11 +21,10 @@ from ..measuring.runtime import LibraryError, Measure, Unavailable, run_all
 PROBE = {
     "title": "PyTorch's all-reduce",
     "seconds": 90.0,
-    "uses": "gpu",
+    "per": "machine",
     "runs_in": "environment",
     "tries": ["torch"],
     "asked": "frameworks",
-    "scopes": ["node", "env"],
 }
 
 NAME, LATENCY = "torch-all-reduce", "torch-all-reduce-latency"

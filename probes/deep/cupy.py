@@ -12,9 +12,7 @@ from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_
 PROBE = {
     "title": "CuPy, imported and run",
     "seconds": 150.0,
-    "uses": "gpu",
     "tries": ["cupy", "cupy-*"],
-    "scopes": ["env"],
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
 

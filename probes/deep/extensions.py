@@ -26,12 +26,10 @@ from ..trials.trial import (
 PROBE = {
     "title": "Extensions and smaller frameworks, imported and run",
     "seconds": 180.0,
-    "uses": "gpu",
     "tries": [
         "torchvision", "torchaudio", "flash-attn", "flash-attn-3", "xformers", "bitsandbytes", "transformer-engine*",
         "vllm", "deepspeed", "torch-tensorrt", "apex", "paddlepaddle*", "mxnet*", "ctranslate2", "llama-cpp-python",
     ],
-    "scopes": ["env"],
 }  # fmt: skip
 
 

@@ -12,9 +12,7 @@ from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close
 PROBE = {
     "title": "JAX, imported and run",
     "seconds": 180.0,
-    "uses": "gpu",
     "tries": ["jax", "jaxlib"],
-    "scopes": ["env"],
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
 

@@ -11,13 +11,7 @@ from ..common.out import Out, clean
 from ..common.tree import Tree
 from ..trials.libraries import can_be_asked, version_of_file
 
-PROBE = {
-    "title": "Versions that CUDA's libraries answer",
-    "seconds": 120.0,
-    "uses": "files",
-    "scopes": ["env"],
-    "fills": ["libraries"],
-}
+PROBE = {"title": "Versions that CUDA's libraries answer", "seconds": 120.0, "uses": "files", "fills": ["libraries"]}
 
 SIDE_BY_SIDE = 4
 SECONDS_EACH = 30

@@ -12,9 +12,7 @@ from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, eq
 PROBE = {
     "title": "Numba, imported and run",
     "seconds": 120.0,
-    "uses": "gpu",
     "tries": ["numba", "numba-cuda"],
-    "scopes": ["env"],
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
 

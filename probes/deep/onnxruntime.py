@@ -14,9 +14,7 @@ from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close
 PROBE = {
     "title": "ONNX Runtime, imported and run",
     "seconds": 150.0,
-    "uses": "gpu",
     "tries": ["onnxruntime", "onnxruntime-*", "ort-*"],
-    "scopes": ["env"],
 }
 
 PROVIDER = "CUDAExecutionProvider"

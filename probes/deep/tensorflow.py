@@ -12,9 +12,7 @@ from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close
 PROBE = {
     "title": "TensorFlow, imported and run",
     "seconds": 180.0,
-    "uses": "gpu",
     "tries": ["tensorflow", "tensorflow-*", "tf-nightly*", "intel-tensorflow*"],
-    "scopes": ["env"],
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
 

@@ -16,9 +16,7 @@ from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, eq
 PROBE = {
     "title": "TensorRT, imported and run",
     "seconds": 180.0,
-    "uses": "gpu",
     "tries": ["tensorrt", "tensorrt-*", "nvidia-tensorrt"],
-    "scopes": ["env"],
 }
 
 _SIZE = 64

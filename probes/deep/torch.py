@@ -13,9 +13,7 @@ from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_
 PROBE = {
     "title": "PyTorch, imported and run",
     "seconds": 150.0,
-    "uses": "gpu",
     "tries": ["torch"],
-    "scopes": ["env"],
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
 

@@ -9,13 +9,7 @@ from ..common.out import Out
 from ..common.tree import Tree
 from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 
-PROBE = {
-    "title": "Triton, imported and run",
-    "seconds": 150.0,
-    "uses": "gpu",
-    "tries": ["triton", "pytorch-triton", "triton-nightly"],
-    "scopes": ["env"],
-}
+PROBE = {"title": "Triton, imported and run", "seconds": 150.0, "tries": ["triton", "pytorch-triton", "triton-nightly"]}
 
 
 def collect(tree: Tree, out: Out) -> None:
