@@ -43,7 +43,6 @@ _LOCKDOWN = "/sys/kernel/security/lockdown"
 
 
 def collect(tree: Tree, out: Out) -> None:
-    """Send the ``kernel`` section."""
     # The modules in use; None where /proc/modules does not say.
     text = tree.read_text(_MODULES, _MODULES_LIMIT)
     listed = _MODULE_LINE.findall(text or "")

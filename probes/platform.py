@@ -48,7 +48,6 @@ _LIBC_LIMIT = 8 * 1024 * 1024
 
 
 def collect(tree: Tree, out: Out) -> None:
-    """Send the ``platform`` section."""
     inside = container(tree)
     boxed = inside is not None and inside.name != "none"
     tegra = is_tegra(tree, boxed=boxed)

@@ -156,8 +156,6 @@ _DRAIN = 1 << 21
 
 
 class Child:
-    """A running child."""
-
     def __init__(
         self,
         started: Started,

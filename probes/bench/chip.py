@@ -77,7 +77,6 @@ def collect(tree: Tree, out: Out) -> None:
 
 
 def measures(bench: Bench) -> Measures:
-    """The measures, by figure."""
     caches, able = cache(partial(Caches, bench)), bench.device.capability
     bandwidths = {
         FigureKey("l2-read"): late(caches, Caches.l2_read),

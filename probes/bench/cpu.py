@@ -65,7 +65,6 @@ def collect(tree: Tree, out: Out) -> None:
 
 
 def measures() -> dict[FigureKey, Measure]:
-    """The measures, by figure."""
     sparse = lru_cache(maxsize=None)(_Sparse)
     figures: dict[FigureKey, Measure] = {FigureKey("cpu-gemm", kind): partial(product, kind) for kind in KINDS}
     figures[FigureKey("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times(1)

@@ -67,7 +67,6 @@ POINTS = 1024
 
 
 def collect(tree: Tree, out: Out) -> None:
-    """Measure transforms of each size."""
     with_full(tree, out, measures)
 
 
@@ -85,8 +84,6 @@ def measures(bench: Bench) -> Measures:
 
 
 class CuFft(MathLibrary):
-    """The library."""
-
     prefix, statuses = "CUFFT_", _STATUSES
 
     def __init__(self, bench: Bench) -> None:

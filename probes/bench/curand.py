@@ -71,8 +71,6 @@ def measures(bench: Bench) -> Measures:
 
 
 class CuRand(MathLibrary):
-    """The library."""
-
     prefix, statuses = "CURAND_STATUS_", STATUSES
 
     def __init__(self, bench: Bench) -> None:
@@ -99,7 +97,6 @@ class Generator:
 
 
 def filled(arrays: Arrays, library: Callable[[], CuRand], law: str, name: str, held: ExitStack) -> Task:
-    """The filling of an array."""
     bench, curand, count = arrays.bench, library(), MOST if arrays.bench.timing else FEWEST
     while count > FEWEST and 4 * count + RESERVE > bench.device.free_memory():
         count //= 2

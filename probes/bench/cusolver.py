@@ -57,7 +57,6 @@ CROSSED = 16
 
 
 def collect(tree: Tree, out: Out) -> None:
-    """Measure each factorization."""
     with_full(tree, out, measures)
 
 

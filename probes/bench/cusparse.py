@@ -184,7 +184,9 @@ class SparseRunner:
 
     def product(self, call: str, form: str, kind: str, held: ExitStack) -> Task:
         task = self._task(call, form, kind, held)
-        way, pattern = self._fastest(self._ways(task, held)), task.pattern
+        ways, pattern = self._ways(task, held), task.pattern
+        trying = len(ways) > 1 and self._bench.timing
+        way = min(ways, key=lambda way: min(timed(self._bench.device, way.run, TRIAL))) if trying else ways[0]
         words = (way.name, f"{pattern.rows:,} rows", f"{pattern.entries:,} entries")
         check = partial(verified, pattern, task.values, task.dense, way.result, task.width, self._arrays.draw)
         return Task(way.run, float(task.bytes), check, self._library.facts("B/s", *words), task.result.poison)
@@ -290,8 +292,3 @@ class SparseRunner:
         run = partial(BlockProducts(self._library, task.kind).run, task, pattern)
         run()
         return SparseWay("bsrmv" if task.width == 1 else "bsrmm", run, SparseResult(task.result, 1, pattern.rows))
-
-    def _fastest(self, ways: list[SparseWay]) -> SparseWay:
-        if len(ways) == 1 or not self._bench.timing:
-            return ways[0]
-        return min(ways, key=lambda way: min(timed(self._bench.device, way.run, TRIAL)))

@@ -49,7 +49,6 @@ def collect(tree: Tree, out: Out) -> None:
 
 
 def measures(bench: Bench) -> Measures:
-    """The measures, by figure."""
     paths = bench.libraries.get("cublasLt", [])
     if not paths:
         return {FigureKey("gemm"): _no_library}

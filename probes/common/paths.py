@@ -19,7 +19,6 @@ def without_prefix(text: str, prefix: str) -> str:
 
 
 def without_suffix(text: str, suffix: str) -> str:
-    """``text`` without ``suffix`` at its end."""
     return text[: -len(suffix)] if suffix and text.endswith(suffix) else text
 
 

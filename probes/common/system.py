@@ -36,7 +36,6 @@ def wsl_mark(tree: Tree) -> str | None:
 
 
 def is_gvisor(tree: Tree) -> bool:
-    """Whether the kernel is gVisor's."""
     version = tree.read_text("/proc/version", 4096) or ""
     return "gvisor" in version.lower() or _GVISOR_BUILD in version
 

@@ -41,8 +41,6 @@ RECOVERY_ACTIONS = {
 
 
 class NvmlReading(NamedTuple):
-    """One reading."""
-
     fields: str
     """Dotted paths below the GPU, separated by blanks; several if the call returns several values."""
     calls: str

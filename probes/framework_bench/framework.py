@@ -66,7 +66,6 @@ class BenchFramework:
         """Raise OnCpuError where the module would compute on the CPU."""
 
     def measures(self) -> Measures:
-        """By figure."""
         raise NotImplementedError
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
@@ -93,7 +92,6 @@ class BenchFramework:
         return layer_for(RuntimeGpu().multiprocessors())
 
     def heads(self) -> Heads:
-        """The attention for it."""
         return heads_for(RuntimeGpu().multiprocessors())
 
     def release(self) -> None:

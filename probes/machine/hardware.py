@@ -113,7 +113,6 @@ def _field(text: str, name: str) -> str | None:
 
 
 def cpu_model(tree: Tree) -> Found | None:
-    """Name of the processor."""
     text = tree.read_text(CPUINFO, _ENOUGH) or ""
     pairs = re.findall(r"^CPU implementer\s*:\s*(0x\w+)$.*?^CPU part\s*:\s*(0x\w+)$", text, re.MULTILINE | re.DOTALL)
     names = (_ARM_PARTS.get(pair, f"Arm implementer {pair[0]} part {pair[1]}") for pair in dict.fromkeys(pairs))

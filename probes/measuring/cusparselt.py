@@ -94,23 +94,18 @@ class StructuredProduct:
         function = f"cusparseLt{form}DescriptorInit"
         return self._library.new(function, *sizes, DATA_TYPES[kind], ROW_ORDER, *sparsity)
 
-    def prune(self, source: int, target: int) -> None:
-        """Queue the zeroing of two in each four of the left matrix."""
-        library = self._library
-        places = (c_void_p(source), c_void_p(target))
-        library.ask("cusparseLtSpMMAPrune", library.handle, self._description, *places, STRIP, self._stream)
-
-    def compressed_sizes(self) -> tuple[int, int]:
-        """Bytes of the compressed matrix, and of the memory that is needed to make it."""
-        size, scratch = c_size_t(), c_size_t()
-        library = self._library
-        library.ask("cusparseLtSpMMACompressedSize", library.handle, self._plan, byref(size), byref(scratch))
-        return size.value, scratch.value
-
-    def compress(self, source: int, target: int, scratch: int) -> None:
-        places = (c_void_p(source), c_void_p(target), c_void_p(scratch))
-        library = self._library
-        library.ask("cusparseLtSpMMACompress", library.handle, self._plan, *places, self._stream)
+    def compressed(self, left: Array, pruned: Array, arrays: Arrays, held: ExitStack) -> int:
+        """Zero two in each four of the left matrix, and make of the pruned one what products take: its address."""
+        library, size, scratch_size = self._library, c_size_t(), c_size_t()
+        source, target = c_void_p(left.address), c_void_p(pruned.address)
+        library.ask("cusparseLtSpMMAPrune", library.handle, self._description, source, target, STRIP, self._stream)
+        library.ask("cusparseLtSpMMACompressedSize", library.handle, self._plan, byref(size), byref(scratch_size))
+        made = held.enter_context(arrays.workspace(size.value))
+        with arrays.workspace(scratch_size.value) as scratch:
+            places = (target, c_void_p(made), c_void_p(scratch))
+            library.ask("cusparseLtSpMMACompress", library.handle, self._plan, *places, self._stream)
+            arrays.bench.device.synchronize()
+        return made
 
     def workspace(self) -> int:
         size = c_size_t()
@@ -144,13 +139,7 @@ def structured_product(arrays: Arrays, library: Callable[[], CuSparseLt], name: 
     pruned, result = (held.enter_context(arrays.empty(each, side * side)) for each in (name, kind.result))
     product = StructuredProduct(bench, cusparselt, name, (side, side, side))
     held.callback(product.close)
-    product.prune(left.address, pruned.address)
-    size, scratch_size = product.compressed_sizes()
-    compressed = held.enter_context(arrays.workspace(size))
-    with arrays.workspace(scratch_size) as scratch:
-        product.compress(pruned.address, compressed, scratch)
-        bench.device.synchronize()
-    addresses = (compressed, right.address, result.address)
+    addresses = (product.compressed(left, pruned, arrays, held), right.address, result.address)
     if bench.timing:
         with arrays.workspace(product.workspace()) as workspace:
             product.search(addresses, workspace)

@@ -141,7 +141,6 @@ def measurement(name: str, uuid: str, samples: list[float], *, conditions: Field
 
 
 def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
-    """A ``Measurement`` without a value."""
     return {"source": "bench", "name": name, "gpu": uuid, "missing": why, **facts}
 
 
@@ -174,7 +173,6 @@ def run_task(bench: Bench, figure: FigureKey, make: Make) -> Fields:
 
 
 def tasks(bench: Bench, makes: Mapping[FigureKey, Make]) -> Measures:
-    """The measures of tasks."""
     return {figure: partial(run_task, bench, figure, make) for figure, make in makes.items()}
 
 

@@ -22,7 +22,6 @@ EVERY_GPU = (5, 0)
 
 
 def variants() -> tuple[Variant, ...]:
-    """All of them."""
     found = [Variant("caches", (), EVERY_GPU), Variant("collectives", (), EVERY_GPU)]
     found += [Variant("memory", (f"-DUNROLL={count}",), EVERY_GPU) for count in (1, 4)]
     found += [Variant("compute", (f"-DKIND={kind.code}",), kind.least) for kind in VECTOR.values()]

@@ -122,7 +122,6 @@ class Elf(Closing):
 
     @cached_property
     def dynamic(self) -> Dynamic:
-        """The dynamic section."""
         return Dynamic(self.file, self.header, self.segments)
 
     @property

@@ -35,8 +35,6 @@ _SUFFIXES = {ARCHITECTURE_SPECIFIC: "a", FAMILY_SPECIFIC: "f"}
 
 
 class GpuTargets(NamedTuple):
-    """The targets of a file."""
-
     targets: tuple[str, ...]
     """Distinct ones by capability, ``sm_`` before ``compute_``.
 

@@ -205,7 +205,6 @@ DETAILED = frozenset(name for entry in CATALOGUE for name in entry.distributions
 
 
 def frameworks(site: Site) -> list[Record]:
-    """The frameworks of one environment."""
     return frameworks_and(site)[0]
 
 

@@ -212,22 +212,18 @@ class _Report:
         return request.by.path if request.by else None
 
     def _missing(self, request: LoadRequest) -> Record:
-        copies = [] if request.refused else self._copies(request.name)
-        if copies:
+        """Files with its name that the loader would accept, else the first that it does not, and why."""
+        process = self._process
+        heads = ((path, process.search.head(path)) for path in self._all_of(request.name))
+        fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
+        if not request.refused and (copies := list(islice(fitting, _COPIES))):
             return {"unfound": [printable(path) for path in copies]}
         refused = request.refused or self._foreign(request.name)
         if not refused:
             return {}
-        by = self._process.search.first(request.name, request.by).by if request.refused else ""
+        by = process.search.first(request.name, request.by).by if request.refused else ""
         led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
         return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
-
-    def _copies(self, name: str) -> list[str]:
-        """Real paths of the files with this name that the loader would accept."""
-        process = self._process
-        heads = ((path, process.search.head(path)) for path in self._all_of(name))
-        fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
-        return list(islice(fitting, _COPIES))
 
     def _foreign(self, name: str) -> tuple[str, str] | None:
         """The first file with this name that the loader skips because it is for another processor, and which."""

@@ -164,8 +164,6 @@ class _Drawing:
 
 
 class Attention:
-    """Attention on one GPU."""
-
     def __init__(self, bench: Bench, library: Cudnn) -> None:
         self._bench, self._library = bench, library
         self._shape = Shape(*heads_for(bench.device.sms))
