@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -25,11 +25,7 @@ from envcheck.text.encode import encode
 from envcheck.text.wrap import clip
 
 
-class FleetPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of a report about many nodes."""
-
-
-class Overall(FleetPart, frozen=True, kw_only=True):
+class Overall(msgspec.Struct, frozen=True, kw_only=True):
     """The whole in a few fields."""
 
     schema_version: str
@@ -94,7 +90,7 @@ FLEET_SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
 
 
-class Line(FleetPart, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
+class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
     """A record on a line of its own."""
 
 
@@ -114,7 +110,7 @@ class Head(Line, Overall, frozen=True, kw_only=True, tag="fleet"):
     """When the earlier fleet report was made, in UTC; null where it was compared with none."""
 
 
-class Place(FleetPart, frozen=True, kw_only=True):
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A node, and what in it."""
 
     node: str
@@ -275,7 +271,7 @@ class CameOrWent(Line, frozen=True, kw_only=True, tag="came_or_went"):
     """Nodes with an earlier report alone."""
 
 
-class NodeGpu(FleetPart, frozen=True, kw_only=True):
+class NodeGpu(msgspec.Struct, frozen=True, kw_only=True):
     """A GPU of a node."""
 
     name: str
@@ -288,7 +284,7 @@ class NodeGpu(FleetPart, frozen=True, kw_only=True):
     """Serial number of the board, where it was asked for and is known."""
 
 
-class NodeReport(FleetPart, frozen=True, kw_only=True):
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     """A node as its own report has it."""
 
     name: str
@@ -337,6 +333,7 @@ class FactsRecord(Line, frozen=True, kw_only=True, tag="facts"):
     """The facts by name."""
 
 
+# After the head, in the order of the fields of ``FleetComparison``.
 Record = Head | Problem | Difference | Split | Slow | Spread | Drift | Slowed | CameOrWent | Group | Node | FactsRecord
 
 
@@ -374,10 +371,8 @@ class Fleet(FleetComparison, frozen=True, kw_only=True):
         found: dict[type, list[Any]] = defaultdict(list)
         for record in records:
             found[type(record)].append(record)
-        kinds = (Problem, Difference, Split, Slow, Spread, Drift, Slowed, CameOrWent, Group, Node, FactsRecord)
-        fields: dict[str, Any] = {
-            name: tuple(found[kind]) for name, kind in zip(cls.__struct_fields__, kinds, strict=False)
-        }
+        kinds = zip(FleetComparison.__struct_fields__, get_args(Record)[1:], strict=True)
+        fields: dict[str, Any] = {name: tuple(found[kind]) for name, kind in kinds}
         return cls(head=head, **{**fields, "came_or_went": next(iter(fields["came_or_went"]), None)})
 
 

@@ -10,7 +10,7 @@ import msgspec
 from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, SlowLink, SlowNode
 from envcheck.fleet.collective.together import SIZE, MeasuringNode
 from envcheck.fleet.pages.text import MOST_LINES, NodeRow, by_reason, section
-from envcheck.fleet.record import Circumstances, FleetPart, Overall, counted
+from envcheck.fleet.record import Circumstances, Overall, counted
 from envcheck.model.checks import Verdict
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, StyledSpan
@@ -22,7 +22,7 @@ SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
 
 
-class MeasuredNode(FleetPart, frozen=True, kw_only=True):
+class MeasuredNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node, and whether it could be measured."""
 
     name: str

@@ -23,7 +23,6 @@ from typing import Any
 
 import msgspec
 
-from envcheck.fleet.record import FleetPart
 from envcheck.model.checks import Status
 
 SLOWER = 0.10
@@ -44,7 +43,7 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     """The nodes that made it fail, where that is known, and how; they are measured no more."""
 
 
-class MeasuredGroup(FleetPart, frozen=True, kw_only=True):
+class MeasuredGroup(msgspec.Struct, frozen=True, kw_only=True):
     """An all-reduce over a group of nodes."""
 
     nodes: tuple[str, ...]
@@ -55,7 +54,7 @@ class MeasuredGroup(FleetPart, frozen=True, kw_only=True):
     """Why it failed."""
 
 
-class SlowNode(FleetPart, frozen=True, kw_only=True):
+class SlowNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that is slower than others, or fails, together with a healthy one."""
 
     status: Status
@@ -72,7 +71,7 @@ class SlowNode(FleetPart, frozen=True, kw_only=True):
     """Why it failed."""
 
 
-class SlowLink(FleetPart, frozen=True, kw_only=True):
+class SlowLink(msgspec.Struct, frozen=True, kw_only=True):
     """Two nodes that are slow, or fail, together, while each is faster with a third."""
 
     status: Status
