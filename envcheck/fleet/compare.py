@@ -10,14 +10,15 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TypeVar, get_args
+from itertools import count as numbers
+from typing import get_args
 
 import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
-from envcheck.fleet.figures import BINS, MOST_MOVED, FigureLimits, Quantity, limits
+from envcheck.fleet.figures import BINS, MOST_MOVED, Quantity, limits
 from envcheck.fleet.record import (
     CameOrWent,
     Circumstances,
@@ -45,15 +46,6 @@ from envcheck.pipeline.request import Request
 from envcheck.text.clean import clean
 
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
-T = TypeVar("T")
-
-
-class Numbers(dict[T, int]):
-    """A number for each value, in the order in which they are first asked for."""
-
-    def __missing__(self, value: T) -> int:
-        self[value] = len(self)
-        return self[value]
 
 
 def compare(
@@ -70,9 +62,10 @@ class _Comparison:
         self._earlier = earlier
         self._serials = serials
         self._kinds = Kinds(nodes)
-        self._subjects: Numbers[str] = Numbers({"": 0})
-        self._digests: Numbers[bytes] = Numbers()
-        self._quantities: Numbers[Quantity] = Numbers()
+        # A number for each value, in the order in which they are first asked for.
+        self._subjects: dict[str, int] = defaultdict(numbers(1).__next__, {"": 0})
+        self._digests: dict[bytes, int] = defaultdict(numbers().__next__)
+        self._quantities: dict[Quantity, int] = defaultdict(numbers().__next__)
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
     def result(self) -> FleetComparison:
@@ -104,8 +97,8 @@ class _Comparison:
                 )
                 for basis, aspect, what, values, counts in tables.ask(UNDECIDED)
             )
-            spreads, found_limits = self._spreads(tables)
-            slow = tuple(self._slow(tables, found_limits))
+            spreads = tuple(self._spreads(tables))
+            slow = tuple(self._slow(tables, spreads))
             drifts = tuple(
                 Drift(
                     aspect=ASPECTS[aspect],
@@ -200,33 +193,29 @@ class _Comparison:
             found[node] += [names[subject]] if subject else []
         return tuple(Place(node=self._nodes[node].name, subjects=tuple(told)) for node, told in found.items())
 
-    def _spreads(self, tables: Tables) -> tuple[tuple[Spread, ...], dict[int, FigureLimits]]:
+    def _spreads(self, tables: Tables) -> Iterator[Spread]:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
         for quantity, place, count in tables.ask(HISTOGRAM, BINS, BINS - 1):
             bins[quantity][place] = count
         by_quantity = {row[0]: row[1:] for row in tables.ask(SPREAD)}
-        spreads, found = [], {}
         for measured, number in self._quantities.items():
             # A quantity of the earlier report alone has no figure.
             count, median, mad, low, high = by_quantity.get(number, (0, 0.0, 0.0, 0.0, 0.0))
-            found[number] = limits(measured.unit, count, median, mad)
-            spreads.append(
-                Spread(
-                    quantity=measured,
-                    count=count,
-                    median=median,
-                    mad=mad,
-                    low=low,
-                    high=high,
-                    limit=found[number].limit,
-                    bins=tuple(bins[number]) if number in bins else (),
-                )
+            yield Spread(
+                quantity=measured,
+                count=count,
+                median=median,
+                mad=mad,
+                low=low,
+                high=high,
+                limit=limits(measured.unit, count, median, mad).limit,
+                bins=tuple(bins[number]) if number in bins else (),
             )
-        return tuple(spreads), found
 
-    def _slow(self, tables: Tables, found: Mapping[int, FigureLimits]) -> Iterator[Slow]:
-        names, quantities = list(self._subjects), list(self._quantities)
-        for number, limit in found.items():
+    def _slow(self, tables: Tables, spreads: Sequence[Spread]) -> Iterator[Slow]:
+        names = list(self._subjects)
+        for number, spread in enumerate(spreads):
+            limit = limits(spread.quantity.unit, spread.count, spread.median, spread.mad)
             for node, subject, value in tables.ask(OUTSIDE, number, limit.low, limit.high):
                 name, examined = names[subject], self._nodes[node]
                 first = name.partition(" to ")[0]
@@ -235,10 +224,10 @@ class _Comparison:
                     node=examined.name,
                     subject=name,
                     serial=next((gpu.serial for gpu in examined.gpus if self._serials and gpu.name == first), None),
-                    quantity=quantities[number],
+                    quantity=spread.quantity,
                     value=value,
-                    median=limit.median,
-                    ratio=speed_ratio(value, limit.median, quantities[number].unit),
+                    median=spread.median,
+                    ratio=speed_ratio(value, spread.median, spread.quantity.unit),
                     score=limit.score(value),
                 )
 
@@ -365,22 +354,18 @@ def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[Group, ...],
         counts = Counter(gpu.model or "GPU of an unknown model" for gpu in first.gpus)
         gpus = ", ".join(f"{count} x {model}" for model, count in sorted(counts.items()))
         own, others = ({told[:3] for told in each.aspects} for each in (first, reference))
+        named = {aspect: facts[digest] for aspect, _, digest, _ in first.aspects if aspect in ("driver", "kernel")}
         groups.append(
             Group(
                 number=number,
                 nodes=tuple(node.name for node in group),
                 gpus=gpus or ("no GPU" if first.models == "none" else "GPUs not known"),
-                driver=_fact(first, facts, "driver", "release"),
-                kernel=_fact(first, facts, "kernel", "kernel"),
+                driver=named.get("driver", {}).get("release"),
+                kernel=named.get("kernel", {}).get("kernel"),
                 differs_in=tuple(sorted({aspect for aspect, _, _ in own ^ others})),
             )
         )
     return tuple(groups), {name: group.number for group in groups for name in group.nodes}
-
-
-def _fact(node: Examined, facts: Facts, aspect: str, what: str) -> str | None:
-    digest = next((digest for name, _, digest, _ in node.aspects if name == aspect), None)
-    return facts[digest].get(what) if digest is not None else None
 
 
 ALL = 0

@@ -214,11 +214,8 @@ def _compared(report: Report, answer: NodeAnswer, known: set[bytes], facts: Fact
 
 def _findings(report: Report) -> tuple[NodeFinding, ...]:
     """Causes, worst first; consequences are shown with them."""
-    found = folded(
-        check
-        for check in report.checks
-        if check.status in ("fail", "warn") and not check.explained_by and not check.ignored
-    )
+    told = (check for check in report.checks if check.status in ("fail", "warn"))
+    found = folded(check for check in told if not check.explained_by and not check.ignored)
     return tuple(dict.fromkeys(NodeFinding(each.status, each.rule, each.title) for each in found))[:_MOST_FINDINGS]
 
 
