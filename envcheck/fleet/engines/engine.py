@@ -48,11 +48,6 @@ class NodeProgram(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     stdin: bytes = b""
 
-    @property
-    def line(self) -> str:
-        """As a line for a shell."""
-        return shlex.join(self.argv)
-
 
 def asked(command: str | None) -> NodeProgram:
     """The collector; with ``command``, that, which has to print a report as JSON."""
@@ -165,5 +160,5 @@ def over_ssh(text: str, ask: NodeProgram, *, timeout: float) -> list[NodeCommand
     if not hosts:
         raise UsageError("--hosts: the file names no host")
     connect = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, min(_CONNECT, int(timeout)))}")
-    # ssh hands one line to the shell there.
-    return [NodeCommand(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in dict.fromkeys(hosts)]
+    line = shlex.join(ask.argv)  # ssh hands one line to the shell there
+    return [NodeCommand(host, ("ssh", *connect, "--", host, line), ask.stdin) for host in dict.fromkeys(hosts)]

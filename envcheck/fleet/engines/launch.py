@@ -293,8 +293,9 @@ class Processes:
 
     def close(self) -> None:
         """End every program."""
-        for line in self._lines.values():
-            line.hang_up()  # all at once: each may take a while to end
+        for line in self._lines.values():  # all at once: each may take a while to end
+            with suppress(OSError):
+                line.orders.close()
         until = time.monotonic() + 3.0
         for line in self._lines.values():
             with suppress(subprocess.TimeoutExpired):
@@ -304,7 +305,9 @@ class Processes:
 
     def send(self, node: str, data: bytes) -> None:
         if node in self._lines:
-            self._lines[node].send(data)
+            # Orders are short: one that finds its pipe full goes to a node that has not read for long.
+            with suppress(OSError):
+                os.write(self._lines[node].orders.fileno(), data)
 
     def told(self, node: str) -> bytes:
         return self._lines[node].told if node in self._lines else b""
@@ -328,16 +331,11 @@ class _NodeLine:
     def __init__(self, command: NodeCommand) -> None:
         self.process = command.start()
         streams = (self.process.stdin, self.process.stdout, self.process.stderr)
-        self._orders, out, err = cast("tuple[IO[bytes], IO[bytes], IO[bytes]]", streams)
+        self.orders, out, err = cast("tuple[IO[bytes], IO[bytes], IO[bytes]]", streams)
         self.out, self.err = out.fileno(), err.fileno()
-        os.set_blocking(self._orders.fileno(), False)
+        os.set_blocking(self.orders.fileno(), False)
         self._node = command.node
         self._unread = self.told = b""
-
-    def send(self, data: bytes) -> None:
-        """Orders are short: one that finds its pipe full goes to a node that has not read for long."""
-        with suppress(OSError):
-            os.write(self._orders.fileno(), data)
 
     def read(self, descriptor: int) -> bytes:
         try:
@@ -366,7 +364,3 @@ class _NodeLine:
             self._unread = b""
             return [NodeWord(self._node, ended="it printed a line that is too long")]
         return [NodeWord(self._node, line) for line in lines]
-
-    def hang_up(self) -> None:
-        with suppress(OSError):
-            self._orders.close()

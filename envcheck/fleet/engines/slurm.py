@@ -30,14 +30,6 @@ _USABLE, _FLAGS = ("idle", "mixed", "allocated", "completing", "planned", "reser
 _SECONDS = 30.0
 
 
-class SlurmNode(msgspec.Struct, frozen=True):
-    """A node as sinfo lists it."""
-
-    name: str
-    state: str
-    reason: str
-
-
 def answers(options: str, ask: NodeProgram, *, jobs: int, timeout: float) -> Coming:
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
     made = launches(options, ask, start=timeout, timeout=timeout)
@@ -76,8 +68,8 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
     only: set[str] = _hosts(own, _ONLY) if within else set()
     without = _hosts(own, _WITHOUT)
     allocated = _expanded(os.environ.get("SLURM_JOB_NODELIST", "")) if within else []
-    listed = [SlurmNode(name, "allocated", "") for name in allocated] or _listed(own)
-    nodes = [node for node in listed if (not only or node.name in only) and node.name not in without]
+    listed = dict.fromkeys(allocated, ("allocated", "")) or _listed(own)
+    nodes = {node: told for node, told in listed.items() if (not only or node in only) and node not in without}
     if not nodes:
         raise UsageError("--slurm: Slurm lists no node for these options")
     name = "" if within else f"envcheck-fleet-{secrets.token_hex(4)}"
@@ -85,13 +77,12 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
     how = ("--overlap",) if within else (f"--immediate={max(1, int(start))}", f"--job-name={name}")
     common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--unbuffered", *how)
     commands, down = [], {}
-    for node in nodes:
-        if node.state.rstrip(_FLAGS) in _USABLE:
-            argv = (*common, f"--nodelist={node.name}", *ask.argv)
-            commands.append(NodeCommand(node.name, argv, ask.stdin))
+    for node, (state, reason) in nodes.items():
+        if state.rstrip(_FLAGS) in _USABLE:
+            commands.append(NodeCommand(node, (*common, f"--nodelist={node}", *ask.argv), ask.stdin))
         else:
-            reason = f": {node.reason}" if node.reason not in ("", "none") else ""
-            down[node.name] = brief(f"Slurm says {node.state}{reason}")
+            why = f": {reason}" if reason not in ("", "none") else ""
+            down[node] = brief(f"Slurm says {state}{why}")
     return Launches(tuple(commands), down, name)
 
 
@@ -113,15 +104,16 @@ def _hosts(own: Sequence[str], options: Sequence[str]) -> set[str]:
     return {name for value in listed for name in _expanded(value)}
 
 
-def _listed(own: Sequence[str]) -> list[SlurmNode]:
+def _listed(own: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """State and reason of each node that sinfo lists."""
     chosen = [part for option, value in _values(own, tuple(_FOR_SINFO)) for part in (_FOR_SINFO[option], value)]
-    found: dict[str, SlurmNode] = {}
+    found: dict[str, tuple[str, str]] = {}
     for line in _told(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *chosen)).splitlines():
         name, _, rest = line.partition("|")
         state, _, reason = rest.partition("|")
         if name:
-            found.setdefault(name, SlurmNode(name, state.strip(), reason.strip()))
-    return list(found.values())
+            found.setdefault(name, (state.strip(), reason.strip()))
+    return found
 
 
 def _values(own: Sequence[str], options: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -136,15 +128,12 @@ def _values(own: Sequence[str], options: Sequence[str]) -> Iterator[tuple[str, s
 
 def _without_nodes(own: Sequence[str]) -> list[str]:
     """``own`` without the choice of nodes: each srun gets one."""
-    kept: list[str] = []
-    skip = False
-    for part in own:
-        name = part.partition("=")[0]
-        if skip:
-            skip = False
-        elif name in _ONLY:
-            skip = "=" not in part
-        elif not part.startswith("-w"):
+    kept = []
+    parts = iter(own)
+    for part in parts:
+        if part in _ONLY:
+            next(parts, None)  # its value
+        elif not part.startswith(("-w", "--nodelist=")):
             kept.append(part)
     return kept
 
