@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,15 @@ ROOT = Path(__file__).resolve().parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in ACTION["runs"]["steps"] if "run" in step}
 _EXPRESSION = re.compile(r"\$\{\{ (?:inputs|steps)\.([\w.-]+) \}\}")
+
+
+def run(argv: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program with these variables, which finds envcheck as a wheel installs it, and reads nothing."""
+    own = {**variables, "PYTHONPATH": str(INSTALLED)}
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.run(
+        argv, cwd=cwd, env=own, stdin=nothing, stdout=pipe, stderr=pipe, text=True, check=False, timeout=300
+    )
 
 
 class Ran(NamedTuple):
@@ -47,12 +56,11 @@ def run_step(
     script.write_text(step["run"], encoding="utf-8")
     output.write_text("", encoding="utf-8")
     summary.write_text("", encoding="utf-8")
-    done = subprocess.run(
+    done = run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
-        cwd=cwd,
-        env={
+        cwd,
+        {
             **{key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ},
-            "PYTHONPATH": str(INSTALLED),
             "CI": "true",
             "GITHUB_ACTIONS": "true",
             "GITHUB_ACTION_PATH": str(ROOT),
@@ -62,11 +70,6 @@ def run_step(
             **{key: _EXPRESSION.sub(lambda found: values[found[1]], text) for key, text in step.get("env", {}).items()},
             **(variables or {}),
         },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
     )
     outputs = dict(line.split("=", 1) for line in output.read_text(encoding="utf-8").splitlines())
     return Ran(done.returncode, done.stdout, done.stderr, outputs, summary.read_text(encoding="utf-8"))

@@ -19,8 +19,7 @@ import pytest
 import yaml
 
 from tests.every import cases
-from tests.installed import INSTALLED
-from tests.recipes.running import ACTION, ROOT, run_step
+from tests.recipes.running import ACTION, ROOT, run, run_step
 from tests.test_release import SOURCE
 
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -48,19 +47,9 @@ def app(tmp_path: Path) -> Path:
     return here
 
 
-def run(line: str, cwd: Path, *, path: Path, shell: str = "bash") -> subprocess.CompletedProcess[str]:
+def run_line(line: str, cwd: Path, *, path: Path, shell: str = "bash") -> subprocess.CompletedProcess[str]:
     """Run a line of a recipe with ``path`` first on PATH."""
-    variables = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(cwd), "CI": "true", "PYTHONPATH": str(INSTALLED)}
-    return subprocess.run(
-        [shell, "-ec", line],
-        cwd=cwd,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return run([shell, "-ec", line], cwd, {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(cwd), "CI": "true"})
 
 
 def plan(app: Path, release: str) -> None:
@@ -97,7 +86,7 @@ def test_gitlab(app: Path, release: str, status: int) -> None:
     job = GITLAB["envcheck"]
     install, *lines = job["script"]
     assert install.startswith("pip install")
-    done = run("\n".join(lines), app, path=OWN)
+    done = run_line("\n".join(lines), app, path=OWN)
     assert (done.returncode, done.stderr) == (status, "")
     reports = job["artifacts"]["reports"]
     entries = json.loads((app / reports["codequality"]).read_text(encoding="utf-8"))
@@ -123,7 +112,7 @@ def test_containerfile(app: Path, release: str, status: int) -> None:
 
     line = RUN[-1].replace("/opt/envcheck/bin", str(OWN))
     assert line != RUN[-1]
-    done = run(line, app, path=app.parent / "image" / "bin", shell="sh")
+    done = run_line(line, app, path=app.parent / "image" / "bin", shell="sh")
     assert (done.returncode, done.stderr) == (status, "")
     assert f"torch {release}" in done.stdout
     assert ("gpu-code-missing" in done.stdout) == bool(status)
@@ -132,7 +121,7 @@ def test_containerfile(app: Path, release: str, status: int) -> None:
 def test_containerfile_is_one_that_envcheck_reads(app: Path) -> None:
     plan(app, FAILS)
     (app / "Dockerfile").write_text(CONTAINERFILE, encoding="utf-8")
-    done = run("envcheck check --config envcheck.toml --plan Dockerfile --target cluster", app, path=OWN)
+    done = run_line("envcheck check --config envcheck.toml --plan Dockerfile --target cluster", app, path=OWN)
     assert done.returncode == 1
     assert "gpu-code-missing" in done.stdout
 
@@ -146,22 +135,15 @@ def test_pre_commit(app: Path, release: str, status: int) -> None:
         key: published[key] for key in ("id", "entry", "language")
     }
     assert re.search(hook["files"], "requirements.txt")
-    done = run(" ".join([hook["entry"], *hook["args"], "requirements.txt"]), app, path=OWN)
+    done = run_line(" ".join([hook["entry"], *hook["args"], "requirements.txt"]), app, path=OWN)
     assert (done.returncode, done.stderr) == (status, "")
 
 
 def test_pytest(app: Path) -> None:
     (block,) = blocks("python")
     (app / "test_recipe.py").write_text(block, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--envcheck", "--strict-markers", "-rs", "-p", "no:cacheprovider", "."],
-        cwd=app,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(INSTALLED)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    options = ["--envcheck", "--strict-markers", "-rs", "-p", "no:cacheprovider"]
+    done = run([sys.executable, "-m", "pytest", *options, "."], app, {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"})
     assert done.returncode == 0, done.stdout
     assert re.search(r"^envcheck: \w+ ", done.stdout, re.MULTILINE)
     assert re.search(r"^SKIPPED \[1\] .*pytest_plugin\.py:\d+: .*GPU", done.stdout, re.MULTILINE)

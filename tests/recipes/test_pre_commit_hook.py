@@ -17,8 +17,7 @@ import yaml
 
 from envcheck.plans import format_of
 from tests.every import cases
-from tests.installed import INSTALLED
-from tests.recipes.running import ROOT
+from tests.recipes.running import ROOT, run
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 HOOK: dict[str, Any] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))[0]
@@ -29,16 +28,8 @@ FITS, FAILS = ["--assume", "gpu==A100,driver==515.43.04"], ["--assume", "gpu==B2
 def hook(folder: Path, args: list[str], *files: str) -> subprocess.CompletedProcess[str]:
     """Run the entry with ``args`` and the names of files, in that order, as pre-commit does."""
     command, *words = shlex.split(HOOK["entry"])
-    return subprocess.run(
-        [str(Path(sys.executable).parent / command), *words, *HOOK.get("args", []), *args, *files],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    program = str(Path(sys.executable).parent / command)
+    return run([program, *words, *HOOK.get("args", []), *args, *files], folder, os.environ)
 
 
 @pytest.fixture
@@ -110,14 +101,10 @@ def test_pre_commit_runs_it(repository: Path, tmp_path: Path) -> None:
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
     subprocess.run([*git, "init", "-q"], cwd=repository, check=True)
     subprocess.run([*git, "add", "."], cwd=repository, check=True)
+    command = [program, "try-repo", str(ROOT), "envcheck", "--all-files", "--verbose"]
+    variables = {**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "home"), "ENVCHECK_ASSUME": FAILS[1]}
     done = subprocess.run(
-        [program, "try-repo", str(ROOT), "envcheck", "--all-files", "--verbose"],
-        cwd=repository,
-        env={**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "home"), "ENVCHECK_ASSUME": FAILS[1]},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
+        command, cwd=repository, env=variables, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "gpu-code-missing" in done.stdout
