@@ -53,7 +53,7 @@ def make_fleet(folder: Path, nodes: int, seed: int = 1) -> Planted:
     order = list(range(nodes))
     chance.shuffle(order)
     each = max(1, nodes // 2000)
-    faults: dict[int, Callable[..., None]] = {}
+    faults: dict[int, Fault] = {}
     for fault in FAULTS:
         for _ in range(each):
             faults[order.pop()] = fault
@@ -133,41 +133,39 @@ def _figures(gpus: list[dict[str, Any]], place: int, chance: random.Random) -> l
 
 # Faults. Each changes a report and says what of it should be found.
 
-
-def _driver(report: dict[str, Any], name: str, _: random.Random, planted: Planted) -> None:
-    report["snapshot"]["driver"] = {**report["snapshot"]["driver"], "release": "575.57.08"}
-    planted.differences.add((name, "", "release", "575.57.08"))
+Fault = Callable[[dict[str, Any], str, random.Random, Planted], None]
 
 
-def _kernel(report: dict[str, Any], name: str, _: random.Random, planted: Planted) -> None:
-    report["snapshot"]["platform"]["kernel_release"] = "5.15.0-1-planted"
-    planted.differences.add((name, "", "kernel", "5.15.0-1-planted"))
+def _changed(path: tuple[str | int, ...], what: str, value: Any, told: str | None = None) -> Fault:
+    """Another value in the snapshot or, where ``path`` begins with ``gpu``, in one of its GPUs, told as ``what``."""
+
+    def change(report: dict[str, Any], name: str, chance: random.Random, planted: Planted) -> None:
+        where, keys, subject = report["snapshot"], path, ""
+        if path[0] == "gpu":
+            place = chance.randrange(4)
+            where, keys, subject = where["gpus"]["items"][place], path[1:], f"GPU {place}"
+        for key in keys[:-1]:
+            where[key] = copy.copy(where[key])  # other nodes may share it
+            where = where[key]
+        where[keys[-1]] = value
+        planted.differences.add((name, subject, what, told or value))
+
+    return change
 
 
-def _vbios(report: dict[str, Any], name: str, chance: random.Random, planted: Planted) -> None:
-    place = chance.randrange(4)
-    report["snapshot"]["gpus"]["items"][place]["vbios"] = "96.00.00.00.01"
-    planted.differences.add((name, f"GPU {place}", "VBIOS", "96.00.00.00.01"))
+def _slowed(field: str, which: str, least: float, most: float) -> Fault:
+    """Those figures of a GPU whose ``field`` is ``which``, times a factor between ``least`` and ``most``."""
 
+    def change(report: dict[str, Any], name: str, chance: random.Random, planted: Planted) -> None:
+        place = chance.randrange(4)
+        uuid = report["snapshot"]["gpus"]["items"][place]["uuid"]
+        factor = chance.uniform(least, most)
+        for figure in report["measurements"]:
+            if figure["gpu"] == uuid and figure[field] == which:
+                figure["value"] *= factor
+        planted.slow.add((name, f"GPU {place}"))
 
-def _width(report: dict[str, Any], name: str, chance: random.Random, planted: Planted) -> None:
-    place = chance.randrange(4)
-    gpu = report["snapshot"]["gpus"]["items"][place]
-    gpu["pcie"] = {**gpu["pcie"], "width": 8}
-    planted.differences.add((name, f"GPU {place}", "PCIe width", "8"))
-
-
-def _ecc(report: dict[str, Any], name: str, chance: random.Random, planted: Planted) -> None:
-    place = chance.randrange(4)
-    gpu = report["snapshot"]["gpus"]["items"][place]
-    gpu["ecc"] = {**gpu["ecc"], "enabled": False}
-    planted.differences.add((name, f"GPU {place}", "ECC", "no"))
-
-
-def _link(report: dict[str, Any], name: str, _: random.Random, planted: Planted) -> None:
-    fabric = report["snapshot"]["fabric"] = copy.deepcopy(report["snapshot"]["fabric"])
-    fabric["links"][0]["nvlinks"] = 2
-    planted.differences.add((name, "", "GPU 0 - GPU 1: NVLinks", "2"))
+    return change
 
 
 def _gpu_gone(report: dict[str, Any], name: str, _: random.Random, planted: Planted) -> None:
@@ -201,30 +199,6 @@ def _package_more(report: dict[str, Any], name: str, _: random.Random, planted: 
     planted.differences.add((name, "", "planted", "1.2.3"))
 
 
-def _variable(report: dict[str, Any], name: str, _: random.Random, planted: Planted) -> None:
-    report["snapshot"]["variables"]["values"]["NCCL_P2P_DISABLE"] = "1"
-    planted.differences.add((name, "", "NCCL_P2P_DISABLE", "1"))
-
-
-def _slow_gpu(report: dict[str, Any], name: str, chance: random.Random, planted: Planted) -> None:
-    place = chance.randrange(4)
-    uuid = report["snapshot"]["gpus"]["items"][place]["uuid"]
-    share = chance.uniform(0.7, 0.9)
-    for figure in report["measurements"]:
-        if figure["gpu"] == uuid and figure["name"] == "gemm":
-            figure["value"] *= share
-    planted.slow.add((name, f"GPU {place}"))
-
-
-def _slow_start(report: dict[str, Any], name: str, chance: random.Random, planted: Planted) -> None:
-    place = chance.randrange(4)
-    uuid = report["snapshot"]["gpus"]["items"][place]["uuid"]
-    for figure in report["measurements"]:
-        if figure["gpu"] == uuid and figure["unit"] == "s":
-            figure["value"] *= 1.5
-    planted.slow.add((name, f"GPU {place}"))
-
-
 def _slow_link(report: dict[str, Any], name: str, chance: random.Random, planted: Planted) -> None:
     first, second = chance.sample(range(4), 2)
     uuids = [gpu["uuid"] for gpu in report["snapshot"]["gpus"]["items"]]
@@ -234,7 +208,19 @@ def _slow_link(report: dict[str, Any], name: str, chance: random.Random, planted
     planted.slow.add((name, f"GPU {first} to GPU {second}"))
 
 
-FAULTS: tuple[Callable[[dict[str, Any], str, random.Random, Planted], None], ...] = (
-    _driver, _kernel, _vbios, _width, _ecc, _link, _gpu_gone, _package, _package_gone, _package_more, _variable,
-    _slow_gpu, _slow_start, _slow_link,
-)  # fmt: skip
+FAULTS: tuple[Fault, ...] = (
+    _changed(("driver", "release"), "release", "575.57.08"),
+    _changed(("platform", "kernel_release"), "kernel", "5.15.0-1-planted"),
+    _changed(("gpu", "vbios"), "VBIOS", "96.00.00.00.01"),
+    _changed(("gpu", "pcie", "width"), "PCIe width", 8, "8"),
+    _changed(("gpu", "ecc", "enabled"), "ECC", False, "no"),
+    _changed(("fabric", "links", 0, "nvlinks"), "GPU 0 - GPU 1: NVLinks", 2, "2"),
+    _changed(("variables", "values", "NCCL_P2P_DISABLE"), "NCCL_P2P_DISABLE", "1"),
+    _gpu_gone,
+    _package,
+    _package_gone,
+    _package_more,
+    _slowed("name", "gemm", 0.7, 0.9),
+    _slowed("unit", "s", 1.5, 1.5),
+    _slow_link,
+)
