@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -142,22 +143,27 @@ def test_a_host_that_is_an_option_is_refused(line: str, number: int) -> None:
         engine.over_ssh(line, NodeProgram(("true",)), timeout=1)
 
 
-def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
-    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
-    (tmp_path / "hosts").write_text("one\nhang\n")
-    path = programs(tmp_path, ssh=SSH)
-    options = ["--hosts", "hosts", "--command", "cat report", "--save", "kept", "--format", "jsonl"]
-    command = [sys.executable, "-m", "envcheck", "fleet", *options]
+def interrupted(folder: Path, path: str, arguments: list[str], runs: Callable[[], bool]) -> bytes:
+    """What envcheck prints when Ctrl-C ends it, a second after ``runs`` holds; its exit status is 130."""
+    command = [sys.executable, "-m", "envcheck", *arguments]
     variables = {**os.environ, "PATH": path, "PYTHONPATH": str(INSTALLED)}
-    with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=folder, env=variables, stdout=subprocess.PIPE) as process:
         until = time.monotonic() + 60
-        while not (tmp_path / "kept/one.json").exists() and time.monotonic() < until:
+        while not runs() and time.monotonic() < until:
             time.sleep(0.1)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    found = record.read(out.encode())
+    return out
+
+
+def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    (tmp_path / "hosts").write_text("one\nhang\n")
+    options = ["fleet", "--hosts", "hosts", "--command", "cat report", "--save", "kept", "--format", "jsonl"]
+    path = programs(tmp_path, ssh=SSH)
+    found = record.read(interrupted(tmp_path, path, options, (tmp_path / "kept/one.json").exists))
     assert problems(found) == {"one": "", "hang": "interrupted before it answered"}
     assert found.head.verdict == "unknown"
 
