@@ -86,27 +86,21 @@ def examine(
         for node in batch[0]:
             on_node(node)
 
-    coming = iter(answers)
-    first = _batch(coming, _ALONE)
+    later = iter(answers)
+    first = _batch(later, _ALONE)
+    coming = chain(first, later)
     try:
         cores = min(len(os.sched_getaffinity(0)), _PROCESSES)
     except AttributeError:
         cores = min(os.cpu_count() or 1, _PROCESSES)
     if cores == 1 or not _is_full(first, _ALONE):
         known: set[bytes] = set()
-        for answer in chain(first, coming):
+        for answer in coming:
             keep(_examined((answer,), judge, known))
         return nodes, facts
-    for batch in _in_processes(_batches(first, coming), judge, cores):
+    for batch in _in_processes(coming, judge, cores):
         keep(batch)
     return nodes, facts
-
-
-def _batches(first: Sequence[NodeAnswer], coming: Iterator[NodeAnswer]) -> Iterator[list[NodeAnswer]]:
-    for begin in range(0, len(first), _BATCH):
-        yield list(first[begin : begin + _BATCH])
-    while batch := _batch(coming, _BATCH):
-        yield batch
 
 
 def _batch(coming: Iterator[NodeAnswer], most: int) -> list[NodeAnswer]:
@@ -123,9 +117,7 @@ def _is_full(answers: Sequence[NodeAnswer], most: int) -> bool:
     return len(answers) >= most or sum(len(answer.content) for answer in answers) >= _HELD
 
 
-def _in_processes(
-    batches: Iterator[list[NodeAnswer]], judge: Judge, cores: int
-) -> Iterator[tuple[list[Examined], Facts]]:
+def _in_processes(coming: Iterator[NodeAnswer], judge: Judge, cores: int) -> Iterator[tuple[list[Examined], Facts]]:
     from collections import deque  # noqa: PLC0415  a few reports need no other process
     from concurrent.futures import Future, ProcessPoolExecutor  # noqa: PLC0415
     from multiprocessing import get_context  # noqa: PLC0415
@@ -136,7 +128,7 @@ def _in_processes(
     with ProcessPoolExecutor(cores, how, _forget_interrupts) as pool:
         waiting: deque[Future[tuple[list[Examined], Facts]]] = deque()
         try:
-            for batch in batches:
+            while batch := _batch(coming, _BATCH):
                 waiting.append(pool.submit(_examined, batch, judge))
                 if len(waiting) > 3 * cores:  # never the content of a whole fleet at once
                     yield waiting.popleft().result()
