@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -17,7 +16,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.engine import COLLECTOR, NODE, Coming, NodeProgram, coming
-from envcheck.fleet.engines.launch import NodeWord, last_words, read_answer
+from envcheck.fleet.engines.launch import NodeWord, last_words, output_of, read_answer
 from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved import MOST_BYTES
 from envcheck.text.clean import brief
@@ -60,14 +59,10 @@ def _connected(address: str, timeout: float) -> Any:
     # Whether a cluster answers at host:port: ray.init would try for many minutes. "auto" is found, or not, at once.
     if re.fullmatch(r"[\w.-]+:\d{1,5}", address):
         command = (sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address)
-        within = min(timeout, _CONNECT)
         try:
-            done = subprocess.run(command, capture_output=True, timeout=within, check=False, stdin=subprocess.DEVNULL)
-            answers = not done.returncode
-        except subprocess.TimeoutExpired:
-            answers = False
-        if not answers:
-            raise UsageError(f"--ray {address}: no Ray cluster answers there")
+            output_of(command, "--ray", called="health-check", seconds=min(timeout, _CONNECT))
+        except UsageError:
+            raise UsageError(f"--ray {address}: no Ray cluster answers there") from None
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except Exception as error:  # noqa: BLE001  Ray raises many kinds
@@ -184,7 +179,6 @@ class Actors:
         self._quiet.close()
 
     def send(self, node: str, data: bytes) -> None:
-        """Send a line to a node."""
         if node in self._actors:
             self._actors[node].send.remote(data)
 
@@ -193,7 +187,6 @@ class Actors:
         return b""
 
     def receive(self, seconds: float) -> list[NodeWord]:
-        """What came, after ``seconds`` at most."""
         if not self._listening:
             return []
         waiting = list(self._listening)
