@@ -23,6 +23,14 @@ PLAN = (ROOT / "tests" / "recipes" / "plans" / "requirements.txt").read_text(enc
 FITS, FAILS = "--assume gpu==A100,driver==515.43.04", "--assume gpu==B200,driver==570.86.10"
 
 
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """The repository in which the steps run."""
+    place = tmp_path / "repository"
+    place.mkdir()
+    return place
+
+
 def check(folder: Path, **inputs: str) -> Ran:
     """Run the step "check" beside ``requirements.txt`` with this test's own envcheck."""
     here = folder / "repository"
@@ -53,9 +61,7 @@ def test_a_plan_that_does_not_fit_fails_at_its_line(tmp_path: Path) -> None:
     assert (report["verdict"], report["primary"]) == ("fail", "gpu-code-missing")
 
 
-def test_targets_and_the_configuration_count(tmp_path: Path) -> None:
-    here = tmp_path / "repository"
-    here.mkdir()
+def test_targets_and_the_configuration_count(tmp_path: Path, here: Path) -> None:
     (here / "gpus.toml").write_text(
         '[target.old]\ngpu = "A100"\ndriver = "515.43.04"\n[target.new]\ngpu = "B200"\ndriver = "570.86.10"\n',
         encoding="utf-8",
@@ -74,9 +80,7 @@ def test_targets_and_the_configuration_count(tmp_path: Path) -> None:
     ("envcheck.toml", "[target.old]\n"),
     ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n"),
 )
-def test_a_configuration_in_a_checkout_of_another_user_counts(tmp_path: Path, name: str, text: str) -> None:
-    here = tmp_path / "repository"
-    here.mkdir()
+def test_a_configuration_in_a_checkout_of_another_user_counts(tmp_path: Path, here: Path, name: str, text: str) -> None:
     (here / name).write_text(f'{text}gpu = "A100"\ndriver = "515.43.04"\n', encoding="utf-8")
     (here / name).chmod(0o666)
     here.chmod(0o777)
@@ -86,9 +90,7 @@ def test_a_configuration_in_a_checkout_of_another_user_counts(tmp_path: Path, na
     assert check(tmp_path, plan="requirements.txt", args=FITS + " --no-config").status == 0
 
 
-def test_another_tools_configuration_in_a_checkout_does_not_matter(tmp_path: Path) -> None:
-    here = tmp_path / "repository"
-    here.mkdir()
+def test_another_tools_configuration_in_a_checkout_does_not_matter(tmp_path: Path, here: Path) -> None:
     (here / "pyproject.toml").write_text("[tool.other]\n", encoding="utf-8")
     here.chmod(0o777)
     assert check(tmp_path, plan="requirements.txt", args=FITS).status == 0
@@ -111,20 +113,16 @@ def test_words_in_quotation_marks_stay_together(tmp_path: Path) -> None:
     assert (broken.status, broken.out) == (2, "::error title=envcheck::the input args has a quotation without an end\n")
 
 
-def test_modules_of_the_repository_are_not_imported(tmp_path: Path) -> None:
-    here = tmp_path / "repository"
-    here.mkdir()
+def test_modules_of_the_repository_are_not_imported(tmp_path: Path, here: Path) -> None:
     for name in ("shlex", "venv", "pip", "envcheck"):
         (here / f"{name}.py").write_text("open('ran', 'w')\nraise SystemExit(0)\n", encoding="utf-8")
     assert check(tmp_path, plan="requirements.txt", args=FAILS).status == 1
     assert not (here / "ran").exists()
 
 
-def test_the_report_names_no_user(tmp_path: Path) -> None:
+def test_the_report_names_no_user(tmp_path: Path, here: Path) -> None:
     home = tmp_path / "home" / "adalovelace"
     venv.create(home / "env", with_pip=False)
-    here = tmp_path / "repository"
-    here.mkdir()
     known = {"install.outputs.bin": str(Path(sys.executable).parent)}
     inputs = {"args": f"--python {home}/env --scope env --require 'torch>=2.4'"}
     ran = run_step("check", here, inputs, known, {"HOME": str(home)})
@@ -173,22 +171,19 @@ def test_every_action_is_pinned_and_leaves_no_credentials_behind() -> None:
         assert re.match(r".*\n +with:\n +persist-credentials: false\n", after)
 
 
-def test_an_old_python_is_named(tmp_path: Path) -> None:
+def test_an_old_python_is_named(tmp_path: Path, here: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "python3").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     (tools / "python3").chmod(0o755)
-    (tmp_path / "repository").mkdir()
-    ran = run_step("install", tmp_path / "repository", {}, {}, {"PATH": f"{tools}:/usr/bin:/bin"})
+    ran = run_step("install", here, {}, {}, {"PATH": f"{tools}:/usr/bin:/bin"})
     assert ran.status == 2
     assert ran.out.startswith("::error title=envcheck::Python 3.10 or newer is needed")
 
 
 @pytest.mark.lab
-def test_the_install_step_installs_what_the_check_needs(tmp_path: Path) -> None:
+def test_the_install_step_installs_what_the_check_needs(tmp_path: Path, here: Path) -> None:
     """Builds a wheel and asks the package index: minutes without a cache, so not in every run."""
-    here = tmp_path / "repository"
-    here.mkdir()
     (here / "pip.py").write_text("raise SystemExit(9)\n", encoding="utf-8")
     shutil.copy(ROOT / "tests" / "recipes" / "plans" / "requirements.txt", here)
     (here / "environment.yml").write_text("dependencies:\n  - pip:\n      - torch==2.0.1\n", encoding="utf-8")
