@@ -160,6 +160,13 @@ def test_what_cannot_be_asked(words: tuple[str, ...], told: str, tmp_path: Path)
     assert result.err.count("\n") == 1
 
 
+def test_an_image_has_no_releases_to_choose_from(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM nvcr.io/nvidia/pytorch:24.10-py3\n")
+    result = envcheck("plan", "-r", "Dockerfile", "--assume", H100, cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert "has no releases on a package index to choose from" in result.err
+
+
 def stub(folder: Path, script: str) -> str:
     """A ``PATH`` whose ``uv`` is this script."""
     place = folder / "bin" / "uv"

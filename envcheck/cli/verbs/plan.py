@@ -18,6 +18,7 @@ from envcheck.model.components import parse_components
 from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, items_in
 from envcheck.pipeline import session
 from envcheck.pipeline.assume import assumes_machine
+from envcheck.text.clean import brief
 from envcheck.text.inert import Syntax
 from envcheck.text.streams import print_text
 
@@ -55,6 +56,9 @@ def run(options: Namespace) -> int:
         request_of(options, assume=assume, targets=(), scopes=frozenset({"node", "env"})), options, assume
     )
     wishes = request.planned or Environment(source="plan", key="")
+    for each in wishes.planned or ():
+        if not each.name or each.conda is not None or each.image is not None:
+            raise UsageError(f"{each.source}: {brief(each.asked)} has no releases on a package index to choose from")
     empty = msgspec.structs.replace(wishes, planned=(), distributions=(), frameworks=Listing())
     facts = session.check(msgspec.structs.replace(request, planned=empty)).snapshot or Snapshot()
     if not any(gpu.compute_capability for gpu in items_in(facts.gpus)):

@@ -95,7 +95,9 @@ class _Solver:
         self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
 
     def solution(self) -> Solution:
-        machine = {part.name: part.exact or "" for part in self.machine}
+        machine: dict[str, str] = {}
+        for part in self.machine:  # one machine may have several models of GPUs
+            machine[part.name] = " and ".join(filter(None, (machine.get(part.name), part.exact)))
         entries = self.wishes.planned or ()
         undecided: tuple[Report, list[Planned]] | None = None
         sets, all_sets = tee(self._ranked(entries))
