@@ -27,6 +27,7 @@ from tests.rules.machines import (
     kernel,
     machine,
     open_fails,
+    statuses,
     torch,
     venv,
     with_venv,
@@ -240,12 +241,31 @@ def test_the_most_exact_line_is_the_cause() -> None:
      "pip install onnxruntime"),
     ("the model does not use my GPU at all", "CMAKE_ARGS=-DGGML_CUDA=on pip install llama-cpp-python"),
     ("Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu CPU (Intel Core i7)", "it cannot use the GPU"),
+    ("NVML: Unable to retrieve NVLink information as all links are inActive", "GPU 2: NVIDIA B200 (UUID: GPU-1)"),
+    ("NVIDIA L4, P0, 0x0000000000000040", "name, pstate, clocks_throttle_reasons.active"),
+    ("Out of memory: Killed process 8123 (python3) total-vm:19892332kB", "NVIDIA Jetson AGX Orin Developer Kit"),
 )  # fmt: skip
 def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
     named = named_beside(line, (line, beside))
     assert named is not None
     assert cause(lines(line)) != named.problem
     assert cause(lines(line, beside)) == cause(lines(beside, line)) == named.problem
+
+
+@every(
+    ("GPU Direct RDMA Disabled for GPU 9000 / HCA 0 (distance 7 > 4)", "GPU Direct RDMA Enabled for GPU 7000 / HCA 0"),
+    ("NVML: Unable to retrieve NVLink information as all links are inActive", "GPU 0: NVIDIA A100 80GB PCIe"),
+    ("NVIDIA H100 80GB HBM3, P0, 0x0000000000000004", "name, pstate, clocks_event_reasons.active"),
+    ("NVIDIA H100 80GB HBM3, P8, 0x0000000000000001", "name, pstate, clocks_event_reasons.active"),
+)
+def test_what_healthy_machines_print_too_names_nothing(line: str, beside: str) -> None:
+    assert named_beside(line, (line, beside)) is None
+
+
+def test_memory_that_ran_out_outranks_a_warning_about_numpy() -> None:
+    warning = "A module that was compiled using NumPy 1.x cannot be run in"
+    assert cause(lines(warning)) == "numpy-abi-mismatch"
+    assert statuses("numpy-abi-mismatch", lines(warning, "RuntimeError: CUDA error: out of memory")) == ()
 
 
 @every(
