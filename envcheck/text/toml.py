@@ -17,9 +17,7 @@ _MOST_DOTS = 50
 _MOST_MARKS = 400_000
 """Keys, items and tables of a document: each takes up to a kilobyte. A lock file of 5 MB has 200,000."""
 _MARKS = "=.,[{"
-_QUOTED = re.compile(
-    r'"""[\s\S]*?(?:"{3,5}|\Z)|\'\'\'[\s\S]*?(?:\'{3,5}|\Z)|"[^"\n]*"?|\'[^\'\n]*\'?|#[^\n]*',
-)
+_QUOTED = re.compile(r'"""[\s\S]*?(?:"{3,5}|\Z)|\'\'\'[\s\S]*?(?:\'{3,5}|\Z)|"[^"\n]*"?|\'[^\'\n]*\'?|#[^\n]*')
 """Strings and comments of a text without escapes; also one that is never closed, so that the time stays linear."""
 
 

@@ -70,8 +70,5 @@ def quantity_list(quantities: Iterable[BenchQuantity]) -> str:
     head = ("NAME", "QUANTITY", "LIBRARY", "RUN", "TIME")
     room = [max(width(row[column]) for row in (head, *rows)) for column in range(len(head))]
     table = ("  ".join(f"{text:<{space}}" for text, space in zip(row, room, strict=True)) for row in (head, *rows))
-    notes = (
-        "RUN quick: measured with and without --full; asked: with --frameworks.",
-        "TIME: with --full, on an H200.",
-    )
+    notes = ("RUN quick: measured with and without --full; asked: with --frameworks.", "TIME: with --full, on an H200.")
     return "\n".join(clip(line, _COLUMNS) for line in (*map(str.rstrip, table), "", *notes)) + "\n"

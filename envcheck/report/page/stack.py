@@ -7,15 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from envcheck.model.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Report, Status
-from envcheck.model.snapshot import (
-    Driver,
-    Environment,
-    Framework,
-    Gpu,
-    Snapshot,
-    frameworks_in,
-    items_in,
-)
+from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, Snapshot, frameworks_in, items_in
 from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.layout import EVERYTHING, Room
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
