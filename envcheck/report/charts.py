@@ -14,7 +14,7 @@ from envcheck.model.snapshot import Gpu
 from envcheck.report.markup import Markup, tag
 from envcheck.rules.facts.measurements import checks_of_figures, figures_of, measurement_key, percent, quantity
 
-_PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
+PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
 """The paths through PCIe as nvidia-smi topo abbreviates them."""
 _PEER, _GEMM, _MEMORY = "peer-to-peer", "gemm", "device-memory-"
 _MOST_GPUS, _MOST_ROWS = 16, 40
@@ -68,7 +68,7 @@ def link_matrix(report: Report) -> list[Markup]:
             if first is second or link is None:
                 drawn.append(_cell(left + wide * column, y, wide, high, "skipped", "·" if first is second else "?"))
                 continue
-            joined = f"NV{link.nvlinks}" if link.nvlinks else _PATHS.get(link.path or "", "?")
+            joined = f"NV{link.nvlinks}" if link.nvlinks else PATHS.get(link.path or "", "?")
             rate = rates.get((first.uuid, second.uuid))
             shown = [joined, *([quantity(rate, "B/s")] if rate else [])]
             drawn.append(_cell(left + wide * column, y, wide, high, "pass" if link.nvlinks else "note", *shown))

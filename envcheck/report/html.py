@@ -72,10 +72,9 @@ def render(report: Report, _options: Options) -> str:
         tag("article", status_chip("unknown"), " ", probe_sentence(run), class_="card finding unknown")
         for run in dead_probes(report)[:_ROWS]
     ]
-    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
     footer = [
         made_by(report),
-        f"assumed: {assumed}" if assumed else "",
+        f"assumed: {stated(report)}" if report.assumed else "",
         f"matrix overlays: {', '.join(report.overlays)}" if report.overlays else "",
         untested(report).rstrip("."),
         "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",

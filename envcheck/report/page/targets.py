@@ -48,9 +48,9 @@ def finding_rows(targets: Sequence[Target]) -> list[TargetRow]:
     return sorted(rows, key=order)
 
 
-def stated(target: Target) -> str:
-    """What is assumed of a target, in words."""
-    return ", ".join(f"{name} {value}".rstrip() for name, value in target.assumed.items())
+def stated(judged: Target | Report) -> str:
+    """What is assumed of a machine, in words."""
+    return ", ".join(f"{name} {value}".rstrip() for name, value in judged.assumed.items())
 
 
 def target_lines(report: Report, pen: Pen) -> list[Line]:

@@ -16,6 +16,7 @@ from textual.widgets import DataTable
 from envcheck.knowledge.performance.links import on_switch
 from envcheck.model.checks import Check, Report
 from envcheck.model.gpus import Clocks, Ecc, Memory, Pcie, Power, Temperature
+from envcheck.report.charts import PATHS
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.report.page.subject import gpu_name, listed, worse, worst
 from envcheck.tui.widgets.base import StatusText
@@ -304,7 +305,6 @@ def history_lines(gpu: Gpu, trace: Trace | None, columns: int, rows: int, paint:
     return Text("\n").join(lines)
 
 
-_PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
 _STYLES: dict[str, Style] = {"X": "dim", "?": "unknown"}
 _LEGEND = (
     "NV18: 18 NVLinks. PIX, PXB: one PCIe switch, several. PHB: through the host bridge. NODE: within a NUMA node. "
@@ -323,7 +323,7 @@ def link_lines(report: Report, pen: Pen) -> list[Line]:
     for first, second in combinations(switched, 2):
         joined[first, second] = joined[second, first] = f"NV{min(switched[first], switched[second])}"
     for link in (fabric.links if fabric else None) or ():
-        told = f"NV{link.nvlinks}" if link.nvlinks else _PATHS.get(link.path or "", "?")
+        told = f"NV{link.nvlinks}" if link.nvlinks else PATHS.get(link.path or "", "?")
         joined[link.first, link.second] = joined[link.second, link.first] = told
     rates = {
         (found.gpu, found.peer): found.value
