@@ -60,8 +60,12 @@ def _guarded(argv: Sequence[str]) -> int:
 
 
 def _broken(error: Exception) -> int:
-    if elsewhere := _home_elsewhere():
-        streams.say(elsewhere)  # and nothing more: what else would print it may be lacking too
+    home = os.environ.get("PYTHONHOME", "").partition(os.pathsep)[0]
+    own = os.path.realpath(f"{os.path.realpath(sys.executable)}/../..")
+    if home and not sys.flags.ignore_environment and os.path.realpath(home) != own:
+        # Another Python's standard library, and nothing more is said: what else would print it may be lacking too.
+        wrong = f"PYTHONHOME={home[:200]!a} gives this Python (of {own!a}) the standard library of another one"
+        streams.say(f"envcheck: {wrong}: unset it, or run env -u PYTHONHOME envcheck")
         return ExitCode.BROKEN
     if os.environ.get("ENVCHECK_DEBUG"):
         from traceback import format_exc
@@ -83,16 +87,6 @@ def _failed(message: str, status: int) -> int:
 
     streams.say(brief(message))
     return status
-
-
-def _home_elsewhere() -> str:
-    """Why modules of the standard library fail where PYTHONHOME leads to another Python's; else empty."""
-    home = os.environ.get("PYTHONHOME", "").partition(os.pathsep)[0]
-    own = os.path.realpath(f"{os.path.realpath(sys.executable)}/../..")
-    if not home or sys.flags.ignore_environment or os.path.realpath(home) == own:
-        return ""
-    wrong = f"PYTHONHOME={home[:200]!a} gives this Python (of {own!a}) the standard library of another one"
-    return f"envcheck: {wrong}: unset it, or run env -u PYTHONHOME envcheck"
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -16,7 +16,7 @@ from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.model.components import parse_components
 from envcheck.text.streams import print_text
 
-_STATUS: dict[FitVerdict, ExitCode] = {
+STATUS: dict[FitVerdict, ExitCode] = {
     "compatible": ExitCode.OK,
     "incompatible": ExitCode.FOUND,
     "unknown": ExitCode.UNKNOWN,
@@ -31,7 +31,7 @@ def check(options: Namespace) -> int:
     components = [component for text in options.components for component in parse_components(text)]
     answer = ask(load_matrix(folders), components)
     _print("render_answer", answer, options, folders)
-    return _STATUS[answer.verdict]
+    return STATUS[answer.verdict]
 
 
 def show(options: Namespace) -> int:

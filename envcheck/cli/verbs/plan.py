@@ -11,9 +11,9 @@ import msgspec
 
 from envcheck.cli.deliver import page
 from envcheck.cli.request import planned, request_of, targets_of
-from envcheck.errors import ExitCode, UsageError
+from envcheck.cli.verbs.matrix import STATUS
+from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.model.components import parse_components
 from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, items_in
 from envcheck.pipeline import session
@@ -23,17 +23,13 @@ from envcheck.text.inert import Syntax
 from envcheck.text.streams import print_text
 
 if TYPE_CHECKING:
+    from envcheck.knowledge.relations.fit import FitVerdict
     from envcheck.model.checks import Report
     from envcheck.pipeline.planned.solve import Solution
     from envcheck.pipeline.request import Request
 
 _LONGEST_S = 300.0
 """How long uv may take."""
-_STATUS: dict[FitVerdict, ExitCode] = {
-    "compatible": ExitCode.OK,
-    "incompatible": ExitCode.FOUND,
-    "unknown": ExitCode.UNKNOWN,
-}
 _SYNTAX: dict[str, Syntax] = {"text": "text", "json": "json"}
 
 
@@ -73,7 +69,7 @@ def run(options: Namespace) -> int:
     if options.resolve and found.verdict != "incompatible":
         found = _resolved(found, facts, request, judge)
     print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
-    return _STATUS[found.verdict]
+    return STATUS[found.verdict]
 
 
 def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callable[[Environment], Report]) -> Solution:
