@@ -47,30 +47,26 @@ def read_report(text: bytes) -> Report:
     if not content.strip():
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")
     if content[:100].lstrip().startswith(b'{"collected"'):  # what a collector (``envcheck collect --script``) prints
-        return _checked(_collected(content))
+        from envcheck.collect.script import read_collected
+
+        found, snapshot = read_collected(content)
+        report = Report(
+            tool=Tool(version=found.collected, matrix=""),
+            created=found.created,
+            duration_s=found.duration_s,
+            host=found.host,
+            headline="Collected, and not judged",
+            exit_code=ExitCode.UNKNOWN,
+            verdict="unknown",
+            summary=Summary(),
+            snapshot=msgspec.structs.replace(snapshot, runs=()),
+            probes=snapshot.runs,
+        )
+        return _checked(report)
     for sign, most, least in ((b"{", MOST_RECORDS, _LEAST_RECORD), (b",", MOST_VALUES, _LEAST_VALUE)):
         if len(content) > least * most and content.count(sign) > most:
             raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
     return _checked(_decode(content))
-
-
-def _collected(content: bytes) -> Report:
-    """What a collector printed, as a report without a verdict."""
-    from envcheck.collect.script import read_collected
-
-    found, snapshot = read_collected(content)
-    return Report(
-        tool=Tool(version=found.collected, matrix=""),
-        created=found.created,
-        duration_s=found.duration_s,
-        host=found.host,
-        headline="Collected, and not judged",
-        exit_code=ExitCode.UNKNOWN,
-        verdict="unknown",
-        summary=Summary(),
-        snapshot=msgspec.structs.replace(snapshot, runs=()),
-        probes=snapshot.runs,
-    )
 
 
 def _checked(report: Report) -> Report:
@@ -150,7 +146,16 @@ def _read(value: Any, kind: inspect.Type) -> Any:
         fitting = [each for each in kind.types if isinstance(value, containers.get(type(each), ()))]
         return _read(value, fitting[0]) if len(fitting) == 1 else value
     if isinstance(kind, inspect.StructType) and isinstance(value, dict):
-        return _struct(value, kind)
+        fields = {field.encode_name: field for field in kind.fields}
+        read: dict[str, Any] = {}
+        for key, field in ((key, fields[key]) for key in value if key in fields):
+            if found := _item(value[key], field.type):
+                read[key] = found[0]
+            elif field.required and (kind.cls.__name__, field.name) not in NOT_KNOWN:
+                raise _StrangeError
+            elif field.required:
+                read[key] = NOT_KNOWN[kind.cls.__name__, field.name]
+        return read
     if isinstance(kind, inspect.VarTupleType) and isinstance(value, list):
         return [read for item in value for read in _item(item, kind.item_type)]
     if isinstance(kind, inspect.DictType) and isinstance(value, dict):
@@ -168,23 +173,6 @@ def _item(value: Any, kind: inspect.Type) -> list[Any]:
         return [_read(value, kind)]
     except _StrangeError:
         return []
-
-
-def _struct(value: dict[str, Any], kind: inspect.StructType) -> dict[str, Any]:
-    fields = {field.encode_name: field for field in kind.fields}
-    read: dict[str, Any] = {}
-    for key, item in value.items():
-        field = fields.get(key)
-        if field is None:
-            continue
-        found = _item(item, field.type)
-        if found:
-            read[key] = found[0]
-        elif field.required and (kind.cls.__name__, field.name) not in NOT_KNOWN:
-            raise _StrangeError
-        elif field.required:
-            read[key] = NOT_KNOWN[kind.cls.__name__, field.name]
-    return read
 
 
 def _without_claims(report: Any) -> Any:

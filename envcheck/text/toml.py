@@ -31,7 +31,13 @@ class TomlError(ValueError):
 
 def loads(text: str) -> dict[str, Any]:
     """The document; raise TomlError."""
-    _check_size(text)
+    unescaped = text.replace("\\\\", "").replace('\\"', "")
+    bare = _QUOTED.sub(lambda found: "\n" * found[0].count("\n"), unescaped)
+    for number, row in enumerate(bare.split("\n") if bare.count(".") > _MOST_DOTS else (), start=1):
+        if row.count(".") > _MOST_DOTS and any(key.count(".") > _MOST_DOTS for key in re.split(r"[][{},=]", row)):
+            raise TomlError(f"a key with more than {_MOST_DOTS} dots", number)
+    if sum(map(bare.count, _MARKS)) > _MOST_MARKS:
+        raise TomlError(f"more than {_MOST_MARKS:,} keys and items")
     try:
         document: dict[str, Any] = _TOML.loads(text)
     except RecursionError:
@@ -41,16 +47,6 @@ def loads(text: str) -> dict[str, Any]:
         line = int(found[1]) if found else text.count("\n") + 1
         raise TomlError(f"no valid TOML: {str(error)[: found.start()] if found else error}", line) from None
     return document
-
-
-def _check_size(text: str) -> None:
-    unescaped = text.replace("\\\\", "").replace('\\"', "")
-    bare = _QUOTED.sub(lambda found: "\n" * found[0].count("\n"), unescaped)
-    for number, line in enumerate(bare.split("\n") if bare.count(".") > _MOST_DOTS else (), start=1):
-        if line.count(".") > _MOST_DOTS and any(key.count(".") > _MOST_DOTS for key in re.split(r"[][{},=]", line)):
-            raise TomlError(f"a key with more than {_MOST_DOTS} dots", number)
-    if sum(map(bare.count, _MARKS)) > _MOST_MARKS:
-        raise TomlError(f"more than {_MOST_MARKS:,} keys and items")
 
 
 Path: TypeAlias = tuple[str | int, ...]
