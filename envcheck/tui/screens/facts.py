@@ -47,7 +47,9 @@ def _known(value: Any) -> Any:
         told_always = isinstance(value, Listing)
         size, unit = _UNITS.get(type(value).__name__, (1, ""))
         return {
-            name: _figure(found, size, unit) if unit and name not in _BARE and _is_number(found) else _known(found)
+            name: _figure(found, size, unit)
+            if unit and name not in _BARE and type(found) in (int, float)
+            else _known(found)
             for name, field, default in _fields(type(value))
             if (found := getattr(value, field)) != default or told_always
         }
@@ -67,10 +69,6 @@ def _figure(value: float, size: float, unit: str) -> _Figure:
     figure = _Figure(f"{value / size:.1f}".removesuffix(".0") + f" {unit}")
     figure.exact = f"{value:.12g}"
     return figure
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @cache

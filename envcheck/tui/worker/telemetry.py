@@ -95,22 +95,19 @@ class Telemetry:
         try:
             nvml = self._load()
             nvml.nvmlInit()
-            self._sample_until(stop, nvml)
+            try:
+                handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
+                traces = [Trace(number, str(nvml.nvmlDeviceGetUUID(handle))) for number, handle in enumerate(handles)]
+                self.traces = () if stop.is_set() else traces
+                while not stop.is_set():
+                    for trace, handle in zip(traces, handles, strict=True):
+                        trace.samples.append(_sample(nvml, trace, handle))
+                    self.taken += 1
+                    stop.wait(_BETWEEN_SAMPLES)
+            finally:
+                nvml.nvmlShutdown()
         except Exception as error:  # noqa: BLE001 - no library or no driver: nothing to show
             self.problem = f"NVML does not answer: {error}"
-
-    def _sample_until(self, stop: threading.Event, nvml: Any) -> None:
-        try:
-            handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
-            traces = [Trace(number, str(nvml.nvmlDeviceGetUUID(handle))) for number, handle in enumerate(handles)]
-            self.traces = () if stop.is_set() else traces
-            while not stop.is_set():
-                for trace, handle in zip(traces, handles, strict=True):
-                    trace.samples.append(_sample(nvml, trace, handle))
-                self.taken += 1
-                stop.wait(_BETWEEN_SAMPLES)
-        finally:
-            nvml.nvmlShutdown()
 
 
 def _sample(nvml: Any, trace: Trace, handle: Any) -> Sample:
