@@ -131,17 +131,12 @@ def words_beside(row: RemedyRow, texts: Sequence[str]) -> dict[str, str] | None:
     """The words that lines of a text hold for a remedy; None where it is not for that text."""
     words: dict[str, str] = {}
     for patterns in (row.lines, (row.beside,) if row.beside else ()):
-        tried = (_compiled_whole(pattern).search(text[:LONGEST]) for pattern in patterns for text in texts)
+        tried = (_compiled(whole(each, _fragments())).search(text[:LONGEST]) for each in patterns for text in texts)
         found = next(filter(None, tried), None)
         if patterns and found is None:
             return None
         words |= {name: word for name, word in (found.groupdict() if found else {}).items() if word}
     return None if row.unless and _met_in(whole(row.unless, _fragments()), texts) else words
-
-
-def _compiled_whole(pattern: str) -> re.Pattern[str]:
-    """A pattern of a row, with its fragments in their places."""
-    return _compiled(whole(pattern, _fragments()))
 
 
 def _met_in(pattern: str, texts: Iterable[str]) -> bool:

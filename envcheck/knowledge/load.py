@@ -41,13 +41,9 @@ def load_matrix(overlays: tuple[str, ...] = ()) -> Matrix:
 
 @cache
 def _loaded(overlays: tuple[str, ...]) -> Matrix:
-    if not overlays:
-        return _shipped()
-    *below, place = overlays
-    return lay_over(_loaded(tuple(below)), read_overlay(place, read_folder), place)
-
-
-def _shipped() -> Matrix:
+    if overlays:
+        *below, last = overlays
+        return lay_over(_loaded(tuple(below)), read_overlay(last, read_folder), last)
     try:
         place = folder("matrix")
     except FileNotFoundError as error:

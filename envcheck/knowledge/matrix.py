@@ -108,6 +108,10 @@ class ByName(Mapping[str, tuple[N, ...]]):
         return len(self._encoded or self._rows)
 
 
+def _grouped(table: str, row: type[N]) -> cached_property[ByName[N]]:
+    return cached_property(lambda matrix: ByName(row, matrix.given.get(table, ())))
+
+
 _NEEDED_BY_MANY = ("python", "gcc")
 """Components without separate rows that rows of releases need: known without decoding all of these."""
 
@@ -187,25 +191,11 @@ class Matrix:
         )
         return sources
 
-    @cached_property
-    def releases_by_name(self) -> ByName[tables.ReleaseRow]:
-        return ByName(tables.ReleaseRow, self.given.get("release", ()))
-
-    @cached_property
-    def wheels_by_name(self) -> ByName[tables.WheelRow]:
-        return ByName(tables.WheelRow, self.given.get("wheel", ()))
-
-    @cached_property
-    def requirements_by_name(self) -> ByName[tables.RequirementRow]:
-        return ByName(tables.RequirementRow, self.given.get("requirement", ()))
-
-    @cached_property
-    def extra_requirements_by_name(self) -> ByName[tables.ExtraRequirementRow]:
-        return ByName(tables.ExtraRequirementRow, self.given.get("extra-requirement", ()))
-
-    @cached_property
-    def published_by_name(self) -> ByName[tables.PublishedRow]:
-        return ByName(tables.PublishedRow, self.given.get("published", ()))
+    releases_by_name = _grouped("release", tables.ReleaseRow)
+    wheels_by_name = _grouped("wheel", tables.WheelRow)
+    requirements_by_name = _grouped("requirement", tables.RequirementRow)
+    extra_requirements_by_name = _grouped("extra-requirement", tables.ExtraRequirementRow)
+    published_by_name = _grouped("published", tables.PublishedRow)
 
     def cite(self, *rows: tables.Row) -> tuple[Source, ...]:
         keys = dict.fromkeys(key for row in rows for key in row.source)

@@ -120,15 +120,11 @@ class SpecifierBound(NamedTuple):
     pep440: str = ""
     """The bound where it names a pre-release, a build or an epoch, or says ``===``: then ``packaging`` compares."""
 
-    @property
-    def names_one(self) -> bool:
-        """Whether a suffix makes it name one release, with however few numbers."""
-        return bool(self.pep440) or self.post is not None
-
     def cover(self, version: Version) -> Cover:
         """How much of ``version`` is admitted."""
         own, its, builds = version.numbers, self.numbers, version.scheme.builds
-        if version.family and "!" not in self.pep440 and (len(own) < len(its) or self.names_one):
+        names_one = self.pep440 or self.post is not None  # by its suffix, with however few numbers
+        if version.family and "!" not in self.pep440 and (len(own) < len(its) or names_one):
             return self._cover_family(version)
         if len(own) < len(its) and builds and own == its[: len(own)] and not self.pep440:
             return _as_cover(self.operator not in ("<", ">"))
@@ -203,7 +199,14 @@ def _contains(bound: str, version: Version) -> bool:
 @cache
 def parse_specifier(text: str) -> Specifier:
     """Read a specifier of the matrix; a bare version is ``==``. Raises ValueError for what is none."""
-    return Specifier(tuple(_bounds(part) for part in text.split("|")))
+    alternatives: list[tuple[SpecifierBound, ...]] = []
+    for part in text.split("|"):
+        found: list[SpecifierBound] = []
+        for piece in map(str.strip, part.split(",")):
+            match = _BOUND.fullmatch(piece)
+            found += _bound(match[1], match[2], part) if match else _bound("==", piece, part)
+        alternatives.append(tuple(found))
+    return Specifier(tuple(alternatives))
 
 
 @lru_cache(maxsize=1 << 15)
@@ -222,17 +225,6 @@ def speaks_of(versions: str, version: Version) -> Cover:
         padded = version.numbers + (0,) * (version.scheme.numbers - len(version.numbers))
         version = version._replace(numbers=padded, post=None)
     return rows.cover(version)
-
-
-def _bounds(text: str) -> tuple[SpecifierBound, ...]:
-    found: list[SpecifierBound] = []
-    for piece in text.split(","):
-        match = _BOUND.fullmatch(piece.strip())
-        if match:
-            found += _bound(match[1], match[2], text)
-        else:
-            found += _bound("==", piece.strip(), text)
-    return tuple(found)
 
 
 def _bound(operator: str, value: str, text: str) -> list[SpecifierBound]:
