@@ -212,7 +212,15 @@ def _in_runs(answers: Sequence[tuple[_Piece, Result]]) -> tuple[str, str]:
     several: set[FitVerdict] = set()
     for verdict, run in groupby(answers, lambda item: item[1].verdict):
         pieces = [piece for piece, _ in run]
-        runs[verdict].append(_span(pieces))
+        releases = [release for piece in pieces for release in piece.releases]
+        low, high = pieces[0].low, pieces[-1].high
+        if releases:
+            span = listed(releases) if len(releases) <= _RUN else f"{releases[0]} to {releases[-1]}"
+        elif _is_one(pieces):
+            span = low
+        else:
+            span = ",".join(filter(None, (low and f">={low}", high and f"<{high}")))
+        runs[verdict].append(span)
         if len(runs[verdict]) > 1 or not _is_one(pieces):
             several.add(verdict)
     parts = [f"{listed(spans)} {_WORDS[verdict][verdict in several]}" for verdict, spans in runs.items() if spans]
@@ -224,17 +232,6 @@ def _is_one(pieces: Sequence[_Piece]) -> bool:
     low, high = (_numbers(text) for text in (first.low, first.high))
     alone = bool(low and high) and high == (*low[:-1], low[-1] + 1)
     return not others and (len(first.releases) == 1 if first.releases else alone)
-
-
-def _span(pieces: Sequence[_Piece]) -> str:
-    """Pieces that follow each other, in words."""
-    releases = [release for piece in pieces for release in piece.releases]
-    if releases:
-        return listed(releases) if len(releases) <= _RUN else f"{releases[0]} to {releases[-1]}"
-    low, high = pieces[0].low, pieces[-1].high
-    if _is_one(pieces):
-        return low
-    return ",".join(filter(None, (low and f">={low}", high and f"<{high}")))
 
 
 def _pieces(question: Question, name: str, component: Component) -> list[_Piece]:

@@ -357,18 +357,12 @@ def _unrelated(question: Question, found: Iterable[Fit]) -> list[Fit]:
     if named and not related:
         return []
     labels = question.labels
-    if related:
-        return [
-            Fit(
-                verdict="unknown",
-                about=(name,),
-                reason=f"nothing in the matrix relates {labels[name]} to anything else here",
-            )
-            for name in left
-        ]
     names = listed([labels[name] for name in left or labels])
-    if len(left) > 1:
-        return [
-            Fit(verdict="unknown", about=tuple(left), reason=f"nothing in the matrix relates {names} to each other")
-        ]
-    return [Fit(verdict="unknown", about=tuple(labels), reason=f"add another component to compare with {names}")]
+    told: list[tuple[tuple[str, ...], str]]
+    if related:
+        told = [((name,), f"nothing in the matrix relates {labels[name]} to anything else here") for name in left]
+    elif len(left) > 1:
+        told = [(tuple(left), f"nothing in the matrix relates {names} to each other")]
+    else:
+        told = [(tuple(labels), f"add another component to compare with {names}")]
+    return [Fit(verdict="unknown", about=about, reason=reason) for about, reason in told]

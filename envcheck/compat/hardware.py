@@ -24,7 +24,7 @@ from envcheck.knowledge.relations.driver import (
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves, cuda_targets
 from envcheck.knowledge.specifier import Version, covered, numbers_in, parse_specifier
-from envcheck.knowledge.tables import IndexRow, Row
+from envcheck.knowledge.tables import IndexRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ def compat_fits(question: Question, package: CudaVersion) -> Iterator[Fit]:
     if question.os != "linux":
         verdict: FitVerdict = "unknown" if question.os == "wsl" else "incompatible"
         reason = f"the forward-compatibility package is for Linux, not for {question.os}"
-        fit = conclude(question.matrix, verdict, reason, *_citable(question.matrix), change="os linux")
+        fit = conclude(question.matrix, verdict, reason, *question.matrix.rows_of(NAME)[:1], change="os linux")
         yield fit.concerning(NAME, "os")
     for gpu in question.gpus:
         yield _on_gpu(question.matrix, package, gpu).concerning(NAME, "gpu")
@@ -101,7 +101,7 @@ def compat_runs(matrix: Matrix, package: CudaVersion, cuda: CudaVersion) -> Fit:
 
 def _on_gpu(matrix: Matrix, package: CudaVersion, gpu: AskedGpu) -> Fit:
     answer = partial(conclude, matrix)
-    rows = _citable(matrix)
+    rows = matrix.rows_of(NAME)[:1]  # one row of the package, for its source
     # A package is made from the driver branch with its CUDA, and supports the GPUs of that branch.
     branch = next((row.branch for row in matrix.drivers if row.os == "linux" and row.cuda == str(package)), None)
     if branch is not None:
@@ -125,7 +125,7 @@ def _on_gpu(matrix: Matrix, package: CudaVersion, gpu: AskedGpu) -> Fit:
 
 def _over(matrix: Matrix, package: CudaVersion, driver: DriverRelease) -> Fit:
     own = known_cuda_of(matrix, driver)
-    rows = _citable(matrix)
+    rows = matrix.rows_of(NAME)[:1]  # one row of the package, for its source
     if own is None:
         reason = f"the CUDA that driver {driver} supports is not known"
         return conclude(matrix, "unknown", f"{reason}; an older cuda-compat must not replace its libcuda", *rows)
@@ -133,11 +133,6 @@ def _over(matrix: Matrix, package: CudaVersion, driver: DriverRelease) -> Fit:
         reason = f"driver {driver} supports CUDA {own}; cuda-compat {package} is older, and must not replace it"
         return conclude(matrix, "incompatible", reason, *rows, change="no cuda-compat")
     return conclude(matrix, "compatible", f"cuda-compat {package} is no older than driver {driver}", *rows)
-
-
-def _citable(matrix: Matrix) -> list[Row]:
-    """One row of the package, for its source."""
-    return list(matrix.rows_of(NAME)[:1])
 
 
 def hardware_fits(question: Question) -> Iterator[Fit]:
@@ -265,8 +260,23 @@ def data_center_fits(question: Question) -> Iterator[Fit]:
     if question.mig:
         for gpu in question.gpus:
             yield _divides(question, gpu, question.mig).concerning(MIG, "gpu")
-    if question.fabric_manager and question.drivers:
-        yield _same_release(question, question.fabric_manager)
+    release, matrix = question.fabric_manager, question.matrix
+    if release is None or not question.drivers:
+        return
+    rows = matrix.rows_of(FABRIC_MANAGER)[:1]
+    needed = f"Fabric Manager {release} needs the driver of the same version"
+    exact = [driver for driver in question.drivers if str(driver) == str(release)]
+    is_branch = question.labels["driver"].count(".") < 2
+    if not exact and is_branch and any(driver.branch == release.branch for driver in question.drivers):
+        fit = conclude(matrix, "unknown", f"{needed}; which release is meant is not known", *rows)
+    else:
+        fits = []
+        for driver in question.drivers:
+            verdict: FitVerdict = "compatible" if driver in exact else "incompatible"
+            one = conclude(matrix, verdict, f"{needed}; this is {driver}", *rows, change=f"driver {release}")
+            fits.append((str(driver), one))
+        fit = agree(fits, question.labels["driver"])
+    yield fit.concerning(FABRIC_MANAGER, "driver")
 
 
 def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
@@ -295,22 +305,6 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
         reason = f"{profile} of {having[0].name} needs driver {min(needed)} or newer, this is {question.drivers[-1]}"
         return conclude(matrix, "incompatible", reason, *having, change=f"driver >= {min(needed)}")
     return conclude(matrix, "compatible", f"{listed([row.name for row in having])} has {profile}", *having)
-
-
-def _same_release(question: Question, release: DriverRelease) -> Fit:
-    rows = question.matrix.rows_of(FABRIC_MANAGER)
-    needed, matrix = f"Fabric Manager {release} needs the driver of the same version", question.matrix
-    exact = [driver for driver in question.drivers if str(driver) == str(release)]
-    is_branch = question.labels["driver"].count(".") < 2
-    if not exact and is_branch and any(driver.branch == release.branch for driver in question.drivers):
-        fit = conclude(matrix, "unknown", f"{needed}; which release is meant is not known", *rows[:1])
-        return fit.concerning(FABRIC_MANAGER, "driver")
-    fits = []
-    for driver in question.drivers:
-        verdict: FitVerdict = "compatible" if driver in exact else "incompatible"
-        fit = conclude(matrix, verdict, f"{needed}; this is {driver}", *rows[:1], change=f"driver {release}")
-        fits.append((str(driver), fit))
-    return agree(fits, question.labels["driver"]).concerning(FABRIC_MANAGER, "driver")
 
 
 def on_jetsons(question: Question, found: Sequence[Fit]) -> list[Fit]:

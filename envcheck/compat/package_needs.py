@@ -225,9 +225,9 @@ def _active(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...
 
 def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool:
     """Whether the marker of a requirement holds here, for this extra."""
-    return (
-        not extra if asked.marker is None else applies(asked.marker, marks, (_normal(extra),) if extra else ()) is True
-    )
+    if asked.marker is None:
+        return not extra
+    return applies(asked.marker, marks, (normalised(extra),) if extra else ()) is True
 
 
 def applies(marker: Marker, marks: Mapping[str, str], extras: Collection[str] = ()) -> bool | None:
@@ -237,7 +237,7 @@ def applies(marker: Marker, marks: Mapping[str, str], extras: Collection[str] = 
 
     def holds_part(part: str) -> bool | None:
         if found := _EXTRA_PART.fullmatch(part):
-            return (_normal(found["name"]) in extras) == (found["operator"] == "==")
+            return (normalised(found["name"]) in extras) == (found["operator"] == "==")
         return _holds_part(part, tuple((name, marks.get(name)) for name in marker_names(part)))
 
     return decided(str(marker), holds_part)
@@ -253,10 +253,6 @@ def _holds_part(part: str, known: tuple[tuple[str, str | None], ...]) -> bool | 
         return Marker(part).evaluate({name: value or "" for name, value in known})
     except ValueError:  # a version of more digits than Python reads
         return None
-
-
-def _normal(extra: str) -> str:
-    return _SEPARATORS.sub("-", extra).lower()
 
 
 def decided(marker: str, holds_part: Callable[[str], bool | None]) -> bool | None:
