@@ -71,26 +71,12 @@ _SPELLINGS: dict[str, Callable[[str], str]] = {
 }
 
 _CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", re.IGNORECASE)
-_TWO_NUMBERS = 2
-
-
-def driver_members(matrix: Matrix, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
-    """The releases that are meant, ascending, and what was assumed. A branch alone is its newest release."""
-    if component.exact is None:
-        return _drivers_within(matrix, component, os)
-    release = DriverRelease.parse(component.exact)
-    if release is None:
-        return (), ""
-    numbers = component.exact.count(".") + 1
-    if numbers == 1:
-        return (BranchHead.of(release.branch),), f"the newest release of R{release.branch}"
-    if numbers == _TWO_NUMBERS and os == "linux":
-        return (release, AnyPatch.of(release)), ""
-    return (release,), ""
 
 
 def _drivers_within(matrix: Matrix, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
-    """Both ends of each known branch, and the bounds themselves: between them nothing changes."""
+    """The releases that are meant, ascending, and what was assumed: both ends of each known branch, and the bounds
+    themselves; between them nothing changes.
+    """
     spec = _specifier(component)
     if spec is None:
         return (), ""
@@ -295,7 +281,16 @@ def _profile(matrix: Matrix, text: str) -> str | None:
 
 
 def _read_driver(draft: _Draft, name: str, component: Component) -> None:
-    members, assumed = driver_members(draft.matrix, component, draft.os)
+    """A branch alone is its newest release."""
+    text, assumed = component.exact or "", ""
+    release, dots = DriverRelease.parse(text), text.count(".")
+    members: tuple[DriverRelease, ...] = (release,) if release else ()
+    if component.exact is None:
+        members, assumed = _drivers_within(draft.matrix, component, draft.os)
+    elif release and not dots:
+        members, assumed = (BranchHead.of(release.branch),), f"the newest release of R{release.branch}"
+    elif release and dots == 1 and draft.os == "linux":
+        members = (release, AnyPatch.of(release))
     if not members:
         draft.unknown(name, f"{component} is not a driver release such as 550.54.14")
         return

@@ -159,14 +159,10 @@ def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str)
 def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """CUDA is the one that is named, else nvcc's, else PyTorch's for what runs within it, else any that is admitted."""
     spec = row.needs["cuda"]
-    if "cuda" in question.versions:
-        yield from _version(question, candidate, row, "cuda", spec)
-    elif "nvcc" in question.versions:
-        yield from _version(question, candidate, row, "nvcc", spec)
-    elif "cuda" in question.implied and (
-        question.implied["cuda"].by != TORCH or TORCH in named_by(candidate.name, question.matrix)
-    ):
-        yield from _version(question, candidate, row, "cuda", spec)
+    name = next((each for each in ("cuda", "nvcc") if each in question.versions), None)
+    implied = question.implied.get("cuda")
+    if name or (implied and (implied.by != TORCH or TORCH in named_by(candidate.name, question.matrix))):
+        yield from _version(question, candidate, row, name or "cuda", spec)
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
         fit = _any_runs(question, candidate, row)
