@@ -183,7 +183,7 @@ def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
     own = capability.first_branch if capability else None
     flavours: tuple[Flavour, ...] = get_args(Flavour)
     precisions: tuple[Precision, ...] = get_args(Precision)
-    peaks = {one: top for one in precisions if (top := peak(matrix, gpu.model, gpu.capability, one))}
+    peaks = {one: top for one in precisions if gpu.model and (top := peak(matrix, gpu.model, one))}
     yield _facts(
         row,
         peaks={one: top.value for one, top in peaks.items()},

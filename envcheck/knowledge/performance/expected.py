@@ -44,74 +44,34 @@ class Peak(msgspec.Struct, frozen=True, kw_only=True):
     """A ceiling, and where it comes from."""
 
     value: float
-    """Operations per second, or bytes per second."""
+    """Operations per second."""
     basis: Basis
     rows: tuple[str, ...] = ()
-    """Ids of the rows that it rests on, such as ``gpu/l40s``; none where it rests on measured clocks alone."""
+    """Ids of the rows that it rests on, such as ``gpu/l40s``."""
     sources: tuple[Source, ...] = ()
     confidence: Confidence = "high"
     """A formula is never of high confidence: some models run their tensor cores at a lower clock than they may."""
 
 
-def peak(
-    matrix: Matrix,
-    gpu: GpuRow | None,
-    capability: ComputeCapability,
-    precision: Precision,
-    *,
-    sms: int | None = None,
-    clock: float | None = None,
-    geforce: bool = False,
-) -> Peak | None:
-    """The dense peak of a GPU in one precision, in operations per second; None where nothing tells.
+def peak(matrix: Matrix, gpu: GpuRow, precision: Precision) -> Peak | None:
+    """The dense peak of a model in one precision, in operations per second; None where nothing tells.
 
-    ``gpu`` is its model, where that is known. ``sms`` and ``clock`` (in Hz, the greatest of its multiprocessors) are as
-    read on the machine; where they are None, those of the model's row count. The data sheet's figure holds for all
-    multiprocessors of the model, and a part of them (a MIG device) has that part of it. ``geforce`` says whether an
-    unlisted model is a GeForce: some of these accumulate in FP32 at half the rate.
+    Some GeForce models accumulate in FP32 at half the rate.
     """
-    rate = _rate(matrix, gpu, capability, geforce=geforce)
-    if gpu is not None and gpu.peaks is not None:
-        whole = _of_sheet(matrix, gpu, gpu.peaks, rate, precision)
-        if whole is not None and sms is not None and gpu.sms is not None and sms != gpu.sms:
-            value, least = whole.value * sms / gpu.sms, min(whole.confidence, "medium", key=WEAKEST_FIRST.index)
-            return msgspec.structs.replace(whole, value=value, basis="formula", confidence=least)
-        if whole is not None:
-            return whole
+    variants = {row.variant: row for row in matrix.rates if row.compute_capability == gpu.compute_capability}
+    rate = variants.get("geforce") if gpu.name.startswith("GeForce") else None
+    rate = (rate or variants.get("")) if gpu.tensor_cores else variants.get("no-tensor-cores")
+    whole = _of_sheet(matrix, gpu, gpu.peaks, rate, precision) if gpu.peaks is not None else None
+    if whole is not None:
+        return whole
     operations = rate.operations.of(precision) if rate is not None else None
-    sms = sms or (gpu.sms if gpu is not None else None)
-    if gpu is not None:  # for tensor cores no higher than the model's
-        limit = None if precision in _FULL_CLOCK else gpu.tensor_clock
-        known = clock or gpu.clock
-        clock = min(known, limit) if known and limit else known or limit
-    if operations is None or not sms or not clock:
+    # For tensor cores, the clock is no higher than theirs.
+    limit = None if precision in _FULL_CLOCK else gpu.tensor_clock
+    clock = min(gpu.clock, limit) if gpu.clock and limit else gpu.clock or limit
+    if operations is None or not gpu.sms or not clock:
         return None
-    used = gpu if gpu is not None and gpu.sheet_confidence != "high" else None
-    sheet = used.sheet_confidence if used is not None else "high"
-    return _conclude(matrix, sms * clock * operations, "formula", sheet, rate, used)
-
-
-def bandwidth(
-    matrix: Matrix, gpu: GpuRow | None, *, memory_clock: float | None = None, bus_width: int | None = None
-) -> Peak | None:
-    """The bandwidth of a GPU's memory in bytes per second; None where nothing tells.
-
-    ``memory_clock`` is NVML's greatest one in Hz, which is half of the rate at which each line of the bus moves bits,
-    whatever the kind of memory. ``bus_width`` is in bits.
-    """
-    if gpu is not None and gpu.bandwidth is not None:
-        return _conclude(matrix, gpu.bandwidth, "sheet", gpu.sheet_confidence, gpu)
-    if not memory_clock or not bus_width:
-        return None
-    return _conclude(matrix, 2 * memory_clock * bus_width / 8, "formula", "high")
-
-
-def _rate(matrix: Matrix, gpu: GpuRow | None, capability: ComputeCapability, *, geforce: bool) -> RateRow | None:
-    variants = {row.variant: row for row in matrix.rates if row.compute_capability == str(capability)}
-    if gpu is not None and not gpu.tensor_cores:
-        return variants.get("no-tensor-cores")
-    half = geforce or (gpu is not None and gpu.name.startswith("GeForce"))
-    return (variants.get("geforce") if half else None) or variants.get("")
+    used = gpu if gpu.sheet_confidence != "high" else None
+    return _conclude(matrix, gpu.sms * clock * operations, "formula", gpu.sheet_confidence, rate, used)
 
 
 def _of_sheet(
@@ -311,10 +271,9 @@ def _of_transfers(
 ) -> Ceiling | str:
     """What memory or a link carries."""
     if kind == "memory":
-        top = bandwidth(matrix, model)
-        if top is None or model is None:
+        if model is None or model.bandwidth is None:
             return f"no published memory bandwidth of {gpu.name or 'this GPU'} is known"
-        return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
+        return model.bandwidth, f"{model.bandwidth / 1e9:.0f} GB/s by the data sheet", (model,)
     if kind == "pcie":
         if model is not None and model.superchip:
             return "NVLink-C2C joins this GPU to its processor, not PCI Express: compare it with a baseline"
