@@ -348,19 +348,21 @@ def test_within_an_allocation_its_nodes_are_asked(cluster: Cluster) -> None:
 
 
 def script(name: str, said: str) -> str:
-    """The script of the documentation, with an envcheck that runs ``said``."""
+    """The script of the documentation, with an envcheck that runs ``said``, on nodes with NVIDIA's driver."""
     text = (ROOT / "docs/fleet/slurm" / f"{name}.sh").read_text()
     head, _, rest = text.partition("ENVCHECK=${ENVCHECK:-/opt/envcheck/bin/envcheck}\n")
     assert rest
     # Of this cluster, whose configuration lies elsewhere, scontrol has to be told.
     configuration = f"SLURM_CONF={Path(said).parent}/slurm.conf\nexport SLURM_CONF\n"
-    return f"{head}{configuration}ENVCHECK={said}\nENVCHECK_SECONDS=2\n{rest}"
+    own = f"ENVCHECK={said}\nENVCHECK_SECONDS=2\nENVCHECK_SYS={Path(said).parent}/sys\n"
+    return f"{head}{configuration}{own}{rest}"
 
 
 def saying(cluster: Cluster, status: int, text: str = "", node: str = "n1") -> str:
     """An envcheck that says ``text`` on ``node``, and passes on the others."""
     path = f"said-{status}-{time.monotonic_ns()}"
     wait = "sleep 60\n" if status == 124 else ""
+    (cluster.place / "sys/module/nvidia").mkdir(parents=True, exist_ok=True)
     cluster.program(path, f'#!/bin/sh\n[ "$SLURMD_NODENAME" = {node} ] || exit 0\n{wait}echo "{text}"\nexit {status}\n')
     return f"{cluster.place}/{path}"
 
@@ -379,6 +381,17 @@ def test_a_broken_node_is_drained_with_its_reason(cluster: Cluster) -> None:
     time.sleep(7)
     assert cluster.states()["n1"].startswith("drain"), "nothing resumes a node but its administrator"
     cluster.resume("n1")
+
+
+def test_a_node_without_a_gpu_is_not_drained(cluster: Cluster) -> None:
+    said = saying(cluster, 1, "envcheck: no-nvidia-gpu")
+    (cluster.place / "sys/module/nvidia").rmdir()
+    for name in ("prolog", "health"):
+        cluster.program(name, script(name, said))
+    assert cluster.asked("srun", "-w", "n1", "-t", "1", "echo", "ran").strip() == "ran"
+    time.sleep(6)
+    assert cluster.states()["n1"] == "idle"
+    cluster.calm("prolog", "health")
 
 
 def test_a_reason_of_somebody_else_stays(cluster: Cluster) -> None:
