@@ -62,8 +62,9 @@ def judge(
             assumed = together(request.assume, machine.assume)
             one = msgspec.structs.replace(request, assume=assumed, targets=())
         one = msgspec.structs.replace(one, accepted=accepted.get(machine.name if machine else "", accepted.get("")))
-        if machine and machine.planned:
-            facts = msgspec.structs.replace(snapshot, environments=Listing(items=(machine.planned,)))
+        if planned := (machine and machine.planned) or request.planned:
+            listed = Listing(items=(planned,))
+            facts = msgspec.structs.replace(snapshot, environments=listed, toolkits=None, libraries=None)
         reports.append(_report(facts, one, timing))
     fields = [field for field in Target.__struct_fields__ if field != "name"]
     targets = tuple(

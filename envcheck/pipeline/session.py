@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.starting import probe_request
 from envcheck.model.checks import Report
 from envcheck.model.events import Event, Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, ignore
 from envcheck.model.merge import merge
-from envcheck.model.snapshot import Listing, ProbeRun, Snapshot
+from envcheck.model.snapshot import ProbeRun, Snapshot
 from envcheck.pipeline.assume import assumes_machine, together
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
@@ -121,10 +119,7 @@ def gather_here(
         force=request.force,
         bench=request.bench,
     )
-    found = merge([*parts, Snapshot(runs=tuple(left_out))])
-    if request.planned is None:
-        return found
-    return msgspec.structs.replace(found, environments=Listing(items=(request.planned,)), toolkits=None, libraries=None)
+    return merge([*parts, Snapshot(runs=tuple(left_out))])
 
 
 def _assumed_away(spec: ProbeSpec, request: Request, assumed: Sequence[Component]) -> str:

@@ -13,7 +13,7 @@ from envcheck.cli.deliver import deliver, page
 from envcheck.cli.request import judging_request, saved_report
 from envcheck.errors import ExitCode, UsageError
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Environment, Listing
+from envcheck.model.snapshot import Environment
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.timing import Timing
@@ -70,15 +70,14 @@ def _repair(report: Report, request: Request) -> Repair | None:
         return None
 
     def judge(changed: Environment) -> Report:
-        listed = Listing(items=(changed,))
-        facts = msgspec.structs.replace(snapshot, environments=listed, toolkits=None, libraries=None)
-        return session.judge(facts, msgspec.structs.replace(request, planned=changed))
+        return session.judge(snapshot, msgspec.structs.replace(request, planned=changed))
 
     return repair(report, plan, load_matrix(request.overlays), judge)
 
 
 def _fix_plan(report: Report, request: Request) -> int:
     """Print the diff of ``--fix-plan`` on stdout, and what it does on stderr; 0 where it makes the plan fit."""
+    from envcheck.rules.fixes.frameworks import INDEX
     from envcheck.text.clean import clean
     from envcheck.text.streams import print_text, say
 
@@ -90,7 +89,7 @@ def _fix_plan(report: Report, request: Request) -> int:
         say("envcheck: the plan fits with none of the releases that were tried")
         return ExitCode.FOUND
     told = " ".join(f"{name}=={version}" for name, version in found.moved.items())
-    index = f" --index-url https://download.pytorch.org/whl/{found.tag}" if found.tag and "torch" in found.moved else ""
+    index = f" --index-url {INDEX}{found.tag}" if found.tag and "torch" in found.moved else ""
     say(clean(f"envcheck: it fits with {told}{index}"))
     for file in found.by_hand:
         say(clean(f"envcheck: {file} is not changed: write these releases where its tool reads them"))

@@ -17,7 +17,6 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.components import parse_components
 from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, items_in
 from envcheck.pipeline import session
-from envcheck.pipeline.assume import assumes_machine
 from envcheck.text.clean import brief
 from envcheck.text.inert import Syntax
 from envcheck.text.streams import print_text
@@ -47,7 +46,6 @@ def run(options: Namespace) -> int:
     if len(targets) > 1:
         raise UsageError(f"--target: {len(targets)} targets, and a set is for one machine: name one of them")
     assume = (*(targets[0].assume if targets else ()), *assume)
-    options.target = options.target or assumes_machine(assume)
     request = planned(
         request_of(options, assume=assume, targets=(), scopes=frozenset({"node", "env"})), options, assume
     )
@@ -61,9 +59,7 @@ def run(options: Namespace) -> int:
         raise UsageError("no GPU is known here: name the machine, --assume gpu==H100,driver==550.54.14, or --target")
 
     def judge(chosen: Environment) -> Report:
-        listed = Listing(items=(chosen,), complete=True)
-        there = msgspec.structs.replace(facts, environments=listed, toolkits=None, libraries=None)
-        return session.judge(there, msgspec.structs.replace(request, planned=chosen))
+        return session.judge(facts, msgspec.structs.replace(request, planned=chosen))
 
     found = solve(facts, wishes, load_matrix(request.overlays), judge)
     if options.resolve and found.verdict != "incompatible":
@@ -77,7 +73,8 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
     from envcheck.collect.resolve import resolve
     from envcheck.compat.package_needs import marks_of
     from envcheck.plans import read_plans
-    from envcheck.report.answers.plan import INDEX, asked
+    from envcheck.report.answers.plan import asked
+    from envcheck.rules.fixes.frameworks import INDEX
 
     python = next((part.exact for part in request.assume if part.name == "python"), None)
     platform = facts.platform or Platform()

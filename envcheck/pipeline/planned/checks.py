@@ -64,7 +64,7 @@ class JudgedPlan:
         """What the matrix answers of a release ``beside`` these, else the machine; None for what it cannot be asked."""
         others = self.machine if beside is None else beside
         try:
-            return _answer(self.matrix, (Component(name, (Bound("==", version),)), *others), suggest)
+            return answer_of(self.matrix, (Component(name, (Bound("==", version),)), *others), suggest)
         except UsageError:
             return None
 
@@ -124,7 +124,7 @@ class JudgedPlan:
 
 
 @lru_cache(maxsize=1 << 12)  # plans that are judged in one run pin much of the same
-def _answer(matrix: Matrix, asked: tuple[Component, ...], suggest: bool) -> Answer:  # noqa: FBT001
+def answer_of(matrix: Matrix, asked: tuple[Component, ...], suggest: bool = False) -> Answer:  # noqa: FBT001, FBT002
     return ask(matrix, asked, suggest=suggest, tell_apart=suggest)
 
 

@@ -31,6 +31,7 @@ from envcheck.pipeline.planned.judge import machine_of
 from envcheck.plans.settle import as_environment
 from envcheck.plans.settle import narrowed as within_pins
 from envcheck.rules.api import Facts
+from envcheck.rules.fixes.frameworks import INDEX
 
 _MOST_TRIED = 24
 _LOCKS = re.compile(r"(?:uv|poetry|pdm|Pipfile)\.lock|pylock(?:\..*)?\.toml")
@@ -172,7 +173,7 @@ def _diff(changed: Sequence[tuple[Planned, str]], tag: str, torch: Planned | Non
                 if Path(file).suffix not in (".txt", ".in"):
                     by_hand.append(file)
                     continue
-                after.insert((torch.line or 1) - 1, f"--extra-index-url https://download.pytorch.org/whl/{tag}\n")
+                after.insert((torch.line or 1) - 1, f"--extra-index-url {INDEX}{tag}\n")
         told += "".join(difflib.unified_diff(before, after, f"a/{file.lstrip('/')}", f"b/{file.lstrip('/')}"))
     return told, tuple(by_hand)
 

@@ -27,6 +27,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import PLAN, Check, Report
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
+from envcheck.pipeline.planned.checks import answer_of
 from envcheck.pipeline.planned.judge import machine_of
 from envcheck.plans import WISHES
 from envcheck.plans.settle import as_environment, at_newest, is_open
@@ -89,7 +90,8 @@ def solve(snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge)
 class _Solver:
     def __init__(self, snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge) -> None:
         self.matrix, self.judge, self.wishes = matrix, judge, wishes
-        self.machine = machine_of(Facts(snapshot, matrix))
+        facts = Facts(snapshot, matrix)
+        self.machine = machine_of(facts)
         platform = snapshot.platform
         self.markers = marks_of(wishes.python, (platform and platform.os) or "linux", platform and platform.machine)
         self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
@@ -141,7 +143,7 @@ class _Solver:
         return self.judge(as_environment([*items, *beside], self.paths, self.matrix))
 
     def _verdict(self, *releases: Component) -> FitVerdict:
-        return ask(self.matrix, [*releases, *self.machine], suggest=False, tell_apart=False).verdict
+        return answer_of(self.matrix, (*releases, *self.machine)).verdict
 
     def _ranked(self, entries: Sequence[Planned]) -> Iterator[list[Planned]]:
         """The sets whose releases agree, that first in which the fewest newer releases are given up."""
@@ -312,9 +314,7 @@ class _Solver:
         row = torch_row(self.matrix, newest or "") if item.name == _TORCH else None
         tags = [f"+{tag_of(each.cuda)}" for each in builds(row)] if row else [""]
         if all(self._verdict(_release(item.name, f"{newest}{tag}")) == "incompatible" for tag in tags):
-            answer = ask(
-                self.matrix, [_release(item.name, newest or ""), *self.machine], suggest=False, tell_apart=False
-            )
+            answer = answer_of(self.matrix, (_release(item.name, newest or ""), *self.machine))
             why = next((each.message for each in answer.reasons if each.verdict == "incompatible"), "")
             return f"{newest} is newer: {why}" if why else f"{newest} is newer, and no build of it runs here"
         for other in items:

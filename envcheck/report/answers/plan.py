@@ -9,8 +9,8 @@ from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.pipeline.planned.solve import ChosenRelease, Solution
 from envcheck.report import Options, json
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
+from envcheck.rules.fixes.frameworks import INDEX
 
-INDEX = "https://download.pytorch.org/whl/"
 _WORDS: dict[FitVerdict, tuple[str, Style]] = {
     "compatible": ("FITS", "pass"),
     "incompatible": ("NOTHING FITS", "fail"),
