@@ -79,6 +79,12 @@ def test_releases_follow_each_other(tmp_path: Path) -> None:
     assert f"vllm {vllm} requires torch=={torch}" in why["torch"]
 
 
+def test_requirements_of_the_python_that_is_asked_for_count(tmp_path: Path) -> None:
+    """PyTorch requires Triton of some Pythons by a marker."""
+    found = releases(chosen(tmp_path, "triton==3.8.0", "--python", "3.12"))
+    assert found["torch"].startswith("2.14.")
+
+
 def test_what_is_compiled_comes_after_pytorch_with_its_wheel(tmp_path: Path) -> None:
     found = chosen(tmp_path, "flash-attn", "torch", "--python", "3.12")
     (flash,) = (each for each in found["packages"] if each["name"] == "flash-attn")
@@ -150,6 +156,7 @@ def test_a_file_says_what_is_wished_and_a_target_for_what(tmp_path: Path) -> Non
     (("not a package", "--assume", H100), "'not a package' names no package and its releases"),
     (("torch @ https://example.org/x.whl", "--assume", H100), "names no package and its releases"),
     (("-r", "gone.txt", "--assume", H100), "cannot read gone.txt"),
+    (("-r", "@all", "--assume", H100), "-r @all: name files; check --plan takes the plans of a configuration"),
     (("torch", "--assume", H100, "--python", "new"), "python==new"),
     (("torch", "--assume", H100, "--resolve"), "there is no uv on PATH"),
 )

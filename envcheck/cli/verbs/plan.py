@@ -40,6 +40,8 @@ def run(options: Namespace) -> int:
     options.plan, options.newest = options.requirement or [], False
     if not (options.wishes or options.plan):
         raise UsageError("nothing to install is named: envcheck plan torch vllm, or -r FILE")
+    if named := next((file for file in options.plan if file.startswith("@")), None):
+        raise UsageError(f"-r {named}: name files; check --plan takes the plans of a configuration")
     python = parse_components(f"python=={options.python}") if options.python else ()
     assume = (*(options.assume or ()), *python)
     targets = targets_of(options, assume)

@@ -16,7 +16,7 @@ import msgspec
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import admitted_by, contains
-from envcheck.compat.package_needs import marks_of, pinned_by
+from envcheck.compat.package_needs import pinned_by
 from envcheck.compat.question import Reason
 from envcheck.compat.requirements import declared, extras_of
 from envcheck.knowledge.matrix import Matrix
@@ -91,9 +91,7 @@ class _Solver:
     def __init__(self, snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge) -> None:
         self.matrix, self.judge, self.wishes = matrix, judge, wishes
         facts = Facts(snapshot, matrix)
-        self.machine = machine_of(facts)
-        platform = snapshot.platform
-        self.markers = marks_of(wishes.python, (platform and platform.os) or "linux", platform and platform.machine)
+        self.machine, self.markers = machine_of(facts), facts.markers
         self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
 
     def solution(self) -> Solution:
