@@ -302,9 +302,9 @@ OPTIONS = (
         "--plan FILE",
         SUBJECT,
         "check what FILE would install instead of an environment: a requirements file, pyproject.toml, setup.py, "
-        "pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml or a Dockerfile (repeatable; "
-        "--assume names the machine); @NAME: the files of a [[plan]] of the configuration, judged on their own, and "
-        "@all: each of them",
+        "pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml, pixi.toml, pixi.lock or a "
+        "Dockerfile (repeatable; --assume names the machine); @NAME: the files of a [[plan]] of the configuration, "
+        "judged on their own, and @all: each of them",
         MANY,
         excludes=f"{_HERE} --verify --deep --bench --from",
         because="{} is about an environment that exists, and --plan about files: use one of them",

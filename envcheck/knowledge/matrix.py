@@ -156,6 +156,7 @@ class Matrix:
     traits = Table("trait", tables.TraitRow)
     conda = Table("conda", tables.CondaRow)
     conda_builds = Table("conda-build", tables.CondaBuildRow)
+    virtual_packages = Table("virtual-package", tables.VirtualPackageRow)
     conda_cpu_builds = Table("conda-cpu-build", tables.CondaCpuBuildRow)
     products = Table("product", tables.ProductRow)
     images = Table("image", tables.ImageRow)

@@ -878,6 +878,18 @@ class CondaBuildRow(Row, frozen=True, kw_only=True):
     """What they hold GPU code for: ``sm_80``, ``compute_37``."""
 
 
+class VirtualPackageRow(Row, frozen=True, kw_only=True):
+    """What a virtual package of conda tells of a machine: its solver takes it for installed in that version."""
+
+    id_of = "virtual-package/{0.name}"
+    name: str
+    """As in ``__cuda``."""
+    means: Literal["driver-cuda", "capability", "glibc"]
+    """The newest CUDA that the driver supports, the least compute capability of the GPUs, or the release of glibc."""
+    title: str
+    """That in words: ``the newest CUDA that the driver supports``."""
+
+
 class CondaCpuBuildRow(Row, frozen=True, kw_only=True):
     """Build strings of conda that mean a build for the CPU, beside those that say ``cpu``."""
 

@@ -78,7 +78,8 @@ def read_plans(
         if reader is None:
             raise UsageError(
                 f"--plan {sheet.file}: a plan is a requirements file (*.txt, *.in), pyproject.toml, setup.py, "
-                f"setup.cfg, pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml or a Dockerfile"
+                f"setup.cfg, pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml, pixi.toml, "
+                f"pixi.lock or a Dockerfile"
             )
         try:
             items = reader.read(sheet)

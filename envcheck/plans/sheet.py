@@ -27,7 +27,7 @@ _MOST_INCLUDED = 100
 _LONGEST_ADDRESS = 200
 MOST_ITEMS = 20_000
 _EXTRAS = re.compile(
-    r"(?P<path>.{0,4000}(?:pyproject\.toml|setup\.(?:py|cfg)|(?:uv|poetry|pdm|Pipfile)\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
+    r"(?P<path>.{0,4000}(?:pyproject\.toml|setup\.(?:py|cfg)|pixi\.toml|(?:uv|poetry|pdm|Pipfile|pixi)\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
     r"\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]"
 )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
+from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.containers import not_started
@@ -28,13 +29,15 @@ from envcheck.knowledge.tables import ExtraRow
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
-from envcheck.model.versions import CondaBuild
+from envcheck.model.versions import ComputeCapability, CondaBuild
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
 from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_range, not_pinned
+from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten_by, wheel_of
+from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import INDEX
 
 _ALWAYS = ("cuda", "cudnn")
@@ -141,6 +144,8 @@ class _Judge(JudgedPlan):
             yield self.check(item, "fail", f"{label_of(item)} cannot be installed", f"{item.asked}: {item.refused}.")
         elif item.brings is not None:
             return  # it counts for what needs it
+        elif item.name.startswith(VIRTUAL):
+            yield from self._of_machine(item)
         elif not item.name:
             if item.problem:  # without one, it is the project that the plan belongs to
                 yield self.check(item, "unknown", f"{item.asked} may install anything", item.problem)
@@ -157,6 +162,31 @@ class _Judge(JudgedPlan):
                 yield from self._of_image(item)
         else:
             yield from self._of_package(item)
+
+    def _of_machine(self, item: Planned) -> Iterator[Check]:
+        """What conda's solver asks of the machine, where the machine is known so far."""
+        row = next((row for row in self.matrix.virtual_packages if row.name == item.name), None)
+        snapshot = self.facts.snapshot
+        libc = (snapshot.platform.libc or "") if snapshot.platform else ""
+        capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in self.facts.usable_gpus]
+        found = {
+            "driver-cuda": snapshot.driver.cuda if snapshot.driver else None,
+            "capability": str(min(filter(None, capabilities))) if any(capabilities) else None,
+            "glibc": libc.removeprefix("glibc ") if libc.startswith("glibc ") else None,
+        }
+        version = found[row.means] if row else None
+        if row is None or version is None:
+            return
+        bounds = SpecifierSet(item.bounds)
+        if bounds.contains(version):
+            yield self.check(item, "pass", f"{item.asked} is met", f"{row.title} is {version}")
+            return
+        drivers = [each for each in self.matrix.drivers if each.os == "linux" and row.means == "driver-cuda"]
+        newer = min((each.branch for each in drivers if bounds.contains(each.cuda or "0")), default=None)
+        fixes = update_driver(self.facts, f">={newer}") if newer else ()
+        told = f"{row.title} is {version}, so that the solver of conda and pixi finds no set"
+        title = f"This machine does not have {item.asked}"
+        yield self.check(item, "fail", title, told, fixes=fixes, sources=self.matrix.cite(row))
 
     def _of_package(self, item: Planned) -> Iterator[Check]:
         important = self._important(item)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 NAME = "environment.yml"
 FILES = re.compile(r".*\.ya?ml", re.IGNORECASE | re.DOTALL)
 
+VIRTUAL = "__"
+"""What the names of virtual packages begin with: the solver finds them on the machine."""
 _NAME = r"(?!.*\.(?:conda|tar\.bz2|txt)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}"
 _SPEC = re.compile(rf"(?:(?P<channel>[A-Za-z0-9._/-]{{1,80}})::)?(?P<name>{_NAME})(?P<rest>.{{0,300}})")
 _BOUND = r"[=<>!~]{1,3}\s*[^=<>!~,\s\[\]]{1,80}"
@@ -130,6 +132,8 @@ def of_conda(sheet: Sheet, text: str, line: int, channels: Sequence[str] = ()) -
     if bounds is None:  # as of jpeg=9e, which decides nothing here
         bounds, problem = SpecifierSet(), "its version cannot be read" if sheet.matrix.knows(found["name"]) else None
     planned = item(sheet, found["name"], bounds, line, build=None, problem=problem)
+    if found["name"].startswith(VIRTUAL):
+        planned = msgspec.structs.replace(planned, name=found["name"], asked=f"{found['name']}{bounds}")
     wanted = [found["channel"].partition("/")[0]] if found["channel"] else channels
     names = tuple(each.rstrip("/").rpartition("/")[2][:_LONGEST_CHANNEL] for each in wanted[:_MOST_CHANNELS])
     elsewhere = sheet.markers.get("sys_platform", "win32") != "win32"

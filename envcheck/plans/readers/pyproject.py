@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from envcheck.compat.package_needs import applies, requirement_name
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import Lists
-from envcheck.plans.readers import setup_py
+from envcheck.plans.readers import pixi_toml, setup_py
 from envcheck.plans.readers.uv_lock import check_conflicts
 from envcheck.plans.requirement import PackageIndexes, entry, marker_of, open_part, planned, unread
 from envcheck.plans.sheet import Sheet, UnreadError, table_at, table_of, tables_of, text_of, texts_of
@@ -31,10 +31,6 @@ _NUMBERS = re.compile(r"[0-9]{1,8}(?:\.[0-9]{1,8}){0,3}")
 _BOUND = re.compile(r"(?P<operator>\^|~(?!=)|=(?!=))\s*(?P<version>[0-9A-Za-z.+!*-]{1,80})")
 _ONE_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,80}(?:\.\*)?")
 _FROM_ELSEWHERE = ("git", "url", "path", "file", "workspace")
-_UNREAD: tuple[Path, ...] = tuple(
-    ("tool", "pixi", name) for name in ("dependencies", "pypi-dependencies", "feature", "target")
-)
-"""Tables that install packages and are not read."""
 _FIELDS = {
     *("name", "version", "description", "readme", "requires-python", "license", "license-files", "authors"),
     *("maintainers", "keywords", "classifiers", "urls", "scripts", "gui-scripts", "entry-points", "dependencies"),
@@ -47,13 +43,20 @@ def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     project, tools = table_of(document, "project"), table_of(document, "tool")
     poetry = table_of(tools, "poetry")
-    if not project and not poetry:
+    pixi = table_of(tools, "pixi")
+    if not project and not poetry and not pixi:
         if (beside := _setups(sheet)) is not None:  # a project of setuptools from before [project]
             return sheet.bounded(beside)
-        raise sheet.error(None, "it has neither a [project] nor a [tool.poetry] table")
+        raise sheet.error(None, "it has neither a [project] nor a [tool.poetry] or [tool.pixi] table")
     lists = Lists(sheet, document)
     sheet.check_extras(
-        [*lists.names("extra"), *lists.names("group"), *table_of(poetry, "extras"), *table_of(poetry, "group")]
+        [
+            *lists.names("extra"),
+            *lists.names("group"),
+            *table_of(poetry, "extras"),
+            *table_of(poetry, "group"),
+            *(pixi_toml.environments(pixi) if pixi else ()),
+        ]
     )
     if sheet.groups:
         check_conflicts(sheet, table_of(tools, "uv").get("conflicts"))
@@ -63,11 +66,13 @@ def read(sheet: Sheet) -> list[Planned]:
     overridden = {requirement_name(text) for text in texts_of(uv, "override-dependencies")}  # whatever others require
     found = sheet.bounded(_as_uv_decides(sheet, uv, asked, lines))
     own = canonicalize_name(text_of(project, "name"))  # which an extra of its own names, as in sglang[srt]
+    of_pixi = sheet.bounded(pixi_toml.of_manifest(sheet, pixi, ("tool", "pixi")) if pixi and sheet.groups else ())
+    by_conda = {each.name for each in of_pixi if each.conda is not None}  # which pixi installs in place of PyPI's
     return [
         msgspec.structs.replace(each, together=None if each.name in overridden else sheet.file)
         for each in found
-        if not own or each.name != own
-    ]
+        if (not own or each.name != own) and each.name not in by_conda
+    ] + [each for each in of_pixi if not own or each.name != own]
 
 
 @dataclass(frozen=True)
@@ -85,10 +90,10 @@ def _of_project(sheet: Sheet, document: dict[str, Any], lists: Lists, lines: dic
     project, tools = table_of(document, "project"), table_of(document, "tool")
     if "dependencies" in texts_of(project, "dynamic") and not table_of(table_of(tools, "poetry"), "dependencies"):
         yield from _dynamic(sheet, tools, line_of(lines, ("project", "dynamic")))
-    for path in (*(("project", name) for name in project if name not in _FIELDS), *_UNREAD):
-        if path[-1] in table_at(document, path[:-1]):
-            problem = "this table is not read" if path in _UNREAD else "a [project] table has no such field"
-            yield open_part(sheet, line_of(lines, path), UnreadError(problem))
+    for name in project:
+        if name not in _FIELDS:
+            problem = "a [project] table has no such field"
+            yield open_part(sheet, line_of(lines, ("project", name)), UnreadError(problem))
     origin = _uv(table_of(tools, "uv"))
     for path, listed in lists.wanted():
         if not isinstance(listed, list):
