@@ -198,6 +198,7 @@ VERBS = (
             "envcheck plan torch vllm 'flash-attn>=2.7'",
             "envcheck plan 'jax' --assume gpu==H100,driver==550.54.14 --python 3.12 --format requirements",
             "envcheck plan -r requirements.in --target cluster",
+            "envcheck plan --repair",
         ),
         "Exit status: 0 a set fits, 1 none does, 2 wrong usage, 3 it is not known whether the set fits.",
     ),
@@ -321,6 +322,14 @@ OPTIONS = (
         "--resolve",
         WISHING,
         "also let uv resolve the set, with all that it requires (needs uv and the network), and judge its answer",
+    ),
+    Option(
+        "--repair PATH",
+        WISHING,
+        "instead, the nearest releases with which what is installed fits: in this environment, or that of check",
+        {"nargs": "?", "const": ""},
+        excludes="--requirement --resolve --python",
+        because="{} is about what to install anew, and --repair about what is installed: use one of them",
     ),
     Option(
         "--newest",
@@ -618,7 +627,7 @@ OPTIONS = (
     *_formats(REPORT, FORMATS),
     *_formats("fleet: output", ("text", "jsonl", "html"), "jsonl"),
     *_formats(ANSWER, ("text", "json")),
-    *_formats(WISHED, ("text", "json", "requirements", "pyproject", "dockerfile")),
+    *_formats(WISHED, ("text", "json", "requirements", "pyproject", "dockerfile", "pixi")),
     Option(
         "--color",
         f"{REPORT}; fleet: output; {ANSWER}; {WISHED}",

@@ -5,7 +5,7 @@ what its pinned packages require, as every installer does, and PyTorch brings wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -277,6 +277,20 @@ _BINDING = ("engine", "framework")
 
 def at_newest(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
     """The items, each open one at the newest known release that the others leave, one after the other."""
+    chosen = in_turn(items, matrix, markers, lambda _, left: left[-1])
+    return [
+        msgspec.structs.replace(new, newest=True) if is_open(old) and new.version else new
+        for old, new in zip(items, chosen, strict=True)
+    ]
+
+
+def in_turn(
+    items: Sequence[Planned],
+    matrix: Matrix,
+    markers: Mapping[str, str],
+    choose: Callable[[Planned, Sequence[str]], str | None],
+) -> list[Planned]:
+    """The items, each open one at the release that ``choose`` takes of those that the others leave; None leaves it."""
 
     def binding(item: Planned) -> int:
         role = matrix.role_of(item.name)
@@ -286,9 +300,8 @@ def at_newest(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, st
     for place in sorted(range(len(found)), key=lambda place: binding(found[place])):
         item = found[place]
         releases = narrowing.narrowed(found, matrix, markers).get(item.name) if is_open(item) else None
-        if releases:
-            version = releases.left[-1]
-            found[place] = msgspec.structs.replace(item, version=version, bounds=f"=={version}", newest=True)
+        if releases and (version := choose(item, releases.left)):
+            found[place] = msgspec.structs.replace(item, version=version, bounds=f"=={version}")
             found = narrowed(found, matrix, markers)
     return found
 

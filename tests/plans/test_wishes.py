@@ -220,3 +220,14 @@ def test_names_from_a_file_stay_text(form: str, tmp_path: Path) -> None:
     (tmp_path / "wishes.txt").write_text("torch\n\x1b]0;x\x07evil\n")
     result = envcheck("plan", "-r", "wishes.txt", "--assume", H100, "--format", form, cwd=tmp_path)
     assert "\x1b" not in result.out + result.err
+
+
+def test_what_pixi_is_given_is_read_again_and_fits(tmp_path: Path) -> None:
+    words = ("torch", "torchvision", "xformers", "--python", "3.12", "--assume", RTX5090)
+    text = envcheck("plan", *words, "--format", "pixi", cwd=tmp_path).out
+    asked = loads(text)["pypi-dependencies"]
+    assert asked["torch"]["index"] == asked["torchvision"]["index"]
+    assert "index" not in asked["xformers"]
+    workspace = '[workspace]\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n\n'
+    (tmp_path / "pixi.toml").write_text(workspace + text)
+    assert envcheck("check", "--plan", "pixi.toml", "--assume", RTX5090, cwd=tmp_path).status == 0

@@ -37,6 +37,8 @@ def run(options: Namespace) -> int:
     from envcheck.pipeline.planned.solve import solve
     from envcheck.report.answers import plan
 
+    if options.repair is not None:
+        return _repair(options)
     options.plan, options.newest = options.requirement or [], False
     if not (options.wishes or options.plan):
         raise UsageError("nothing to install is named: envcheck plan torch vllm, or -r FILE")
@@ -66,6 +68,31 @@ def run(options: Namespace) -> int:
     found = solve(facts, wishes, load_matrix(request.overlays), judge)
     if options.resolve and found.verdict != "incompatible":
         found = _resolved(found, facts, request, judge)
+    print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
+    return STATUS[found.verdict]
+
+
+def _repair(options: Namespace) -> int:
+    """Print what to install over an environment."""
+    from envcheck.pipeline.planned.installed import repair_installed
+    from envcheck.report.answers import plan
+
+    if options.wishes:
+        raise UsageError("--repair changes what is installed: envcheck plan REQUIREMENT chooses anew")
+    python = (options.repair,) if options.repair else ()
+    targets = targets_of(options, assume := tuple(options.assume or ()))
+    if len(targets) > 1:
+        raise UsageError(f"--target: {len(targets)} targets, and an environment is repaired for one machine")
+    assume = (*(targets[0].assume if targets else ()), *assume)
+    scopes = frozenset({"node", "env"})
+    request = request_of(options, python=python, assume=assume, targets=(), scopes=scopes)
+    report = session.check(request)
+    facts = msgspec.structs.replace(report.snapshot or Snapshot(), environments=None)
+
+    def judge(chosen: Environment) -> Report:
+        return session.judge(facts, msgspec.structs.replace(request, planned=chosen))
+
+    found = repair_installed(report, load_matrix(request.overlays), judge)
     print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
     return STATUS[found.verdict]
 

@@ -1,15 +1,17 @@
-"""``--fix-plan``: the nearest releases with which a plan fits, judged before they are told, as changes of its lines.
+"""The nearest releases with which a plan fits, judged before they are told: ``--fix-plan`` has them as changes of its
+lines, ``plan --repair`` of an installed environment as commands.
 
-First only what does not fit moves, then PyTorch: its releases nearest to the pinned one, in each build that an index
-has, with what goes with it. What a lock file pins, the tool that wrote it must change.
+First only what does not fit moves, then what runs within PyTorch with it, then PyTorch: to the release that something
+requires, else to those nearest to the pinned one, in each build that an index has; and with each what it requires in
+another release. What a lock file pins, the tool that wrote it must change.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +19,9 @@ import msgspec
 
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import narrowed
-from envcheck.compat.package_needs import marks_of
+from envcheck.compat.narrowing import contains
+from envcheck.compat.package_needs import marks_of, pinned_by
+from envcheck.compat.requirements import declared
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
@@ -28,12 +31,14 @@ from envcheck.model.checks import Report, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.judge import machine_of
-from envcheck.plans.settle import as_environment
-from envcheck.plans.settle import narrowed as within_pins
+from envcheck.plans.settle import as_environment, in_turn
 from envcheck.rules.api import Facts
 from envcheck.rules.fixes.frameworks import INDEX
 
 _MOST_TRIED = 24
+_MOST_ROUNDS = 3
+"""In which packages are freed that those that move require in other releases."""
+_UPPER = re.compile(r"<|==|~=")
 _LOCKS = re.compile(r"(?:uv|poetry|pdm|Pipfile)\.lock|pylock(?:\..*)?\.toml")
 _MOST_LINES = 40
 """Lines of one RUN instruction or list in which an entry is looked for."""
@@ -43,13 +48,20 @@ _SPEC = r"(?P<extras>\s*\[[^\]\s]*\])?\s*(?:===?|~=|!=|[<>]=?)\s*[^\s;\"'\\#)]+"
 Judge = Callable[[Environment], Report]
 
 
-class Repair(NamedTuple):
-    """What makes a plan fit."""
+class NearestSet(NamedTuple):
+    """Releases with which a plan fits."""
 
     moved: Mapping[str, str]
     """New versions by name."""
     tag: str
     """Local tag of the build of PyTorch that its index serves; empty: PyPI's."""
+
+
+class Repair(NamedTuple):
+    """What makes a plan fit, as changes of its files."""
+
+    moved: Mapping[str, str]
+    tag: str
     diff: str
     """The files' changes, unified; empty where none of them can be changed so."""
     by_hand: tuple[str, ...] = ()
@@ -66,9 +78,18 @@ def repair(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> R
         raise UsageError(
             f"--fix-plan: {locked} is written by its tool: name the file that it is made from, and lock again"
         )
+    found = nearest_set(report, plan, matrix, judge)
+    if found is None:
+        return None
+    changed = [(each, found.moved[each.name]) for each in entries if each.name in found.moved]
+    return Repair(*found, *_diff(changed, found.tag, _torch_of(plan)))
+
+
+def nearest_set(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> NearestSet | None:
+    """The nearest releases after which nothing of ``plan`` fails and no more is open than before."""
+    entries, torch = plan.planned or (), _torch_of(plan)
     failing = set(map(_name, _with(report, "fail")))
     open_before = _with(report, "unknown")
-    torch = next((each for each in entries if each.name == "torch" and each.conda is each.image is None), None)
     platform = report.snapshot.platform if report.snapshot else None
     markers = marks_of(plan.python, (platform and platform.os) or "linux", platform and platform.machine)
     paths = list(dict.fromkeys(each.file for each in entries))
@@ -76,36 +97,34 @@ def repair(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> R
     related = {each.name for each in entries if each.name in own or "torch" in named_by(canonical(each.name), matrix)}
     machine = [part for part in machine_of(Facts(report.snapshot or Snapshot(), matrix)) if part.name != "python"]
 
-    def runs(build: Planned | None) -> bool:
-        if build is None:
-            return bool(failing - {"torch"})
+    def runs(build: Planned) -> bool:
         version = build.version if not build.build or "+" in (build.version or "") else f"{build.version}+{build.build}"
         release = Component("torch", (Bound("==", version or ""),))
         return ask(matrix, [release, *machine], suggest=False, tell_apart=False).verdict == "compatible"
 
-    for build in islice(filter(runs, _builds(torch, matrix)), _MOST_TRIED):
-        beside = related if build else set[str]()
-        opened = [
-            each
-            if each.name == "torch" or each.version is None or each.name not in failing | beside
-            else msgspec.structs.replace(each, version=None, bounds="", problem=None, refused=None)
-            for each in entries
-        ]
-        items = [build if build and each is torch else each for each in opened]
-        left = narrowed(items, matrix, markers)
-        chosen = [
-            _nearest(each, old, left[each.name].left) if each.version != old.version and each.name in left else each
-            for each, old in zip(items, entries, strict=True)
-        ]
+    others = failing - {"torch"}
+    stays: list[tuple[Planned | None, set[str]]] = [(None, others), (None, others | related)] if others else []
+    needs = (declared(matrix, each.name, each.version or "", markers) for each in entries if each.name in others)
+    pinned = {pinned_by(f"torch{bounds['torch']}") for bounds in needs if "torch" in bounds}
+    known = [each for each in _builds(torch, matrix) if each.version]
+    known.sort(key=lambda each: (each.version or "").partition("+")[0] not in pinned)
+    moves = ((build, failing | related) for build in islice(filter(runs, known), _MOST_TRIED))
+    for build, free in chain(stays, moves):
+        base = [build if build and each is torch else each for each in entries]
+        chosen = _with_free(base, free, matrix, markers)
         moved = {new.name: new.version for new, old in zip(chosen, entries, strict=True) if new.version != old.version}
-        found = judge(as_environment(within_pins(chosen, matrix, markers), paths, matrix))
+        found = judge(as_environment(chosen, paths, matrix))
         doubts = _with(found, "unknown")
-        if not _with(found, "fail") and doubts <= open_before and moved.keys().isdisjoint(map(_name, doubts)):
+        unchosen = any(version is None for version in moved.values())
+        if not (unchosen or _with(found, "fail") or doubts - open_before or moved.keys() & set(map(_name, doubts))):
             tag = (build.build if build else torch.build if torch else "") or ""
-            changed = [(old, moved[old.name] or "") for old in entries if old.name in moved]
-            diff, by_hand = _diff(changed, tag, torch)
-            return Repair({name: version or "" for name, version in moved.items()}, tag, diff, by_hand)
+            return NearestSet({name: version or "" for name, version in moved.items()}, tag)
     return None
+
+
+def _torch_of(plan: Environment) -> Planned | None:
+    named = (each for each in plan.planned or () if each.name == "torch")
+    return next((each for each in named if each.conda is each.image is None), None)
 
 
 def _with(report: Report, status: Status) -> set[str]:
@@ -117,9 +136,8 @@ def _name(key: str) -> str:
     return key.rpartition(":")[2].partition(" ")[0]
 
 
-def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned | None]:
-    """The builds of PyTorch to try, nearest first; None: the pinned one stays."""
-    yield None
+def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned]:
+    """The builds of PyTorch to try, nearest first."""
     if torch is None or torch.version is None:
         return
     there = parse_version(torch.version.partition("+")[0])
@@ -144,12 +162,54 @@ def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned | None]:
             )
 
 
-def _nearest(item: Planned, old: Planned, left: Sequence[str]) -> Planned:
-    """The release that was pinned, where it is left, else the oldest later one, else the newest."""
-    there = parse_version((old.version or "").partition("+")[0])
-    later = [each for each in left if there and (number := parse_version(each)) and number.numbers >= there.numbers]
-    version = (later or list(left))[0 if later else -1]
-    return msgspec.structs.replace(item, version=version, bounds=f"=={version}", asked=f"{item.name}=={version}")
+def _with_free(
+    entries: Sequence[Planned], free: Collection[str], matrix: Matrix, markers: Mapping[str, str]
+) -> list[Planned]:
+    """The entries, those that are ``free`` at the nearest releases that go with the rest, and with them what these
+    require in another release than is pinned.
+    """
+    pins = {each.name: each.version for each in entries if each.version and each.name != "torch"}
+    names, chosen = {*free} & pins.keys(), list(entries)
+
+    def needs(name: str, version: str) -> Mapping[str, str]:
+        return declared(matrix, name, version, markers)
+
+    def nearest(item: Planned, left: Sequence[str]) -> str | None:
+        """The pinned release, the oldest later one, or the newest older one: of those that name their PyTorch, if any
+        do. An older one that names none only does not know this PyTorch.
+        """
+        if item.name not in names:
+            return None
+        there = parse_version((pins[item.name] or "").partition("+")[0])
+        bounds = {version: needs(item.name, version).get("torch") for version in left}
+        known = [version for version in left if "==" in (bounds[version] or "")] or left
+        later = [
+            each for each in known if there and (number := parse_version(each)) and number.numbers >= there.numbers
+        ]
+        return later[0] if later else known[-1] if _UPPER.search(bounds[known[-1]] or "<") else None
+
+    for _ in range(_MOST_ROUNDS):
+        items = [
+            msgspec.structs.replace(each, version=None, bounds="", problem=None, refused=None)
+            if each.name in names
+            else each
+            for each in entries
+        ]
+        chosen = in_turn(items, matrix, markers, nearest)
+        required = [needs(each.name, each.version) for each in chosen if each.name in names and each.version]
+        held = {
+            name
+            for asked in required
+            for name, bounds in asked.items()
+            if name in pins.keys() - names and not contains(bounds, pins[name] or "")
+        }
+        if not held:
+            break
+        names |= held
+    return [
+        msgspec.structs.replace(each, asked=f"{each.name}{each.bounds}") if each.name in names else each
+        for each in chosen
+    ]
 
 
 def _diff(changed: Sequence[tuple[Planned, str]], tag: str, torch: Planned | None) -> tuple[str, tuple[str, ...]]:

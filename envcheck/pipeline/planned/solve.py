@@ -76,6 +76,8 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """What was judged of the set; where nothing fits, of the best one."""
     nearest: tuple[str, ...] = ()
     """Changes with which there would be a set."""
+    steps: tuple[tuple[str, ...], ...] = ()
+    """The commands that change the installed environment so, in order, where one is repaired."""
     resolved: tuple[str, ...] = ()
     """All that uv would install, pinned, where it was asked."""
     resolved_s: float = 0.0
@@ -289,12 +291,11 @@ class _Solver:
         )
 
     def _choice(self, item: Planned, items: Sequence[Planned], tag: str, facts: Facts) -> ChosenRelease:
-        indexed = item.name == _TORCH or self.matrix.has_trait(item.name, "on-torch-index")
         compiled = self.matrix.has_trait(item.name, "compiled-by-pip")
         torch = framework_named(_TORCH, facts.environment) if compiled else None
         return ChosenRelease(
             name=item.name,
-            version=f"{item.version}+{tag}" if tag and indexed else item.version or "",
+            version=labelled(item.name, item.version or "", tag, self.matrix),
             extras=item.extras,
             compiled=compiled,
             wheel=wheel_addresses(item.name, item.version or "", torch, facts)[1] if torch else "",
@@ -346,6 +347,12 @@ class _Solver:
                 if self._judged(items).verdict != "fail":
                     told = ", ".join(f"{each.name} {each.version}" for each in items)
                     yield f"without {left.asked}: {told}"
+
+
+def labelled(name: str, version: str, tag: str, matrix: Matrix) -> str:
+    """The version with the local tag of PyTorch's index, which it writes into what is released with PyTorch alone."""
+    own = name == _TORCH or all(matrix.has_trait(name, trait) for trait in ("on-torch-index", "released-with-torch"))
+    return f"{version}+{tag}" if tag and own and "+" not in version else version
 
 
 def _release(name: str, version: str) -> Component:

@@ -16,6 +16,12 @@ _WORDS: dict[FitVerdict, tuple[str, Style]] = {
     "incompatible": ("NOTHING FITS", "fail"),
     "unknown": ("OPEN", "unknown"),
 }
+_NOTHING: dict[FitVerdict, str] = {
+    "compatible": "the releases that are installed fit",
+    "incompatible": "no change of the releases that were tried is enough",
+    "unknown": "the releases that are installed fit; what is wrong is not their choice (envcheck check)",
+}
+"""Of an installed environment for which no other release is told."""
 _MOST_REASONS, _MOST_SOURCES = 6, 1
 
 
@@ -28,7 +34,8 @@ def render(found: Solution, form: str, options: Options) -> str:
     if found.verdict != "compatible":
         plain = _text(found, Pen(Options(width=100)))
         return "".join(f"# {line}".rstrip() + "\n" for line in plain.splitlines())
-    return {"requirements": _requirements, "pyproject": _pyproject, "dockerfile": _dockerfile}[form](found)
+    writers = {"requirements": _requirements, "pyproject": _pyproject, "dockerfile": _dockerfile, "pixi": _pixi}
+    return writers[form](found)
 
 
 def asked(choice: ChosenRelease) -> str:
@@ -50,7 +57,9 @@ def commands(found: Solution, tool: Sequence[str]) -> list[list[str]]:
 
 def _text(found: Solution, pen: Pen) -> str:
     word, style = _WORDS[found.verdict]
-    sets = ", ".join(f"{each.name} {each.version}" for each in found.packages) or "the wishes exclude each other"
+    repaired = "environment" in found.machine
+    nothing = _NOTHING[found.verdict] if repaired else "the wishes exclude each other"
+    sets = ", ".join(f"{each.name} {each.version}" for each in found.packages) or nothing
     machine = ", ".join(f"{name} {value}" for name, value in found.machine.items())
     lines: list[Line] = pen.hang((StyledSpan(f"{word}  ", style),), sets)
     lines += pen.hang("for   ", machine)
@@ -63,9 +72,11 @@ def _text(found: Solution, pen: Pen) -> str:
                 told = f"{each.name} is compiled where it is installed, with the toolkit of PyTorch's CUDA"
                 lines += pen.hang("note  ", f"{told}, unless its project has this wheel:" if each.wheel else told)
                 lines += [(StyledSpan(f"      {each.wheel}"),)] if each.wheel else []
-        for label, tool in (("uv", ("uv", "pip", "install")), ("pip", ("pip", "install"))):
+        tools = () if repaired else (("uv", ("uv", "pip", "install")), ("pip", ("pip", "install")))
+        own = [("run", found.steps)] if found.steps else []
+        for label, steps in (*own, *((label, commands(found, tool)) for label, tool in tools)):
             lines += [(), (StyledSpan(label, "title"),)]
-            lines += [(StyledSpan(f"  {shlex.join(step)}"),) for step in commands(found, tool)]
+            lines += [(StyledSpan(f"  {shlex.join(step)}", "command"),) for step in steps]
     lines += [()] if found.reasons else []
     for reason in found.reasons[:_MOST_REASONS]:
         lines += pen.hang("seen  ", reason.message)
@@ -99,3 +110,17 @@ def _pyproject(found: Solution) -> str:
 
 def _dockerfile(found: Solution) -> str:
     return "".join(f"RUN {shlex.join(step)}\n" for step in commands(found, ("pip", "install", "--no-cache-dir")))
+
+
+def _pixi(found: Solution) -> str:
+    python = found.machine.get("python", "")
+    lines = ["[dependencies]", f'python = "{".".join(python.split(".")[:2])}.*"', ""] if python else []
+    lines.append("[pypi-dependencies]")
+    for each in found.packages:
+        version, _, tag = each.version.partition("+")
+        extras = f", extras = {list(each.extras)}".replace("'", '"') if each.extras else ""
+        index = f', index = "{INDEX}{tag}"' if tag else ""
+        lines.append(f'{each.name} = {{ version = "=={version}"{extras}{index} }}')
+    if compiled := [f'"{each.name}"' for each in found.packages if each.compiled]:
+        lines += ["", "[pypi-options]", f"no-build-isolation = [{', '.join(compiled)}]"]
+    return "\n".join(lines) + "\n"
