@@ -9,6 +9,7 @@ smartquotes = False  # two dashes begin an option
 myst_heading_anchors = 3
 html_theme = "furo"
 html_static_path = ["style.css"]
+html_extra_path = ["llms.txt"]
 html_css_files = ["style.css"]
 html_show_sourcelink = False
 suppress_warnings = ["myst.xref_missing", "myst.header", "misc.highlighting_failure"]

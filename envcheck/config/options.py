@@ -160,6 +160,12 @@ VERBS = (
         ("envcheck serve --port 0",),
     ),
     Verb(
+        "mcp",
+        "offer check, explain, plan, matrix check and rule to an agent as tools (needs the extra 'mcp')",
+        ("envcheck mcp", "envcheck mcp --allow-deep"),
+        reads_variables=False,
+    ),
+    Verb(
         "init",
         "write an envcheck.toml that requires what this machine has",
         ("envcheck init", "envcheck init --from envcheck.json -o -"),
@@ -397,6 +403,7 @@ OPTIONS = (
         "port to listen on; 0 selects a free one (default: 8000)",
         {"type": number("a port", 0, 65535), "default": 8000},
     ),
+    Option("--allow-deep", "mcp", "let the agent ask for check --deep, which starts the environment's interpreter"),
     Option("--python PATH", APPLICATION, "interpreter or environment folder to check", MANY),
     Option("--from REPORT", APPLICATION, "open a saved JSON report, or a fleet report (jsonl)", {"dest": "saved"}),
     # What is measured.
